@@ -17,6 +17,7 @@ from gunicorn.workers.base import Worker
 from migration_service.config import Settings
 from migration_service.loading import begin_loading, end_loading
 from migration_service.log import make_handler
+from migration_service.shares import THREADS
 
 _SETTINGS = Settings.from_env()
 
@@ -24,7 +25,7 @@ wsgi_app = "wsgi:app"
 # gunicorn's threaded worker, which disconnects clients that send too slowly.
 worker_class = "migration_service.web_worker.PacedWorker"
 workers = 2
-threads = 320
+threads = THREADS
 # More connections than threads, because idle connections need no thread.
 worker_connections = 2000
 # The heartbeat of a web worker process, not a limit for requests, which have a time limit of their own.

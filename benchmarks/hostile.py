@@ -1,18 +1,19 @@
 """Every trick of a hostile organisation at once, for `benchmarks.neighbours`: a program of its own.
 
-One thread for each trick, which repeats it without a pause until the time is up or SIGTERM comes. At the end
+Each trick is repeated without a pause until the time is up or SIGTERM comes. At the end
 it prints as JSON how many answers a second it got, and how many of each trick and status. It only ever speaks
 to the loopback address.
 
-    python -m benchmarks.hostile NICENESS SECONDS URL KEY SUPPLIER TEAM PREFIX [TRICK...]
+    python -m benchmarks.hostile NICENESS SECONDS CONNECTIONS URL KEY SUPPLIER TEAM PREFIX [TRICK...]
 
-It leads a session of its own, of which NICENESS is the priority. `PREFIX` is the beginning of a key of the
-other organisation.
+It leads a session of its own, of which NICENESS is the priority. Each trick has so many CONNECTIONS. `PREFIX`
+is the beginning of a key of the other organisation.
 """
 
 import gzip
 import itertools
 import json
+import re
 import signal
 import socket
 import sys
@@ -216,6 +217,39 @@ def _process_a_flood(attacker: Attacker) -> Any:
     return answer
 
 
+def _orders_that_do_not_wait(attacker: Attacker) -> Any:
+    """Stage some accounts once, and order dry runs of them again and again."""
+    numbers = _STAGED.setdefault(attacker.supplier, [])
+    if not numbers:
+        for account in itertools.islice(_accounts(attacker), 150):
+            attacker.post("/account-import-process/create-or-update/", json.dumps(account))
+            numbers.append(account["external_account_number"])
+    order = {
+        "external_account_number": numbers[next(_TURNS) % len(numbers)],
+        "import_supplier_code": attacker.supplier,
+        "operations_team_name": attacker.team,
+        "dry_run": True,
+    }
+    path = "/account-import-process/process/"
+    return attacker.post(path, json.dumps(order), _JSON | {"Prefer": "respond-async"})
+
+
+def _erasures_of_nobody(attacker: Attacker) -> Any:
+    """Erase an account that nobody has, which is searched for in every line that is kept."""
+    body = {"import_supplier": attacker.supplier, "external_account_number": f"NOBODY-{next(_TURNS)}"}
+    return attacker.post("/account-import-process/erase/", json.dumps(body | {"reason": "Asked for."}))
+
+
+def _logins_without_a_password(attacker: Attacker) -> Any:
+    """Log in to the console under names that nobody has."""
+    page = attacker.http.get(f"{attacker.url}/console/login/", timeout=90)
+    token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page.text)
+    form = {"name": f"nobody {next(_TURNS)}", "password": "x" * 40, "csrf_token": token[1] if token else ""}
+    return attacker.http.post(f"{attacker.url}/console/login/", data=form, timeout=90)
+
+
+_STAGED: dict[str, list[str]] = {}
+_TURNS = itertools.count()
 _FLOOD: dict[str, Iterator[dict[str, Any]]] = {}
 _BOMB = gzip.compress(b" " * 30_000_000)
 
@@ -237,6 +271,9 @@ TRICKS: dict[str, Trick] = {
         b"\n".join(itertools.islice(generate_lines(500, supplier=attacker.supplier, seed=6), 500))
     ),
     "a flood of orders": _process_a_flood,
+    "orders that do not wait": _orders_that_do_not_wait,
+    "erasures of nobody": _erasures_of_nobody,
+    "logins without a password": _logins_without_a_password,
     "nul in a path": _nul_in_a_path,
     "nul in a member": _upload(b'{"un\\u0000known": 1, "customers": [{"\\u0000": 1}]}'),
     "wrong keys with the other's prefix": _wrong_keys,
@@ -264,7 +301,7 @@ def _repeat(name: str, trick: Trick, attacker: Attacker) -> None:
 
 def main() -> None:
     """Attack for so many seconds, and print what was answered."""
-    niceness, seconds, url, *known = sys.argv[1:]
+    niceness, seconds, connections, url, *known = sys.argv[1:]
     (api_key, supplier, team, victims_prefix), only = known[:4], known[4:]
     if urlsplit(url).hostname != "127.0.0.1":
         sys.exit("Only a service on 127.0.0.1 is attacked.")
@@ -273,9 +310,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     began = time.monotonic()
     for name in only or TRICKS:
-        trick = TRICKS[name]
-        attacker = Attacker(url, api_key, supplier, team, victims_prefix, over, seen)
-        threading.Thread(target=_repeat, args=[name, trick, attacker], daemon=True).start()
+        for _ in range(int(connections)):
+            attacker = Attacker(url, api_key, supplier, team, victims_prefix, over, seen)
+            threading.Thread(target=_repeat, args=[name, TRICKS[name], attacker], daemon=True).start()
     over.wait(float(seconds))
     over.set()
     rate = next(_OwnAddress.answers) / (time.monotonic() - began)

@@ -149,8 +149,8 @@ def _send(http: requests.Session, url: str, body: dict[str, Any], times: Times) 
 class _Attack:
     """The attackers, from the beginning of the block to its end, and what they were answered."""
 
-    def __init__(self, niceness: int, seconds: float, *arguments: str) -> None:
-        self._command = [sys.executable, "-m", "benchmarks.hostile", str(niceness), str(seconds), *arguments]
+    def __init__(self, *arguments: object) -> None:
+        self._command = [sys.executable, "-m", "benchmarks.hostile", *map(str, arguments)]
         self.seen: dict[str, int] = {}
 
     def __enter__(self) -> Self:
@@ -189,6 +189,9 @@ def _show(what: str, times: Times) -> None:
     help="How much of the processors they leave.",
     show_default=True,
 )
+@click.option(
+    "--connections", type=click.IntRange(1, 60), default=1, show_default=True, help="Of each trick."
+)
 @click.option("--verbose", is_flag=True, help="What the attackers were answered, and what took the time.")
 def main(
     *,
@@ -197,6 +200,7 @@ def main(
     seconds: float,
     only: tuple[str, ...],
     attackers_niceness: int,
+    connections: int,
     verbose: bool,
 ) -> None:
     """Measure what a hostile organisation costs a quiet one."""
@@ -212,7 +216,7 @@ def main(
             alone = _migrate(url, keys["QUIET"], islice(book, accounts // 2), clients)
             _show("alone", alone)
             whom = [url, keys["HOSTILE"], "HOSTILE", _TEAM, find_prefix(keys["QUIET"]) or ""]
-            with _Attack(attackers_niceness, seconds, *whom, *only) as attack:
+            with _Attack(attackers_niceness, seconds, connections, *whom, *only) as attack:
                 time.sleep(_WARM_UP_SECONDS)
                 spent = _processor_seconds()
                 under = _migrate(url, keys["QUIET"], islice(book, accounts), clients)

@@ -164,8 +164,6 @@ def settings(embedded_servers: EmbeddedServers) -> Settings:
         secret_key=embedded_servers.home.secret("secret_key"),
         # Tests change rows with services, which do not wait until every web process knows.
         reference_lease_seconds=0.0,
-        # Organisations of different tests share the process of the tests.
-        processor_share=100,
     )
 
 

@@ -95,6 +95,12 @@ class SupplierClient:
             self.api_key = issue_api_key(session, organisation_name=self.organisation)
         self.token = self.obtain_token()
 
+    def organisation_id(self) -> int:
+        """Return the id of its organisation."""
+        with self.Session() as session:
+            owner = select(ImportSupplier.organisation_id).where(ImportSupplier.code == self.code)
+            return session.scalars(owner).one()
+
     def accounts(self, number: int = 1) -> list[dict[str, Any]]:
         """Return generated payloads of this supplier, the same at each call."""
         return list(generate_accounts(number, supplier=self.code, seed=self._seed))

@@ -33,7 +33,7 @@ from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.errors import register_error_handlers
 from migration_service.blueprints.numbers_in_paths import NumberConverter
 from migration_service.blueprints.openapi import configure_openapi, serve_description
-from migration_service.blueprints.processor_shares import leave_place, measure_requests
+from migration_service.blueprints.places import keep_places, step_aside
 from migration_service.blueprints.request_ids import identify_requests
 from migration_service.blueprints.request_log import observe_requests
 from migration_service.blueprints.resources import Resources, attach_resources
@@ -45,9 +45,6 @@ from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.reference_data.lease import Lease
 from migration_service.db.reference_data.listener import ChangeListener
 from migration_service.db.reference_data.reader import ReferenceReader
-from migration_service.services.access.places import Places
-from migration_service.services.access.presence import Presence
-from migration_service.services.access.processor_shares import ProcessorShares
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
 from migration_service.services.access.tokens import FIND_CALLER
@@ -55,6 +52,7 @@ from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.processing.announcement import announce
 from migration_service.services.processing.dispatch import WAIT_SLICE, Dispatch
 from migration_service.services.setup.suppliers import FIND_SUPPLIER
+from migration_service.shares import Places
 from migration_service.slots import Slots
 from migration_service.tasks.accounts import publish_set
 
@@ -75,7 +73,7 @@ def create_app(settings: Settings) -> Flask:
     shared = _connect(settings)
     attach_resources(app, shared)
     observe_requests(app)
-    measure_requests(app)
+    keep_places(app)
     identify_requests(app)
     # The last one registered sees the answer first: nothing is added to it after it was compressed.
     compress_responses(app)
@@ -145,7 +143,7 @@ def _connect(settings: Settings) -> Resources:
     celery = create_celery(settings)
     announced = partial(announce, redis, partial(publish_set, celery))
     wait_seconds = settings.process_wait_seconds
-    dispatch = Dispatch(session_maker, slots, waiting, announced, wait_seconds, leave_place)
+    dispatch = Dispatch(session_maker, slots, waiting, announced, wait_seconds, step_aside)
     return Resources(
         settings,
         session_maker,
@@ -156,7 +154,6 @@ def _connect(settings: Settings) -> Resources:
         Throttle(redis),
         StagedQuota(redis, settings.max_staged_accounts),
         RefusalLog(session_maker),
-        ProcessorShares(settings.processor_share / 100, Presence(redis).exchange),
         Places(),
     )
 

@@ -1,8 +1,13 @@
 """The concurrency limit (section 8): leased slots in Redis, acquired and released by atomic scripts.
 
 A slot is a member of a sorted set. Its name is the attempt that holds it, and its score is the time at which
-its lease expires, on Redis's clock. PostgreSQL knows which attempts are in progress, so the set can always be
-restored from there. Until a lost set has been restored, no slot can be acquired.
+its lease expires, on Redis's clock. A hash has the organisation of each, and whether it is of a batch.
+PostgreSQL knows which attempts are in progress, so both can always be restored from there. Until a lost set
+has been restored, no slot can be acquired.
+
+While several organisations hold slots or want some, each may hold an equal part of them (`shares`). One that
+has less than its share waits a moment for a slot instead of being refused, because those that have more get
+none until then.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -26,41 +31,67 @@ STALE_MS = 10_000
 #: that waits. A batch retries all the time, and a client only after the seconds of Retry-After.
 REQUEST_TURN_MS, BATCH_TURN_MS = 4_000, 1_000
 
-_KEYS = ("migration:slots", "migration:slots:batch", "migration:slots:state")
+#: The time for which an organisation counts that found no slot free, although it had less than its share.
+WANTED_MS = 4_000
+
+_KEYS = ("migration:slots", "migration:slots:owners", "migration:slots:state", "migration:slots:wanted")
 
 # Batches leave one slot to requests from a limit of 2. With a single slot, batches and requests take turns:
 # the kind that had it last does not get it while the other kind waits for it.
 #
-# Returns how many members hold a slot now, which are the first ones, or -1 if the set must be compared with
-# the database first, because it was lost, or because none is free and the last comparison is too old.
+# Returns how many members hold a slot now, which are the first ones; or -1 if the set must be compared with
+# the database first, because it was lost, or because none is free and the last comparison is too old; -2 if
+# the owner has its share; -3 if none is free, and the owner has less than its share.
 _ACQUIRE = """
-local slots, batch, state = KEYS[1], KEYS[2], KEYS[3]
+local slots, owners, state, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local limit, batch_cap = tonumber(ARGV[1]), tonumber(ARGV[2])
 local lease, settle, stale = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local turn_request, turn_batch = tonumber(ARGV[6]), tonumber(ARGV[7])
+local owner, want = ARGV[8], tonumber(ARGV[9])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if redis.call('HGET', state, 'ready') ~= '1' then
   redis.call('HSETNX', state, 'admit_from', now + settle)
   return -1
 end
-redis.call('ZREMRANGEBYSCORE', slots, '-inf', '(' .. now)
-redis.call('ZREMRANGEBYSCORE', batch, '-inf', '(' .. now)
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', slots, '-inf', '(' .. now)) do
+  redis.call('ZREM', slots, member)
+  redis.call('HDEL', owners, member)
+end
+redis.call('ZREMRANGEBYSCORE', wanted, '-inf', '(' .. now)
+local held, of_batches, own, present, others = redis.call('ZCARD', slots), 0, 0, 1, {[owner] = true}
+local function count(name)
+  if not others[name] then others[name] = true; present = present + 1 end
+end
+for _, value in ipairs(redis.call('HVALS', owners)) do
+  local name, kind = string.match(value, '^(%S+) (%S+)$')
+  count(name)
+  if name == owner then own = own + 1 end
+  if kind == 'batch' then of_batches = of_batches + 1 end
+end
+for _, name in ipairs(redis.call('ZRANGE', wanted, 0, -1)) do count(name) end
+local share = limit
+if limit < 0 then share = math.huge elseif present > 1 then share = math.ceil(limit / present) end
 local kind, other = 'request', 'batch'
 if batch_cap >= 0 then kind, other = 'batch', 'request' end
 if limit >= 2 and batch_cap >= limit then batch_cap = limit - 1 end
 local takes_turns = limit == 1 and redis.call('HGET', state, 'last') == kind
   and tonumber(redis.call('HGET', state, 'awaited_by_' .. other) or '0') > now
-local granted = 0
-for i = 8, #ARGV do
-  local held = redis.call('ZSCORE', slots, ARGV[i])
-  if not held then
+local granted, refusal = 0, 0
+for i = 10, #ARGV do
+  if not redis.call('ZSCORE', slots, ARGV[i]) then
     if takes_turns then break end
-    if limit >= 0 and redis.call('ZCARD', slots) >= limit then break end
-    if batch_cap >= 0 and redis.call('ZCARD', batch) >= batch_cap then break end
+    if limit >= 0 and held >= limit then
+      if own < share and present > 1 then refusal = -3 end
+      break
+    end
+    if batch_cap >= 0 and of_batches >= batch_cap then break end
+    if own >= share then refusal = -2 break end
+    held, own = held + 1, own + 1
+    if kind == 'batch' then of_batches = of_batches + 1 end
   end
   redis.call('ZADD', slots, 'GT', now + lease, ARGV[i])
-  if batch_cap >= 0 then redis.call('ZADD', batch, 'GT', now + lease, ARGV[i]) end
+  redis.call('HSET', owners, ARGV[i], owner .. ' ' .. kind)
   granted = granted + 1
 end
 if limit == 1 and granted > 0 then
@@ -69,13 +100,18 @@ if limit == 1 and granted > 0 then
 elseif limit == 1 then
   redis.call('HSET', state, 'awaited_by_' .. kind, now + (kind == 'batch' and turn_batch or turn_request))
 end
-if granted == 0 and now - tonumber(redis.call('HGET', state, 'reconciled_at')) > stale then return -1 end
-return granted
+if granted > 0 then
+  redis.call('ZREM', wanted, owner)
+  return granted
+end
+if now - tonumber(redis.call('HGET', state, 'reconciled_at')) > stale then return -1 end
+if refusal == -3 then redis.call('ZADD', wanted, now + want, owner) end
+return refusal
 """
 
 # Makes the set agree with the attempts that are in progress. Returns the members that were missing.
 _RECONCILE = """
-local slots, batch, state = KEYS[1], KEYS[2], KEYS[3]
+local slots, owners, state = KEYS[1], KEYS[2], KEYS[3]
 local lease, grace, settle = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -84,13 +120,13 @@ local live, added = {}, {}
 for i = 4, #ARGV, 2 do
   live[ARGV[i]] = true
   if redis.call('ZADD', slots, 'GT', now + lease, ARGV[i]) == 1 then added[#added + 1] = ARGV[i] end
-  if ARGV[i + 1] == '1' then redis.call('ZADD', batch, 'GT', now + lease, ARGV[i]) end
+  redis.call('HSET', owners, ARGV[i], ARGV[i + 1])
 end
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', slots, '-inf', now + lease - grace)) do
-  if not live[member] then
-    redis.call('ZREM', slots, member)
-    redis.call('ZREM', batch, member)
-  end
+  if not live[member] then redis.call('ZREM', slots, member) end
+end
+for _, member in ipairs(redis.call('HKEYS', owners)) do
+  if not redis.call('ZSCORE', slots, member) then redis.call('HDEL', owners, member) end
 end
 redis.call('HSET', state, 'reconciled_at', now)
 if now >= tonumber(redis.call('HGET', state, 'admit_from')) then redis.call('HSET', state, 'ready', '1') end
@@ -103,11 +139,24 @@ class LiveAttempt:
     """An attempt that is in progress according to the database."""
 
     id: str
+    #: The organisation whose account it creates.
+    owner: int
     batch: bool = False
 
 
 class SlotsStaleError(Exception):
     """The set must be compared with the database first: call `reconcile`, then retry."""
+
+
+class SlotShareUsedError(Exception):
+    """The organisation holds its share of the slots, and others need theirs."""
+
+
+class SlotOwedError(Exception):
+    """No slot is free, and the organisation has less than its share: it gets one of the next."""
+
+
+_REFUSALS = {-1: SlotsStaleError, -2: SlotShareUsedError, -3: SlotOwedError}
 
 
 class Slots:
@@ -118,12 +167,15 @@ class Slots:
         self._acquire = redis.register_script(_ACQUIRE)
         self._reconcile = redis.register_script(_RECONCILE)
 
-    def acquire(self, attempts: Sequence[str], *, limit: int | None, batch_cap: int | None = None) -> int:
+    def acquire(
+        self, attempts: Sequence[str], *, owner: int, limit: int | None, batch_cap: int | None = None
+    ) -> int:
         """Acquire a slot for each of `attempts` while any are free. Return how many of them hold one.
 
-        If `limit` is None, there is no limit. `batch_cap` is the most slots that batches may hold together.
-        Pass it for attempts of a batch only. A second call for the same attempt acquires no second slot.
-        Raise SlotsStaleError until the set agrees with the database.
+        `owner` is the organisation. If `limit` is None, there is no limit. `batch_cap` is the most slots that
+        batches may hold together. Pass it for attempts of a batch only. A second call for the same attempt
+        acquires no second slot. Raise SlotsStaleError until the set agrees with the database, and
+        SlotShareUsedError or SlotOwedError if the owner gets none because of others.
         """
         granted = self._acquire(
             keys=_KEYS,
@@ -135,11 +187,13 @@ class Slots:
                 STALE_MS,
                 REQUEST_TURN_MS,
                 BATCH_TURN_MS,
+                owner,
+                WANTED_MS,
                 *attempts,
             ],
         )
-        if granted == -1:
-            raise SlotsStaleError
+        if refusal := _REFUSALS.get(cast(int, granted)):
+            raise refusal
         return cast(int, granted)
 
     def release(self, attempts: Collection[str]) -> None:
@@ -152,7 +206,7 @@ class Slots:
         """Add the commands of `release` to the caller's pipeline, to save a round trip."""
         if attempts:
             pipeline.zrem(_KEYS[0], *attempts)
-            pipeline.zrem(_KEYS[1], *attempts)
+            pipeline.hdel(_KEYS[1], *attempts)
 
     def reconcile(self, live: Iterable[LiveAttempt]) -> list[str]:
         """Make the set agree with the attempts in progress. Return those that had no slot.
@@ -162,7 +216,7 @@ class Slots:
         """
         args: list[Any] = [LEASE_MS, GRACE_MS, SETTLE_MS]
         for attempt in live:
-            args += [attempt.id, "1" if attempt.batch else "0"]
+            args += [attempt.id, f"{attempt.owner} {'batch' if attempt.batch else 'request'}"]
         return [member.decode() for member in cast(list[bytes], self._reconcile(keys=_KEYS, args=args))]
 
     def in_use(self) -> int:

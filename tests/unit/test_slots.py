@@ -9,7 +9,7 @@ from redis import Redis
 
 from migration_service import slots as slots_module
 from migration_service.connections import make_redis
-from migration_service.slots import LiveAttempt, Slots, SlotsStaleError
+from migration_service.slots import LiveAttempt, SlotOwedError, Slots, SlotShareUsedError, SlotsStaleError
 
 
 @pytest.fixture
@@ -30,75 +30,75 @@ def slots(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> Slots:
 
 def _pass_time(redis: Redis, milliseconds: int) -> None:
     """Let `milliseconds` pass for every lease. Scores are times of Redis's own clock."""
-    for key in ("migration:slots", "migration:slots:batch"):
+    for key in ("migration:slots", "migration:slots:wanted"):
         for member in redis.zrange(key, 0, -1):
             assert isinstance(member, bytes)
             redis.zincrby(key, -milliseconds, member)
 
 
 def test_no_more_attempts_are_admitted_than_the_limit_allows(slots: Slots) -> None:
-    assert [slots.acquire([name], limit=2) for name in "abc"] == [1, 1, 0]
+    assert [slots.acquire([name], owner=1, limit=2) for name in "abc"] == [1, 1, 0]
     assert slots.in_use() == 2
 
 
 def test_without_a_limit_every_attempt_is_admitted_and_counted(slots: Slots) -> None:
-    assert slots.acquire([str(n) for n in range(1_000)], limit=None) == 1_000
+    assert slots.acquire([str(n) for n in range(1_000)], owner=1, limit=None) == 1_000
     assert slots.in_use() == 1_000
 
 
 def test_acquiring_twice_for_one_attempt_takes_one_slot(slots: Slots) -> None:
-    assert slots.acquire(["a"], limit=1) == 1
-    assert slots.acquire(["a"], limit=1) == 1
+    assert slots.acquire(["a"], owner=1, limit=1) == 1
+    assert slots.acquire(["a"], owner=1, limit=1) == 1
     assert slots.in_use() == 1
 
 
 def test_a_released_slot_is_free_and_releasing_again_changes_nothing(slots: Slots) -> None:
-    slots.acquire(["a"], limit=1)
+    slots.acquire(["a"], owner=1, limit=1)
     slots.release(["a"])
     slots.release(["a"])
     slots.release([])
-    assert slots.acquire(["b"], limit=1) == 1
+    assert slots.acquire(["b"], owner=1, limit=1) == 1
 
 
 def test_a_batch_gets_what_is_free_below_its_cap_and_leaves_the_reserve(slots: Slots) -> None:
-    assert slots.acquire([f"b{n}" for n in range(10)], limit=6, batch_cap=4) == 4
-    assert slots.acquire(["x", "y", "z"], limit=6) == 2
+    assert slots.acquire([f"b{n}" for n in range(10)], owner=1, limit=6, batch_cap=4) == 4
+    assert slots.acquire(["x", "y", "z"], owner=1, limit=6) == 2
     slots.release(["b0", "b1"])
-    assert slots.acquire(["b10", "b11", "b12"], limit=6, batch_cap=4) == 2
+    assert slots.acquire(["b10", "b11", "b12"], owner=1, limit=6, batch_cap=4) == 2
 
 
 def test_a_lease_that_is_not_renewed_ends(slots: Slots, redis: Redis) -> None:
-    slots.acquire(["a"], limit=1)
+    slots.acquire(["a"], owner=1, limit=1)
     _pass_time(redis, slots_module.LEASE_MS + 1)
-    assert slots.acquire(["b"], limit=1) == 1
+    assert slots.acquire(["b"], owner=1, limit=1) == 1
     assert slots.in_use() == 1
 
 
 def test_reconciling_releases_slots_of_ended_attempts_but_not_those_just_acquired(
     slots: Slots, redis: Redis
 ) -> None:
-    slots.acquire(["old", "live"], limit=9)
+    slots.acquire(["old", "live"], owner=1, limit=9)
     _pass_time(redis, slots_module.GRACE_MS + 1)
-    slots.acquire(["new"], limit=9)
-    assert slots.reconcile([LiveAttempt("live")]) == []
+    slots.acquire(["new"], owner=1, limit=9)
+    assert slots.reconcile([LiveAttempt("live", 1)]) == []
     assert set(redis.zrange("migration:slots", 0, -1)) == {b"live", b"new"}
 
 
 def test_reconciling_renews_the_leases_of_attempts_in_progress(slots: Slots, redis: Redis) -> None:
-    slots.acquire(["live"], limit=1)
+    slots.acquire(["live"], owner=1, limit=1)
     _pass_time(redis, slots_module.LEASE_MS - 1_000)
-    slots.reconcile([LiveAttempt("live")])
+    slots.reconcile([LiveAttempt("live", 1)])
     _pass_time(redis, 2_000)
-    assert slots.acquire(["other"], limit=1) == 0
+    assert slots.acquire(["other"], owner=1, limit=1) == 0
 
 
 def test_after_a_loss_no_attempt_is_admitted_until_the_set_is_restored(slots: Slots, redis: Redis) -> None:
-    slots.acquire(["a"], limit=2)
+    slots.acquire(["a"], owner=1, limit=2)
     redis.flushdb()
     with pytest.raises(SlotsStaleError):
-        slots.acquire(["b"], limit=2)
-    assert slots.reconcile([LiveAttempt("a"), LiveAttempt("c", batch=True)]) == ["a", "c"]
-    assert slots.acquire(["b"], limit=2) == 0
+        slots.acquire(["b"], owner=1, limit=2)
+    assert slots.reconcile([LiveAttempt("a", 1), LiveAttempt("c", 1, batch=True)]) == ["a", "c"]
+    assert slots.acquire(["b"], owner=1, limit=2) == 0
     assert slots.in_use() == 2
 
 
@@ -109,10 +109,10 @@ def test_after_a_loss_holders_of_slots_have_time_to_reach_the_database(
     slots = Slots(redis)
     slots.reconcile([])
     with pytest.raises(SlotsStaleError):
-        slots.acquire(["a"], limit=1)
+        slots.acquire(["a"], owner=1, limit=1)
     redis.hincrby("migration:slots:state", "admit_from", -60_001)
     slots.reconcile([])
-    assert slots.acquire(["a"], limit=1) == 1
+    assert slots.acquire(["a"], owner=1, limit=1) == 1
 
 
 def test_the_first_request_after_a_loss_starts_that_time(
@@ -122,27 +122,27 @@ def test_the_first_request_after_a_loss_starts_that_time(
     redis.flushdb()
     for _ in range(2):
         with pytest.raises(SlotsStaleError):
-            slots.acquire(["a"], limit=1)
+            slots.acquire(["a"], owner=1, limit=1)
         slots.reconcile([])
 
 
 def test_the_slots_of_batches_are_restored_as_those_of_batches(slots: Slots, redis: Redis) -> None:
     redis.flushdb()
-    slots.reconcile([LiveAttempt("single"), LiveAttempt("line", batch=True)])
-    assert slots.acquire(["another line"], limit=None, batch_cap=1) == 0
-    assert slots.acquire(["another line"], limit=None, batch_cap=2) == 1
+    slots.reconcile([LiveAttempt("single", 1), LiveAttempt("line", 1, batch=True)])
+    assert slots.acquire(["another line"], owner=1, limit=None, batch_cap=1) == 0
+    assert slots.acquire(["another line"], owner=1, limit=None, batch_cap=2) == 1
 
 
 def test_no_attempt_is_refused_because_of_a_set_that_was_not_reconciled_recently(
     slots: Slots, redis: Redis
 ) -> None:
-    slots.acquire(["dead"], limit=1)
+    slots.acquire(["dead"], owner=1, limit=1)
     redis.hincrby("migration:slots:state", "reconciled_at", -slots_module.STALE_MS - 1)
     _pass_time(redis, slots_module.GRACE_MS + 1)
     with pytest.raises(SlotsStaleError):
-        slots.acquire(["b"], limit=1)
+        slots.acquire(["b"], owner=1, limit=1)
     slots.reconcile([])
-    assert slots.acquire(["b"], limit=1) == 1
+    assert slots.acquire(["b"], owner=1, limit=1) == 1
 
 
 def test_two_hundred_threads_never_exceed_the_limit(slots: Slots) -> None:
@@ -153,7 +153,7 @@ def test_two_hundred_threads_never_exceed_the_limit(slots: Slots) -> None:
         nonlocal holding, most
         for turn in range(10):
             member = f"{name}-{turn}"
-            if slots.acquire([member], limit=limit):
+            if slots.acquire([member], owner=1, limit=limit):
                 with lock:
                     holding += 1
                     most = max(most, holding)
@@ -176,8 +176,8 @@ def _in_threads(count: int, work: Callable[[str], None]) -> None:
 
 
 def test_a_limit_or_a_cap_of_zero_admits_no_attempt(slots: Slots) -> None:
-    assert slots.acquire(["a"], limit=0) == 0
-    assert slots.acquire(["b"], limit=None, batch_cap=0) == 0
+    assert slots.acquire(["a"], owner=1, limit=0) == 0
+    assert slots.acquire(["b"], owner=1, limit=None, batch_cap=0) == 0
     assert slots.in_use() == 0
 
 
@@ -197,18 +197,18 @@ def test_the_age_of_the_last_reconciliation_is_known(redis: Redis) -> None:
 @pytest.mark.parametrize("limit", [2, 3, 50, 250])
 def test_from_a_limit_of_2_one_slot_always_stays_for_requests(slots: Slots, limit: int) -> None:
     attempts = [f"b{n}" for n in range(300)]
-    assert slots.acquire(attempts, limit=limit, batch_cap=limit) == limit - 1
-    assert slots.acquire(["a"], limit=limit) == 1
+    assert slots.acquire(attempts, owner=1, limit=limit, batch_cap=limit) == limit - 1
+    assert slots.acquire(["a"], owner=1, limit=limit) == 1
 
 
 def test_at_a_limit_of_1_batches_and_requests_take_turns(slots: Slots) -> None:
     def ask(name: str, batch_cap: int | None = None) -> bool:
         """Ask for the slot, and release it if it was granted."""
-        granted = slots.acquire([name], limit=1, batch_cap=batch_cap)
+        granted = slots.acquire([name], owner=1, limit=1, batch_cap=batch_cap)
         slots.release([name] if granted else [])
         return bool(granted)
 
-    assert slots.acquire(["b1"], limit=1, batch_cap=1) == 1
+    assert slots.acquire(["b1"], owner=1, limit=1, batch_cap=1) == 1
     assert not ask("a1")
     assert not ask("b2", batch_cap=1)
     slots.release(["b1"])
@@ -223,10 +223,10 @@ def test_at_a_limit_of_1_batches_and_requests_take_turns(slots: Slots) -> None:
 
 def test_an_unused_turn_passes(slots: Slots, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots_module, "REQUEST_TURN_MS", -1)
-    assert slots.acquire(["b1"], limit=1, batch_cap=1) == 1
-    assert slots.acquire(["a1"], limit=1) == 0
+    assert slots.acquire(["b1"], owner=1, limit=1, batch_cap=1) == 1
+    assert slots.acquire(["a1"], owner=1, limit=1) == 0
     slots.release(["b1"])
-    assert slots.acquire(["b2"], limit=1, batch_cap=1) == 1
+    assert slots.acquire(["b2"], owner=1, limit=1, batch_cap=1) == 1
 
 
 def _clock(redis: Redis) -> int:
@@ -237,17 +237,16 @@ def _clock(redis: Redis) -> int:
 
 def test_a_lease_is_given_and_renewed_for_its_time_on_the_clock_of_redis(slots: Slots, redis: Redis) -> None:
     for lease in (
-        lambda: slots.acquire(["a"], limit=9, batch_cap=9),
-        lambda: slots.reconcile([LiveAttempt("a", batch=True)]),
+        lambda: slots.acquire(["a"], owner=1, limit=9, batch_cap=9),
+        lambda: slots.reconcile([LiveAttempt("a", 1, batch=True)]),
     ):
         _pass_time(redis, 60_000)
         before = _clock(redis)
         lease()
         after = _clock(redis)
-        for key in ("migration:slots", "migration:slots:batch"):
-            ends = redis.zscore(key, "a")
-            assert ends is not None
-            assert before <= ends - slots_module.LEASE_MS <= after, key
+        ends = redis.zscore("migration:slots", "a")
+        assert ends is not None
+        assert before <= ends - slots_module.LEASE_MS <= after
 
 
 def test_the_time_after_a_loss_is_not_begun_again_by_the_next_request_or_reconciliation(
@@ -257,11 +256,59 @@ def test_the_time_after_a_loss_is_not_begun_again_by_the_next_request_or_reconci
     redis.flushdb()
     redis.hset("migration:slots:state", "admit_from", 1)  # it is over
     with pytest.raises(SlotsStaleError):
-        slots.acquire(["a"], limit=1)
+        slots.acquire(["a"], owner=1, limit=1)
     slots.reconcile([])
-    assert slots.acquire(["a"], limit=1) == 1
+    assert slots.acquire(["a"], owner=1, limit=1) == 1
 
 
 def test_slots_are_granted_however_old_the_last_reconciliation_is(slots: Slots, redis: Redis) -> None:
     redis.hincrby("migration:slots:state", "reconciled_at", -slots_module.STALE_MS - 1)
-    assert slots.acquire(["a"], limit=1) == 1
+    assert slots.acquire(["a"], owner=1, limit=1) == 1
+
+
+def test_alone_an_organisation_has_every_slot_and_beside_another_one_half(slots: Slots) -> None:
+    assert slots.acquire([f"a{n}" for n in range(9)], owner=1, limit=10) == 9
+    assert slots.acquire(["b0"], owner=2, limit=10) == 1
+    with pytest.raises(SlotOwedError):
+        slots.acquire(["b1"], owner=2, limit=10)
+    slots.release([f"a{n}" for n in range(4)])
+    with pytest.raises(SlotShareUsedError):
+        slots.acquire(["a9"], owner=1, limit=10)
+    assert slots.acquire([f"b{n}" for n in range(1, 9)], owner=2, limit=10) == 4
+    assert slots.acquire(["b9"], owner=2, limit=10) == 0, "the limit is reached"
+    assert slots.in_use() == 10
+
+
+def test_whoever_found_no_slot_counts_for_some_seconds(slots: Slots, redis: Redis) -> None:
+    names = [f"a{n}" for n in range(4)]
+    assert slots.acquire(names, owner=1, limit=4) == 4
+    with pytest.raises(SlotOwedError):
+        slots.acquire(["b"], owner=2, limit=4)
+    slots.release(names[:1])
+    with pytest.raises(SlotShareUsedError):
+        slots.acquire(["a4"], owner=1, limit=4)
+    _pass_time(redis, slots_module.WANTED_MS + 1)
+    assert slots.acquire(["a4"], owner=1, limit=4) == 1
+
+
+def test_a_batch_has_no_more_than_the_share_of_its_organisation_either(slots: Slots) -> None:
+    assert slots.acquire(["b"], owner=2, limit=6) == 1
+    assert slots.acquire([f"a{n}" for n in range(9)], owner=1, limit=6, batch_cap=5) == 3
+    assert slots.acquire([f"c{n}" for n in range(9)], owner=3, limit=6) == 2
+
+
+def test_without_a_limit_there_are_no_shares(slots: Slots) -> None:
+    assert slots.acquire(["b"], owner=2, limit=None) == 1
+    assert slots.acquire([f"a{n}" for n in range(500)], owner=1, limit=None) == 500
+
+
+def test_shares_are_restored_with_the_slots_and_forgotten_with_them(slots: Slots, redis: Redis) -> None:
+    redis.flushdb()
+    slots.reconcile([LiveAttempt("a1", 1), LiveAttempt("a2", 1), LiveAttempt("b", 2, batch=True)])
+    with pytest.raises(SlotShareUsedError):
+        slots.acquire(["a3"], owner=1, limit=4)
+    slots.release(["b"])
+    assert slots.acquire(["a3"], owner=1, limit=4) == 1
+    _pass_time(redis, slots_module.GRACE_MS + 1)
+    slots.reconcile([])
+    assert redis.hlen("migration:slots:owners") == 0

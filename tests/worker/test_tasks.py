@@ -84,7 +84,7 @@ def test_a_chunk_that_gets_no_slot_says_so(batches: BatchClient, worker_resource
     try:
         batch_id = batches.start(batches.supplier.accounts(1), "import")
         (chunk,) = batches.dispatch()
-        worker_resources.slots.acquire(["another"], limit=1)
+        worker_resources.slots.acquire(["another"], owner=1, limit=1)
         assert run_chunk.run(batch_id, chunk.first_line) == "released: no slots, or no time left"
     finally:
         with worker_resources.Session.begin() as session:

@@ -19,7 +19,7 @@ from migration_service.blueprints.describing import View
 from migration_service.blueprints.description_headers import refer
 from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.processor_shares import leave_place
+from migration_service.blueprints.places import step_aside
 from migration_service.blueprints.resources import resources
 from migration_service.blueprints.validation_report import answer_accepted
 from migration_service.errors import (
@@ -272,6 +272,6 @@ def create_payment_instruction(arguments: dict[str, Any], body: PostedBody) -> R
     """
     with resources().Session.begin() as session:
         order = prepare_instruction(session, caller(), body)
-    leave_place()
+    step_aside()
     details = None if order.exists else ask_vendor(order)
     return _add(body, arguments, lambda session: add_instruction(session, order, details))

@@ -5,7 +5,7 @@ from typing import cast
 
 from flask import g, request
 
-from migration_service.blueprints.processor_shares import await_share
+from migration_service.blueprints.places import enter_place
 from migration_service.blueprints.resources import resources
 from migration_service.errors import NotAuthenticatedError, UnauthenticatedError
 from migration_service.log import request_id
@@ -52,7 +52,7 @@ def require_token() -> None:
     """Let only requests with a valid access token through. For `Blueprint.before_request`.
 
     Raise NotAuthenticatedError and UnauthenticatedError (401), PermissionDeniedError (403) if the key may not
-    be used for this, and ProcessorShareUsedError (429). OPTIONS needs no token: Flask answers it with the
+    be used for this, and ShareUsedError (429). OPTIONS needs no token: Flask answers it with the
     methods of the path and calls no view.
     """
     if request.method == "OPTIONS":
@@ -62,12 +62,12 @@ def require_token() -> None:
         token = read_token(request.headers.get("Authorization", ""))
         g.caller = authenticate_token(shared.reference, shared.settings, token)
         _act_as(g.caller)
-        await_share(g.caller.organisation_id)
+        enter_place(g.caller.organisation_id)
         require_scope(g.caller.scopes, scopes_of(request.endpoint or ""))
     except UnauthenticatedError as error:
         if not isinstance(error, NotAuthenticatedError):  # then nobody claimed to be anybody
             shared.refusals.note_refused_request(error)
-        await_share()
+        enter_place()
         raise
 
 

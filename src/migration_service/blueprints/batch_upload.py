@@ -10,7 +10,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 from migration_service.blueprints.auth import caller
 from migration_service.blueprints.examples import ACCOUNT
 from migration_service.blueprints.idempotency import read_key
-from migration_service.blueprints.processor_shares import leave_place
+from migration_service.blueprints.places import step_aside
 from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
@@ -128,7 +128,7 @@ def _whole_body() -> Iterator[bytes]:
 
     The web server does not say so if it knows the length, and half a file would be taken for a whole one.
     """
-    leave_place()
+    step_aside()
     missing = request.content_length
     for block in read_blocks(request.stream):
         if missing is not None:

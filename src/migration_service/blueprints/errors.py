@@ -24,7 +24,7 @@ STATUS: dict[type[errors.ServiceError], HTTPStatus] = {
     errors.PermissionDeniedError: HTTPStatus.FORBIDDEN,
     errors.NotFoundError: HTTPStatus.NOT_FOUND,
     errors.ConcurrencyLimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
-    errors.ProcessorShareUsedError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.ShareUsedError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.StagedQuotaReachedError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.ThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.TooManyUploadsError: HTTPStatus.TOO_MANY_REQUESTS,

@@ -22,7 +22,7 @@ from migration_service.blueprints.graphql_errors import (
     describe_service_error,
 )
 from migration_service.blueprints.graphql_schema import SCHEMA, TokenAttempt
-from migration_service.blueprints.processor_shares import await_share
+from migration_service.blueprints.places import enter_place
 from migration_service.blueprints.resources import resources
 from migration_service.errors import ErrorItem, InvalidError, ParseError, ServiceError
 from migration_service.schemas.json import encode_json
@@ -57,7 +57,7 @@ def show_hint() -> Response:
 def obtain_token() -> Response:
     """Execute a GraphQL document. Every failure has the form of a GraphQL error."""
     try:
-        await_share()
+        enter_place()
         return _answer_result(_execute(*_read_request()))
     except ServiceError as error:
         return _answer_problem(describe_service_error(error))

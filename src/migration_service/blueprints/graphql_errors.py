@@ -18,9 +18,9 @@ from migration_service.errors import (
     ErrorItem,
     ParseError,
     PermissionDeniedError,
-    ProcessorShareUsedError,
     ServiceError,
     ServiceUnavailableError,
+    ShareUsedError,
     ThrottledError,
     UnauthenticatedError,
 )
@@ -136,7 +136,7 @@ def describe_service_error(error: ServiceError, place: dict[str, Any] | None = N
     """Return the problem for an expected failure."""
     status = status_of(type(error))
     match error:
-        case ThrottledError() | ProcessorShareUsedError():
+        case ThrottledError() | ShareUsedError():
             wait = error.retry_after if isinstance(error, ThrottledError) else error.retry_seconds[1]
             return Problem(ErrorType.THROTTLING, error.code, error.detail, status, wait, place)
         case ServiceUnavailableError():

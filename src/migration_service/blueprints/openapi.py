@@ -20,10 +20,10 @@ from migration_service.errors import (
     NotAuthenticatedError,
     ParseError,
     PermissionDeniedError,
-    ProcessorShareUsedError,
     RequestFailedValidationError,
     ServiceError,
     ServiceUnavailableError,
+    ShareUsedError,
     UnauthenticatedError,
 )
 from migration_service.schemas.base import Fields
@@ -34,7 +34,7 @@ _EVERYWHERE: tuple[type[ServiceError], ...] = (
     NotAuthenticatedError,
     UnauthenticatedError,
     PermissionDeniedError,
-    ProcessorShareUsedError,
+    ShareUsedError,
     RequestFailedValidationError,  # for a query parameter that the operation does not have
     ServiceUnavailableError,
 )

@@ -10,12 +10,11 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.config import Settings
 from migration_service.db.reference_data.lease import wait_out_lease
 from migration_service.db.reference_data.reader import ReferenceReader
-from migration_service.services.access.places import Places
-from migration_service.services.access.processor_shares import ProcessorShares
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
 from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.processing.dispatch import Dispatch
+from migration_service.shares import Places
 from migration_service.tasks.app import MigrationCelery
 
 _EXTENSION = "migration_service"
@@ -42,9 +41,7 @@ class Resources:
     staged_quota: StagedQuota
     #: Where refused logins, tokens and requests are noted.
     refusals: RefusalLog
-    #: What each organisation uses of this process.
-    processor_shares: ProcessorShares
-    #: How many requests of each organisation run at once, while others need this process.
+    #: The requests of each organisation in this process.
     places: Places
 
 

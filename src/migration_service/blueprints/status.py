@@ -13,6 +13,7 @@ from migration_service.blueprints.examples import ACCOUNT
 from migration_service.blueprints.names import check_names
 from migration_service.blueprints.openapi import answers_errors
 from migration_service.blueprints.paging import require_page_size
+from migration_service.blueprints.places import in_turns
 from migration_service.blueprints.resources import resources
 from migration_service.db.statements import autocommit
 from migration_service.errors import (
@@ -204,7 +205,7 @@ def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
                 yield f",{page.json}"
         yield "]"
 
-    return Response(pieces(), mimetype="application/json")
+    return Response(in_turns([], pieces()), mimetype="application/json")
 
 
 def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> Response:

@@ -1,11 +1,11 @@
 """Long answers that are sent in pieces, as NDJSON or CSV."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any
 
 from flask import Response, request
 
+from migration_service.blueprints.places import in_turns
 from migration_service.services.batches.results import ResultFormat
 
 CONTENT_TYPES = {ResultFormat.NDJSON: "application/x-ndjson", ResultFormat.CSV: "text/csv"}
@@ -19,12 +19,7 @@ def stream(pieces: Iterable[str] | Iterable[bytes], content_type: str) -> Respon
     """
     iterator = iter(pieces)
     beginning = list(islice(iterator, 2))
-
-    def whole() -> Iterator[Any]:
-        yield from beginning
-        yield from iterator  # unlike chain(), closes it if the client goes away
-
-    return Response(whole(), headers={"Content-Type": content_type})
+    return Response(in_turns(beginning, iterator), headers={"Content-Type": content_type})
 
 
 def stream_lines(make_pieces: Callable[[ResultFormat], Iterable[bytes]]) -> Response:

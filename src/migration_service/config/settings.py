@@ -126,15 +126,6 @@ class Settings:
         168,
         at_least=0,
     )
-    processor_share: int = setting(
-        "MIGRATION_SERVICE_PROCESSOR_SHARE",
-        "Per cent of a web process's time for the expensive requests of the organisation that uses the "
-        "most, while others send requests, too. If each of its requests takes less than 20 ms, it has 75. "
-        "Beyond it its requests wait; after 5 seconds they are refused: 429. 100: no limit.",
-        10,
-        at_least=1,
-        at_most=100,
-    )
     batch_slot_reserve: int = setting(
         "MIGRATION_SERVICE_BATCH_SLOT_RESERVE",
         "How many slots of the concurrency limit batches leave free for requests.",

@@ -85,7 +85,7 @@ ServiceError                              (base)
 │   └── NoWorkerAvailableError            (imports)
 ├── StagedQuotaReachedError               (imports) 429
 ├── ThrottledError                        (access) 429
-├── ProcessorShareUsedError               (access) 429
+├── ShareUsedError               (access) 429
 ├── TooManyUploadsError                   (batches) 429
 ├── BatchQuotaError                       (batches) 429
 │   ├── TooManyOpenBatchesError           (batches)
@@ -104,8 +104,8 @@ from migration_service.errors.access import (
     OperatorNotFoundError,
     PasswordInvalidError,
     PermissionDeniedError,
-    ProcessorShareUsedError,
     RefreshTokenReusedError,
+    ShareUsedError,
     ThrottledError,
     TokenSessionNotFoundError,
     TooManySessionsError,
@@ -281,11 +281,11 @@ __all__ = [
     "PaymentVendorUnavailableError",
     "PaymentVendorUnreachableError",
     "PermissionDeniedError",
-    "ProcessorShareUsedError",
     "RefreshTokenReusedError",
     "RequestFailedValidationError",
     "ServiceError",
     "ServiceUnavailableError",
+    "ShareUsedError",
     "StagedQuotaReachedError",
     "ThrottledError",
     "TokenSessionNotFoundError",

@@ -127,13 +127,10 @@ class ThrottledError(ServiceError):
         super().__init__(f"Too many attempts have failed. Try again in {retry_after} seconds.")
 
 
-class ProcessorShareUsedError(ServiceError):
-    """The organisation has sent more expensive requests than its share while others send some, too.
+class ShareUsedError(ServiceError):
+    """The organisation holds its share of something that others hold or want, too (`shares`)."""
 
-    Requests wait for their turn first. This one would have waited for too long.
-    """
-
-    code = "processor_share_used"
+    code = "share_used"
     default_detail = "Your organisation has used its share of the service. Send fewer requests at once."
     remedy = (
         "Wait for the number of seconds in `Retry-After`. Send the same request again, and fewer at once."

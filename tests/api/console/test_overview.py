@@ -153,7 +153,7 @@ def test_parts_that_do_not_work_need_somebody(
     administrator.send("/limit/", {"limit": "2"})
     full = "All 2 slots are in use: further requests are answered 429."
     for attempt, expected in (("first", []), ("second", [(False, "/work/", full)])):
-        slots.acquire([attempt], limit=2)
+        slots.acquire([attempt], owner=1, limit=2)
         assert _concerns(administrator) == expected
     administrator.send("/limit/", {"limit": ""})
     assert _concerns(administrator) == []

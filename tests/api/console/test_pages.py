@@ -120,7 +120,7 @@ def test_the_page_of_work_says_what_waits_and_how_old_the_last_sweep_is(
     redis, slots = worker_resources.redis, Slots(worker_resources.redis)
     slots.reconcile([])
     redis.hset("migration:slots:state", "ready", "1")  # without the pause after a loss
-    slots.acquire(["first", "second"], limit=None)
+    slots.acquire(["first", "second"], owner=1, limit=None)
     redis.hincrby("migration:slots:state", "reconciled_at", -9_000)
     page = text_of(administrator.see("/work/"))
     slots.release(["first", "second"])

@@ -48,7 +48,7 @@ def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> Batc
             .where(AccountImportProcess.state == ImportState.IN_PROGRESS)
             .values(state=ImportState.PENDING, attempt_id=None)
         )
-    worker_resources.redis.delete("migration:slots", "migration:slots:batch")
+    worker_resources.redis.delete("migration:slots", "migration:slots:owners")
     return BatchClient(supplier, worker_resources)
 
 
@@ -64,7 +64,7 @@ def limit_of_51(worker_resources: WorkerResources) -> Iterator[None]:
         before = get_concurrency_limit(session)
         set_concurrency_limit(session, 51)
     # Workers that "died" in other tests hold theirs for ten seconds more.
-    worker_resources.redis.delete("migration:slots", "migration:slots:batch")
+    worker_resources.redis.delete("migration:slots", "migration:slots:owners")
     yield
     with worker_resources.Session.begin() as session:
         set_concurrency_limit(session, before)
@@ -277,7 +277,7 @@ def test_a_chunk_without_a_slot_is_released(batches: BatchClient) -> None:
     (key,) = batches.dispatch()
     others = [new_id() for _ in range(51)]
     resources = batches.resources
-    assert len(acquire_slots(resources.Session, resources.slots, others, limit=51)) == 51
+    assert len(acquire_slots(resources.Session, resources.slots, others, owner=1, limit=51)) == 51
     try:
         with patch.object(execution, "SLOT_TIMEOUT", 0.1):
             assert not perform_chunk(resources.Session, resources.slots, key, reserve=50)

@@ -25,7 +25,7 @@ from supplier_client import SupplierClient
 def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
     with worker_resources.Session.begin() as session:
         session.execute(delete(BatchChunk))
-    worker_resources.redis.delete("migration:slots", "migration:slots:batch")
+    worker_resources.redis.delete("migration:slots", "migration:slots:owners")
     return BatchClient(supplier, worker_resources)
 
 

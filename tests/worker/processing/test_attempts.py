@@ -227,7 +227,7 @@ def test_the_sweep_fails_an_attempt_out_of_tries_and_notifies_the_request(
 ) -> None:
     begun.change(tries=MAX_TRIES)
     begun.grow_old()
-    assert worker_resources.slots.acquire([str(begun.attempt_id)], limit=None)
+    assert worker_resources.slots.acquire([str(begun.attempt_id)], owner=1, limit=None)
     sweep_attempts()
     attempt = begun.attempt()
     assert (attempt.outcome, attempt.error_code) == (Outcome.FAILED, "account_creation_failed")

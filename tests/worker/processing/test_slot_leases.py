@@ -46,12 +46,12 @@ def _begin(supplier: SupplierClient) -> UUID:
 def test_the_first_attempts_hold_the_slots_that_are_free(worker_resources: WorkerResources) -> None:
     sessions, slots = worker_resources.Session, worker_resources.slots
     attempts = [new_id() for _ in range(4)]
-    assert acquire_slots(sessions, slots, attempts, limit=3) == attempts[:3]
-    assert acquire_slots(sessions, slots, attempts[3:], limit=3) == []
+    assert acquire_slots(sessions, slots, attempts, owner=1, limit=3) == attempts[:3]
+    assert acquire_slots(sessions, slots, attempts[3:], owner=1, limit=3) == []
     release_slots(slots, attempts[:3])
-    assert acquire_slots(sessions, slots, attempts, limit=5, batch_cap=2) == attempts[:2]
-    assert acquire_slots(sessions, slots, attempts[2:], limit=None, batch_cap=3) == attempts[2:3]
-    assert acquire_slots(sessions, slots, attempts[3:], limit=None) == attempts[3:]
+    assert acquire_slots(sessions, slots, attempts, owner=1, limit=5, batch_cap=2) == attempts[:2]
+    assert acquire_slots(sessions, slots, attempts[2:], owner=1, limit=None, batch_cap=3) == attempts[2:3]
+    assert acquire_slots(sessions, slots, attempts[3:], owner=1, limit=None) == attempts[3:]
 
 
 def test_whoever_waits_gets_the_slot_as_soon_as_it_is_free(worker_resources: WorkerResources) -> None:
@@ -67,9 +67,9 @@ def test_whoever_waits_gets_the_slot_as_soon_as_it_is_free(worker_resources: Wor
             return super().acquire(*args, **limits)  # type: ignore[arg-type]
 
     slots = Observed(worker_resources.redis)
-    assert acquire_slots(sessions, slots, [first], limit=1, timeout=60) == [first]
+    assert acquire_slots(sessions, slots, [first], owner=1, limit=1, timeout=60) == [first]
     assert len(calls) == 1
-    assert acquire_slots(sessions, slots, [second], limit=1, timeout=60) == [second]
+    assert acquire_slots(sessions, slots, [second], owner=1, limit=1, timeout=60) == [second]
     assert len(calls) == 3
 
 
@@ -80,7 +80,9 @@ def test_slots_that_redis_lost_are_restored_before_another_one_is_acquired(
     redis.delete("migration:slots", _STATE)
     redis.hset(_STATE, "admit_from", 0)
     attempt = new_id()
-    assert acquire_slots(worker_resources.Session, worker_resources.slots, [attempt], limit=2) == [attempt]
+    sessions, slots = worker_resources.Session, worker_resources.slots
+    owner = supplier.organisation_id()
+    assert acquire_slots(sessions, slots, [attempt], owner=owner, limit=2) == [attempt]
     held = redis.zrange("migration:slots", 0, -1)
     assert set(held) == {str(running).encode(), str(attempt).encode()}
 
@@ -92,16 +94,16 @@ def test_without_slots_that_can_be_restored_the_service_is_unavailable(
     redis.delete(_STATE)
     redis.hset(_STATE, "admit_from", redis.time()[0] * 1_000 + 1_000_000)
     with patch.object(slot_leases, "RESTORE_TIMEOUT", 0.2), pytest.raises(ServiceUnavailableError):
-        acquire_slots(sessions, worker_resources.slots, [new_id()], limit=2)
+        acquire_slots(sessions, worker_resources.slots, [new_id()], owner=1, limit=2)
     with pytest.raises(ServiceUnavailableError):
-        acquire_slots(sessions, Slots(no_redis), [new_id()], limit=2)
+        acquire_slots(sessions, Slots(no_redis), [new_id()], owner=1, limit=2)
 
     class Lost(Slots):
         def acquire(self, *_args: object, **_limits: object) -> int:
             raise SlotsStaleError
 
     with pytest.raises(ServiceUnavailableError):
-        acquire_slots(sessions, Lost(no_redis), [new_id()], limit=2)
+        acquire_slots(sessions, Lost(no_redis), [new_id()], owner=1, limit=2)
 
 
 def test_attempts_of_requests_and_of_chunks_that_create_accounts_hold_slots(
@@ -121,15 +123,21 @@ def test_attempts_of_requests_and_of_chunks_that_create_accounts_hold_slots(
             chunk = update(BatchChunk).where(BatchChunk.batch_id == UUID(batch_id))
             session.execute(chunk.values(attempts=of_chunk or None))
     created, rehearsed, *_ = attempts.values()
-    expected = [LiveAttempt(str(running)), *(LiveAttempt(str(it), batch=True) for it in created + rehearsed)]
+    owner = supplier.organisation_id()
+    expected = [
+        LiveAttempt(str(running), owner),
+        *(LiveAttempt(str(it), owner, batch=True) for it in created + rehearsed),
+    ]
     with sessions() as session:
         live = list_live_attempts(session)
         assert sorted(live, key=lambda it: it.id) == sorted(expected, key=lambda it: it.id)
         among = [created[0], running, new_id()]
         assert {it.id for it in list_live_attempts(session, among)} == {str(created[0]), str(running)}
         assert list_live_attempts(session, []) == []
-        worker_resources.redis.delete("migration:slots", "migration:slots:batch")
+        worker_resources.redis.delete("migration:slots", "migration:slots:owners")
         reconcile_slots(session, worker_resources.slots)
-    in_batches = worker_resources.redis.zrange("migration:slots:batch", 0, -1)
-    assert set(in_batches) == {str(it).encode() for it in created + rehearsed}
+    owners = worker_resources.redis.hgetall("migration:slots:owners")
+    assert owners == {
+        str(it.id).encode(): f"{owner} {'batch' if it.batch else 'request'}".encode() for it in expected
+    }
     assert worker_resources.slots.in_use() == 5

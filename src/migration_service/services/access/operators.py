@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
-from threading import BoundedSemaphore
+from threading import Lock
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
@@ -27,8 +27,8 @@ from migration_service.services.setup.organisations import get_organisation
 
 _SHORTEST, _LONGEST = 12, 256
 _REFUSED = "The name or the password is not right."
-#: Passwords that this process checks at the same time, and the seconds that a login waits for its turn.
-_CHECKS = BoundedSemaphore(2)
+#: A process checks one password at a time. Seconds that a login waits for its turn.
+_CHECK = Lock()
 _LONGEST_WAIT = 3.0
 
 
@@ -129,7 +129,7 @@ def authenticate_operator(sessions: sessionmaker[Session], name: str, password: 
     (`refusals`).
 
     Checking a password takes long, and 64 MiB of memory. No database connection is held meanwhile, and the
-    process checks only a few at a time.
+    process checks one at a time.
     """
     with sessions.begin() as session:
         operator = _find_usable(session, name)
@@ -157,12 +157,12 @@ def _find_usable(session: Session, name: str) -> Operator | None:
 
 @contextmanager
 def _checking_a_password() -> Iterator[None]:
-    if not _CHECKS.acquire(timeout=_LONGEST_WAIT):
+    if not _CHECK.acquire(timeout=_LONGEST_WAIT):
         raise ThrottledError(1)
     try:
         yield
     finally:
-        _CHECKS.release()
+        _CHECK.release()
 
 
 def admit_operator(session: Session, name: str) -> AuthenticatedOperator:

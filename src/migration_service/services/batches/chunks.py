@@ -69,7 +69,8 @@ class ChunkPlan:
     #: How many lines to take at once. There are fewer if a worker died on the chunk or ran out of time, and
     #: one after the second time, so that only the line that caused it fails.
     lines: int
-    needs_slots: bool
+    #: The organisation that holds a slot for each line, or None if the lines need no slots.
+    slot_owner: int | None
     #: The concurrency limit in force, or None if it is off.
     limit: int | None
     #: Whether payment vendors are to be asked first.
@@ -86,6 +87,7 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
             BatchChunk.tries,
             BatchChunk.counts,
             BatchChunk.not_before,
+            Batch.organisation_id,
             Batch.kind,
             Batch.mode,
             Batch.brake,
@@ -107,9 +109,9 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
         lines = 1 if row.tries >= ALONE_AFTER else ceil(lines / _LESS)
     if BatchKind(row.kind).is_added_data:
         asks_vendors = row.kind == BatchKind.PAYMENT_INSTRUCTIONS and row.mode != BatchMode.VALIDATE
-        return ChunkPlan(min(lines, PIECE_LINES), needs_slots=False, limit=None, asks_vendors=asks_vendors)
+        return ChunkPlan(min(lines, PIECE_LINES), slot_owner=None, limit=None, asks_vendors=asks_vendors)
     limit = session.scalar(select(ServiceLimit.concurrency_limit))
-    return ChunkPlan(lines, BatchMode(row.mode).creates, limit)
+    return ChunkPlan(lines, row.organisation_id if BatchMode(row.mode).creates else None, limit)
 
 
 #: After a worker died on a chunk, its pieces have this part of its lines.

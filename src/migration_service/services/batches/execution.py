@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
-from migration_service.errors import ServiceUnavailableError
+from migration_service.errors import ServiceUnavailableError, ShareUsedError
 from migration_service.services.batches.added_data.deferral import LONGEST_DEFERRAL
 from migration_service.services.batches.added_data.instructions import ask_vendors
 from migration_service.services.batches.chunks import (
@@ -67,7 +67,7 @@ def perform_chunk(
             if _perform_piece(sessions, key, plan, attempts, **limits):
                 return True
         finally:
-            if plan.needs_slots:
+            if plan.slot_owner is not None:
                 release_slots(slots, attempts)
     with sessions.begin() as session:
         release_chunk(session, key, is_throttled=is_throttled)
@@ -96,11 +96,21 @@ def _acquire_slots(
 ) -> Sequence[UUID]:
     """Return new attempts: one for each line, or one for each slot that was free in time."""
     attempts = [new_id() for _ in range(plan.lines)]
-    if not plan.needs_slots:
+    if plan.slot_owner is None:
         return attempts
     cap = _NO_CAP if plan.limit is None else max(1, plan.limit - reserve)
     try:
-        return acquire_slots(sessions, slots, attempts, limit=plan.limit, batch_cap=cap, timeout=SLOT_TIMEOUT)
+        return acquire_slots(
+            sessions,
+            slots,
+            attempts,
+            owner=plan.slot_owner,
+            limit=plan.limit,
+            batch_cap=cap,
+            timeout=SLOT_TIMEOUT,
+        )
+    except ShareUsedError:
+        return []
     except ServiceUnavailableError as error:
         logger.warning("Redis is unavailable. A chunk waits for its slots: %s", error.__cause__)
         # The chunk is dispatched again at once. Without a pause this would be a busy loop.

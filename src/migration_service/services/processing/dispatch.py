@@ -65,9 +65,10 @@ def process_account(
     `attempt_id` is a new id, which the attempt gets.
 
     Raise the InvalidError that says why no account was created (DryRunSucceededError included). Raise
-    ConcurrencyLimitReachedError if no slot is free, and NoWorkerAvailableError if no worker took the attempt
-    in time. Raise ServiceUnavailableError if Redis is unavailable, or if a crash of PostgreSQL has undone the
-    attempt. After any of these, nothing continues in the background.
+    ConcurrencyLimitReachedError if no slot is free, ShareUsedError if the organisation has its share of them,
+    and NoWorkerAvailableError if no worker took the attempt in time. Raise ServiceUnavailableError if Redis
+    is unavailable, or if a crash of PostgreSQL has undone the attempt. After any of these, nothing continues
+    in the background.
     """
     # Who does not wait is promised that the attempt runs, so it must be on disk.
     durable = not wait or d.wait_seconds < ON_DISK_WITHIN
@@ -93,7 +94,7 @@ def _begin_attempt(
         request_id=request_id.get(),
         address=current_origin().address,
     )
-    if not acquire_slots(d.Session, d.slots, [attempt.id], limit=request.limit):
+    if not acquire_slots(d.Session, d.slots, [attempt.id], owner=caller.organisation_id, limit=request.limit):
         raise ConcurrencyLimitReachedError
     try:
         with autocommit(d.Session) as statements:

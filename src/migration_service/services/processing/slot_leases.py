@@ -10,12 +10,20 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.connections import log_if_unavailable
 from migration_service.db.base import literals
-from migration_service.errors import ServiceUnavailableError
-from migration_service.slots import LiveAttempt, Slots, SlotsStaleError
+from migration_service.errors import ServiceUnavailableError, ShareUsedError
+from migration_service.slots import (
+    LiveAttempt,
+    SlotOwedError,
+    Slots,
+    SlotShareUsedError,
+    SlotsStaleError,
+)
 from migration_service.states import BatchKind, BatchMode, ImportState
 
 #: Seconds to wait until slots that Redis lost are restored from the database.
 RESTORE_TIMEOUT = 5.0
+#: Seconds to wait for a slot that an organisation with less than its share gets as soon as one is free.
+OWED_TIMEOUT = 3.0
 _PAUSE = 0.05
 
 
@@ -24,24 +32,32 @@ def acquire_slots(
     slots: Slots,
     attempts: Sequence[UUID],
     *,
+    owner: int,
     limit: int | None,
     batch_cap: int | None = None,
     timeout: float = 0.0,
 ) -> Sequence[UUID]:
     """Return those of `attempts` that hold a slot now, which are the first ones.
 
-    If no slot is free, wait up to `timeout` seconds for one. `limit` and `batch_cap` are those of
-    `Slots.acquire`. Raise ServiceUnavailableError if Redis is unavailable, or if slots that it lost cannot be
-    restored.
+    If no slot is free, wait up to `timeout` seconds for one, or OWED_TIMEOUT if the organisation has less
+    than its share. `owner`, `limit` and `batch_cap` are those of `Slots.acquire`. Raise ShareUsedError if the
+    organisation holds its share, and ServiceUnavailableError if Redis is unavailable, or if slots that it
+    lost cannot be restored.
     """
     names = [str(attempt) for attempt in attempts]
     now = time.monotonic()
     deadline, restored_by = now + timeout, now + RESTORE_TIMEOUT
     while True:
         try:
-            granted = slots.acquire(names, limit=limit, batch_cap=batch_cap)
+            granted = slots.acquire(names, owner=owner, limit=limit, batch_cap=batch_cap)
             if granted or time.monotonic() >= deadline:
                 return attempts[:granted]
+        except SlotShareUsedError:
+            if time.monotonic() >= deadline:
+                raise ShareUsedError from None
+        except SlotOwedError:
+            if time.monotonic() >= max(deadline, now + OWED_TIMEOUT):
+                return []
         except SlotsStaleError:
             if time.monotonic() >= restored_by:
                 raise ServiceUnavailableError from None
@@ -69,15 +85,16 @@ def reconcile_slots(session: Session, slots: Slots) -> None:
 def list_live_attempts(session: Session, among: Sequence[UUID] | None = None) -> list[LiveAttempt]:
     """Return the attempts that hold slots according to the database, only those of `among` if it is given."""
     rows = session.execute(_LIVE, {"among": None if among is None else list(among)})
-    return [LiveAttempt(str(row.attempt), batch=row.batch) for row in rows]
+    return [LiveAttempt(str(row.attempt), row.owner, batch=row.batch) for row in rows]
 
 
 _LIVE = text(f"""
     SELECT * FROM (
-        SELECT attempt_id AS attempt, FALSE AS batch
-        FROM account_import_process WHERE state = '{ImportState.IN_PROGRESS}'
+        SELECT attempt_id AS attempt, organisation_id AS owner, FALSE AS batch
+        FROM account_import_process JOIN import_supplier ON import_supplier.id = import_supplier_id
+        WHERE state = '{ImportState.IN_PROGRESS}'
         UNION ALL
-        SELECT attempt, TRUE
+        SELECT attempt, organisation_id, TRUE
         FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id, unnest(attempts) AS attempt
         WHERE attempts IS NOT NULL AND mode IN ({literals(mode for mode in BatchMode if mode.creates)})
           AND kind = '{BatchKind.ACCOUNTS}'

@@ -55,29 +55,29 @@ def _plan(session: Session, customer: Customer, chunk: dict[str, Any], **batch: 
 @pytest.mark.parametrize(
     ("batch", "chunk", "expected"),
     [
-        ({}, PENDING, ChunkPlan(3, needs_slots=False, limit=77)),
-        ({"mode": "stage"}, PENDING, ChunkPlan(3, needs_slots=False, limit=77)),
-        ({}, PENDING | {"tries": 1}, ChunkPlan(1, needs_slots=False, limit=77)),
+        ({}, PENDING, ChunkPlan(3, slot_owner=None, limit=77)),
+        ({"mode": "stage"}, PENDING, ChunkPlan(3, slot_owner=None, limit=77)),
+        ({}, PENDING | {"tries": 1}, ChunkPlan(1, slot_owner=None, limit=77)),
         # After a worker died: a few lines at once, and after a second one each by itself.
-        ({}, {"counts": {"PENDING": 100}, "tries": 1}, ChunkPlan(7, needs_slots=False, limit=77)),
-        ({}, {"counts": {"PENDING": 100}, "tries": 2}, ChunkPlan(1, needs_slots=False, limit=77)),
-        ({}, PENDING | {"state": "DISPATCHED"}, ChunkPlan(3, needs_slots=False, limit=77)),
+        ({}, {"counts": {"PENDING": 100}, "tries": 1}, ChunkPlan(7, slot_owner=None, limit=77)),
+        ({}, {"counts": {"PENDING": 100}, "tries": 2}, ChunkPlan(1, slot_owner=None, limit=77)),
+        ({}, PENDING | {"state": "DISPATCHED"}, ChunkPlan(3, slot_owner=None, limit=77)),
         ({}, PENDING | {"state": "DONE"}, None),
         ({}, {"counts": {"VALID": 3}}, None),
         ({"state": "PAUSED"}, PENDING, None),
-        (_NOTES, {"counts": {"PENDING": 3, "DEFERRED": 1}}, ChunkPlan(4, needs_slots=False, limit=None)),
+        (_NOTES, {"counts": {"PENDING": 3, "DEFERRED": 1}}, ChunkPlan(4, slot_owner=None, limit=None)),
         (_NOTES, {"counts": {"DEFERRED": 3}, "not_before": func.now()}, None),
-        (_NOTES, {"counts": {"PENDING": 900}}, ChunkPlan(PIECE_LINES, needs_slots=False, limit=None)),
-        (_NOTES, {"counts": {"PENDING": 900}, "tries": 2}, ChunkPlan(1, needs_slots=False, limit=None)),
+        (_NOTES, {"counts": {"PENDING": 900}}, ChunkPlan(PIECE_LINES, slot_owner=None, limit=None)),
+        (_NOTES, {"counts": {"PENDING": 900}, "tries": 2}, ChunkPlan(1, slot_owner=None, limit=None)),
         (
             _NOTES | {"kind": "payment-instructions"},
             PENDING,
-            ChunkPlan(3, needs_slots=False, limit=None, asks_vendors=True),
+            ChunkPlan(3, slot_owner=None, limit=None, asks_vendors=True),
         ),
         (
             {"kind": "payment-instructions", "mode": "validate"},
             PENDING,
-            ChunkPlan(3, needs_slots=False, limit=None),
+            ChunkPlan(3, slot_owner=None, limit=None),
         ),
     ],
 )
@@ -96,7 +96,7 @@ def test_what_a_worker_takes_at_once_follows_from_the_batch_and_its_chunk(
 def test_accounts_are_created_with_slots(session: Session, customer: Customer, mode: str) -> None:
     key = make_chunk(session, customer, [payload_of(customer, it) for it in "abc"], mode=mode)
     session.execute(update(ServiceLimit).values(concurrency_limit=None))
-    assert read_chunk(session, key) == ChunkPlan(3, needs_slots=True, limit=None)
+    assert read_chunk(session, key) == ChunkPlan(3, slot_owner=customer.organisation_id, limit=None)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_without_a_free_slot_the_chunk_is_released(
     sessions: sessionmaker[Session], customer: Customer, slots: Slots
 ) -> None:
     key = _make(sessions, customer, 2, lines=1)
-    slots.acquire(["one", "another"], limit=2)
+    slots.acquire(["one", "another"], owner=customer.organisation_id, limit=2)
     assert not perform_chunk(sessions, slots, key, reserve=0)
     assert _statuses(sessions, key) == ["PENDING"]
     with sessions() as session:

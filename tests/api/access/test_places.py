@@ -1,0 +1,146 @@
+"""The place of a request in its web process: taken, left, and refused in the form of the endpoint."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from flask.testing import FlaskClient
+
+from factories import Customer, json_of, obtain
+from imported_account import ImportedAccount
+from migration_service.blueprints import added_data, batch_upload, status
+from migration_service.blueprints.resources import resources
+from migration_service.errors import PaymentVendorUnavailableError, ShareUsedError
+from migration_service.services.batches.ndjson import read_blocks
+from migration_service.services.imports.status import read_imports
+from migration_service.services.processing import dispatch
+from migration_service.shares import Owner, Place, Places
+from migration_service.tasks.resources import WorkerResources
+from supplier_client import SupplierClient
+
+LIST = "/v1/data-import/import-suppliers/"
+
+
+@pytest.fixture
+def taken() -> Iterator[list[tuple[Owner, Place]]]:
+    """The places that requests took, with their owners."""
+    found: list[tuple[Owner, Place]] = []
+    enter = Places.enter
+
+    def note(self: Places, owner: Owner) -> Place:
+        found.append((owner, place := enter(self, owner)))
+        return place
+
+    with patch.object(Places, "enter", note):
+        yield found
+
+
+def _headers(client: FlaskClient, customer: Customer) -> dict[str, str]:
+    return {"Authorization": f"Token {obtain(client, APIKey=customer.api_key)['token']}"}
+
+
+def test_a_request_has_a_place_of_its_organisation_or_its_address(
+    client: FlaskClient, customer: Customer, taken: list[tuple[Owner, Place]]
+) -> None:
+    headers = _headers(client, customer)
+    client.get(LIST, headers=headers)
+    client.get(LIST)
+    client.get("/health/live")
+    here = f"address:{client.environ_base['REMOTE_ADDR']}"
+    assert [owner for owner, _ in taken] == [here, customer.organisation_id, here]
+    assert not any(place.runs.is_set() for _, place in taken), "all of them were left"
+
+
+def test_whoever_has_used_its_share_is_refused_in_the_form_of_the_endpoint(
+    client: FlaskClient, customer: Customer
+) -> None:
+    headers = _headers(client, customer)
+    with patch.object(Places, "enter", side_effect=ShareUsedError):
+        refused = client.get(LIST, headers=headers)
+        of_token = client.post("/v1/graphql/", json={"query": "{ documentation }"})
+        assert client.get("/health/live").status_code == 200
+    assert (refused.status_code, json_of(refused)["code"]) == (429, "share_used")
+    assert 3 <= int(refused.headers["Retry-After"]) <= 6
+    assert (of_token.status_code, of_token.headers["Retry-After"]) == (429, "6")
+    assert json_of(of_token)["errors"][0]["extensions"]["errorCode"] == "share_used"
+
+
+def test_a_request_that_waits_for_its_outcome_lets_others_run(
+    supplier: SupplierClient, taken: list[tuple[Owner, Place]]
+) -> None:
+    (account,) = supplier.accounts()
+    assert supplier.stage(account).status_code == 201
+    ran: list[bool] = []
+
+    def wait(*_arguments: object) -> str:
+        ran.append(taken[-1][1].runs.is_set())
+        return "A-12345678"
+
+    with patch.object(dispatch, "wait_for_notification", wait):
+        assert supplier.process(account["external_account_number"], prefer="").status_code == 201
+    assert ran == [False]
+
+
+def test_a_request_that_waits_for_a_vendor_lets_others_run(
+    supplier: SupplierClient, taken: list[tuple[Owner, Place]], worker_resources: WorkerResources
+) -> None:
+    account = ImportedAccount.create(supplier, worker_resources)
+    ran: list[bool] = []
+
+    def ask(_order: object) -> None:
+        ran.append(taken[-1][1].runs.is_set())
+        raise PaymentVendorUnavailableError
+
+    with (
+        patch.object(added_data, "prepare_instruction", return_value=SimpleNamespace(exists=False)),
+        patch.object(added_data, "ask_vendor", ask),
+    ):
+        body = {**account.pair, "vendor": "bank", "reference": "1", "type": "CARD"}
+        assert supplier.post("/payment-instruction/create/", body).status_code == 500
+    assert ran == [False]
+
+
+def test_a_request_whose_file_comes_in_lets_others_run(
+    supplier: SupplierClient, taken: list[tuple[Owner, Place]]
+) -> None:
+    ran: list[bool] = []
+
+    def read(*arguments: Any) -> Any:
+        for block in read_blocks(*arguments):
+            ran.append(taken[-1][1].runs.is_set())
+            yield block
+
+    with patch.object(batch_upload, "read_blocks", read):
+        answer = supplier.post(
+            f"/batches/?import_supplier={supplier.code}&mode=validate",
+            data=b"{}\n",
+            headers={"Content-Type": "application/x-ndjson"},
+        )
+    assert answer.status_code == 202
+    assert ran == [False]
+
+
+def test_a_list_that_is_read_slowly_lets_others_run_between_two_pieces(
+    supplier: SupplierClient, taken: list[tuple[Owner, Place]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "_PIECE", 1)
+    for account in supplier.accounts(3):
+        supplier.stage(account)
+    made: list[bool] = []
+    read = read_imports
+
+    def note(*arguments: Any, **options: Any) -> Any:
+        made.append(taken[-1][1].runs.is_set())
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(status, "read_imports", note)
+    answer = supplier.get(f"/pending-account-import-processes/{supplier.code}/", buffered=False)
+    (_, place) = taken[-1]
+    read_meanwhile = [place.runs.is_set() for _ in answer.iter_encoded()]
+    answer.close()
+    assert (len(made), all(made)) == (4, True)
+    assert not any(read_meanwhile)
+    with supplier.app.app_context():
+        assert resources().places.enter(supplier.organisation_id()).runs.is_set()

@@ -1,0 +1,174 @@
+"""Shares of a web process: who runs, who waits, and who is refused."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from migration_service import shares
+from migration_service.errors import ShareUsedError
+from migration_service.shares import (
+    LONGEST_WAIT,
+    PRESENT_SECONDS,
+    RUNNING,
+    RUNNING_ALONE,
+    THREADS,
+    THREADS_FOR_OTHERS,
+    Owner,
+    Place,
+    Places,
+    share_of,
+)
+
+ONE, OTHER, HERE = 1, 2, "address:192.0.2.7"
+
+
+class Clock:
+    """A clock that stands still unless it is set."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    monkeypatch.setattr(shares, "_LOOK_AGAIN", 0.01)
+    return Clock()
+
+
+@pytest.fixture
+def places(clock: Clock) -> Places:
+    return Places(clock)
+
+
+class Waiter:
+    """A request that waits in a thread of its own."""
+
+    def __init__(self, wait: Callable[[], Place | None]) -> None:
+        self.answer: Place | ShareUsedError | None = None
+        self._wait = wait
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            self.answer = self._wait()
+        except ShareUsedError as error:
+            self.answer = error
+
+    def waits(self) -> bool:
+        self._thread.join(0.1)
+        return self._thread.is_alive()
+
+    def end(self) -> "Place | ShareUsedError | None":
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        return self.answer
+
+
+def _run(places: Places, owner: Owner, number: int) -> list[Place]:
+    """Let so many requests of an owner run."""
+    return [places.enter(owner) for _ in range(number)]
+
+
+_SHARES = [(250, 1, 250), (250, 2, 125), (250, 3, 84), (4, 9, 1)]
+
+
+@pytest.mark.parametrize(("total", "present", "share"), _SHARES)
+def test_each_has_an_equal_share_and_at_least_one(total: int, present: int, share: int) -> None:
+    assert share_of(total, present) == share
+
+
+def test_alone_an_organisation_runs_more_than_beside_another_one(places: Places, clock: Clock) -> None:
+    run = _run(places, ONE, RUNNING_ALONE)
+    further = Waiter(lambda: places.enter(ONE))
+    assert further.waits()
+    (other,) = _run(places, OTHER, 1)
+    for place in run[: RUNNING_ALONE - RUNNING]:
+        places.leave(place)
+    assert further.waits(), "its share runs"
+    places.leave(run[-1])
+    assert isinstance(further.end(), Place)
+    places.leave(other)
+    clock.now += PRESENT_SECONDS
+    assert len(_run(places, ONE, RUNNING_ALONE - RUNNING)) == RUNNING_ALONE - RUNNING
+
+
+def test_another_organisation_never_waits_for_one_that_was_there_before(places: Places) -> None:
+    _run(places, ONE, RUNNING_ALONE)
+    waiting = [Waiter(lambda: places.enter(ONE)) for _ in range(5)]
+    assert len(_run(places, OTHER, RUNNING)) == RUNNING
+    assert all(it.waits() for it in waiting)
+
+
+def test_beside_others_a_request_that_waits_too_long_is_refused_and_alone_it_is_not(
+    places: Places, clock: Clock
+) -> None:
+    run = _run(places, ONE, RUNNING_ALONE)
+    further = Waiter(lambda: places.enter(ONE))
+    clock.now += LONGEST_WAIT + 1
+    assert further.waits()
+    (other,) = _run(places, OTHER, 1)
+    assert isinstance(further.end(), ShareUsedError)
+    places.leave(other)
+    for place in run:
+        places.leave(place)
+    clock.now += PRESENT_SECONDS
+    assert len(_run(places, ONE, RUNNING_ALONE)) == RUNNING_ALONE
+
+
+def test_an_organisation_leaves_threads_to_others(places: Places) -> None:
+    for _ in range(THREADS - THREADS_FOR_OTHERS):
+        places.step_aside(places.enter(ONE))
+    with pytest.raises(ShareUsedError):
+        places.enter(ONE)
+    for _ in range(THREADS // 2):
+        places.step_aside(places.enter(OTHER))
+    with pytest.raises(ShareUsedError):
+        places.enter(OTHER)
+
+
+def test_a_request_that_steps_aside_lets_another_one_run_and_comes_back_in_its_turn(places: Places) -> None:
+    run = _run(places, ONE, RUNNING_ALONE)
+    further = Waiter(lambda: places.enter(ONE))
+    assert further.waits()
+    places.step_aside(run[0])
+    assert isinstance(further.end(), Place)
+    back = Waiter(lambda: places.come_back(run[0]))
+    assert back.waits()
+    places.leave(run[1])
+    assert back.end() is None
+
+
+def test_an_address_delays_no_organisation_and_has_a_share_beside_them(places: Places) -> None:
+    _run(places, HERE, RUNNING_ALONE)
+    assert len(_run(places, ONE, RUNNING_ALONE)) == RUNNING_ALONE
+    elsewhere = "address:192.0.2.8"
+    assert len(_run(places, elsewhere, RUNNING)) == RUNNING
+    assert Waiter(lambda: places.enter(elsewhere)).waits()
+
+
+def test_many_threads_never_run_more_than_the_share(places: Places) -> None:
+    (_other,) = _run(places, OTHER, 1)
+    lock, running, most = threading.Lock(), 0, 0
+
+    def work() -> None:
+        nonlocal running, most
+        for _ in range(20):
+            place = places.enter(ONE)
+            with lock:
+                running += 1
+                most = max(most, running)
+            with lock:
+                running -= 1
+            places.leave(place)
+
+    threads = [threading.Thread(target=work) for _ in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 0 < most <= RUNNING
