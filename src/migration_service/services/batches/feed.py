@@ -106,15 +106,22 @@ _DISPATCH = text(f"""
     RETURNING batch_chunk.batch_id, batch_chunk.first_line, chosen.turn AS place
 """)
 
+# Workers have claimed a chunk, or had one within the last seconds: on a busy machine it takes some until they
+# claim the next one.
+_SOMEBODY_WORKS = """(
+    EXISTS (SELECT FROM batch_chunk AS working
+            WHERE working.attempts IS NOT NULL AND working.dispatched_at > now() - interval '60 seconds')
+    OR EXISTS (SELECT FROM batch JOIN batch_chunk AS working ON working.batch_id = batch.id
+               WHERE batch.finished_at IS NULL AND working.worked_at > now() - interval '20 seconds'))"""
+
 # A worker that waits for a slot releases the chunk after two seconds. One that works on it holds its lock. On
 # a busy machine a message waits behind those of other chunks, each of which may take ten seconds.
 _RECOVER = text(f"""
     UPDATE batch_chunk SET state = '{ChunkState.PENDING}', attempts = NULL
     FROM (SELECT batch_id, first_line FROM batch_chunk
           WHERE state = '{ChunkState.DISPATCHED}' AND dispatched_at < now() - interval '15 seconds'
-            AND (attempts IS NOT NULL OR dispatched_at < now() - interval '90 seconds' OR NOT EXISTS (
-                SELECT FROM batch_chunk AS working
-                WHERE working.attempts IS NOT NULL AND working.dispatched_at > now() - interval '60 seconds'))
+            AND (attempts IS NOT NULL OR dispatched_at < now() - interval '90 seconds'
+                 OR NOT {_SOMEBODY_WORKS})
           FOR UPDATE SKIP LOCKED) AS lost
     WHERE batch_chunk.batch_id = lost.batch_id AND batch_chunk.first_line = lost.first_line
     RETURNING batch_chunk.first_line

@@ -204,19 +204,26 @@ def test_a_chunk_counts_as_lost_after_fifteen_seconds(
 
 
 @pytest.mark.parametrize(
-    ("ago", "busy_ago", "expected"), [(89, 59, 0), (91, 59, 1), (89, 61, 1), (16, None, 1)]
+    ("ago", "other", "expected"),
+    [
+        (89, {"state": "DISPATCHED", "dispatched_at": 59}, 0),
+        (91, {"state": "DISPATCHED", "dispatched_at": 59}, 1),
+        (89, {"state": "DISPATCHED", "dispatched_at": 61}, 1),
+        (89, {"state": "DONE", "worked_at": 19}, 0),
+        (89, {"state": "DONE", "worked_at": 21}, 1),
+        (16, {"state": "PENDING"}, 1),
+    ],
 )
 def test_a_message_that_waits_behind_those_of_busy_workers_is_not_lost(
-    sessions: sessionmaker[Session], customer: Customer, *, ago: int, busy_ago: int | None, expected: int
+    sessions: sessionmaker[Session], customer: Customer, *, ago: int, other: dict[str, Any], expected: int
 ) -> None:
     with sessions.begin() as session:
         batch = _batch(session, customer, 0)
         add_chunk(session, batch, 1, state="DISPATCHED", dispatched_at=func.now() - seconds(ago))
-        if busy_ago is not None:
-            taken = {"attempts": [new_id()], "dispatched_at": func.now() - seconds(busy_ago)}
-            add_chunk(session, batch, 2, state="DISPATCHED", **taken)
+        values = {key: func.now() - seconds(it) if isinstance(it, int) else it for key, it in other.items()}
+        add_chunk(session, batch, 2, attempts=[new_id()] if "dispatched_at" in other else None, **values)
     with sessions() as worker, sessions() as session:
-        worker.scalars(select(BatchChunk).where(BatchChunk.first_line == 2).with_for_update()).one_or_none()
+        worker.scalars(select(BatchChunk).where(BatchChunk.first_line == 2).with_for_update()).one()
         assert recover_chunks(session) == expected
 
 
