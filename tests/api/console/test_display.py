@@ -14,6 +14,7 @@ from migration_service.blueprints.console.display import (
     ago,
     count_done,
     duration,
+    duration_range,
     here_with,
     json_text,
     moment,
@@ -53,6 +54,19 @@ class _Clock(datetime):
 def test_numbers(console_app: Flask, language: str, numbers: list[str]) -> None:
     with _reading(console_app, language=language):
         assert [number(it) for it in (None, 0, 1234, 2.5)] == numbers
+
+
+@pytest.mark.parametrize(
+    ("language", "shown"),
+    [
+        ("en", ["40 to 70 s", "50 s to 3 min", "4 to 6 min", "83 min to 2 h 30 min"]),
+        ("nl", ["40 tot 70 s", "50 s tot 3 min", "4 tot 6 min", "83 min tot 2 uur 30 min"]),
+    ],
+)
+def test_ranges_of_durations(console_app: Flask, language: str, shown: list[str]) -> None:
+    with _reading(console_app, language=language):
+        ranges = ((41, 69), (52, 170), (241, 359), (5_000, 9_000))
+        assert [duration_range(low, high) for low, high in ranges] == shown
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,15 @@ import json
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from migration_service.cli import output
-from migration_service.cli.batch_progress import duration
+from migration_service.cli.batch_progress import describe_time_left, duration, duration_range
+from migration_service.states import BatchCondition
 from terminals import shown_by
 
 HOSTILE = "a\x1b[2Jb\x9bc\u202ed\u200be\rf\tg"
@@ -71,6 +74,46 @@ def test_a_terminal_gets_a_table_that_folds_long_values() -> None:
 )
 def test_a_duration_has_a_unit(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (41, 69, "40 to 70 s"),
+        (3, 8, "0 to 10 s"),
+        (52, 170, "50 s to 3 min"),
+        (241, 359, "4 to 6 min"),
+        (5_000, 9_000, "83 min to 2 h 30 min"),
+    ],
+)
+def test_a_range_of_durations_has_a_unit(low: float, high: float, words: str) -> None:
+    assert duration_range(low, high) == words
+
+
+_SOON, _LATER = (datetime.now(UTC) + timedelta(hours=hours) for hours in (0.05, 9))
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({}, "4 to 6 min"),
+        ({"state": "PAUSED"}, None),
+        ({"condition": BatchCondition.STALLED}, None),
+        ({"condition": BatchCondition.STARVING}, "4 to 6 min"),
+        ({"time_left_low": None, "time_left_high": None}, "not known yet"),
+        ({"time_left_low": None, "time_left_high": None, "counts": {"PENDING": 0}}, None),
+        ({"runs_until": _LATER}, "4 to 6 min"),
+        ({"runs_until": _SOON}, f"4 to 6 min, more than until its window closes at {_SOON:%H:%M} UTC"),
+        (
+            {"runs_until": _SOON, "time_left_low": 61},
+            f"1 to 6 min, possibly more than until its window closes at {_SOON:%H:%M} UTC",
+        ),
+    ],
+)
+def test_the_time_left_is_said_of_a_batch_that_goes_on(changed: dict[str, Any], words: str | None) -> None:
+    given = {"state": "RUNNING", "condition": None, "counts": {"PENDING": 9}, "runs_until": None}
+    report: Any = SimpleNamespace(**given | {"time_left_low": 241, "time_left_high": 359} | changed)
+    assert describe_time_left(report) == words
 
 
 def test_a_number_agrees_with_its_noun() -> None:
