@@ -15,7 +15,8 @@ from migration_service.blueprints.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
 from migration_service.schemas.json import encode_json
-from migration_service.services.batches.brakes import Brake, read_brake
+from migration_service.services.batches.brake_orders import read_brake
+from migration_service.services.batches.brakes import Brake
 from migration_service.services.batches.intake import IntakeLimits, take_in_batch, take_in_pending
 from migration_service.services.batches.ndjson import FileLimits, read_blocks
 from migration_service.services.batches.orders import INCLUDE_OLDER_VERSIONS, BatchOrder
@@ -70,9 +71,11 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
 def read_brake_arguments(arguments: dict[str, Any]) -> Brake | None:
     """Return the brake that the query string asks for, or None. Raise RequestFailedValidationError."""
     names = ("stop_after_errors", "stop_min_lines", "stop_window_lines")
-    codes = arguments.get("stop_ignore_codes", "").split(",") if "stop_ignore_codes" in arguments else []
     given = {name: arguments[name] for name in names if name in arguments}
-    return read_brake(**given, stop_ignore_codes=[code.strip() for code in codes])
+    for name in ("stop_ignore_codes", "stop_count_warnings"):
+        if name in arguments:
+            given[name] = [code.strip() for code in arguments[name].split(",")]
+    return read_brake(**given)
 
 
 def take_in(supplier: KnownSupplier, order: BatchOrder) -> UUID:

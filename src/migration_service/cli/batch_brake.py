@@ -7,7 +7,8 @@ import click
 
 from migration_service.cli.output import json_option, show_done
 from migration_service.cli.session import open_session, read_settings
-from migration_service.services.batches.brakes import NO_BRAKE, brake_to_store, read_brake, set_brake
+from migration_service.services.batches.brake_orders import read_brake
+from migration_service.services.batches.brakes import NO_BRAKE, brake_to_store, set_brake
 from migration_service.services.batches.steering import get_batch
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -30,6 +31,12 @@ _OPTIONS = (
         metavar="CODE",
         help="Do not count lines that fail with this code alone. May be given several times.",
     ),
+    click.option(
+        "--stop-count-warnings",
+        multiple=True,
+        metavar="CODE",
+        help="Count lines with this warning as failed ones. May be given several times.",
+    ),
 )
 
 
@@ -47,6 +54,7 @@ def brake_options(command: _Command) -> _Command:
 @_OPTIONS[0]
 @_OPTIONS[1]
 @_OPTIONS[2]
+@_OPTIONS[3]
 @json_option
 def brake(batch_id: str, stop_after_errors: str, as_json: bool, **others: Any) -> None:
     """Change what pauses the batch BATCH_ID after too many errors, also while it runs.
@@ -72,7 +80,11 @@ def describe_brake(values: dict[str, Any]) -> str:
         words = f"paused after {threshold} errors" + (f" in {lines}" if window else "")
     if codes := values["stop_ignore_codes"]:
         words += f", not counting {', '.join(codes)}"
+    if codes := values.get("stop_count_warnings"):
+        words += f", counting lines with {', '.join(codes)}, too"
     if "errors" in values:
         rounded = ", counted in whole chunks" if window and values["lines"] > window else ""
-        words += f" (now {values['errors']} errors in {values['lines']} lines{rounded})"
+        words += f" (now {values['errors']} errors in {values['lines']} lines{rounded}"
+        found = ", ".join(f"{code} {lines}" for code, lines in list(values["codes"].items())[:3])
+        words += f": {found})" if found else ")"
     return words

@@ -29,7 +29,7 @@ from migration_service.cli.workers import tell_batch_workers
 from migration_service.config import Settings
 from migration_service.models import Batch
 from migration_service.schemas.extracts import extract_moment
-from migration_service.services.batches.brakes import read_brake
+from migration_service.services.batches.brake_orders import read_brake
 from migration_service.services.batches.counts import count_open
 from migration_service.services.batches.listing import list_batches
 from migration_service.services.batches.ndjson import FileLimits, read_blocks
@@ -139,6 +139,7 @@ def start(
     stop_min_lines: int | None,
     stop_window_lines: int | None,
     stop_ignore_codes: tuple[str, ...],
+    stop_count_warnings: tuple[str, ...],
     watches: bool,
     as_json: bool,
 ) -> None:
@@ -181,6 +182,7 @@ def start(
                 stop_min_lines=stop_min_lines,
                 stop_window_lines=stop_window_lines,
                 stop_ignore_codes=stop_ignore_codes,
+                stop_count_warnings=stop_count_warnings,
             ),
         )
         with (

@@ -219,7 +219,7 @@ class BatchChunk(Base):
     failures: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     #: For brakes that count warnings: the lines with warnings that have an outcome, by the codes of their
     #: errors if they FAILED, `|`, and the codes of their warnings. None: not counted by an older version.
-    warned: Mapped[dict[str, Any] | None]
+    warned: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     #: Lines that were worked on since the chunk was last opened, from which the rate is calculated.
     worked: Mapped[int] = mapped_column(server_default="0")
     finished_at: Mapped[datetime | None]

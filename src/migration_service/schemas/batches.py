@@ -7,6 +7,7 @@ from marshmallow import fields
 from migration_service.schemas.base import AnswerSchema, Fields
 from migration_service.schemas.brakes import (
     BRAKE,
+    STOP_COUNT_WARNINGS,
     STOP_IGNORE_CODES,
     STOP_MIN_LINES,
     STOP_WINDOW_LINES,
@@ -136,6 +137,7 @@ class BatchArgumentsSchema(Fields):
     stop_min_lines = STOP_MIN_LINES
     stop_window_lines = STOP_WINDOW_LINES
     stop_ignore_codes = STOP_IGNORE_CODES
+    stop_count_warnings = STOP_COUNT_WARNINGS
 
 
 class BatchListArgumentsSchema(Fields):

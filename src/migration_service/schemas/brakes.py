@@ -15,8 +15,10 @@ BRAKE: dict[str, Any] = {
     "stop_min_lines": 200,
     "stop_window_lines": 200,
     "stop_ignore_codes": [],
+    "stop_count_warnings": ["ledger_missing"],
     "lines": 230,
     "errors": 4,
+    "codes": {"ledger_missing": 3, "invalid_phone_number": 1},
 }
 #: The parameters, which starting a batch and changing its brake share.
 STOP_MIN_LINES = WholeNumber(
@@ -39,6 +41,13 @@ STOP_IGNORE_CODES = Text(
     metadata=about(
         "Error codes, separated by commas. A line that has no others does not count.",
         "duplicate_line_in_batch",
+    ),
+)
+STOP_COUNT_WARNINGS = Text(
+    max_length=5_000,
+    metadata=about(
+        "Codes of warnings, separated by commas. A line with one of them counts as one that failed.",
+        "ledger_missing",
     ),
 )
 
@@ -65,6 +74,7 @@ class BrakeArgumentsSchema(Fields):
     stop_min_lines = STOP_MIN_LINES
     stop_window_lines = STOP_WINDOW_LINES
     stop_ignore_codes = STOP_IGNORE_CODES
+    stop_count_warnings = STOP_COUNT_WARNINGS
 
 
 class BrakeAnswerSchema(AnswerSchema):
@@ -83,6 +93,10 @@ class BrakeAnswerSchema(AnswerSchema):
         fields.String(),
         metadata=about("A line that has no other codes does not count.", ["duplicate_line_in_batch"]),
     )
+    stop_count_warnings = fields.List(
+        fields.String(),
+        metadata=about("A line with one of these warnings counts, too.", ["ledger_missing"]),
+    )
     lines = fields.Integer(
         metadata=about(
             "Lines with an outcome that count now: in the window, and since the batch was last resumed or "
@@ -90,4 +104,14 @@ class BrakeAnswerSchema(AnswerSchema):
             230,
         )
     )
-    errors = fields.Integer(metadata=about("How many of them failed.", 4))
+    errors = fields.Integer(
+        metadata=about("How many of them failed, or have a warning that counts. Each counts once.", 4)
+    )
+    codes = fields.Dict(
+        metadata=about(
+            "How many of them have each code that counts.",
+            {"ledger_missing": 3, "invalid_phone_number": 1},
+            type="object",
+            additionalProperties={"type": "integer"},
+        )
+    )

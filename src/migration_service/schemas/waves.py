@@ -38,6 +38,7 @@ WAVE_BRAKE: dict[str, Any] = {
     "stop_min_lines": 200,
     "stop_window_lines": 200,
     "stop_ignore_codes": [],
+    "stop_count_warnings": [],
 }
 _MOST = 2**31 - 1
 
@@ -105,6 +106,9 @@ class BrakeBodySchema(_Part):
     stop_window_lines = WholeNumber(metadata=about("Count only the last lines, so many.", 200))
     stop_ignore_codes = Values(
         Text(), metadata=about("A line that has no other codes does not count.", ["required"])
+    )
+    stop_count_warnings = Values(
+        Text(), metadata=about("A line with one of these warnings counts, too.", ["ledger_missing"])
     )
 
 
@@ -236,6 +240,9 @@ class WaveBrakeAnswerSchema(AnswerSchema):
     stop_window_lines = fields.Integer(allow_none=True, metadata=about("The lines of the window.", 200))
     stop_ignore_codes = fields.List(
         fields.String(), metadata=about("A line that has no other codes does not count.", ["required"])
+    )
+    stop_count_warnings = fields.List(
+        fields.String(), metadata=about("A line with one of these warnings counts, too.", ["ledger_missing"])
     )
 
 

@@ -378,6 +378,7 @@ def test_a_brake_is_set_changed_and_taken_away(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(1), **given)
     expected: dict[str, Any] = {"stop_min_lines": 200, "stop_window_lines": None, "lines": 0, "errors": 0}
     expected |= {"stop_after_errors": "5%", "stop_ignore_codes": ["required", "invalid_ean"]}
+    expected |= {"stop_count_warnings": [], "codes": {}}
     assert batches.get(batch_id)["brake"] == expected
     answer = batches.supplier.post(f"/batches/{batch_id}/brake/?stop_after_errors=7&stop_window_lines=9")
     assert answer.status_code == 200

@@ -428,6 +428,7 @@ def test_the_form_of_a_brake(administrator: ConsoleClient, batches: BatchClient)
         "stop_min_lines": "300",
         "stop_window_lines": "400",
         "stop_ignore_codes": "required invalid_phone_number",
+        "stop_count_warnings": "ledger_missing",
     }
     assert administrator.act(path, given) == (back, "The brake of the batch is set.")
     brake = batches.get(batch_id)["brake"]
@@ -437,6 +438,7 @@ def test_the_form_of_a_brake(administrator: ConsoleClient, batches: BatchClient)
         "stop_min_lines": 300,
         "stop_window_lines": 400,
         "stop_ignore_codes": ["required", "invalid_phone_number"],
+        "stop_count_warnings": ["ledger_missing"],
     }
     now = "Now it is paused after 5%. 0 of the last 0 lines have failed."
     assert administrator.form(path) == ShownForm("Brake of the batch", now, "Set the brake", back)

@@ -117,9 +117,13 @@ def test_a_braked_batch_says_so_and_is_not_waited_for(run: Run, batches: BatchCl
     watched = run("batches", "watch", batch_id)
     assert (watched.exit_code, "error_threshold_reached" in watched.stdout) == (1, True)
     told = run("batches", "show", batch_id).stdout
-    assert "5% of the last 50 lines failed (now 100 errors in 100 lines, counted in whole chunks)" in told
-    changed = run("batches", "brake", batch_id, "9", "--stop-ignore", "parse_error", "--stop-ignore", "blank")
-    assert "paused after 9 errors, not counting parse_error, blank" in changed.stdout
+    now = "now 100 errors in 100 lines, counted in whole chunks: parse_error 100"
+    assert f"5% of the last 50 lines failed ({now})" in told
+    ignored = ("--stop-ignore", "parse_error", "--stop-ignore", "blank")
+    counted = ("--stop-count-warnings", "ledger_missing")
+    changed = run("batches", "brake", batch_id, "9", *ignored, *counted)
+    told = "paused after 9 errors, not counting parse_error, blank, counting lines with ledger_missing, too"
+    assert told in changed.stdout
     shown = json.loads(run("batches", "show", batch_id, "--json").stdout)
     assert (shown["brake"]["lines"], shown["brake"]["errors"]) == (100, 0)
     refused = run("batches", "brake", batch_id, "9", "--stop-min-lines", "10")

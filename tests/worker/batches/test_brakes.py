@@ -171,3 +171,69 @@ def test_four_workers_do_at_most_a_chunk_each_after_the_threshold(batches: Batch
     report = batches.get(str(batch_id))
     assert _state(report) == ("PAUSED", REASON)
     assert threshold <= counts(report)["FAILED"] <= threshold + workers * batch_upload.CHUNK_LINES
+
+
+def test_a_book_that_lost_its_ledgers_is_paused_and_each_of_its_lines_counts_once(
+    batches: BatchClient,
+) -> None:
+    accounts = batches.supplier.accounts(60)
+    for account in accounts[20:]:
+        del account["ledgers"]
+    accounts[20] |= {"customers": 7}  # it fails, and has the warning
+    accounts[21] |= {"import_supplier": "ANOTHER"}  # it fails for what does not count, and has the warning
+    given = {
+        "stop_after_errors": "10",
+        "stop_count_warnings": "ledger_missing, meter_point_missing",
+        "stop_ignore_codes": "import_supplier_mismatch",
+    }
+    with patch.object(batch_upload, "CHUNK_LINES", 5):
+        batch_id = batches.start(accounts, **given)
+    report = _work_until_paused(batches, batch_id)
+    assert counts(report) == {"IMPORTED": 28, "FAILED": 2, "PENDING": 30}
+    assert report["warning_counts"] == {"ledger_missing": 10}
+    assert report["brake"]["codes"] == {"ledger_missing": 10, "not_a_list": 1}
+    assert (report["brake"]["lines"], report["brake"]["errors"]) == (30, 10)
+
+    assert batches.change(batch_id, "resume").status_code == 200
+    _lose_a_chunk(batches)
+    report = _work_until_paused(batches, batch_id)
+    assert counts(report) == {"IMPORTED": 38, "FAILED": 2, "PENDING": 20}
+    assert (report["brake"]["lines"], report["brake"]["errors"]) == (10, 10)
+
+
+def _work_until_paused(batches: BatchClient, batch_id: str) -> dict[str, Any]:
+    batches.work()
+    report = batches.get(batch_id)
+    assert _state(report) == ("PAUSED", REASON)
+    return report
+
+
+def _lose_a_chunk(batches: BatchClient) -> None:
+    """A worker is killed before it commits what it has done with a chunk."""
+    key = batches.dispatch()[0]
+    attempts = [new_id() for _ in range(5)]
+    with batches.resources.Session() as session:
+        assert claim_chunk(session, key, attempts)
+        assert work_on_chunk(session, key, attempts) == 0
+        session.rollback()
+
+
+def test_changed_dates_count_if_asked(batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts()
+    batches.run([account])
+    number = account["external_account_number"]
+    payment = {"transaction_date": "2131-01-01", "amount": 1, "type": "PAYMENT", "payment_type": "DEBIT_CARD"}
+    lines = [
+        {
+            "import_supplier": batches.supplier.code,
+            "external_account_number": number,
+            "transactions": [payment | {"transaction_id": f"N-{i}"}],
+        }
+        for i in range(600)
+    ]
+    given = {"kind": "transactions", "stop_after_errors": "50"}
+    report = batches.run(lines[:60], **given)
+    assert (report["state"], report["warning_counts"]) == ("COMPLETED", {"transaction_date_changed": 60})
+    report = batches.run(lines[60:], **given, stop_count_warnings="transaction_date_changed")
+    assert _state(report) == ("PAUSED", REASON)
+    assert 50 <= report["brake"]["codes"]["transaction_date_changed"] <= PIECE_LINES

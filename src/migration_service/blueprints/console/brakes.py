@@ -13,7 +13,8 @@ from migration_service.blueprints.console.acting import ActionForm, Done, Previe
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import write_number
-from migration_service.services.batches.brakes import NO_BRAKE, read_brake, set_brake
+from migration_service.services.batches.brake_orders import read_brake
+from migration_service.services.batches.brakes import NO_BRAKE, set_brake
 from migration_service.services.batches.steering import report_batch
 
 blueprint = Blueprint("brakes", __name__, url_prefix="/batches/<uuid:batch_id>/brake")
@@ -37,6 +38,10 @@ class BrakeForm(ActionForm):
     )
     stop_ignore_codes = StringField(
         _l("Codes that do not count"), description=_l("With spaces between. Empty: every code counts.")
+    )
+    stop_count_warnings = StringField(
+        _l("Warnings that count, too"),
+        description=_l("Codes with spaces between, as ledger_missing. Empty: no warning counts."),
     )
 
 
@@ -70,6 +75,7 @@ def change(batch_id: UUID) -> Response:
             stop_min_lines=form.stop_min_lines.data,
             stop_window_lines=form.stop_window_lines.data,
             stop_ignore_codes=(form.stop_ignore_codes.data or "").split(),
+            stop_count_warnings=(form.stop_count_warnings.data or "").split(),
         )
         set_brake(session, batch_of(session, batch_id), brake or NO_BRAKE)
         return Done(_("The brake of the batch is set."))

@@ -1,4 +1,6 @@
-"""Brakes: a batch with too many errors is paused before it does more harm.
+"""Brakes, which pages call error thresholds: a batch with too many errors is paused before it does more harm.
+
+Chosen warnings may count, too. A line that fails and has such a warning counts once.
 
 A brake is checked each time before a worker begins lines of the batch, so a worker finishes at most the chunk
 that it has. The counts are sums over whole chunks (`counts.recount`). After a batch was resumed or retried by
@@ -6,7 +8,6 @@ somebody who has seen the errors, only the chunks count that were worked on sinc
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -15,24 +16,19 @@ from uuid import UUID
 from sqlalchemy import ARRAY, BigInteger, DateTime, Text, bindparam, text
 from sqlalchemy.orm import Session
 
-from migration_service.errors import BatchStateError, ErrorItem, RequestFailedValidationError
+from migration_service.errors import (
+    BatchStateError,
+)
 from migration_service.models import Batch
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED, pause_by_brake
 from migration_service.states import BatchMode, BatchState
 
-#: The lines of the largest window, and of the largest number after which a percentage counts.
-MAX_WINDOW = 10_000
-#: The codes that a brake may leave out.
-MAX_IGNORED_CODES = 50
-#: The lines after which a percentage of the whole batch counts, unless told otherwise.
-USUAL_MIN_LINES = 200
 #: What stands for a batch without a brake in `stop_after_errors`.
 OFF = "off"
 
-_NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
-_PERCENTAGE = re.compile(r"(\d{1,2}(?:\.\d{1,2})?)%", re.ASCII)
-_CODE = re.compile(r"[a-z][a-z0-9_]{0,99}", re.ASCII)
+#: A percentage as a threshold.
+PERCENTAGE = re.compile(r"(\d{1,2}(?:\.\d{1,2})?)%", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +44,25 @@ class Brake:
     stop_window_lines: int | None = None
     #: A line does not count if it has no other codes.
     stop_ignore_codes: tuple[str, ...] = ()
+    #: A line with one of these warnings counts, too.
+    stop_count_warnings: tuple[str, ...] = ()
 
     def is_reached(self, measured: "BrakeCounts") -> bool:
         """Return whether the batch is to be paused."""
-        if percentage := _PERCENTAGE.fullmatch(self.stop_after_errors):
+        if percentage := PERCENTAGE.fullmatch(self.stop_after_errors):
             enough = measured.lines >= (self.stop_min_lines or 1)
             return enough and measured.errors * 100 > float(percentage[1]) * measured.lines
         return measured.errors >= int(self.stop_after_errors)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the brake as it is stored."""
-        return asdict(self) | {"stop_ignore_codes": list(self.stop_ignore_codes)}
+        """Return the brake as it is stored. Without warnings it is one that every version can read."""
+        stored = asdict(self) | {"stop_ignore_codes": list(self.stop_ignore_codes)}
+        warnings = list(stored.pop("stop_count_warnings"))
+        return stored | ({"stop_count_warnings": warnings} if warnings else {})
+
+    def to_report(self) -> dict[str, Any]:
+        """Return the brake as it is reported, with every member."""
+        return {"stop_count_warnings": []} | self.to_dict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,73 +83,17 @@ def usual_brake(mode: BatchMode) -> Brake:
     return IMPORT_BRAKE if mode is BatchMode.IMPORT else NO_BRAKE
 
 
-def read_brake(
-    *,
-    stop_after_errors: str | None = None,
-    stop_min_lines: int | None = None,
-    stop_window_lines: int | None = None,
-    stop_ignore_codes: Sequence[str] = (),
-) -> Brake | None:
-    """Return the brake that is asked for, or None if nothing is said about it.
-
-    Raise RequestFailedValidationError if the parts are not valid, or do not fit together.
-    """
-    others = {"stop_min_lines": stop_min_lines, "stop_window_lines": stop_window_lines}
-    given = {name: number for name, number in others.items() if number is not None}
-    names = [*given, *(["stop_ignore_codes"] if stop_ignore_codes else [])]
-    errors = _faults_of_threshold(stop_after_errors, names)
-    for name, number in given.items():
-        if not 1 <= number <= MAX_WINDOW:
-            errors.append(ErrorItem("out_of_range", f"Expected 1 to {MAX_WINDOW:,} lines.", name))
-    if len(stop_ignore_codes) > MAX_IGNORED_CODES or not all(map(_CODE.fullmatch, stop_ignore_codes)):
-        detail = f"Expected at most {MAX_IGNORED_CODES} error codes, as invalid_phone_number."
-        errors.append(ErrorItem("invalid", detail, "stop_ignore_codes"))
-    if errors:
-        raise RequestFailedValidationError(errors=errors)
-    if stop_after_errors is None:
-        return None
-    if stop_after_errors.endswith("%") and stop_min_lines is None:
-        stop_min_lines = stop_window_lines or USUAL_MIN_LINES
-    brake = Brake(
-        stop_after_errors=stop_after_errors,
-        stop_min_lines=stop_min_lines,
-        stop_window_lines=stop_window_lines,
-        stop_ignore_codes=tuple(stop_ignore_codes),
-    )
-    _require_reachable(brake)
-    return brake
-
-
-def _faults_of_threshold(threshold: str | None, others: Sequence[str]) -> list[ErrorItem]:
-    attr = "stop_after_errors"
-    if threshold is None or threshold == OFF:
-        detail = "{} needs a number or a percentage of errors."
-        return [ErrorItem("required", detail.format(name), attr) for name in others[:1]]
-    if _PERCENTAGE.fullmatch(threshold):
-        return []
-    if not _NUMBER.fullmatch(threshold):
-        detail = f"Expected a number from 1, a percentage from 0% to 99.99%, or {OFF}."
-        return [ErrorItem("invalid", detail, attr)]
-    if "stop_min_lines" in others:
-        detail = "A number of errors counts from the first line on. Only a percentage takes stop_min_lines."
-        return [ErrorItem("invalid", detail, "stop_min_lines")]
-    return []
-
-
-def _require_reachable(brake: Brake) -> None:
-    """Raise RequestFailedValidationError if the window is too small for the brake ever to stop the batch."""
-    window = brake.stop_window_lines
-    number = int(brake.stop_after_errors) if _NUMBER.fullmatch(brake.stop_after_errors) else 0
-    if window is not None and window < max(number, brake.stop_min_lines or 0):
-        detail = "The window has fewer lines than the brake needs: it would never stop the batch."
-        raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "stop_window_lines")])
-
-
 def stored_brake(values: dict[str, Any] | None) -> Brake:
     """Return a brake from `Batch.brake`."""
     if values is None:
         return NO_BRAKE
-    return Brake(**(values | {"stop_ignore_codes": tuple(values["stop_ignore_codes"])}))
+    lists = {name: tuple(values.get(name, ())) for name in ("stop_ignore_codes", "stop_count_warnings")}
+    return Brake(**(values | lists))
+
+
+def brake_to_report(values: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return what is reported of `Batch.brake`, or None if nothing brakes the batch."""
+    return None if values is None else stored_brake(values).to_report()
 
 
 def brake_to_store(brake: Brake) -> dict[str, Any] | None:
@@ -176,21 +124,32 @@ def apply_brake(session: Session, batch_id: UUID, values: dict[str, Any], since:
         return False
     organisation_id = pause_by_brake(session, batch_id)
     if organisation_id is not None:
-        details = {"reason": ERROR_THRESHOLD_REACHED, **asdict(measured), **brake.to_dict()}
+        codes = count_codes(session, batch_id, brake, since)
+        details = {"reason": ERROR_THRESHOLD_REACHED, **asdict(measured), "codes": codes, **brake.to_dict()}
         _record(session, AuditAction.BATCH_PAUSED, batch_id, organisation_id, details)
     return True
 
 
 def measure(session: Session, batch_id: UUID, brake: Brake, since: datetime | None) -> BrakeCounts:
     """Return what the brake counts now: chunks that were worked on after `since` (None: all)."""
-    values = {
+    row = session.execute(_MEASURE, _values(batch_id, brake, since)).one()
+    return BrakeCounts(int(row.lines), int(row.errors))
+
+
+def count_codes(session: Session, batch_id: UUID, brake: Brake, since: datetime | None) -> dict[str, int]:
+    """Return how many of the measured lines have each code that counts, the commonest first."""
+    rows = session.execute(_CODES, _values(batch_id, brake, since))
+    return {row.code: int(row.lines) for row in rows}
+
+
+def _values(batch_id: UUID, brake: Brake, since: datetime | None) -> dict[str, Any]:
+    return {
         "batch_id": batch_id,
         "since": since,
         "window": brake.stop_window_lines,
         "ignored": list(brake.stop_ignore_codes),
+        "counted": list(brake.stop_count_warnings),
     }
-    row = session.execute(_MEASURE, values).one()
-    return BrakeCounts(int(row.lines), int(row.errors))
 
 
 def _record(
@@ -199,25 +158,50 @@ def _record(
     record(session, action, "batch", batch_id, organisation_id=organisation_id, details=details)
 
 
-# The key of `failures` has the codes of its lines, separated by blanks. A chunk has at least one line, so no
-# window has more chunks than lines.
-_MEASURE = text("""
+# The key of `failures` has the codes of its lines, separated by blanks. That of `warned` has the codes of
+# errors of a FAILED line, `|`, and those of warnings. A chunk has at least one line, so no window has more
+# chunks than lines.
+_MEASURED = """
     WITH recent AS MATERIALIZED (
-        SELECT first_line, done, failures, worked_at FROM batch_chunk
+        SELECT first_line, done, failures, warned, worked_at FROM batch_chunk
         WHERE batch_id = :batch_id AND worked_at > coalesce(:since, '-infinity') AND done > 0
         ORDER BY worked_at DESC, first_line DESC LIMIT :window
     ), counted AS (
-        SELECT done, failures, sum(done) OVER (ORDER BY worked_at DESC, first_line DESC) - done AS newer
+        SELECT done, failures, warned,
+               sum(done) OVER (ORDER BY worked_at DESC, first_line DESC) - done AS newer
         FROM recent
     ), measured AS MATERIALIZED (
-        SELECT done, failures FROM counted WHERE :window IS NULL OR newer < :window
+        SELECT done, failures, warned FROM counted WHERE :window IS NULL OR newer < :window
+    ), failed AS (
+        SELECT string_to_array(key, ' ') AS codes, CAST(value AS bigint) AS lines
+        FROM (SELECT failures FROM measured WHERE failures <> '{}') AS these, jsonb_each_text(failures)
+    ), doubtful AS (
+        SELECT string_to_array(split_part(key, '|', 1), ' ') AS errors,
+               string_to_array(split_part(key, '|', 2), ' ') AS codes, CAST(value AS bigint) AS lines
+        FROM (SELECT warned FROM measured WHERE cardinality(:counted) > 0 AND warned <> '{}') AS these,
+             jsonb_each_text(warned)
     )
-    SELECT (SELECT coalesce(sum(done), 0) FROM measured) AS lines,
-           (SELECT coalesce(sum(CAST(value AS bigint)), 0)
-            FROM (SELECT failures FROM measured WHERE failures <> '{}') AS failed, jsonb_each_text(failures)
-            WHERE NOT string_to_array(key, ' ') <@ CAST(:ignored AS text[])) AS errors
-""").bindparams(
+"""
+_BINDS = (
     bindparam("since", type_=DateTime(timezone=True)),
     bindparam("window", type_=BigInteger),
     bindparam("ignored", type_=ARRAY(Text)),
+    bindparam("counted", type_=ARRAY(Text)),
 )
+
+# A line that fails and has a warning that counts is counted among the failed ones, unless its errors are left
+# out. Of a line that did not fail the array of errors is empty, which is contained in every array.
+_MEASURE = text(f"""{_MEASURED}
+    SELECT (SELECT coalesce(sum(done), 0) FROM measured) AS lines,
+           (SELECT coalesce(sum(lines), 0) FROM failed WHERE NOT codes <@ :ignored)
+           + (SELECT coalesce(sum(lines), 0) FROM doubtful WHERE codes && :counted AND errors <@ :ignored)
+           AS errors
+""").bindparams(*_BINDS)
+
+_CODES = text(f"""{_MEASURED}
+    SELECT code, sum(lines) AS lines FROM (
+        SELECT code, lines FROM failed, unnest(codes) AS code WHERE code <> ALL (:ignored)
+        UNION ALL
+        SELECT code, lines FROM doubtful, unnest(codes) AS code WHERE code = ANY (:counted)) AS found
+    GROUP BY code ORDER BY 2 DESC, 1
+""").bindparams(*_BINDS)

@@ -35,7 +35,7 @@ _LATER = """now() + greatest(interval '5 seconds',
 _RECOUNT = text(f"""
     WITH counted AS (
         SELECT batch_chunk.first_line AS chunk, found.counts, found.errors, found.warnings,
-               found.staging, found.done, found.failures
+               found.staging, found.done, found.failures, found.warned
         FROM batch_chunk CROSS JOIN LATERAL (
             WITH line AS MATERIALIZED (
                 SELECT line_number, status, errors, warnings, staging_result FROM {LINES_OF_CHUNK} AS own)
@@ -55,13 +55,21 @@ _RECOUNT = text(f"""
                    (SELECT coalesce(jsonb_object_agg(codes, n), '{{}}') FROM (
                         SELECT (SELECT coalesce(string_agg(DISTINCT error ->> 'code', ' '), '-')
                                 FROM jsonb_array_elements(errors) AS error) AS codes, count(*) AS n
-                        FROM line WHERE status = '{LineStatus.FAILED}' GROUP BY 1) AS by_codes) AS failures
+                        FROM line WHERE status = '{LineStatus.FAILED}' GROUP BY 1) AS by_codes) AS failures,
+                   (SELECT coalesce(jsonb_object_agg(codes, n), '{{}}') FROM (
+                        SELECT CASE WHEN status = '{LineStatus.FAILED}' THEN
+                                   (SELECT coalesce(string_agg(DISTINCT error ->> 'code', ' '), '-')
+                                    FROM jsonb_array_elements(errors) AS error) ELSE '' END || '|' ||
+                               (SELECT string_agg(DISTINCT warning ->> 'code', ' ')
+                                FROM jsonb_array_elements(warnings) AS warning) AS codes, count(*) AS n
+                        FROM line WHERE status NOT IN ({_OPEN}) AND warnings <> '[]' GROUP BY 1) AS by_codes)
+                        AS warned
             ) AS found
         WHERE batch_id = :batch_id AND (:first_lines IS NULL OR first_line = ANY (:first_lines)))
     UPDATE batch_chunk SET
         counts = counted.counts, error_counts = counted.errors, warning_counts = counted.warnings,
         staging_counts = counted.staging,
-        done = counted.done, failures = counted.failures,
+        done = counted.done, failures = counted.failures, warned = counted.warned,
         state = CASE WHEN NOT counted.counts ?| ARRAY[{_OPEN}] THEN '{ChunkState.DONE}'
                      WHEN NOT counted.counts ? '{LineStatus.PENDING}' THEN '{ChunkState.PENDING}'
                      WHEN state = '{ChunkState.DONE}' THEN '{ChunkState.PENDING}' ELSE state END,

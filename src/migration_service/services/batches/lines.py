@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from traceback import extract_tb
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from psycopg.errors import DeadlockDetected, LockNotAvailable
@@ -228,6 +228,8 @@ class _Staged:
     payload: bytes | None
     #: When a newer version was sent that was not taken.
     refused_at: datetime | None
+    #: The warnings of the payload when it was staged, as they are stored.
+    warnings: list[dict[str, Any]]
 
 
 def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> dict[int, _Staged]:
@@ -246,7 +248,14 @@ def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> 
     marked = and_(process.state == ImportState.PENDING, is_marked)
     state = case((marked, ImportState.SKIPPED.value), else_=process.state).label("state")
     rows = session.execute(
-        select(process.id, state, process.service_account_number, process.refused_at, payload)
+        select(
+            process.id,
+            state,
+            process.service_account_number,
+            process.refused_at,
+            payload,
+            process.warnings,
+        )
         .where(process.id.in_(ids))
         .with_for_update(skip_locked=True)
     )
@@ -255,6 +264,7 @@ def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> 
             StagedProcess(row.id, ImportState(row.state), service_account_number=row.service_account_number),
             row.payload.encode() if row.payload else None,
             row.refused_at,
+            row.warnings or [],
         )
         for row in rows
     }
@@ -271,7 +281,10 @@ def _take_staged(job: ChunkJob, process_id: int, staged: dict[int, _Staged], can
         candidate.result.refuse(NewerVersionRefusedError.at(write_moment(found.refused_at)))
         return False
     candidate.process = process
-    return not (found and found.payload) or _read_payload(job, found.payload, candidate)
+    if found and found.payload:
+        return _read_payload(job, found.payload, candidate)
+    candidate.result.warnings = [ErrorItem(**it) for it in (found.warnings if found else ())]
+    return True
 
 
 def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:

@@ -17,7 +17,7 @@ from migration_service.origin import current_origin
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.batches.activity import read_activity
-from migration_service.services.batches.brakes import measure, stored_brake
+from migration_service.services.batches.brakes import count_codes, measure, stored_brake
 from migration_service.services.batches.control_totals import report_control_totals
 from migration_service.services.batches.counts import get_progress
 from migration_service.services.batches.holds import require_no_undo
@@ -174,8 +174,10 @@ def cancel_batch(session: Session, batch: Batch) -> None:
 def _report_brake(session: Session, batch: Batch) -> dict[str, Any] | None:
     if batch.brake is None:
         return None
-    measured = measure(session, batch.id, stored_brake(batch.brake), batch.brake_since)
-    return {**batch.brake, **asdict(measured)}
+    brake, since = stored_brake(batch.brake), batch.brake_since
+    measured = measure(session, batch.id, brake, since)
+    codes = count_codes(session, batch.id, brake, since) if measured.errors else {}
+    return {**brake.to_report(), **asdict(measured), "codes": codes}
 
 
 def take_over(session: Session, batch: Batch) -> None:

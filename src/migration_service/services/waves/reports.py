@@ -12,6 +12,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from migration_service.db.base import one_of
 from migration_service.models import Batch, ImportSupplier, OperationsTeam, Wave, WavePlan
 from migration_service.services.batches import clock
+from migration_service.services.batches.brakes import brake_to_report
 from migration_service.services.batches.counts import count_lines
 from migration_service.services.batches.holds import find_undos_of_plans
 from migration_service.services.waves.states import continues_if_clean, is_over
@@ -182,7 +183,7 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, waits_for: WaveWait | 
         opens_at=opening.opens_at if opening else None,
         closes_at=opening.closes_at if opening else None,
         lines_per_minute=batch.lines_per_minute,
-        brake=batch.brake,
+        brake=brake_to_report(batch.brake),
         strata=wave.strata,
         began_at=wave.began_at,
         reconciled_at=wave.reconciled_at,

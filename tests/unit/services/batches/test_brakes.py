@@ -8,13 +8,14 @@ from sqlalchemy.orm import Session
 
 from factories import Customer
 from migration_service.errors import RequestFailedValidationError
+from migration_service.services.batches.brake_orders import read_brake
 from migration_service.services.batches.brakes import (
     NO_BRAKE,
     Brake,
     BrakeCounts,
+    brake_to_report,
     brake_to_store,
     measure,
-    read_brake,
     stored_brake,
     usual_brake,
 )
@@ -84,12 +85,50 @@ def test_what_is_asked_for_is_completed(given: dict[str, Any], expected: Brake |
         ),
         ({"stop_after_errors": "7", "stop_ignore_codes": ["No Code"]}, "invalid", "stop_ignore_codes"),
         ({"stop_after_errors": "7", "stop_ignore_codes": ["a"] * 51}, "invalid", "stop_ignore_codes"),
+        ({"stop_count_warnings": ["ledger_missing"]}, "required", "stop_after_errors"),
+        (
+            {"stop_after_errors": "7", "stop_count_warnings": ["unknown_field"] * 51},
+            "invalid",
+            "stop_count_warnings",
+        ),
+        # An error counts as it is.
+        (
+            {"stop_after_errors": "7", "stop_count_warnings": ["customer_required"]},
+            "invalid_choice",
+            "stop_count_warnings",
+        ),
     ],
 )
 def test_what_does_not_make_sense_is_refused(given: dict[str, Any], code: str, attr: str) -> None:
     with pytest.raises(RequestFailedValidationError) as refused:
         read_brake(**given)
     assert [(item.code, item.attr) for item in refused.value.errors] == [(code, attr)]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ledger_missing",
+        "transaction_date_changed",
+        "note_created_in_future",
+        "already_added",
+        "unknown_field",
+    ],
+)
+def test_the_warnings_of_every_kind_of_line_can_count(code: str) -> None:
+    brake = read_brake(stop_after_errors="7", stop_count_warnings=[code])
+    assert brake == Brake(stop_after_errors="7", stop_count_warnings=(code,))
+    stored = brake_to_store(brake)
+    assert stored_brake(stored) == brake
+    assert (brake_to_report(stored) or {})["stop_count_warnings"] == [code]
+    assert (brake_to_report(brake_to_store(Brake(stop_after_errors="7"))) or {})["stop_count_warnings"] == []
+
+
+def test_a_misspelt_warning_is_refused_with_the_one_that_was_meant() -> None:
+    with pytest.raises(RequestFailedValidationError) as refused:
+        read_brake(stop_after_errors="7", stop_count_warnings=["ledgers_missing"])
+    (item,) = refused.value.errors
+    assert item.detail == "'ledgers_missing' is no code of a warning: did you mean ledger_missing?"
 
 
 def test_what_needs_a_threshold_is_named_and_all_faults_are_found() -> None:

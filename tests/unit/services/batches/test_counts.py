@@ -64,6 +64,7 @@ def test_lines_are_counted_by_status_and_by_code(session: Session, batch: Batch)
     assert chunk.error_counts == {"a": 3, "b": 2}
     assert chunk.warning_counts == {"a": 2, "b": 2}
     assert chunk.failures == {"a b": 2, "a": 1, "-": 1}
+    assert chunk.warned == {"a b|b": 1, "|a": 1, "|a b": 1}
     assert (chunk.done, chunk.state) == (6, ChunkState.DONE)
 
 

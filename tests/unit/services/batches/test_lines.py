@@ -236,7 +236,7 @@ def test_what_is_staged_is_validated_again_if_the_rules_or_the_profile_have_chan
     assert work(session, key, 3) == 0
     found = lines_of(session, key)
     assert [it.status for it in found] == ["VALID"] * 3
-    assert [[one["code"] for one in it.warnings or ()] for it in found] == [["invalid_postcode"]] * 2 + [[]]
+    assert [[one["code"] for one in it.warnings or ()] for it in found] == [["invalid_postcode"]] * 3
     key = _pending(session, customer, mode="dry-run", profile="strict")
     assert work(session, key, 3) == 0
     failed = ("FAILED", [("invalid_postcode", "billing_postcode")])
@@ -305,10 +305,10 @@ def test_a_failure_that_is_about_no_line_is_raised(session: Session) -> None:
 def test_a_line_that_validation_stumbles_over_fails_and_the_log_says_where(
     session: Session, customer: Customer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def stumble(payload: bytes, profile: Profile) -> ValidatedAccount:
+    def stumble(payload: bytes, profile: Profile, time_zone: str) -> ValidatedAccount:
         if b"secret" in payload:
             raise ValueError("secret")
-        return validate_text(payload, profile)
+        return validate_text(payload, profile, time_zone)
 
     key = make_chunk(session, customer, [payload_of(customer, it) for it in ("secret", "a")], mode="validate")
     with patch.object(batch_lines, "validate_text", stumble):

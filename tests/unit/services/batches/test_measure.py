@@ -14,6 +14,7 @@ from migration_service.services.batches.brakes import (
     Brake,
     BrakeCounts,
     apply_brake,
+    count_codes,
     measure,
     set_brake,
 )
@@ -90,6 +91,26 @@ def test_only_the_chunks_count_that_were_worked_on_since_somebody_resumed(
     assert _measured(session, batch, None, minutes=minutes) == BrakeCounts(lines, errors)
 
 
+def test_a_line_with_a_warning_that_counts_counts_once(session: Session, customer: Customer) -> None:
+    batch = make_batch(session, customer)
+    warned = {"|w": 3, "|v w": 1, "|v": 2, "a|w": 1, "b|w": 1, "a b|v w": 1}
+    failures = {"a": 2, "b": 1, "a b": 1}
+    add_chunk(session, batch, 1, done=20, failures=failures, warned=warned, worked_at=func.now())
+    add_chunk(session, batch, 2, done=10, failures={"b": 1}, warned=None, worked_at=func.now())
+    counted, ignored = ("w",), ("a",)
+    for brake, errors, codes in (
+        (Brake(stop_after_errors="1"), 5, {"b": 3, "a": 3}),
+        (Brake(stop_after_errors="1", stop_count_warnings=counted), 9, {"w": 7, "a": 3, "b": 3}),
+        # One of the lines that failed with `a` alone counts for its warning.
+        (
+            Brake(stop_after_errors="1", stop_ignore_codes=ignored, stop_count_warnings=counted),
+            *(3 + 5, {"w": 7, "b": 3}),
+        ),
+    ):
+        assert measure(session, batch.id, brake, None) == BrakeCounts(30, errors)
+        assert count_codes(session, batch.id, brake, None) == codes
+
+
 def test_a_batch_without_chunks_has_no_errors(session: Session, customer: Customer) -> None:
     assert _measured(session, make_batch(session, customer), None) == BrakeCounts(0, 0)
 
@@ -109,7 +130,8 @@ def test_a_brake_that_is_reached_pauses_the_batch_once(session: Session, batch: 
     assert apply_brake(session, batch.id, brake.to_dict(), None)
     session.refresh(batch)
     assert (batch.state, batch.reason) == ("PAUSED", "error_threshold_reached")
-    details = {"reason": "error_threshold_reached", "lines": 50, "errors": 15, **brake.to_dict()}
+    found = {"reason": "error_threshold_reached", "lines": 50, "errors": 15, "codes": {"b": 12, "a": 7}}
+    details = found | brake.to_dict()
     assert _audit(session) == [
         ("batch.paused", "batch", str(batch.id), batch.organisation_id, details),
     ]

@@ -89,7 +89,13 @@ def test_a_wave_is_reported_as_a_whole(session: Session, customer: Customer) -> 
         "opens_at": None,
         "closes_at": None,
         "lines_per_minute": 60,
-        "brake": {"stop_after_errors": "5"},
+        "brake": {
+            "stop_after_errors": "5",
+            "stop_min_lines": None,
+            "stop_window_lines": None,
+            "stop_ignore_codes": [],
+            "stop_count_warnings": [],
+        },
         "reverted": 2,
         "existing": 5,
     }
