@@ -130,7 +130,7 @@ def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, cust
     assert (report.error_counts, report.warning_counts) == ({"required": 2}, {"already_added": 1})
     assert (report.rate, report.time_left, report.condition) == (None, None, None)
     assert (report.finished_at, report.lines_removed_at) == (None, None)
-    rest = {"stop_min_lines": None, "stop_window_lines": None, "stop_count_warnings": []}
+    rest: dict[str, Any] = {"stop_min_lines": None, "stop_window_lines": None, "stop_count_warnings": []}
     assert report.brake == brake | rest | {"lines": 25, "errors": 2, "codes": {"required": 2}}
     batch.state, batch.finished_at, batch.lines_removed_at = "CANCELLED", now, now
     session.flush()
