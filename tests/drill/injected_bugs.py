@@ -152,7 +152,7 @@ BUGS: dict[str, Bug] = {
         (
             (
                 "services/imports/stage_sql.py",
-                "SET payload = excluded.payload, payload_sha256",
+                'SET payload = {_of_content("payload")}, payload_sha256',
                 "SET payload_sha256",
             ),
         ),

@@ -52,7 +52,8 @@ def note_versions(
         if outcome is not None
     }
     for one in left:
-        one.errors = [*one.errors, *held.get(one.line_number, ())]
+        known = {item.code for item in one.errors}
+        one.errors += [item for item in held.get(one.line_number, ()) if item.code not in known]
     same = [one.external_account_number or "" for one in left if _is_as_created(one)]
     if same:
         note_taken(transaction, job.supplier.id, same)

@@ -4,7 +4,10 @@ from migration_service.states import ImportState
 
 
 def _of_content(column: str, new: str = "", same: str = "") -> str:
-    """Return the value of a column that changes only together with the content of the payload."""
+    """Return the value of a column that changes only together with the content of the payload.
+
+    A payload that stays is not written once more, only the reference to it.
+    """
     return f"""CASE process.payload_sha256 WHEN excluded.payload_sha256
             THEN {same or f"process.{column}"} ELSE {new or f"excluded.{column}"} END"""
 
@@ -36,7 +39,7 @@ def _stage(sent: str) -> str:
                       AND skip_mark.external_account_number = number)
     ORDER BY number
     ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
-    SET payload = excluded.payload, payload_sha256 = excluded.payload_sha256,
+    SET payload = {_of_content("payload")}, payload_sha256 = excluded.payload_sha256,
         rules_version = excluded.rules_version, profile = excluded.profile, warnings = excluded.warnings,
         staged_at = {_of_content("staged_at", "now()")},
         staged_by_api_key_id = {_of_content("staged_by_api_key_id")},
