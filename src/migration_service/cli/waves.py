@@ -122,6 +122,7 @@ def _row(wave: WaveReport) -> Record:
         "undone": wave.undone or None,
         "opens_at": wave.opens_at,
         "closes_at": wave.closes_at,
+        "if_clean": "goes on" if wave.continue_if_clean else "a person decides",
         "brake": describe_brake(wave.brake) if wave.brake else None,
         "decided_by": wave.decided_by,
         "batch_id": wave.batch_id,

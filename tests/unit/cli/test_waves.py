@@ -37,10 +37,13 @@ def _body(waves: WaveClient, *given: dict[str, Any], **more: Any) -> dict[str, A
 
 
 def test_a_plan_goes_through_all_its_commands(run: Run, waves: WaveClient) -> None:
-    planned = run("plan", "-", "--json", given=_body(waves, {"sample": 2, "name": "Pilot"}, {"rest": True}))
+    pilot = {"sample": 2, "name": "Pilot", "continue_if_clean": False}
+    given = _body(waves, pilot, {"rest": True}, continue_if_clean=True)
+    planned = run("plan", "-", "--json", given=given)
     plan_id = json.loads(planned.stdout)["plan_id"]
     shown = run("show", plan_id).stdout
     assert "Pilot\tWAITING (for the person)\t2" in shown
+    assert [shown.count(it) for it in ("\ta person decides\t", "\tgoes on\t")] == [1, 1]
     for command, state in (("start", "RUNNING"), ("pause", "PAUSED"), ("resume", "RUNNING")):
         assert json.loads(run(command, plan_id, "1", "--json").stdout)["state"] == state
     waves.run()
