@@ -152,8 +152,8 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
     reconciled, if it is over, as a clean wave is whose plan goes on by itself, or if accounts of the plan are
     being undone.
     """
-    require_undecided(session, plan, wave)
     require_no_undo(session, plan)
+    require_undecided(session, plan, wave)
     batch = _require_completed(session, wave)
     found = {"differing": wave.differing, "open": wave.open}
     told = {"because": reason, **({"by": by} if by else {}), **found}
