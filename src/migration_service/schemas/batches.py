@@ -81,7 +81,8 @@ class BatchArgumentsSchema(Fields):
     )
     operations_team_name = Identifier(
         metadata=about(
-            "The team of the created accounts. Required for `import` and `dry-run` of accounts.",
+            "The team of the created accounts. Required for `import` and `dry-run` of accounts. It has no "
+            "effect in the other modes, and is refused with added data.",
             "Migration Team",
         )
     )
