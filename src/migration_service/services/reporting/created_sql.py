@@ -85,9 +85,9 @@ def _members(model: type[Part]) -> Iterator[str]:
         if len(path_of(columns[0])) == 1:
             yield from (f"{_value(model, column)} AS {key}" for column in columns)
         else:
-            values = [f"{_value(model, column)} AS {path_of(column)[1]}" for column in columns]
-            texts = ", ".join(f"CAST({_value(model, column)} AS text)" for column in columns)
-            yield f"CASE WHEN coalesce({texts}) IS NOT NULL THEN {_object(values)} END AS {key}"
+            values = [_value(model, column) for column in columns]
+            named = [f"{value} AS {path_of(it)[1]}" for value, it in zip(values, columns, strict=True)]
+            yield f"CASE WHEN num_nonnulls({', '.join(values)}) > 0 THEN {_object(named)} END AS {key}"
 
 
 def _value(model: type[Part], column: Column[object]) -> str:
