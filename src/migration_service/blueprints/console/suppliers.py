@@ -40,7 +40,7 @@ _SHOWN = 50
 #: Values of each account that a page lists. The page of the account has all of them.
 _SHOWN_VALUES = 5
 #: From this many accounts on, a book is compared only when somebody asks for it.
-_LARGE = 20_000
+_LARGE = 5_000
 
 
 @blueprint.get("/<code>/")

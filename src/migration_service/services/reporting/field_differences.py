@@ -78,14 +78,12 @@ def _is_same(staged: Any, created: Any, path: str) -> bool:
         return staged is created
     if staged == created:
         return True
-    if not (isinstance(staged, str) and isinstance(created, str)):
-        return False
     name = path.rpartition(".")[2]
     try:
         if name in _NUMBER_TEXTS:
-            return Decimal(staged) == Decimal(created)
+            return Decimal(str(staged)) == Decimal(str(created))
         return name in _MOMENTS and datetime.fromisoformat(staged) == datetime.fromisoformat(created)
-    except (InvalidOperation, ValueError):
+    except (InvalidOperation, TypeError, ValueError):
         return False
 
 

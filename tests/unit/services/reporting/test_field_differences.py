@@ -22,6 +22,7 @@ def _compare(staged: Any, created: Any) -> list[tuple[str, Any, Any]]:
         ("{}", '{"field": {}}'),
         ('{"params": {"ref": null}}', '{"params": {}}'),
         ('{"total_monthly_advance_amount": "+100.1"}', '{"total_monthly_advance_amount": "100.10"}'),
+        ('{"total_monthly_advance_amount": 100}', '{"total_monthly_advance_amount": "100.00"}'),
         ('{"start_at": "2026-03-01T10:00:00.500000"}', '{"start_at": "2026-03-01T10:00:00.5"}'),
     ],
 )
@@ -55,7 +56,8 @@ def test_another_value_is_a_difference_in_both_directions(staged: Any, created: 
 
 @pytest.mark.parametrize("name", ["start_at", "total_monthly_advance_amount"])
 def test_a_moment_or_a_number_as_text_can_be_something_else(name: str) -> None:
-    assert _compare({name: "later"}, {name: "1"}) == [(name, "later", "1")]
+    for other in ("1", None, 7):
+        assert _compare({name: "later"}, {name: other}) == [(name, "later", other)]
 
 
 def test_values_of_a_part_that_one_side_does_not_have_are_named_one_by_one() -> None:
