@@ -63,7 +63,7 @@ class BookTotalAnswerSchema(AnswerSchema):
     unaccounted = fields.Float(
         allow_none=True,
         metadata=about(
-            "`file` less what is refused, repeated, staged, skipped and created. Null without `batch`, or "
+            "`file` less what is refused, repeated, staged, skipped and created. Null without `batch`, and "
             "while lines wait. Another batch with other values for the same accounts makes it differ from 0.",
             0.0,
         ),

@@ -1,16 +1,21 @@
 """Where the money of a book is, in reconciliation: given, in the file, refused, staged, skipped, created."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import update
 
 from batch_client import BatchClient, counts, ndjson
-from migration_service.models import Ledger
+from migration_service.models import Batch, Ledger
 from migration_service.schemas.json import parse_json
 from migration_service.services.batches.file_totals import add_up, list_measures
 from migration_service.services.imports.skipping import skip_accounts
+from migration_service.services.reporting.book_totals import count_book
+from migration_service.services.reporting.retention import remove_batch_lines
+from migration_service.services.reporting.sent import count_sent
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
@@ -77,6 +82,21 @@ def test_money_that_was_lost_after_the_file_is_unaccounted_for(batches: BatchCli
     lost = sum(row["unaccounted"] for measure, row in rows.items() if measure.startswith("balance of "))
     assert lost == Decimal("0.01") * ledgers
     assert {row["unaccounted"] for measure, row in rows.items() if "balance" not in measure} == {0}
+
+
+def test_once_the_lines_were_removed_nothing_is_said_to_be_unaccounted_for(batches: BatchClient) -> None:
+    batch_id = batches.run([*batches.supplier.accounts(1), b"{"])["batch_id"]
+    with batches.supplier.Session.begin() as session:
+        mine = update(Batch).where(Batch.id == UUID(batch_id))
+        session.execute(mine.values(finished_at=datetime(2020, 1, 1, tzinfo=UTC)))
+        remove_batch_lines(session, after_days=30)
+    with batches.supplier.Session() as session:
+        supplier = get_import_supplier(session, batches.supplier.code, organisation_id=None)
+        sent = count_sent(session, supplier.id, batch_id=UUID(batch_id))
+    book = count_book(batches.supplier.Session, supplier.id, sent, batch_id=UUID(batch_id))
+    assert book is not None
+    assert {(it.file is None, it.unaccounted) for it in book.totals} == {(False, None)}
+    assert next(it.file for it in book.totals if it.measure == "accounts") == 2
 
 
 def test_what_a_supplier_has_staged_and_skipped_is_beside_what_was_refused(batches: BatchClient) -> None:

@@ -47,8 +47,8 @@ class BookTotal:
     staged: Decimal = _NOTHING
     skipped: Decimal = _NOTHING
     created: Decimal = _NOTHING
-    #: `file` less what is refused, repeated, staged, skipped and created. None without a file, or while lines
-    #: wait. It is not zero if a later batch sent other values for the same accounts.
+    #: `file` less what is refused, repeated, staged, skipped and created. None without a file, while lines
+    #: wait, and once they were removed. It is not zero if a later batch sent other values for the accounts.
     unaccounted: Decimal | None = None
 
 
@@ -97,8 +97,10 @@ def count_book(
             parts[outcome][measure] = value
         book = BookTotals(files=_list_files(session, values))
         refused = _add_up_refused(session, book, values)
-        in_file = _read_file(session, book, batch_id)
-    book.totals = _join(parts | refused | in_file, whole=batch_id is not None and not sent.waiting)
+        batch = session.get_one(Batch, batch_id) if batch_id else None
+        in_file = _read_file(book, batch) if batch else {}
+        whole = batch is not None and not batch.lines_removed_at and not sent.waiting
+    book.totals = _join(parts | refused | in_file, whole=whole)
     return book
 
 
@@ -137,11 +139,9 @@ def _add_up_refused(
     return {name: list_measures(totals.to_dict()) for name, totals in found.items()}
 
 
-def _read_file(session: Session, book: BookTotals, batch_id: UUID | None) -> dict[str, dict[str, Decimal]]:
+def _read_file(book: BookTotals, batch: Batch) -> dict[str, dict[str, Decimal]]:
     """Return what is in the file of the batch and what was given, and note whether it was."""
-    if batch_id is None:
-        return {}
-    report = report_control_totals(session.get_one(Batch, batch_id))
+    report = report_control_totals(batch)
     if not report.totals:
         return {}
     book.given, book.differing = report.control_totals is not None, report.differing
@@ -152,7 +152,7 @@ def _read_file(session: Session, book: BookTotals, batch_id: UUID | None) -> dic
 
 
 def _join(parts: dict[str, dict[str, Decimal]], *, whole: bool) -> list[BookTotal]:
-    """Return a row for each measure. `whole`: every line of the file has an outcome."""
+    """Return a row for each measure. `whole`: it is known what became of each line of the file."""
     totals = []
     for measure in sort_measures({measure for found in parts.values() for measure in found}):
         total = BookTotal(measure)
