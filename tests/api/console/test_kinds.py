@@ -65,6 +65,27 @@ def test_an_upload_says_that_its_batch_has_begun_and_tells_workers_at_once(
         assert (report["file_sha256"], report["file_bytes"]) == (sha256(book).hexdigest(), len(book))
 
 
+def test_control_totals_come_with_the_file(administrator: ConsoleClient, batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(2)
+    for kind, given, status, said in (
+        ("accounts", '{"accounts": 3}', 303, ""),
+        ("accounts", " ", 303, ""),
+        ("accounts", '{"acounts": 3}', 400, "did you mean accounts"),
+        ("accounts", "{", 400, "not valid JSON"),
+        ("notes", '{"accounts": 3}', 400, "Only a file of accounts has control totals."),
+    ):
+        fields = {"kind": kind, "step": "validate", "control_totals": given}
+        if kind == "notes":
+            fields["team"] = ""
+        answer = _upload(administrator, batches, accounts, **fields)
+        assert (answer.status_code, said in answer.text) == (status, True)
+        if status == 303:
+            report = batches.get(answer.location.split("/")[-2])
+            assert report["control_totals_differing"] == (1 if given.strip() else None)
+        else:
+            assert re.search(r'id="control_totals-help">.*?text-danger', answer.text, re.DOTALL)
+
+
 def _note(batches: BatchClient, number: str, body: str = "Calls after six.") -> dict[str, Any]:
     return {
         "import_supplier": batches.supplier.code,

@@ -1,5 +1,6 @@
 """The control totals of a batch: what its supplier says that the file adds up to."""
 
+from typing import Any
 from uuid import UUID
 
 from flask import Blueprint, url_for
@@ -63,7 +64,7 @@ def give(batch_id: UUID) -> Response:
         )
 
     def perform(session: Session) -> Done:
-        report = set_control_totals(session, batch_of(session, batch_id), _read(form.totals.data or ""))
+        report = set_control_totals(session, batch_of(session, batch_id), read_totals(form.totals.data or ""))
         if not report.differing:
             return Done(_("The file is as the control totals say."))
         return Done(ngettext("%(num)s total differs.", "%(num)s totals differ.", report.differing))
@@ -71,7 +72,8 @@ def give(batch_id: UUID) -> Response:
     return act(form, preview, perform)
 
 
-def _read(text: str) -> dict[str, object]:
+def read_totals(text: str) -> dict[str, Any]:
+    """Return the control totals that somebody entered. Raise RequestFailedValidationError."""
     try:
         return read_control_totals(parse_json(text.encode()))
     except ParseError as error:

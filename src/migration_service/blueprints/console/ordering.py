@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -84,6 +85,8 @@ class Lines:
     #: What people call the batch, and the name of its file.
     name: str | None = None
     file_name: str | None = None
+    #: What the supplier says that the file adds up to.
+    control_totals: dict[str, Any] | None = None
 
 
 def sentences_of(mode: BatchMode, kind: BatchKind) -> tuple[str, str]:
@@ -109,4 +112,5 @@ def order_batch(mode: BatchMode, lines: Lines, team: str | None, *, token: str) 
         idempotency_key=f"console {token}",
         name=lines.name or None,
         file_name=lines.file_name or None,
+        control_totals=lines.control_totals,
     )

@@ -1,5 +1,7 @@
 """Uploading a file of any kind. It is taken in while it arrives, as the interface does it."""
 
+from dataclasses import replace
+from typing import Any
 from uuid import UUID, uuid4
 
 from flask import Blueprint, flash, make_response, redirect, render_template, request, url_for
@@ -14,12 +16,14 @@ from wtforms import (
     RadioField,
     SelectField,
     StringField,
+    TextAreaField,
     ValidationError,
 )
 
 from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.acting import ActionForm
+from migration_service.blueprints.console.control_totals import read_totals
 from migration_service.blueprints.console.faults import Fault, tell
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
@@ -38,6 +42,7 @@ from migration_service.errors import (
     BatchQuotaError,
     ErrorItem,
     InvalidError,
+    RequestFailedValidationError,
     TooManyUploadsError,
 )
 from migration_service.services.batches.intake import take_in_batch
@@ -76,12 +81,17 @@ class UploadForm(ActionForm):
         description=_l("Empty: the name of the file."),
         render_kw={"maxlength": _LONGEST_NAME},
     )
+    control_totals = TextAreaField(
+        _l("Control totals of the supplier"),
+        description=_l("For accounts, as JSON. Empty: not given. They can be given later, too."),
+        render_kw={"rows": 4, "spellcheck": "false", "maxlength": 20_000},
+    )
     file = FileField(_l("File"), render_kw={"required": True})
 
     def find_field(self, item: ErrorItem) -> Field | None:
         """Return the field of an error. The interface calls some of them by other names."""
-        names = {"mode": self.step, "operations_team_name": self.team}
-        return names.get(item.attr or "") or super().find_field(item)
+        names = {"mode": self.step, "operations_team_name": self.team, "control_totals": self.control_totals}
+        return names.get((item.attr or "").partition(".")[0]) or super().find_field(item)
 
 
 @blueprint.get("/<code>/upload/")
@@ -114,7 +124,7 @@ def send(code: str) -> Response:
     try:
         order = order_batch(
             mode,
-            lines,
+            replace(lines, control_totals=_read_totals(sent.fields.get("control_totals", ""))),
             sent.fields.get("team"),
             token=str(token),
         )
@@ -138,6 +148,15 @@ def _read_lines(sent: FormWithFile) -> Lines:
         options = {name: False for name in _OPTIONS if name not in sent.fields}
     name, file_name = sent.fields.get("name", "").strip()[:_LONGEST_NAME], (sent.file_name or "")[:255]
     return Lines(kind, options, name, file_name)
+
+
+def _read_totals(text: str) -> dict[str, Any] | None:
+    """Return the control totals of the form, or None. Raise RequestFailedValidationError at their field."""
+    try:
+        return read_totals(text) if text.strip() else None
+    except RequestFailedValidationError as error:
+        errors = [replace(it, attr=f"control_totals.{it.attr or ''}".rstrip(".")) for it in error.errors]
+        raise RequestFailedValidationError(errors=errors) from error
 
 
 def _is_script() -> bool:
