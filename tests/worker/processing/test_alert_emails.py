@@ -5,7 +5,8 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from batch_client import BatchClient
@@ -17,6 +18,7 @@ from migration_service.services.batches import upload
 from migration_service.services.emails.alerts import deliver_alert, record_alerts
 from migration_service.services.emails.outbox import mail_server, name_message
 from migration_service.states import EmailState
+from migration_service.tasks import emails as email_tasks
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.emails import send_alert_email, sweep_customer_emails
 from migration_service.tasks.names import SEND_ALERT_EMAIL
@@ -165,6 +167,20 @@ def test_an_address_that_is_none_is_refused_and_the_others_are_told(
         )
         assert dict(session.execute(states).all())["nobody"] == "REFUSED"
     assert "migration-service batches show" in _texts(mailbox)[0][1], "there is no address of a console"
+
+
+def test_what_hinders_the_recording_hinders_no_message_that_is_due(
+    waves: WaveClient, celery: MigrationCelery, caplog: pytest.LogCaptureFixture
+) -> None:
+    _start_broken(waves)
+    waves.batches.work()
+    sweep_customer_emails()
+    with waves.supplier.Session.begin() as session:
+        session.execute(update(AlertEmail).values(next_try_at=func.now()))
+    fault = OperationalError("SELECT", {}, Exception("canceled"))
+    with patch.object(email_tasks, "record_alerts", side_effect=fault):
+        assert _send_due() == 2
+    assert "Alerts were not recorded" in caplog.text
 
 
 def test_two_sweeps_at_once_record_a_message_once(waves: WaveClient, sessions: sessionmaker[Session]) -> None:
