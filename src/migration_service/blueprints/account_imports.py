@@ -1,5 +1,6 @@
 """Validate, stage, create (sections 4.1 to 4.3)."""
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -145,7 +146,7 @@ def stage_account(arguments: dict[str, Any]) -> Response:
     """
     loaded = read_account(read_text())
     with reporting(arguments):
-        supplier, account = _validate_to_stage(loaded)
+        supplier, account = _validate_to_stage(loaded, arguments.get("extracted_at"))
         with autocommit(resources().Session) as statements:
             result = imports.stage_account(
                 statements,
@@ -157,12 +158,16 @@ def stage_account(arguments: dict[str, Any]) -> Response:
     return answer_staged(account, arguments, result)
 
 
-def _validate_to_stage(loaded: LoadedAccount) -> tuple[KnownSupplier, ValidatedAccount]:
+def _validate_to_stage(
+    loaded: LoadedAccount, extracted_at: datetime | None
+) -> tuple[KnownSupplier, ValidatedAccount]:
     try:
         return validate_payload(resources().reference, caller(), loaded)
     except AccountFailedValidationError as error:
         with autocommit(resources().Session) as statements:
-            note_invalid(resources().reference, statements, caller(), loaded, error)
+            note_invalid(
+                resources().reference, statements, caller(), loaded, error, extracted_at=extracted_at
+            )
         raise
 
 

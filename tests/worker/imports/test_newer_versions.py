@@ -113,6 +113,24 @@ def test_a_correction_that_is_refused_singly_marks_the_account_until_a_payload_i
     assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["STAGED"]
 
 
+def test_what_is_refused_of_an_earlier_extract_is_no_newer_version(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier, number = batches.supplier, account["external_account_number"]
+    early, late = "2026-03-01T22:00:00Z", "2026-03-02T22:00:00Z"
+    supplier.stage(account, extracted_at=late)
+    broken = _corrected(account, mobile=UNKNOWN)
+    assert supplier.stage(broken, extracted_at=early).status_code == 400
+    assert counts(batches.run([broken], extracted_at=early)) == {"FAILED": 1}
+    assert _process(supplier, number).refused_at is None
+    _create(batches, number)
+    changed = batches.run([_corrected(account)], extracted_at=early)
+    assert changed["warning_counts"]["payload_differs"] == 1
+    assert _process(supplier, number).refused_at is None
+    supplier.stage(_corrected(account), extracted_at=late)
+    assert _process(supplier, number).refused_at is not None
+
+
 @pytest.mark.parametrize("mode", ["validate", "dry-run"])
 def test_a_rehearsal_marks_nothing(batches: BatchClient, account: dict[str, Any], mode: str) -> None:
     batches.supplier.stage(account)

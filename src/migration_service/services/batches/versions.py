@@ -42,7 +42,7 @@ def note_versions(
     transaction = OpenTransaction.of(session)
 
     def note(some: Sequence[RefusedVersion]) -> Sequence[None]:
-        note_refused(transaction, job.supplier.id, some, batch_id=job.batch_id)
+        note_refused(transaction, job.supplier.id, some, extracted_at=job.extracted_at, batch_id=job.batch_id)
         return [None] * len(some)
 
     outcomes: list[ServiceError | None] = each_by_itself(session, refused, note)

@@ -54,6 +54,7 @@ _MARK = """
           ON process.import_supplier_id = %(import_supplier_id)s
          AND process.external_account_number = refused.number
         WHERE process.payload_sha256 <> ''
+          AND coalesce(%(extracted_at)s::timestamptz >= process.extracted_at, true)
           AND (refused.sha256 IS NULL OR process.payload_sha256 <> decode(refused.sha256, 'hex'))
         ORDER BY process.external_account_number FOR UPDATE OF process)
     UPDATE account_import_process AS process
@@ -81,9 +82,13 @@ def note_refused(
     import_supplier_id: int,
     refused: Sequence[RefusedVersion],
     *,
+    extracted_at: datetime | None = None,
     batch_id: UUID | None = None,
 ) -> None:
-    """Mark the accounts of which something else is staged or was created. The others are left as they are."""
+    """Mark the accounts of which something else is staged or was created. The others are left as they are.
+
+    So are those of a later extract than `extracted_at`: what was refused is no newer version then.
+    """
     rows = [
         {
             "number": one.external_account_number,
@@ -96,7 +101,7 @@ def note_refused(
         for one in refused
     ]
     values = {"import_supplier_id": import_supplier_id, "refused": encode_json(rows).decode()}
-    statements.execute(_MARK, values | {"batch_id": batch_id})
+    statements.execute(_MARK, values | {"extracted_at": extracted_at, "batch_id": batch_id})
 
 
 def note_taken(statements: Statements, import_supplier_id: int, numbers: Sequence[str]) -> None:
@@ -111,7 +116,13 @@ def say_refused(refused_at: datetime, errors: Sequence[Mapping[str, Any]]) -> li
 
 
 def note_invalid(
-    reference: Statements, statements: Statements, caller: Caller, loaded: LoadedAccount, error: ServiceError
+    reference: Statements,
+    statements: Statements,
+    caller: Caller,
+    loaded: LoadedAccount,
+    error: ServiceError,
+    *,
+    extracted_at: datetime | None,
 ) -> None:
     """Mark the account of a payload that failed its validation, if its supplier and its number are known."""
     code = loaded.import_supplier
@@ -120,7 +131,8 @@ def note_invalid(
     if isinstance(code, str) and isinstance(number, str):
         supplier = find_import_supplier(reference, code, organisation_id=caller.organisation_id)
     if supplier is not None and isinstance(number, str):
-        note_refused(statements, supplier.id, [RefusedVersion(number, error.errors)])
+        refused = RefusedVersion(number, error.errors)
+        note_refused(statements, supplier.id, [refused], extracted_at=extracted_at)
 
 
 def explain_refusal(
@@ -129,6 +141,8 @@ def explain_refusal(
     account: ValidatedAccount,
     process: StagedProcess,
     error: InvalidError,
+    *,
+    extracted_at: datetime | None,
 ) -> InvalidError:
     """Return why a valid payload was not stored, and mark its account unless nothing newer is lost by it.
 
@@ -141,7 +155,8 @@ def explain_refusal(
         errors = differing
         error.errors += differing
     if differing and not isinstance(error, NewerVersionStagedError):
-        note_refused(statements, supplier.id, [RefusedVersion(account.number, errors, account.sha256)])
+        refused = RefusedVersion(account.number, errors, account.sha256)
+        note_refused(statements, supplier.id, [refused], extracted_at=extracted_at)
     elif process.is_marked and process.state is ImportState.IMPORTED:
         note_taken(statements, supplier.id, [account.number])
     return error

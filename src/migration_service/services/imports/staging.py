@@ -76,10 +76,10 @@ def stage_account(
     if quota.is_reached(supplier.organisation_id):
         _require_staged_before(statements, supplier, account, quota)
     if supplier.status != SupplierStatus.ONGOING:
-        raise _refuse(statements, supplier, account)
+        raise _refuse(statements, supplier, account, extracted_at)
     (staged,) = states.stage(statements, supplier, [account], extracted_at=extracted_at)
     if error := refusal_of(staged, account.number, extracted_at):
-        raise explain_refusal(statements, supplier, account, staged, error)
+        raise explain_refusal(statements, supplier, account, staged, error, extracted_at=extracted_at)
     return staged.result or StagingResult.UNCHANGED
 
 
@@ -90,13 +90,20 @@ def _require_staged_before(
         quota.require_room(supplier.organisation_id)
 
 
-def _refuse(statements: Statements, supplier: KnownSupplier, account: ValidatedAccount) -> InvalidError:
+def _refuse(
+    statements: Statements,
+    supplier: KnownSupplier,
+    account: ValidatedAccount,
+    extracted_at: datetime | None,
+) -> InvalidError:
     """Return why a supplier that is not Ongoing stages nothing. The account's own reason comes first."""
     found = states.find(statements, supplier.id, [account.number]).get(account.number)
     error = refusal(found.state, account.number, found.service_account_number) if found else None
     if error is None:
         error = _refusal_of_supplier(supplier.status) or InvalidError()
-    return explain_refusal(statements, supplier, account, found, error) if found else error
+    if found is None:
+        return error
+    return explain_refusal(statements, supplier, account, found, error, extracted_at=extracted_at)
 
 
 def refusal_of(
