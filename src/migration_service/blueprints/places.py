@@ -1,6 +1,7 @@
 """The place of a request in its web process (`shares`): taken once its sender is known, left at its end."""
 
 from collections.abc import Generator, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from flask import Flask, Response, g, request
@@ -33,8 +34,10 @@ def step_aside() -> None:
 def in_turns(made: Iterable[Any], pieces: Iterator[Any]) -> Iterator[Any]:
     """Yield what is `made`, and then `pieces`, each made while the current request has its turn to run.
 
-    In between, the client may read as slowly as it likes.
+    In between, the client may read as slowly as it likes. A request of the console has no turns.
     """
+    if "place" not in g:
+        return chain(made, pieces)
     places, place = resources().places, g.place
 
     def make() -> Any:

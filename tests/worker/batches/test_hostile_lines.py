@@ -54,10 +54,10 @@ def test_a_line_that_takes_too_much_processor_time_fails_and_the_chunk_continues
     first, second, third = batches.supplier.accounts(3)
     second["billing_address1"] = MARKED
 
-    def validate(text: bytes, profile: Profile) -> ValidatedAccount:
+    def validate(text: bytes, profile: Profile, time_zone: str) -> ValidatedAccount:
         if MARKED.encode() in text:
             _spin(60)
-        return validate_text(text, profile)
+        return validate_text(text, profile, time_zone)
 
     batch_id = batches.start([first, second, third], "validate")
     (key,) = batches.dispatch()
@@ -137,10 +137,10 @@ def test_an_error_in_the_validation_fails_the_line_and_its_values_are_not_logged
     first, second = batches.supplier.accounts(2)
     first["billing_address1"] = MARKED
 
-    def validate(text: bytes, profile: Profile) -> ValidatedAccount:
+    def validate(text: bytes, profile: Profile, time_zone: str) -> ValidatedAccount:
         if MARKED.encode() in text:
             raise KeyError(MARKED)
-        return validate_text(text, profile)
+        return validate_text(text, profile, time_zone)
 
     batch_id = batches.start([first, second], "validate")
     with patch.object(batch_lines, "validate_text", validate):
