@@ -9,8 +9,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from batch_client import BatchClient
 from console_client import ConsoleClient, text_of
 from migration_service.blueprints.console import suppliers
-from migration_service.models import Ledger, Wave
+from migration_service.models import Account, Customer, Ledger, Wave
 from migration_service.services.access.api_keys import find_prefix
+from migration_service.services.reporting.differences import NOT_COMPARED
 from supplier_client import SupplierClient
 from wave_client import WaveClient
 
@@ -64,6 +65,30 @@ def test_a_large_book_is_compared_when_somebody_asks_for_it(
     assert administrator.lead(f"{page}?compare=1") == all_differ
     monkeypatch.setattr(suppliers, "_LARGE", 3)
     assert administrator.lead(page) == all_differ
+
+
+def test_an_account_that_differs_is_listed_with_its_paths_and_masked_values(
+    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    page = f"/suppliers/{batches.supplier.code}/reconciliation/"
+    assert administrator.lead(page) == "Nothing is open. Nothing was compared."
+    (account,) = batches.supplier.accounts(1)
+    account["customers"] = [{"family_name": "Jansen"}]
+    account["ledgers"] = [{"ledger_code": "E", "ledger_balance": 10}]
+    batches.run([account])
+    assert administrator.lead(page) == "Nothing is open. Every value of 1 account is as it was staged."
+    assert all(it in administrator.see(page) for it in NOT_COMPARED)
+    with sessions.begin() as session:
+        session.execute(update(Ledger).values(ledger_balance=12.5, ledger_code="F"))
+        session.execute(update(Customer).values(family_name="De Boer", given_name="A", email="a@b.example"))
+        session.execute(update(Account).values(billing_postcode="X", unknown_occupier=True))
+    shown = administrator.see(page)
+    assert "De Boer" not in shown
+    number = account["external_account_number"]
+    shown = text_of(shown)
+    assert f"{number} ledgers.0.ledger_balance 10 12.5" in shown
+    assert f'{number} customers.0.family_name "•••" "•••"' in shown
+    assert f"{number} and 2 more values" in shown
 
 
 def test_the_money_of_a_book_is_shown_with_its_currency_and_its_cents(
