@@ -114,7 +114,7 @@ def _row(wave: WaveReport) -> Record:
         "name": wave.name,
         "state": wave.state + (f" ({why})" if why else ""),
         "accounts": wave.lines,
-        "done": wave.lines - wave.counts[LineStatus.PENDING],
+        "done": wave.lines - wave.counts[LineStatus.PENDING] - wave.undone,
         "failed": wave.counts[LineStatus.FAILED],
         "differing": wave.differing,
         "open": wave.open,

@@ -10,6 +10,7 @@ from click.testing import Result
 from batch_client import BatchClient
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
+from undo_client import UndoClient
 from wave_client import WaveClient
 
 Run = Callable[..., Result]
@@ -59,6 +60,19 @@ def test_a_plan_goes_through_all_its_commands(run: Run, waves: WaveClient) -> No
     listed = json.loads(run("list", "--supplier", waves.supplier.code, "--json").stdout)
     assert (listed["waves"], listed["finished_at"] is not None) == ("APPROVED, STOPPED", True)
     assert second["batch_id"]
+
+
+def test_a_wave_that_was_undone_is_not_shown_as_done(run: Run, waves: WaveClient) -> None:
+    plan_id = json.loads(run("plan", "-", "--json", given=_body(waves, {"rest": True})).stdout)["plan_id"]
+    run("start", plan_id, "1")
+    waves.run()
+    for exist, undone in ((4, "-"), (0, "4")):
+        header, row = (line.split("\t") for line in run("show", plan_id).stdout.splitlines()[-2:])
+        shown = dict(zip(header, row, strict=False))
+        assert (shown["accounts"], shown["done"], shown["existing"]) == ("4", str(exist), str(exist))
+        assert shown["undone"] == undone
+        if exist:
+            UndoClient(waves.supplier).run(batch_id=shown["batch_id"])
 
 
 @pytest.mark.parametrize(
