@@ -88,7 +88,7 @@ class Lead:
 
     def download(self, text: str) -> Path:
         """Follow a link to a file. Return where the browser has it."""
-        with self.page.expect_download(timeout=_PATIENCE) as downloading:
+        with self.page.expect_download() as downloading:
             self._find(text).click()
         file = self.folder / downloading.value.suggested_filename
         downloading.value.save_as(file)
@@ -100,6 +100,7 @@ def lead(scene: Scene, browser: Browser, tmp_path: Path) -> Iterator[Lead]:
     """A lead, with an organisation and a supplier that they have created in the console."""
     code = f"NORTHSTAR_{secrets.token_hex(3).upper()}"
     with Visitor.arrive(browser, f"{scene.address.url}/console", **LIGHT) as visitor:
+        visitor.page.set_default_timeout(_PATIENCE)
         log_in(visitor, scene)
         lead = Lead(visitor, code, tmp_path)
         visitor.open("/setup/organisations/new/")
@@ -232,7 +233,6 @@ def _account_for_everything(lead: Lead) -> None:
     lead.confirm("It stays with the supplier.")
     lead.open("reconciliation/")
     if lead.page.locator("text=Compare the created accounts").count():
-        lead.page.set_default_timeout(_PATIENCE)
         lead.follow("Compare the created accounts")
     expect(lead.page.locator(".lead")).to_contain_text("Nothing is open. Every value of")
     numbers = lead.download("Old and new numbers").read_bytes().splitlines()
