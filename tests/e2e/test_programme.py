@@ -113,6 +113,7 @@ def lead(scene: Scene, browser: Browser, tmp_path: Path) -> Iterator[Lead]:
         yield lead
 
 
+@pytest.mark.timeout(max(600, ACCOUNTS // 5))
 def test_a_programme_is_run_from_the_check_to_the_go_live_by_the_console_alone(lead: Lead) -> None:
     file = lead.folder / "book.ndjson"
     file.write_bytes(b"\n".join(_book(lead.code, broken=0.1)))
