@@ -5,11 +5,12 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
 from migration_service.db.base import Base
+from migration_service.models import Undo
 from migration_service.services.undo.execution import Progress, revert_piece
 from supplier_client import SupplierClient
 
@@ -41,6 +42,16 @@ class UndoClient:
         answer = self.post(*numbers, **fields)
         assert answer.status_code == 202, answer.text
         return str((answer.json or {})["undo_id"])
+
+    def start_beside(self, undo_id: str, *numbers: str) -> str:
+        """The id of another undo of accounts that are in `undo_id`, as if both had begun at the same moment."""
+        this = update(Undo).where(Undo.id == UUID(undo_id))
+        with self.supplier.Session.begin() as session:
+            session.execute(this.values(finished_at=func.now()))
+        beside = self.start(*numbers)
+        with self.supplier.Session.begin() as session:
+            session.execute(this.values(finished_at=None))
+        return beside
 
     def run(self, *numbers: str, **fields: Any) -> dict[str, Any]:
         """The report of a new undo, after a worker was through."""

@@ -57,6 +57,7 @@ ServiceError                              (base)
 │   │   └── DuplicateLineError            (batches)
 │   ├── UndoStateError                    (undo)
 │   ├── NothingToUndoError                (undo)
+│   ├── AccountInUndoError                (undo)
 │   ├── ImportSupplierLiveError           (undo)
 │   ├── AccountNotFoundInBodyError        (added_data)
 │   ├── TransactionOutsideOpenPeriodError (added_data)
@@ -195,6 +196,7 @@ from migration_service.errors.setup import (
     PaymentVendorInvalidError,
 )
 from migration_service.errors.undo import (
+    AccountInUndoError,
     GoLivePastError,
     ImportSupplierLiveError,
     NothingToUndoError,
@@ -216,6 +218,7 @@ __all__ = [
     "AccountErasedError",
     "AccountFailedValidationError",
     "AccountImportInProgressError",
+    "AccountInUndoError",
     "AccountMarkedToSkipError",
     "AccountNotFoundError",
     "AccountNotFoundInBodyError",

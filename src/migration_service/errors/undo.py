@@ -28,6 +28,14 @@ class NothingToUndoError(InvalidError):
     remedy = "Check the id of the batch, or the numbers. An account that was undone is pending."
 
 
+class AccountInUndoError(InvalidError):
+    """The account is in another undo that is not over."""
+
+    code = "account_in_undo"
+    default_detail = "The account is in an undo that is not over."
+    remedy = "Wait until that undo is over, or leave the account out."
+
+
 class ImportSupplierLiveError(InvalidError):
     """The supplier has gone live: its accounts belong to the platform, and cannot be undone any more."""
 

@@ -29,6 +29,8 @@ def revert_accounts(undo_id: str) -> str:
             progress = revert_piece(session, UUID(undo_id))
     if progress is Progress.WORKED:
         publish(app, REVERT_ACCOUNTS, undo_id)
+    elif progress is Progress.OVER:
+        dispatch_undos(app, app.resources.Session)
     return progress.name.lower()
 
 

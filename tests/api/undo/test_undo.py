@@ -21,10 +21,11 @@ from migration_service.services.access.scopes import Scope
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.undo.go_live import set_live
 from migration_service.services.undo.orders import UndoOrder
-from migration_service.services.undo.starting import start_undo
+from migration_service.services.undo.starting import MOST_RUNNING, start_undo
 from migration_service.states import BatchState, UndoBlocker
 from migration_service.tasks.names import REVERT_ACCOUNTS
 from migration_service.tasks.resources import WorkerResources
+from migration_service.tasks.undo import revert_accounts
 from supplier_client import SupplierClient
 from undo_client import UndoClient
 
@@ -137,7 +138,10 @@ def test_a_repeated_request_with_a_key_starts_one_undo(account: ImportedAccount,
 
 
 def test_undos_are_listed_in_pages(account: ImportedAccount, undos: UndoClient) -> None:
-    ids = [undos.start(account.number) for _ in range(3)]
+    ids = []
+    for _ in range(3):
+        ids.append(undos.start(account.number))
+        assert undos.supplier.post(f"/undos/{ids[-1]}/cancel/").status_code == 200
     answer = undos.supplier.get("/undos/?limit=2")
     assert [item["undo_id"] for item in answer.json or []] == ids[:0:-1]
     rest = answer.headers["Link"].split(";")[0].strip("<>").removeprefix("/v1/data-import")
@@ -167,6 +171,32 @@ def test_every_number_without_an_account_is_named(account: ImportedAccount, undo
         ("nothing_to_undo", "external_account_numbers.0"),
         ("nothing_to_undo", "external_account_numbers.2"),
     ]
+
+
+def test_an_account_that_is_in_an_undo_is_not_undone_again_meanwhile(
+    account: ImportedAccount, undos: UndoClient
+) -> None:
+    running = undos.start(account.number)
+    again = undos.post(account.number)
+    assert _attr(again) == (400, "account_in_undo", "external_account_numbers.0")
+    assert undos.supplier.post(f"/undos/{running}/cancel/").status_code == 200
+    assert undos.run(account.number)["accounts"] == 1
+
+
+def test_an_organisation_has_a_few_undos_that_run_and_they_are_dispatched_one_after_the_other(
+    supplier: SupplierClient, undos: UndoClient, worker_resources: WorkerResources
+) -> None:
+    accounts = [ImportedAccount.create(supplier, worker_resources) for _ in range(MOST_RUNNING + 1)]
+    with noted_messages() as messages:
+        *running, refused = (undos.post(account.number) for account in accounts)
+    ids = [answer.json["undo_id"] for answer in running]  # type: ignore[index]
+    assert (refused.status_code, (refused.json or {})["code"]) == (429, "share_used")
+    assert refused.headers["Retry-After"]
+    assert messages == [(REVERT_ACCOUNTS, (ids[0],))]
+    with noted_messages() as messages:
+        revert_accounts.run(ids[0])
+    assert messages == [(REVERT_ACCOUNTS, (ids[1],))]
+    assert undos.start(accounts[-1].number)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +238,7 @@ def test_a_key_needs_the_scope(
 ) -> None:
     supplier = undos.supplier
     undo_id = undos.start(account.number)
-    for scope, expected in ((Scope.READ, (403, 200)), (Scope.UNDO, (202, 200)), (Scope.STAGE, (403, 403))):
+    for scope, expected in ((Scope.READ, (403, 200)), (Scope.UNDO, (400, 200)), (Scope.STAGE, (403, 403))):
         with sessions.begin() as session:
             limits = KeyLimits(scopes=[scope])
             key = issue_api_key(session, organisation_name=supplier.organisation, limits=limits)

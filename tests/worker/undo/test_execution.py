@@ -211,7 +211,7 @@ def test_an_account_that_was_created_again_is_not_the_one_that_is_undone(
     (number,) = _stage(supplier, 1)
     _process(supplier, worker_resources, number)
     late = undos.start(number)
-    undos.run(number)
+    undos.work(undos.start_beside(late, number))
     second = _process(supplier, worker_resources, number)
     undos.work(late)
     assert undos.reasons(late) == [["account_not_imported"]]
@@ -429,7 +429,7 @@ def test_the_others_of_a_batch_are_reverted(
 
 def test_a_process_that_was_removed_is_not_imported(account: ImportedAccount, undos: UndoClient) -> None:
     late = undos.start(account.number)
-    undos.run(account.number)
+    undos.work(undos.start_beside(late, account.number))
     _erase(account)
     undos.work(late)
     (line,) = undos.outcomes(late)

@@ -385,7 +385,7 @@ def test_another_worker_with_the_same_undo(start: Start) -> None:
 
 def test_another_undo_of_the_same_account(start: Start) -> None:
     def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
-        second = UUID(UndoClient(undone.supplier).start(undone.number))
+        second = UUID(UndoClient(undone.supplier).start_beside(str(undone.undo_id), undone.number))
 
         def check(run: Run) -> None:
             assert not run.errors

@@ -61,7 +61,10 @@ class _Locked:
 
 
 def take_due_undos(session: Session) -> Sequence[UUID]:
-    """Return the undos that nobody works on, for the caller to publish a message for each."""
+    """Return the undos that are next and that nobody processes, for the caller to publish a message for each.
+
+    That is the oldest of each organisation, so that one with many undos delays no other one.
+    """
     return session.scalars(_TAKE_DUE).all()
 
 
@@ -144,7 +147,9 @@ def _write(
 _TAKE_DUE = text("""
     UPDATE undo SET dispatched_at = clock_timestamp()
     WHERE id IN (SELECT id FROM undo
-                 WHERE finished_at IS NULL
+                 WHERE id IN (SELECT DISTINCT ON (organisation_id) id FROM undo
+                              WHERE finished_at IS NULL ORDER BY organisation_id, id)
+                   AND finished_at IS NULL
                    AND (dispatched_at IS NULL OR dispatched_at < clock_timestamp() - interval '10 seconds')
                  FOR UPDATE SKIP LOCKED)
     RETURNING id

@@ -7,10 +7,12 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
 from migration_service.errors import (
+    AccountInUndoError,
     ErrorItem,
     ImportSupplierLiveError,
     NothingToUndoError,
     RequestFailedValidationError,
+    ShareUsedError,
 )
 from migration_service.models import Batch, ImportSupplier, Undo
 from migration_service.origin import current_origin
@@ -24,7 +26,10 @@ from migration_service.services.undo.orders import (
     require_overrides_allowed,
 )
 from migration_service.services.undo.waves import hold_plan
-from migration_service.states import ImportState
+from migration_service.states import ImportState, UndoOutcome
+
+#: Undos of an organisation that are not over.
+MOST_RUNNING = 5
 
 
 def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None = None) -> UUID:
@@ -33,16 +38,19 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
     `role` is the one of the operator who asks; None: an API key. What blocks an account is found when a
     worker takes it. Raise ImportSupplierLiveError, NothingToUndoError if the batch has no account that
     exists, BatchStateError if it creates accounts at this moment, RequestFailedValidationError with each
-    number that has no account, WaveStateError if the batch is a wave whose plan is at work, and
-    PermissionDeniedError if blockers are overridden by somebody who may not.
+    number that has no account or is in an undo that runs, WaveStateError if the batch is a wave whose plan is
+    at work, PermissionDeniedError if blockers are overridden by somebody who may not, and ShareUsedError if
+    the organisation has too many undos that run.
     """
     require_overrides_allowed(order.overrides, role)
     _require_not_live(session, order.supplier.id)
+    _require_share(session, order.supplier.organisation_id)
     if order.batch:
         hold_plan(session, order.batch)
         _hold_batch(session, order.batch)
     else:
         _require_created(session, order)
+        _require_in_no_undo(session, order)
     session.execute(text("SET LOCAL statement_timeout = '10min'"))
     origin = current_origin()
     undo = Undo(
@@ -95,6 +103,30 @@ def _require_not_live(session: Session, import_supplier_id: int) -> None:
         raise ImportSupplierLiveError
 
 
+def _require_share(session: Session, organisation_id: int) -> None:
+    """Raise ShareUsedError if the organisation has MOST_RUNNING undos. Whoever starts another one waits."""
+    session.execute(_LOCK_ORGANISATION, {"organisation_id": organisation_id})
+    running = select(func.count()).where(Undo.organisation_id == organisation_id, Undo.finished_at.is_(None))
+    if (session.scalar(running) or 0) >= MOST_RUNNING:
+        detail = f"Your organisation has {MOST_RUNNING} undos that are not over. Wait until one of them is."
+        raise ShareUsedError(detail)
+
+
+def _require_in_no_undo(session: Session, order: UndoOrder) -> None:
+    running = set(session.scalars(_IN_UNDO, order.values()))
+    errors = [
+        ErrorItem(
+            AccountInUndoError.code,
+            f"Account {number!r} is in an undo that is not over.",
+            f"external_account_numbers.{index}",
+        )
+        for index, number in enumerate(order.external_account_numbers)
+        if number in running
+    ]
+    if errors:
+        raise RequestFailedValidationError(errors[0].detail, errors=errors)
+
+
 def _require_created(session: Session, order: UndoOrder) -> None:
     created = set(session.scalars(_CREATED, order.values()))
     errors = [
@@ -109,6 +141,18 @@ def _require_created(session: Session, order: UndoOrder) -> None:
     if errors:
         raise RequestFailedValidationError(errors[0].detail, errors=errors)
 
+
+# Two that start an undo for one organisation wait for each other. A foreign key to it does not wait.
+_LOCK_ORGANISATION = text("SELECT id FROM organisation WHERE id = :organisation_id FOR NO KEY UPDATE")
+
+_IN_UNDO = text(f"""
+    SELECT external_account_number FROM account_import_process AS process
+    WHERE import_supplier_id = :import_supplier_id AND external_account_number = ANY (:numbers)
+      AND EXISTS (SELECT FROM undo JOIN undo_line ON undo_line.undo_id = undo.id
+                  WHERE undo.finished_at IS NULL AND undo.import_supplier_id = :import_supplier_id
+                    AND undo_line.account_import_process_id = process.id
+                    AND undo_line.outcome = '{UndoOutcome.PENDING}')
+""")
 
 _CREATED = text(f"""
     SELECT external_account_number FROM account_import_process

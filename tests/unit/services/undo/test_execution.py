@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, null, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
+from factories import Customer, make_customer
 from migration_service.db.base import new_id
 from migration_service.models import (
     Account,
@@ -182,11 +182,14 @@ def test_undos_that_nobody_works_on_are_taken_once(
 ) -> None:
     with sessions() as session, sessions() as another:
         late = func.clock_timestamp() - seconds(11)
-        new, lost = add_undo(session, customer), add_undo(session, customer, dispatched_at=late)
-        add_undo(session, customer, dispatched_at=func.clock_timestamp())
         for state in (UndoState.COMPLETED, UndoState.CANCELLED):
             add_undo(session, customer, state=state, finished_at=MOMENT)
-        held = add_undo(session, customer)
+        others = [make_customer(sessions) for _ in range(3)]
+        new, lost = add_undo(session, customer), add_undo(session, others[0], dispatched_at=late)
+        add_undo(session, others[1], dispatched_at=func.clock_timestamp())
+        held = add_undo(session, others[2])
+        for owner in (customer, *others):
+            add_undo(session, owner)  # it comes after the first one of its organisation
         session.commit()
         another.execute(select(Undo.id).where(Undo.id == held.id).with_for_update())
         assert set(take_due_undos(session)) == {new.id, lost.id}
