@@ -44,7 +44,7 @@ class UndoClient:
         return str((answer.json or {})["undo_id"])
 
     def start_beside(self, undo_id: str, *numbers: str) -> str:
-        """The id of another undo of accounts that are in `undo_id`, as if both had begun at the same moment."""
+        """The id of another undo of accounts in `undo_id`, as if both had begun at the same moment."""
         this = update(Undo).where(Undo.id == UUID(undo_id))
         with self.supplier.Session.begin() as session:
             session.execute(this.values(finished_at=func.now()))

@@ -12,6 +12,7 @@ from imported_account import ImportedAccount, code_of
 from marked_person import find_mark, marked_parts
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.reporting.differences import Totals
+from migration_service.services.reporting.erasure import erase_account
 from migration_service.services.reporting.reconciliation import find_differences
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
@@ -91,6 +92,22 @@ def test_nothing_is_added_to_an_erased_account_and_erasing_it_again_changes_noth
     assert (again.status_code, again.json["customers"], again.json["payload"]) == (200, 0, False)
     refused = account.post_notes({"body": "He called again."})
     assert (refused.status_code, code_of(refused)) == (400, "account_erased")
+
+
+def test_an_organisation_erases_one_account_after_the_other(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    accounts = [ImportedAccount.create(supplier, worker_resources) for _ in range(2)]
+    other = ImportedAccount.create(SupplierClient.create(supplier.app, supplier.Session), worker_resources)
+    with supplier.Session() as session:
+        known = get_import_supplier(session, supplier.code, organisation_id=None)
+        erase_account(session, known, accounts[0].number, reason="Request 1")
+        refused = erase(supplier, accounts[1].number)
+        assert (refused.status_code, code_of(refused)) == (429, "share_used")
+        assert refused.headers["Retry-After"]
+        assert erase(other.supplier, other.number).status_code == 200
+        session.commit()
+    assert erase(supplier, accounts[1].number).status_code == 200
 
 
 def test_an_account_that_was_only_staged_is_removed_and_not_staged_again(

@@ -17,7 +17,7 @@ from sqlalchemy import Row
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from migration_service.errors import AccountImportInProgressError, AccountNotStagedError
+from migration_service.errors import AccountImportInProgressError, AccountNotStagedError, ShareUsedError
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.idempotency.keys import void_keys
 from migration_service.services.imports.skipping import skip_accounts
@@ -57,8 +57,11 @@ def erase_account(
     was not created is removed, and marked to be skipped, so that a batch that still has it does not bring it
     back. `reason` goes into the audit, and must not be personal. `by` is the name of whoever decided, if that
     is not the actor. Raise AccountImportInProgressError while it is being created, and AccountNotStagedError
-    if nothing is known of it.
+    if nothing is known of it. Raise ShareUsedError while another account of the organisation is erased: the
+    search for its lines reads much.
     """
+    if not session.scalar(sql.HOLD_ORGANISATION, {"organisation_id": supplier.organisation_id}):
+        raise ShareUsedError("Another erasure of your organisation is under way. Send one after the other.")
     values = {"import_supplier_id": supplier.id, "number": external_account_number}
     # The lines first, as a worker does: what it makes of them is seen by the statements that follow.
     with _in_progress_if_locked():

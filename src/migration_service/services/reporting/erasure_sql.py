@@ -6,6 +6,10 @@ from migration_service.db.base import literals
 from migration_service.errors import AccountMarkedToSkipError
 from migration_service.states import ImportState, LineStatus
 
+#: Hold the organisation until the transaction ends. False if another erasure does. The first number tells the
+#: advisory locks of erasures from others.
+HOLD_ORGANISATION = text("SELECT pg_try_advisory_xact_lock(7215, hashint8(:organisation_id))")
+
 LOCK_PROCESS = text("""
     SELECT id, state, service_account_number, payload IS NOT NULL AS has_payload
     FROM account_import_process
