@@ -16,6 +16,7 @@ from migration_service.blueprints.paging import read_page
 from migration_service.blueprints.resources import resources
 from migration_service.blueprints.streaming import stream_lines
 from migration_service.errors import (
+    AccountInUndoError,
     BatchNotFoundError,
     BatchStateError,
     ImportSupplierLiveError,
@@ -59,6 +60,7 @@ _TARGET_ERRORS = (
     RequestFailedValidationError,
     ParseError,
     ImportSupplierNotFoundInBodyError,
+    AccountInUndoError,
     BatchNotFoundError,
     BatchStateError,
     WavePlanNotFoundError,
@@ -83,7 +85,9 @@ def preview(body: dict[str, Any]) -> Any:
 @blueprint.post("/", endpoint="start_undo")
 @idempotent(blueprint)
 @blueprint.response(202, UndoProgressAnswerSchema, example=examples.PROGRESS)
-@answers_errors(blueprint, *_TARGET_ERRORS, ImportSupplierLiveError, NothingToUndoError, *KEY_ERRORS)
+@answers_errors(
+    blueprint, *_TARGET_ERRORS, ImportSupplierLiveError, NothingToUndoError, AccountInUndoError, *KEY_ERRORS
+)
 @json_body(blueprint, UndoBodySchema(), examples.BODY)
 def start(body: dict[str, Any]) -> Response:
     """Start an undo

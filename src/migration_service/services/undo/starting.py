@@ -38,9 +38,9 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
     `role` is the one of the operator who asks; None: an API key. What blocks an account is found when a
     worker takes it. Raise ImportSupplierLiveError, NothingToUndoError if the batch has no account that
     exists, BatchStateError if it creates accounts at this moment, RequestFailedValidationError with each
-    number that has no account or is in an undo that runs, WaveStateError if the batch is a wave whose plan is
-    at work, PermissionDeniedError if blockers are overridden by somebody who may not, and ShareUsedError if
-    the organisation has too many undos that run.
+    number that has no account, AccountInUndoError with each that is in an undo that is not over,
+    WaveStateError if the batch is a wave whose plan is at work, PermissionDeniedError if blockers are
+    overridden by somebody who may not, and ShareUsedError if the organisation has too many undos that run.
     """
     require_overrides_allowed(order.overrides, role)
     _require_not_live(session, order.supplier.id)
@@ -124,7 +124,7 @@ def _require_in_no_undo(session: Session, order: UndoOrder) -> None:
         if number in running
     ]
     if errors:
-        raise RequestFailedValidationError(errors[0].detail, errors=errors)
+        raise AccountInUndoError(errors[0].detail, errors=errors)
 
 
 def _require_created(session: Session, order: UndoOrder) -> None:
