@@ -72,7 +72,7 @@ def test_a_wave_that_was_undone_is_not_shown_as_done(run: Run, waves: WaveClient
         assert (shown["accounts"], shown["done"], shown["existing"]) == ("4", str(exist), str(exist))
         assert shown["undone"] == undone
         if exist:
-            UndoClient(waves.supplier).run(batch_id=shown["batch_id"])
+            UndoClient(waves.supplier).run(batch=shown["batch id"])
 
 
 @pytest.mark.parametrize(
