@@ -1,11 +1,14 @@
 """What of a payload is masked."""
 
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 from flask import Flask
+from flask_login import LoginManager, login_user
 
 from migration_service.blueprints.console import masking
+from migration_service.blueprints.console.access import Person
 from migration_service.blueprints.console.masking import (
     MASK,
     is_personal,
@@ -15,6 +18,8 @@ from migration_service.blueprints.console.masking import (
     reveal,
 )
 from migration_service.blueprints.console.payload_view import view_payload
+from migration_service.services.access.operator_sessions import ActiveSession
+from migration_service.services.access.operators import AuthenticatedOperator, OperatorRole
 from migration_service.services.reporting.differences import AccountDifference
 from migration_service.services.reporting.field_differences import FieldDifference
 
@@ -103,7 +108,11 @@ def test_what_was_revealed_is_masked_again_after_ten_minutes_and_only_the_newest
     noon = _Clock.moment
     app = Flask("console")
     app.secret_key = "of the test"
+    lead = AuthenticatedOperator(id=1, name="lead", role=OperatorRole.OPERATE, organisation_ids=None)
+    person = Person("token", ActiveSession(uuid4(), lead))
+    LoginManager(app).user_loader(lambda _token: person)
     with app.test_request_context():
+        login_user(person)
         reveal("account A 1")
         assert is_revealed("account A 1")
         assert not is_revealed("account A 2")
