@@ -63,8 +63,13 @@ BUGS: dict[str, Bug] = {
             ),
             (
                 f"{_PROCESSING}/sets.py",
-                "WHERE process.state = '{ImportState.IN_PROGRESS}' AND",
-                "WHERE process.state <> '{ImportState.IMPORTED}' AND",
+                "= '{ImportState.IN_PROGRESS}' AND NOT process.runs_alone)",
+                "<> '{ImportState.IMPORTED}' AND NOT process.runs_alone)",
+            ),
+            (
+                f"{_PROCESSING}/sets.py",
+                "= '{ImportState.IN_PROGRESS}' AND NOT process.runs_alone\n",
+                "<> '{ImportState.IMPORTED}' AND NOT process.runs_alone\n",
             ),
             ("services/imports/states.py", "        WHERE attempt.outcome IS NULL\n", ""),
         ),
