@@ -106,8 +106,9 @@ _RELIABILITY: dict[str, Any] = {
     "worker_cancel_long_running_tasks_on_connection_loss": False,
     "worker_max_tasks_per_child": 10_000,
     "worker_max_memory_per_child": 400_000,
+    # An idle worker ends at once. To wait is for tasks with a countdown, and there are none.
     "worker_soft_shutdown_timeout": 25.0,
-    "worker_enable_soft_shutdown_on_idle": True,
+    "worker_enable_soft_shutdown_on_idle": False,
     # Flower shows sent, started and finished tasks.
     "worker_send_task_events": True,
     "task_send_sent_event": True,

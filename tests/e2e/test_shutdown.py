@@ -32,6 +32,12 @@ def test_a_worker_that_is_stopped_finishes_the_accounts_that_it_holds(scene: Sce
     assert {tries for number, _, tries in rows if number in held} == {1}, "an account was processed again"
 
 
+def test_an_idle_worker_does_not_wait_for_tasks_that_it_does_not_have(scene: Scene) -> None:
+    worker = scene.main_process("vendors")
+    worker.send_signal(signal.SIGTERM)
+    worker.wait(20)  # busy ones have 25 seconds
+
+
 def _not_locked(scene: Scene) -> set[str]:
     """Return the accounts that no worker holds now."""
     free = "SELECT external_account_number FROM account_import_process FOR UPDATE SKIP LOCKED"
