@@ -101,7 +101,7 @@ def test_the_pages_of_access_say_how_many_of_each_there_are(
 
 
 def test_codes_are_explained_in_dutch_on_dutch_pages(administrator: ConsoleClient, broken_batch: str) -> None:
-    meaning = "Een waarde is geen geldig telefoonnummer van het land."
+    meaning = "Een waarde is geen geldig telefoonnummer: een Nederlands nummer"
     remedy = "Verbeter het nummer, of stuur een lege tekst."
     for path in (
         f"/batches/{broken_batch}/",
