@@ -120,7 +120,9 @@ class Places:
         now = self._clock()
         held = self._held.get(owner)
         if held is None:
-            self._held = {name: it for name, it in self._held.items() if self._is_present(it, now)}
+            self._held = {
+                name: it for name, it in self._held.items() if it.places or self._is_present(it, now)
+            }
             held = self._held[owner] = _Held(now)
         held.seen_at = now
         return held
@@ -146,4 +148,5 @@ class Places:
         )
 
     def _is_present(self, held: _Held, now: float) -> bool:
-        return held.places > 0 or now - held.seen_at < PRESENT_SECONDS
+        """Return whether an owner needs the process. Requests that have stepped aside do not."""
+        return held.running > 0 or bool(held.waiting) or now - held.seen_at < PRESENT_SECONDS

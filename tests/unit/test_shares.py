@@ -97,6 +97,12 @@ def test_alone_an_organisation_runs_more_than_beside_another_one(places: Places,
     assert len(_run(places, ONE, RUNNING_ALONE - RUNNING)) == RUNNING_ALONE - RUNNING
 
 
+def test_an_organisation_whose_requests_only_wait_needs_nothing(places: Places, clock: Clock) -> None:
+    places.step_aside(places.enter(OTHER))
+    clock.now += PRESENT_SECONDS
+    assert len(_run(places, ONE, RUNNING_ALONE)) == RUNNING_ALONE
+
+
 def test_another_organisation_never_waits_for_one_that_was_there_before(places: Places) -> None:
     _run(places, ONE, RUNNING_ALONE)
     waiting = [Waiter(lambda: places.enter(ONE)) for _ in range(5)]

@@ -1,7 +1,6 @@
 """The place of a request in its web process (`shares`): taken once its sender is known, left at its end."""
 
 from collections.abc import Generator, Iterable, Iterator
-from itertools import chain
 from typing import Any
 
 from flask import Flask, Response, g, request
@@ -36,9 +35,7 @@ def in_turns(made: Iterable[Any], pieces: Iterator[Any]) -> Iterator[Any]:
 
     In between, the client may read as slowly as it likes. A request of the console has no turns.
     """
-    if "place" not in g:
-        return chain(made, pieces)
-    places, place = resources().places, g.place
+    places, place = resources().places, g.get("place")
 
     def make() -> Any:
         places.come_back(place)
@@ -48,10 +45,9 @@ def in_turns(made: Iterable[Any], pieces: Iterator[Any]) -> Iterator[Any]:
             places.step_aside(place)
 
     def whole() -> Iterator[Any]:
-        places.step_aside(place)
         try:
             yield from made
-            yield from iter(make, None)
+            yield from pieces if place is None else iter(make, None)
         finally:  # also if the client goes away
             if isinstance(pieces, Generator):
                 pieces.close()
@@ -64,6 +60,7 @@ def _leave_with_last_byte(response: Response) -> Response:
         return response
     places, place = resources().places, g.pop("place")
     if response.is_streamed:
+        places.step_aside(place)
         response.call_on_close(lambda: places.leave(place))
     else:
         places.leave(place)

@@ -233,7 +233,8 @@ def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice, file:
         batch = columns(session.get_one(Batch, batch_id))
         known = session.scalars(select(ImportSupplier).where(ImportSupplier.code == supplier.code)).one()
     created_at, started_at, finished_at = taken(batch, "created_at", "started_at", "finished_at")
-    assert created_at < started_at < finished_at
+    (runs_since,) = taken(batch, "runs_since")
+    assert created_at <= runs_since < started_at < finished_at
     assert batch == {
         "id": batch_id,
         "organisation_id": known.organisation_id,
@@ -270,4 +271,6 @@ def _check_batch(supplier: SupplierClient, batch_id: UUID, choice: Choice, file:
         "options": {},
         "lines_per_minute": None,
         "runs_until": None,
+        "extracted_at": None,
+        "older_versions": None,
     }
