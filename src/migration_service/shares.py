@@ -45,6 +45,7 @@ class Place:
 
     owner: Owner
     runs: threading.Event = field(default_factory=threading.Event)
+    has_left: bool = False
 
 
 @dataclass(slots=True)
@@ -91,6 +92,8 @@ class Places:
     def step_aside(self, place: Place) -> None:
         """Let another request of the owner run, because this one only waits from now on."""
         with self._lock:
+            if place.has_left:
+                return
             held = self._held[place.owner]
             if place.runs.is_set():
                 place.runs.clear()
@@ -110,10 +113,12 @@ class Places:
                 self._hand_out(place.owner, held)
 
     def leave(self, place: Place) -> None:
-        """End a request. The caller calls this once."""
+        """End a request, once or more often."""
         self.step_aside(place)
         with self._lock:
-            self._held[place.owner].places -= 1
+            if not place.has_left:
+                place.has_left = True
+                self._held[place.owner].places -= 1
 
     def _find(self, owner: Owner) -> _Held:
         """Return what an owner holds, who is there now. Forget those who are gone."""

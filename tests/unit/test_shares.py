@@ -137,6 +137,15 @@ def test_an_organisation_leaves_threads_to_others(places: Places) -> None:
         places.enter(OTHER)
 
 
+def test_a_request_leaves_once_however_often_it_says_so(places: Places) -> None:
+    run = _run(places, ONE, RUNNING_ALONE)
+    for _ in range(3):
+        places.leave(run[0])
+        places.step_aside(run[0])
+    assert len(_run(places, ONE, 1)) == 1
+    assert Waiter(lambda: places.enter(ONE)).waits()
+
+
 def test_a_request_that_steps_aside_lets_another_one_run_and_comes_back_in_its_turn(places: Places) -> None:
     run = _run(places, ONE, RUNNING_ALONE)
     further = Waiter(lambda: places.enter(ONE))

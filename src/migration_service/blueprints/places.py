@@ -51,6 +51,8 @@ def in_turns(made: Iterable[Any], pieces: Iterator[Any]) -> Iterator[Any]:
         finally:  # also if the client goes away
             if isinstance(pieces, Generator):
                 pieces.close()
+            if place is not None:
+                places.leave(place)
 
     return whole()
 
