@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test mutate coverage night bench neighbours bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
+.PHONY: run test coverage night bench neighbours bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 # If this is set, as in many containers, each of the many processes compiles all modules again.
@@ -45,23 +45,16 @@ coverage: environment-dev
 	$(BIN)/coverage html --quiet --directory build/coverage
 	$(BIN)/python tools/coverage_floors.py build/coverage/coverage.json $(FLOORS)
 
-# Everything that takes hours: other seeds, random orders, mutation of what changed, injected bugs. If it is stopped, the next
+# Everything that takes hours: other seeds, random orders, injected bugs, known mistakes. If it is stopped, the next
 # call goes on with the step that did not end (docs/contributors/tests.md):
-#   make night CHANGED=main~20
 #   make night ARGS="--only drill --fresh"
 night: environment-dev
-	$(BIN)/python tools/night.py $(if $(CHANGED),--changed $(CHANGED)) $(ARGS)
+	$(BIN)/python tools/night.py $(ARGS)
 
 # Causes random faults in the running service under load, then checks the accounts: make drill ARGS="--rounds 20 --seed 7"
 # Runs it on services with a known bug each, all of which it has to find: make drill ARGS=--inject
 drill: environment-dev
 	PYTHONPATH=tests $(BIN)/python -m drill $(ARGS)
-
-# Finds small changes of a module that no test notices (docs/contributors/tests.md). It takes minutes to an hour:
-#   make mutate MODULE=src/migration_service/slots.py
-#   make mutate CHANGED=main~20
-mutate: environment-dev
-	$(BIN)/python tools/mutate.py $(if $(CHANGED),--changed $(CHANGED)) $(MODULE) $(ARGS)
 
 # Compares the speed of the service with the usual alternatives: make bench ARGS=--quick
 # What a change made faster or slower:                    make bench ARGS="--compare main"

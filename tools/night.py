@@ -1,6 +1,6 @@
 """Runs what takes hours, one step after the other, and fails at the end if a step failed.
 
-    python tools/night.py --changed main~20
+    python tools/night.py
     python tools/night.py --list
 
 Every step has its own log in .make/night. The steps that ended are kept there, too, so the next call goes on
@@ -17,12 +17,9 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from pathlib import Path
-
-from mutate import changed_since
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".make" / "night"
@@ -52,7 +49,7 @@ class Ended:
     processor: float
 
 
-def steps_of(seed: int, modules: Sequence[Path]) -> list[Step]:
+def steps_of(seed: int) -> list[Step]:
     """Return the steps of a night. The orders of the tests follow from `seed`."""
     fuzzing = {"MIGRATION_SERVICE_FUZZ": str(TIMES)}
     generated = (
@@ -64,9 +61,6 @@ def steps_of(seed: int, modules: Sequence[Path]) -> list[Step]:
         Step(f"order-{index}", (*_PYTEST, f"--randomly-seed={seed + index}"))
         for index in range(1, ORDERS + 1)
     ]
-    mutations = [
-        Step(f"mutate-{module.parent.name}-{module.stem}", _tool("mutate", str(module))) for module in modules
-    ]
     return [
         Step("coverage", ("make", "coverage", f"ARGS=--randomly-seed={seed}")),
         Step("drill", ("make", "drill", f"ARGS=--seed {seed}")),
@@ -75,13 +69,8 @@ def steps_of(seed: int, modules: Sequence[Path]) -> list[Step]:
         Step("described", (*_PYTEST, "--timeout", "7200", described), fuzzing),
         Step("schemathesis", ("make", "fuzz", f"ARGS=--seed {seed} --max-time 1800")),
         *orders,
-        Step("known-mistakes", _tool("mutate", "--known")),
-        *mutations,
+        Step("known-mistakes", (sys.executable, str(Path(__file__).with_name("known_mistakes.py")))),
     ]
-
-
-def _tool(name: str, *arguments: str) -> tuple[str, ...]:
-    return (sys.executable, str(Path(__file__).with_name(f"{name}.py")), *arguments)
 
 
 class Night:
@@ -153,18 +142,14 @@ def _git(*arguments: str) -> str:
 def main() -> int:
     """Run the steps, print a line for each, and return 1 if one failed."""
     parser = argparse.ArgumentParser(description="Run what takes hours, and go on where it was stopped.")
-    parser.add_argument(
-        "--changed", metavar="REVISION", help="mutate modules changed since (default: a day ago)"
-    )
     parser.add_argument("--only", default="", metavar="NAME", help="only steps whose names begin like this")
     parser.add_argument("--fresh", action="store_true", help="forget the steps that ended")
     parser.add_argument("--list", action="store_true", help="only list the steps")
     given = parser.parse_args()
     if given.fresh:
         (FOLDER / "ended.json").unlink(missing_ok=True)
-    since = given.changed or _git("rev-list", "-1", "--before=24 hours ago", "HEAD").strip()
     night = Night(FOLDER, project_now())
-    steps = steps_of(night.seed, changed_since(since) if since else [])
+    steps = steps_of(night.seed)
     chosen = [step for step in steps if step.name.startswith(given.only)]
     if not chosen:
         parser.error(f"no step begins with {given.only}: {', '.join(step.name for step in steps)}")
@@ -174,10 +159,6 @@ def main() -> int:
     for step in chosen:
         kept = step.name in night.ended
         print(_line(step.name, night.run(step)), "(from before)" if kept else "", flush=True)
-    if not any(step.name.startswith("mutate-") for step in steps):
-        print(
-            f"no module has changed since {since or 'a day ago'}, so none was mutated: try --changed main~20"
-        )
     failed = [step.name for step in chosen if not night.ended[step.name].ok]
     print(f"seed {night.seed}, {len(chosen)} steps, failed: {', '.join(failed) or 'none'}; logs in {FOLDER}")
     return 1 if failed else 0

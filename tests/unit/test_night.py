@@ -65,14 +65,10 @@ def test_the_summary_is_the_last_line_with_words(output: str, summary: str) -> N
 
 
 def test_each_step_has_a_name_of_its_own_and_each_order_another_seed() -> None:
-    modules = [Path(f"src/migration_service/{name}/states.py") for name in ("imports", "batches")]
-    steps = steps_of(5, modules)
+    steps = steps_of(5)
     assert len({step.name for step in steps}) == len(steps)
     orders = {step.command[-1] for step in steps if step.name.startswith("order-")}
     assert orders == {f"--randomly-seed={seed}" for seed in range(6, 16)}
-    assert [step.command[-1] for step in steps if step.name.startswith("mutate-")] == [
-        str(it) for it in modules
-    ]
 
 
 def test_the_time_of_a_step_is_that_of_its_processes(tmp_path: Path) -> None:

@@ -1,12 +1,21 @@
 """Mistakes that all tests once passed with, each in one sentence, and the tests that notice it now.
 
-    python tools/mutate.py --known
+    python tools/known_mistakes.py                     makes each of them, and runs its tests
+    python tools/known_mistakes.py "team"              only those with this in their name
 
-They were found by hand in November 2026, twenty of them together in one copy of the project. Add a mistake
-that got through here, together with the test that would have found it.
+Each is made in a copy of the package, in which its tests run. The exit status is 1 if a mistake is not
+noticed. Add a mistake that got through here, together with the test that would have found it.
 """
 
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +136,7 @@ KNOWN: dict[str, Known] = {
         _ATTEMPTS, (('_LOCK_IF_FREE = f"{_LOCK} SKIP LOCKED"', "_LOCK_IF_FREE = _LOCK"),), _ORDERS
     ),
     "two files lock the same accounts in another order": Known(
-        "services/imports/states.py",
+        "services/imports/stage_sql.py",
         (("    ORDER BY number\n", ""),),
         f"{_ORDERS}::test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock",
     ),
@@ -184,3 +193,32 @@ def apply(source: str, known: Known) -> str:
             )
         source = source.replace(old, new)
     return source
+
+
+def is_noticed(known: Known) -> bool:
+    """Return whether the tests of a mistake fail with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "src", Path(folder) / "src")
+        file = Path(folder) / "src/migration_service" / known.file
+        file.write_text(apply(file.read_text(), known))
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", f"tests/{known.tests}"]
+        environment = os.environ | {"PYTHONPATH": f"{folder}/src"}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+    return done.returncode == 1
+
+
+def main() -> int:
+    """Try the mistakes, print a line for each, and return 1 if one is not noticed."""
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    unnoticed = 0
+    for name, known in KNOWN.items():
+        if wanted in name:
+            noticed = is_noticed(known)
+            unnoticed += not noticed
+            print(f"{'noticed    ' if noticed else 'NOT NOTICED'} {name}", flush=True)
+    print(f"{unnoticed} unnoticed")
+    return min(unnoticed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

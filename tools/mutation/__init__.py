@@ -1,1 +1,0 @@
-"""Small changes of Python, SQL and Lua, each of which some test should notice."""
