@@ -17,6 +17,10 @@ settings of its servers in `settings.json` in the home folder, so that other com
 used as a whole, and only if none of `DATABASE_URL`, `REDIS_URL` and `MIGRATION_SERVICE_SECRET_KEY` is in the
 environment: set all three of them, or none.
 
+A setting marked *secret* can be in a file instead, whose path is in a variable with `_FILE` at its end, for
+example `DATABASE_URL_FILE`. A line break at the end of the file does not count, and an empty file counts as
+not set. A process does not start if both variables are set, or if it cannot read the file.
+
 """
 
 
@@ -32,6 +36,8 @@ def render() -> str:
         elif isinstance(setting.default, bool):
             default = "`on`" if setting.default else "`off`"
         variable, help_text = setting.metadata["env"], setting.metadata["help"]
+        if setting.metadata["secret"]:
+            help_text += " *Secret.*"
         rows.append(f"| `{variable}` | {default} | {describe_allowed(setting)} | {help_text} |\n")
     return _HEAD + "".join(rows)
 

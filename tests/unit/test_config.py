@@ -155,3 +155,65 @@ def test_a_damaged_file_is_named_and_not_read_if_the_environment_has_the_setting
     with pytest.raises(SettingsError, match=f"{tmp_path}/settings.json is damaged"):
         Settings.from_env({"MIGRATION_SERVICE_HOME": str(tmp_path)})
     Settings.from_env({**NEEDED, "MIGRATION_SERVICE_HOME": str(tmp_path)})
+
+
+SECRETS = {
+    "DATABASE_URL": "database_url",
+    "MIGRATION_SERVICE_OWNER_DATABASE_URL": "owner_database_url",
+    "REDIS_URL": "redis_url",
+    "MIGRATION_SERVICE_SECRET_KEY": "secret_key",
+    "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS": "accepted_secret_keys",
+    "MIGRATION_SERVICE_BROKER_URL": "broker_url",
+    "MIGRATION_SERVICE_SMTP_URL": "smtp_url",
+    "MIGRATION_SERVICE_METRICS_TOKEN": "metrics_token",
+    "MIGRATION_SERVICE_OPENID_CLIENT_SECRET": "openid_client_secret",
+}
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
+def test_each_secret_can_be_in_a_file(ending: str, tmp_path: Path) -> None:
+    _save(tmp_path, {"DATABASE_URL": "saved", "MIGRATION_SERVICE_SMTP_URL": "saved"})  # not read at all
+    environ = {"MIGRATION_SERVICE_HOME": str(tmp_path)}
+    for variable in SECRETS:
+        (tmp_path / variable).write_bytes(f"{variable} with at least 32 characters.{ending}".encode())
+        environ[f"{variable}_FILE"] = str(tmp_path / variable)
+    settings = Settings.from_env(environ)
+    assert {variable: getattr(settings, name) for variable, name in SECRETS.items()} == {
+        variable: f"{variable} with at least 32 characters." for variable in SECRETS
+    }
+
+
+def test_what_is_no_secret_is_not_read_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "level").write_text("DEBUG")
+    environ = {**NEEDED, "MIGRATION_SERVICE_LOG_LEVEL_FILE": str(tmp_path / "level")}
+    assert Settings.from_env(environ).log_level == "INFO"
+
+
+def test_a_secret_that_cannot_be_read_from_its_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    environ = {**NEEDED, "DATABASE_URL_FILE": str(file)}
+    with pytest.raises(SettingsError) as both:
+        Settings.from_env(environ)
+    assert str(both.value) == "DATABASE_URL and DATABASE_URL_FILE are both set. Set one of them."
+    del environ["DATABASE_URL"]
+    with pytest.raises(SettingsError) as missing:
+        Settings.from_env(environ)
+    assert str(missing.value) == (f"DATABASE_URL_FILE: {file} cannot be read: No such file or directory.")
+    file.write_text("\n")
+    with pytest.raises(SettingsError) as empty:
+        Settings.from_env(environ)
+    assert str(empty.value) == f"DATABASE_URL_FILE: {file} is empty."
+    file.write_bytes(b"\xff")
+    with pytest.raises(SettingsError, match="it is not text in UTF-8"):
+        Settings.from_env(environ)
+
+
+def test_an_empty_file_of_a_secret_that_is_optional_counts_as_not_set(tmp_path: Path) -> None:
+    (tmp_path / "token").touch()
+    environ = {**NEEDED, "MIGRATION_SERVICE_METRICS_TOKEN_FILE": str(tmp_path / "token")}
+    assert Settings.from_env(environ).metrics_token == ""
+
+
+def test_a_process_does_not_read_the_secrets_that_it_has_no_use_for(tmp_path: Path) -> None:
+    environ = {"REDIS_URL": "redis://127.0.0.1/0", "DATABASE_URL_FILE": str(tmp_path / "missing")}
+    assert Settings.from_env(environ, without=("database_url", "secret_key")).database_url == ""

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from migration_service.config.variables import SettingsError
+from migration_service.config.variables import FILE_SUFFIX, SettingsError
 
-#: If the environment has any of these, nothing is read from `settings.json`.
+#: If the environment has any of these, or names a file with it, nothing is read from `settings.json`.
 CONNECTION_VARIABLES = ("DATABASE_URL", "REDIS_URL", "MIGRATION_SERVICE_SECRET_KEY")
 
 
@@ -44,11 +44,14 @@ def load_saved_settings(home: Path) -> dict[str, str]:
 
 def given_variables(environ: Mapping[str, str]) -> list[str]:
     """Return the variables of the environment that keep `settings.json` from being read."""
-    return [variable for variable in CONNECTION_VARIABLES if environ.get(variable)]
+    both = ((variable, variable + FILE_SUFFIX) for variable in CONNECTION_VARIABLES)
+    return [name for names in both for name in names if environ.get(name)]
 
 
 def explain_missing(variable: str, home: Path, environ: Mapping[str, str], saved: Mapping[str, str]) -> str:
     """Return a message that says which source was used, and what to do."""
+    if file := environ.get(variable + FILE_SUFFIX):
+        return f"{variable}{FILE_SUFFIX}: {file} is empty."
     if given := given_variables(environ):
         verb = "comes" if len(given) == 1 else "come"
         return (

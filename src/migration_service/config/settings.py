@@ -8,10 +8,12 @@ from typing import Any
 
 from migration_service.config.saved import explain_missing, given_variables, home_folder, load_saved_settings
 from migration_service.config.variables import (
+    FILE_SUFFIX,
     SettingsError,
     convert,
     is_json_object,
     is_time_zone,
+    read_text,
     setting,
 )
 
@@ -21,23 +23,28 @@ class Settings:
     """The settings of one process. The composition roots and the commands read them once."""
 
     home: Path = setting("MIGRATION_SERVICE_HOME", "The folder of the embedded servers' data.")
-    database_url: str = setting("DATABASE_URL", "PostgreSQL, as postgresql://user:password@host:port/name.")
+    database_url: str = setting(
+        "DATABASE_URL", "PostgreSQL, as postgresql://user:password@host:port/name.", secret=True
+    )
     owner_database_url: str = setting(
         "MIGRATION_SERVICE_OWNER_DATABASE_URL",
         "The same database, as the role that owns the tables, for `revisions upgrade`. It grants the role of "
         "DATABASE_URL what that needs. Empty: the role of DATABASE_URL owns the tables itself.",
         "",
+        secret=True,
     )
-    redis_url: str = setting("REDIS_URL", "Redis or Valkey, as redis://:password@host:port/0.")
+    redis_url: str = setting("REDIS_URL", "Redis or Valkey, as redis://:password@host:port/0.", secret=True)
     secret_key: str = setting(
         "MIGRATION_SERVICE_SECRET_KEY",
         "The key that signs the tokens: at least 32 characters, the same for all web processes.",
+        secret=True,
     )
     accepted_secret_keys: str = setting(
         "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS",
         "Further keys whose tokens are accepted, with commas between: the next MIGRATION_SERVICE_SECRET_KEY "
         "before it is used, and the last one until its refresh tokens have expired.",
         "",
+        secret=True,
     )
     process_wait_seconds: float = setting(
         "MIGRATION_SERVICE_PROCESS_WAIT_SECONDS",
@@ -215,6 +222,7 @@ class Settings:
         "The broker of the queues, if it is not REDIS_URL: any that Celery supports, "
         "for example amqp://user:password@host:5672// or sentinel://host:26379/0.",
         "",
+        secret=True,
     )
     broker_options: str = setting(
         "MIGRATION_SERVICE_BROKER_OPTIONS",
@@ -222,6 +230,7 @@ class Settings:
         "{}",
         check=is_json_object,
         allowed="a JSON object",
+        secret=True,
     )
     broker_visibility_timeout: int = setting(
         "MIGRATION_SERVICE_BROKER_VISIBILITY_TIMEOUT",
@@ -234,6 +243,7 @@ class Settings:
         "The mail server, as smtp://user:password@host:587?starttls=1 or smtps://host:465. "
         "Empty: no e-mail is sent.",
         "",
+        secret=True,
     )
     email_from: str = setting(
         "MIGRATION_SERVICE_EMAIL_FROM", "The sender of the e-mails, as Name <address>.", ""
@@ -260,6 +270,7 @@ class Settings:
         "MIGRATION_SERVICE_METRICS_TOKEN",
         "The bearer token that /metrics requires. Empty: only requests from this machine are answered.",
         "",
+        secret=True,
     )
     trusted_proxies: int = setting(
         "MIGRATION_SERVICE_TRUSTED_PROXIES",
@@ -311,7 +322,10 @@ class Settings:
         "MIGRATION_SERVICE_OPENID_CLIENT_ID", "What the provider calls this service.", ""
     )
     openid_client_secret: str = setting(
-        "MIGRATION_SERVICE_OPENID_CLIENT_SECRET", "The secret that the provider gave this service.", ""
+        "MIGRATION_SERVICE_OPENID_CLIENT_SECRET",
+        "The secret that the provider gave this service.",
+        "",
+        secret=True,
     )
     openid_claim: str = setting(
         "MIGRATION_SERVICE_OPENID_CLAIM",
@@ -372,7 +386,7 @@ class Settings:
                 values[it.name] = ""
                 continue
             variable = it.metadata["env"]
-            text = environ.get(variable) or saved.get(variable)
+            text = read_text(variable, environ, secret=it.metadata["secret"]) or saved.get(variable)
             if text is not None:
                 values[it.name] = convert(it, text)
             elif it.default is MISSING:
@@ -402,4 +416,4 @@ class Settings:
 def is_setting(variable: str) -> bool:
     """Return whether the service itself is set up with this environment variable."""
     known = {it.metadata["env"] for it in fields(Settings)}
-    return variable in known or variable.startswith("MIGRATION_SERVICE_")
+    return variable.removesuffix(FILE_SUFFIX) in known or variable.startswith("MIGRATION_SERVICE_")

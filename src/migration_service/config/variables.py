@@ -6,8 +6,12 @@ import os
 import pwd
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+#: The end of the variable that names the file with a secret.
+FILE_SUFFIX = "_FILE"
 
 _SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 
@@ -26,12 +30,13 @@ def setting(
     one_of: Sequence[str] = (),
     check: Callable[[str], bool] | None = None,
     allowed: str = "",
+    secret: bool = False,
 ) -> Any:
     """Return the field of a setting.
 
     `env` is its variable and `help_text` what operators read about it. Numbers have bounds, both included.
     `one_of` lists the only texts that are allowed, in any case. `check` returns whether a text is allowed,
-    and `allowed` names such texts.
+    and `allowed` names such texts. A `secret` can be read from a file as well.
     """
     return field(
         default=default,
@@ -42,8 +47,27 @@ def setting(
             "one_of": one_of,
             "check": check,
             "allowed": allowed,
+            "secret": secret,
         },
     )
+
+
+def read_text(variable: str, environ: Mapping[str, str], *, secret: bool) -> str:
+    """Return what a variable says, or the file that VARIABLE_FILE names if it is a secret; empty if nothing.
+
+    A line break at the end of the file does not count. Raise SettingsError if both variables are set, or if
+    the file cannot be read.
+    """
+    text, file = environ.get(variable, ""), environ.get(variable + FILE_SUFFIX, "") if secret else ""
+    if not file:
+        return text
+    if text:
+        raise SettingsError(f"{variable} and {variable}{FILE_SUFFIX} are both set. Set one of them.")
+    try:
+        return Path(file).read_text().removesuffix("\n").removesuffix("\r")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise SettingsError(f"{variable}{FILE_SUFFIX}: {file} cannot be read: {reason}.") from error
 
 
 def convert(described: Field[Any], text: str) -> Any:
@@ -121,11 +145,11 @@ def system_user(environ: Mapping[str, str] = os.environ) -> str:
 def read_secret(variable: str, environ: Mapping[str, str] = os.environ) -> str:
     """Return the secret in an environment variable that an operator named (`vendors create --secret-env`).
 
-    Raise SettingsError if the variable is missing, or if its value cannot be sent in an HTTP header because
-    it has anything but visible ASCII characters. A line break at the end is a common cause. The message names
-    the variable, never its value.
+    It can be in a file that VARIABLE_FILE names, as a secret setting can. Raise SettingsError if the variable
+    is missing, or if its value cannot be sent in an HTTP header because it has anything but visible ASCII
+    characters. A line break at the end is a common cause. The message names the variable, never its value.
     """
-    secret = environ.get(variable, "")
+    secret = read_text(variable, environ, secret=True)
     if not secret:
         raise SettingsError(f"{variable} is not set.")
     if not all("!" <= character <= "~" for character in secret):

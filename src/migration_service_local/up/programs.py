@@ -28,7 +28,8 @@ _CELERY_MONITOR = ("celery", "--quiet", "-A", "celery_monitor")
 
 _TEMPLATE = "migration_service_local.up.celery_template"
 
-_NOT_PASSED_ON = (*CONNECTION_VARIABLES, "MIGRATION_SERVICE_OWNER_DATABASE_URL")
+_SERVERS = (*CONNECTION_VARIABLES, "MIGRATION_SERVICE_OWNER_DATABASE_URL")
+_NOT_PASSED_ON = {*_SERVERS, *(f"{variable}_FILE" for variable in _SERVERS)}
 
 # Celery warns at length if root starts a worker, which is common on a machine with nothing set up.
 _ROOT_IS_MEANT = "ignore:You're running the worker with superuser privileges"

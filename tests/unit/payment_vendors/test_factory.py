@@ -4,6 +4,7 @@ import logging
 import socket
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +59,11 @@ def test_a_secret_that_cannot_be_sent_is_refused_without_showing_it(value: str) 
     with pytest.raises(SettingsError, match="A_SECRET") as caught:
         read_secret("A_SECRET", {"A_SECRET": value})
     assert not value or value not in str(caught.value)
+
+
+def test_a_secret_can_be_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of-the-vendor\n")
+    assert read_secret("A_SECRET", {"A_SECRET_FILE": str(tmp_path / "secret")}) == "of-the-vendor"
 
 
 @pytest.mark.parametrize("status", [200, 302, 401, 404, 500])

@@ -70,6 +70,7 @@ def test_a_vendor_is_stored_as_it_was_given_and_is_in_the_audit(
         ({"secret_env": "the-secret-itself"}, "name of an environment variable"),
         ({"secret_env": "1_SECRET"}, "name of an environment variable"),
         ({"secret_env": "DATABASE_URL"}, "is a setting of the service"),
+        ({"secret_env": "DATABASE_URL_FILE"}, "is a setting of the service"),
     ],
 )
 def test_a_vendor_that_would_give_a_secret_away_is_refused(
