@@ -70,7 +70,7 @@ def test_folder_and_zip_file_and_the_exit_statuses(tmp_path: Path) -> None:
         assert "fixed in 99" in found.stdout
 
 
-@pytest.mark.parametrize("place", [[], ["/nonexistent"], [str(Path(__file__).parent)], [__file__]])
+@pytest.mark.parametrize("place", [[], ["/nonexistent"], [str(Path(__file__).parent / "rules")], [__file__]])
 def test_without_a_database_it_reports_that_nothing_was_checked(place: list[str]) -> None:
     done = run(*place)
     assert done.returncode == 2

@@ -315,10 +315,32 @@ class TransactionsReportSchema(_ReportSchema):
 class StatementsReportSchema(_ReportSchema):
     """The full report of the historical statements endpoint."""
 
-    result = fields.Nested(StatementsRequestSchema, metadata=about(_RESULT, {}))
+    result = fields.Nested(
+        StatementsRequestSchema,
+        metadata=about(
+            _RESULT,
+            {
+                "import_supplier": "SAMPLE_ENERGY",
+                "external_account_number": "10000001",
+                "statements": [
+                    {
+                        "bill_period_from_date": "2020-01-01",
+                        "bill_period_to_date": "2020-01-31",
+                        "statement_id": "s-1",
+                        "issued_date": "2020-02-01",
+                        "number": "2020-1",
+                        "gross_amount": 12345,
+                    }
+                ],
+            },
+        ),
+    )
 
 
 class PaymentInstructionReportSchema(_ReportSchema):
     """The full report of the payment instruction endpoint."""
 
-    result = fields.Nested(PaymentInstructionResultSchema, metadata=about(_RESULT, {}))
+    result = fields.Nested(
+        PaymentInstructionResultSchema,
+        metadata=about(_RESULT, {"service_account_number": "A-7KX2M9QD", "reference": "pm_1N0000000000"}),
+    )

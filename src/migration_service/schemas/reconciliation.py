@@ -18,6 +18,12 @@ MAX_ACKNOWLEDGED = 10_000
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 _NUMBER = "The account's number in the supplier's system."
 _ERROR = {"detail": "This field is required.", "code": "required", "attr": "ledgers.0.ledger_code"}
+#: A value of any kind, for OpenAPI.
+_ANY = [
+    *({"type": kind} for kind in ("string", "number", "boolean", "null")),
+    {"type": "array", "items": {"type": "object", "additionalProperties": True}},
+    {"type": "object", "additionalProperties": True},
+]
 _DIFFERENCE = {"measure": "statements", "staged": 2, "created": 1}
 _TOTAL = {"measure": "accounts", "staged": 99_999, "created": 99_999}
 _SENT = {
@@ -132,12 +138,14 @@ class ValueDifferenceAnswerSchema(AnswerSchema):
 
     path = fields.String(metadata=about("Its path in the payload.", "statements.0.gross_amount"))
     staged = fields.Raw(
-        allow_none=True,
-        metadata=about("The staged value, or the whole row. Null if the payload does not have it.", 4928),
+        metadata=about(
+            "The staged value, or the whole row. Null if the payload does not have it.", 4928, anyOf=_ANY
+        ),
     )
     created = fields.Raw(
-        allow_none=True,
-        metadata=about("The value of the account, or the whole row. Null if it does not have it.", 5928),
+        metadata=about(
+            "The value of the account, or the whole row. Null if it does not have it.", 5928, anyOf=_ANY
+        ),
     )
 
 

@@ -85,7 +85,7 @@ def test_a_wave_is_previewed_and_undone(
     assert (shown["plan_id"], shown["wave_number"]) == (plan["plan_id"], 1)
     assert shown["counts"]["REVERTED"] == 2
     shown_to_people = run("waves", "show", plan["plan_id"]).stdout
-    assert "reverted" in shown_to_people
+    assert "undone" in shown_to_people
     missing = run("undo", "preview", supplier.code, "--wave", plan["plan_id"], "2")
     assert (missing.exit_code, "has no wave" in missing.output) == (1, True)
     both = run("undo", "preview", *which, "--batch", plan["waves"][0]["batch_id"])
