@@ -66,6 +66,9 @@ HEALTHY = {
     f'{_SECURITY}{{event="revoked_key_used"}}': "0x480",
     f'{_SECURITY}{{event="refresh_token_reused"}}': "0x480",
     "migration_counted_timestamp_seconds": "0+15x480",
+    'migration_disk_size_bytes{instance="a",folder="data"}': "1000x480",
+    # Two hours of a batch on a disk that has room for days of it.
+    'migration_disk_free_bytes{instance="a",folder="data"}': "900-0.05x480",
 }
 #: The series that differ in the fault of each alert.
 FAULTS = {
@@ -95,6 +98,8 @@ FAULTS = {
     "MigrationLoginsRefused": {f'{_SECURITY}{{event="failed_login"}}': "0+5x480"},
     "MigrationCredentialMisused": {f'{_SECURITY}{{event="revoked_key_used"}}': "0+1x480"},
     "MigrationCountsOld": {"migration_counted_timestamp_seconds": "0x480"},
+    "MigrationDiskFills": {'migration_disk_free_bytes{instance="a",folder="data"}': "390-0.4x480"},
+    "MigrationDiskNearlyFull": {'migration_disk_free_bytes{instance="a",folder="data"}': "90x480"},
 }
 # This is no fault: a batch uses the only slot of a limit of 1, and no request is refused.
 ALSO_HEALTHY = {

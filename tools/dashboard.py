@@ -119,6 +119,17 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
         "short",
         [("sum by (event) (increase(migration_security_events_total[10m]))", "{{event}}")],
     ),
+    (
+        "Free share of the disks",
+        "percentunit",
+        [
+            (
+                "min by (instance, folder) (migration_disk_free_bytes / migration_disk_size_bytes)",
+                "{{instance}} {{folder}}",
+            )
+        ],
+    ),
+    ("Size of the database", "bytes", [("max(migration_database_bytes)", "database")]),
     ("Parts that answer", "short", [("min by (part) (migration_part_up)", "{{part}}")]),
     (
         "Reads of keys, sessions and suppliers a second",

@@ -41,6 +41,7 @@ from migration_service.blueprints.response_headers import guard_responses
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
+from migration_service.db.commits import CommitWatch, make_probe_engine
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.reference_data.lease import Lease
 from migration_service.db.reference_data.listener import ChangeListener
@@ -155,6 +156,7 @@ def _connect(settings: Settings) -> Resources:
         StagedQuota(redis, settings.max_staged_accounts),
         RefusalLog(session_maker),
         Places(),
+        CommitWatch(partial(make_probe_engine, settings, "migration-health")),
     )
 
 

@@ -19,7 +19,9 @@ def live() -> Response:
 
 @blueprint.get("/ready")
 def ready() -> tuple[Response, int]:
-    """Return 200 if the database answers and writes, and 503 otherwise.
+    """Return 200 if the database answers, writes and commits, and 503 otherwise.
+
+    Whether it commits is tried in the background, at most once in some seconds: this is the last result.
 
     Redis is reported: only `process` needs it.
     """
@@ -30,6 +32,9 @@ def ready() -> tuple[Response, int]:
 
 
 def _ask_database() -> str:
+    if resources().commits.commits_wait():
+        # Requests that wait for their commits may have taken all connections.
+        return "commits-wait"
     try:
         with resources().Session.begin() as session:
             if session.scalar(text(ONLY_READS)):

@@ -53,7 +53,7 @@ def _service_metrics() -> ServiceMetrics:
     known = current_app.extensions.get(_EXTENSION)
     if not isinstance(known, ServiceMetrics):
         shared = resources()
-        known = ServiceMetrics(shared.Session, shared.redis, _make_broker(shared.settings))
+        known = ServiceMetrics(shared, _make_broker(shared.settings))
         current_app.extensions[_EXTENSION] = known
     return known
 

@@ -14,12 +14,18 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from redis import Redis, RedisError
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.blueprints.resources import Resources
 from migration_service.metrics.broker import read_broker
+from migration_service.metrics.disks import read_disks
 from migration_service.metrics.process import SECONDS_BUCKETS
 from migration_service.metrics.shared import read_counts, read_task_times
-from migration_service.services.reporting.counts import OpenBatches, read_in_progress, read_open_batches
+from migration_service.services.reporting.counts import (
+    OpenBatches,
+    read_database_bytes,
+    read_in_progress,
+    read_open_batches,
+)
 from migration_service.services.waves.states import DECIDABLE
 from migration_service.services.waves.waiting import WaitingWave, list_waiting
 from migration_service.slots import Slots
@@ -34,9 +40,11 @@ _FRESH_SECONDS = 2.0
 class ServiceMetrics(Collector):
     """The metrics of the whole service. `broker` is None if the broker is not a Redis."""
 
-    def __init__(self, sessions: sessionmaker[Session], redis: Redis, broker: Redis | None) -> None:
-        self._Session = sessions
-        self._redis = redis
+    def __init__(self, shared: Resources, broker: Redis | None) -> None:
+        self._Session = shared.Session
+        self._redis = shared.redis
+        self._settings = shared.settings
+        self._commits = shared.commits
         self._broker = broker
         self._lock = threading.Lock()
         self._known: list[Metric] = []
@@ -51,24 +59,42 @@ class ServiceMetrics(Collector):
             return self._known
 
     def _read(self) -> Iterator[Metric]:
-        up = GaugeMetricFamily("migration_part_up", "Whether a part answers.", labels=["part"])
+        up = GaugeMetricFamily(
+            "migration_part_up", "Whether a part answers, and the database commits.", labels=["part"]
+        )
         for part, read, expected in (
             ("database", self._read_database, SQLAlchemyError),
             ("redis", self._read_redis, RedisError),
         ):
             try:
                 yield from list(read())
-                up.add_metric([part], 1)
+                up.add_metric([part], 0 if part == "database" and self._commits.commits_wait() else 1)
             except expected as error:
                 logger.warning("%s is unavailable for /metrics: %s", part, type(error).__name__)
                 up.add_metric([part], 0)
         yield up
+        yield from self._read_disks()
+
+    def _read_disks(self) -> Iterator[Metric]:
+        free = GaugeMetricFamily(
+            "migration_disk_free_bytes",
+            "Free bytes on the disk of a folder of this machine.",
+            labels=["folder"],
+        )
+        size = GaugeMetricFamily("migration_disk_size_bytes", "The size of that disk.", labels=["folder"])
+        for disk in read_disks(self._settings.home, self._settings.upload_folder):
+            free.add_metric([disk.kept], disk.free)
+            size.add_metric([disk.kept], disk.size)
+        yield free
+        yield size
 
     def _read_database(self) -> Iterator[Metric]:
         with self._Session.begin() as session:
             now = read_in_progress(session)
             batches = read_open_batches(session)
             waiting = list_waiting(session)
+            stored = read_database_bytes(session)
+        yield GaugeMetricFamily("migration_database_bytes", "The size of the database.", value=stored)
         yield GaugeMetricFamily(
             "migration_attempts_in_progress",
             "Accounts that are being created, for requests and for batches.",

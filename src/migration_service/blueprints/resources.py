@@ -8,6 +8,7 @@ from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
+from migration_service.db.commits import CommitWatch
 from migration_service.db.reference_data.lease import wait_out_lease
 from migration_service.db.reference_data.reader import ReferenceReader
 from migration_service.services.access.refusals import RefusalLog
@@ -43,6 +44,8 @@ class Resources:
     refusals: RefusalLog
     #: The requests of each organisation in this process.
     places: Places
+    #: Whether the database commits.
+    commits: CommitWatch
 
 
 def attach_resources(app: Flask, shared: Resources) -> None:

@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Generator, Iterator
-from pathlib import Path
-from tempfile import gettempdir
 
 from kombu.exceptions import OperationalError as BrokerError
 from redis import RedisError
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from migration_service.db.commits import COMMIT_SECONDS, CommitWait, find_commit_wait, make_probe_engine
 from migration_service.db.engine import ONLY_READS
 from migration_service.doctor.diagnosis import Check, Diagnosis, ServiceParts, Verdict, ok, warning, wrong
 from migration_service.doctor.work_checks import (
@@ -20,6 +19,7 @@ from migration_service.doctor.work_checks import (
     check_suppliers,
     check_workers,
 )
+from migration_service.metrics.disks import read_disks
 from migration_service.services.batches.spool import has_room
 
 #: The largest acceptable difference between two clocks, in seconds.
@@ -27,13 +27,18 @@ _CLOCK_TOLERANCE = 2.0
 _OLDEST_POSTGRES = 15
 #: The share of its memory from which on Redis counts as full.
 _FULL = 0.95
+#: The SQLSTATE of PostgreSQL for a full disk.
+_DISK_FULL = "53100"
+#: Lets PostgreSQL write some megabytes to its disk, which it removes at the end of the statement.
+_SMALL_MEMORY = "SET LOCAL work_mem = '64kB'"
+_FILL_TEMPORARY_FILE = "SELECT count(*) FROM generate_series(1, 300000)"
 _MAY_CREATE = "SELECT has_schema_privilege('public', 'CREATE')"
 
 
 def examine(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Check every part. A part is not checked if one that it needs is unavailable."""
     yield from _guarded("settings", check_settings, parts)
-    yield from _guarded("uploads", check_uploads, parts)
+    yield from _guarded("disk", check_disks, parts)
     database = yield from _noting_health(_guarded("database", check_database, parts))
     redis = yield from _noting_health(_guarded("redis", check_redis, parts))
     broker = yield from _noting_health(_guarded("broker", check_broker, parts))
@@ -51,7 +56,17 @@ def _guarded(part: str, check: Check, parts: ServiceParts) -> Iterator[Diagnosis
         yield from check(parts)
     except (SQLAlchemyError, RedisError, BrokerError, OSError, ValueError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()
-        yield wrong(part, f"failed: {reason[0] if reason else type(error).__name__}", _ADVICE.get(part, ""))
+        seen = f"failed: {reason[0] if reason else type(error).__name__}"
+        yield wrong(part, seen, _advice_on_disk(error) or _ADVICE.get(part, ""))
+
+
+def _advice_on_disk(error: Exception) -> str:
+    """Return the advice if this error says that a disk is full, or else an empty text."""
+    if getattr(getattr(error, "orig", None), "sqlstate", None) == _DISK_FULL:
+        return "Free disk space where PostgreSQL keeps its data: its disk is full."
+    if "MISCONF" in str(error):
+        return "Free disk space where Redis keeps its data: it cannot write to its disk. Its log says why."
+    return ""
 
 
 def _noting_health(findings: Iterator[Diagnosis]) -> Generator[Diagnosis, None, bool]:
@@ -83,21 +98,28 @@ def check_settings(parts: ServiceParts) -> Iterator[Diagnosis]:
         yield ok("settings", f"read; the home folder is {settings.home}")
 
 
-def check_uploads(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Check that the disk of the upload folder of this machine has room."""
-    folder = Path(parts.settings.upload_folder or gettempdir())
-    if has_room(folder):
-        yield ok("uploads", f"{folder} has room for files of batches")
-    else:
-        yield wrong(
-            "uploads",
-            f"the disk of {folder} is full: files of batches are refused with upload_storage_full",
-            "Make room on it, or let MIGRATION_SERVICE_UPLOAD_FOLDER name a folder on a larger disk.",
-        )
+def check_disks(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Check that the disks of this machine have room for files of batches, and for embedded servers."""
+    for disk in read_disks(parts.settings.home, parts.settings.upload_folder):
+        part, seen = f"disk {disk.kept}", f"{disk.folder}: {disk.room}"
+        if disk.kept == "uploads" and not has_room(disk.folder):
+            yield wrong(
+                part,
+                f"{seen}: files of batches are refused with upload_storage_full",
+                "Make room on it, or let MIGRATION_SERVICE_UPLOAD_FOLDER name a folder on a larger disk.",
+            )
+        elif not has_room(disk.folder):
+            yield wrong(part, f"{seen}: it is full", "Free disk space, or nothing can be written.")
+        elif disk.is_nearly_full:
+            yield warning(
+                part, f"{seen}: it is nearly full", "Free disk space, before nothing can be written."
+            )
+        else:
+            yield ok(part, seen)
 
 
 def check_database(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Check that PostgreSQL answers, writes and is recent enough."""
+    """Check that PostgreSQL answers, writes, commits and is recent enough."""
     with parts.sessions.begin() as session:
         only_reads = session.scalar(text(ONLY_READS))
         is_standby = session.scalar(text("SELECT pg_is_in_recovery()"))
@@ -121,6 +143,8 @@ def check_database(parts: ServiceParts) -> Iterator[Diagnosis]:
             "Let DATABASE_URL lead to the server that writes: "
             "postgresql://...@one:5432,two:5432/name?target_session_attrs=read-write",
         )
+    elif waits := _find_commit_wait(parts):
+        yield _report_commit_wait(version, waits)
     elif owns_tables:
         yield warning(
             "database",
@@ -128,7 +152,36 @@ def check_database(parts: ServiceParts) -> Iterator[Diagnosis]:
             "Give DATABASE_URL a role of its own: see docs/operators/install.md.",
         )
     else:
-        yield ok("database", f"PostgreSQL {version} answers, and writes")
+        yield ok("database", f"PostgreSQL {version} answers, writes and commits")
+
+
+def _find_commit_wait(parts: ServiceParts) -> CommitWait | None:
+    """Let PostgreSQL write to its disk and commit. Return what the commit waits for, or None."""
+    with parts.sessions.begin() as session:
+        session.execute(text(_SMALL_MEMORY))
+        session.execute(text(_FILL_TEMPORARY_FILE))
+    engine = make_probe_engine(parts.settings, "migration-doctor")
+    try:
+        return find_commit_wait(engine)
+    finally:
+        engine.dispose()
+
+
+def _report_commit_wait(version: int, waits: CommitWait) -> Diagnosis:
+    seen = f"PostgreSQL {version} answers, but did not commit within {COMMIT_SECONDS:.0f} s"
+    if waits.for_standby:
+        return wrong(
+            "database",
+            f"{seen}: commits wait for a synchronous standby that is missing or behind "
+            f"(synchronous_standby_names = {waits.synchronous_standby_names!r})",
+            "Start the standby, or look why it is behind (pg_stat_replication). To go on without it, "
+            "and so without a second copy: "
+            "ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()",
+        )
+    cause = f" (wait event {waits.wait_event})" if waits.wait_event else ""
+    return wrong(
+        "database", f"{seen}{cause}", "Look at PostgreSQL's disk: it may be slow, full, or not answer at all."
+    )
 
 
 def check_redis(parts: ServiceParts) -> Iterator[Diagnosis]:

@@ -12,7 +12,7 @@ from batch_client import BatchClient
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.doctor.diagnosis import ServiceParts
-from migration_service.doctor.examination import check_redis, check_uploads
+from migration_service.doctor.examination import check_disks, check_redis
 from migration_service.doctor.work_checks import check_batches, check_slots, check_suppliers
 from migration_service.models import Batch, BatchChunk, ImportSupplier, ServiceLimit
 from migration_service.states import SupplierStatus
@@ -107,9 +107,13 @@ def test_a_full_redis_and_a_redis_that_evicts_are_lines(parts: ServiceParts) -> 
     assert (evicting.verdict, "allkeys-lru" in evicting.seen) == ("warning", True)
 
 
-def test_a_full_disk_for_uploads_is_a_line(parts: ServiceParts, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [it.verdict for it in check_uploads(parts)] == ["ok"]
-    usage = SimpleNamespace(total=100, free=4)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: usage)
-    (full,) = check_uploads(parts)
-    assert (full.verdict, "upload_storage_full" in full.seen) == ("wrong", True)
+def test_disks_that_are_nearly_full_or_full_are_lines(
+    parts: ServiceParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verdicts(free: int) -> dict[str, str]:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(total=100, free=free))
+        return {it.part: it.verdict for it in check_disks(parts)}
+
+    assert verdicts(free=11) == {"disk data": "ok", "disk uploads": "ok"}
+    assert verdicts(free=9) == {"disk data": "warning", "disk uploads": "warning"}
+    assert verdicts(free=4) == {"disk data": "wrong", "disk uploads": "wrong"}

@@ -164,6 +164,7 @@ def test_an_address_with_one_host_is_understood_as_before() -> None:
 
 def test_the_doctor_reports_that_the_server_only_reads(migrated: Settings) -> None:
     class Parts:
+        settings = migrated
         sessions = make_sessionmaker(
             make_engine(migrated.database_url, pool_size=1, max_overflow=0, application_name="doctor")
         )

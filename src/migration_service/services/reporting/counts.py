@@ -39,6 +39,11 @@ class InProgress:
     limit: int | None
 
 
+def read_database_bytes(session: Session) -> int:
+    """Return the size of the database on its disk."""
+    return session.scalar(select(func.pg_database_size(func.current_database()))) or 0
+
+
 def read_in_progress(session: Session) -> InProgress:
     """Return what is in progress, from two indexes that have nothing else in them."""
     age = func.extract("epoch", func.now() - func.min(Attempt.created_at))

@@ -1,0 +1,144 @@
+"""Whether the database commits: a commit that is really made, with a time limit.
+
+A primary whose synchronous standby is missing answers every question, and keeps each commit waiting for ever.
+No time-out of the server ends that wait, so it is watched, and ended, from another connection.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from migration_service.config import Settings
+from migration_service.db.engine import make_engine
+
+T = TypeVar("T")
+
+#: Seconds after which a commit counts as one that waits.
+COMMIT_SECONDS = 3.0
+#: Seconds between two tries of a web process.
+_INTERVAL = 5.0
+#: The wait for a synchronous standby, in pg_stat_activity.
+_SYNC_REP = "SyncRep"
+#: Writes to the log of the database alone. It needs no right to any table, and leaves no row.
+_WRITE = text(
+    "SELECT pg_backend_pid() FROM pg_logical_emit_message(true, 'migration_service', 'does it commit?')"
+)
+#: By then a pooler may have given the connection to somebody else, whose statement goes on.
+_FIND_AND_CANCEL = text(
+    "SELECT wait_event, current_setting('synchronous_standby_names'), pg_cancel_backend(pid) "
+    "FROM pg_stat_activity WHERE pid = :pid AND state = 'active' AND query = 'COMMIT'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitWait:
+    """A commit that was not made in time. `wait_event` is empty if PostgreSQL did not say why."""
+
+    wait_event: str = ""
+    synchronous_standby_names: str = ""
+
+    @property
+    def for_standby(self) -> bool:
+        """Whether it waits for a synchronous standby."""
+        return self.wait_event == _SYNC_REP
+
+
+def make_probe_engine(settings: Settings, application_name: str) -> Engine:
+    """Return an engine for `find_commit_wait`, whose pool nobody else can have used up."""
+    return make_engine(
+        settings.database_url,
+        pool_size=1,
+        max_overflow=1,
+        application_name=application_name,
+        pooler=settings.database_pooler,
+    )
+
+
+def find_commit_wait(engine: Engine) -> CommitWait | None:
+    """Commit a transaction. Return what it waits for after COMMIT_SECONDS, or None if it was committed.
+
+    A commit that waits is cancelled. Up to two connections of `engine` are used. Raise SQLAlchemyError if the
+    database cannot be used at all.
+    """
+    connection = engine.connect()
+    try:
+        process = connection.scalar(_WRITE)
+    except BaseException:
+        connection.close()
+        raise
+    committed = _begin(partial(_commit, connection))
+    with suppress(TimeoutError):
+        committed.result(COMMIT_SECONDS)
+        return None
+    found = CommitWait()
+    with suppress(TimeoutError, SQLAlchemyError):
+        found = _begin(partial(_look, engine, process)).result(COMMIT_SECONDS)
+    wait([committed], 1.0)
+    return found
+
+
+def _begin(job: Callable[[], T]) -> "Future[T]":
+    """Do `job` in a thread that nobody has to wait for, not even the end of the process."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(job())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="commit", daemon=True).start()
+    return future
+
+
+def _commit(connection: Connection) -> None:
+    try:
+        connection.commit()
+    finally:
+        connection.close()
+
+
+def _look(engine: Engine, process: int | None) -> CommitWait:
+    with engine.connect() as connection:
+        row = connection.execute(_FIND_AND_CANCEL, {"pid": process}).one_or_none()
+    return CommitWait(row[0] or "", row[1]) if row else CommitWait()
+
+
+class CommitWatch:
+    """Whether commits wait, for a web process. It is tried in the background, while somebody asks."""
+
+    def __init__(self, make_engine: Callable[[], Engine]) -> None:
+        self._make_engine = make_engine
+        self._lock = threading.Lock()
+        self._trying = False
+        self._tried_at = -_INTERVAL
+        self._waits = False
+
+    def commits_wait(self) -> bool:
+        """Return what the last try found, at once. Begin another if it is some seconds old."""
+        with self._lock:
+            due = not self._trying and time.monotonic() - self._tried_at >= _INTERVAL
+            self._trying = self._trying or due
+        if due:
+            _begin(self._try)
+        return self._waits
+
+    def _try(self) -> None:
+        engine = self._make_engine()
+        try:
+            self._waits = find_commit_wait(engine) is not None
+        except SQLAlchemyError:
+            # The database cannot be used at all, which whoever uses it finds out.
+            self._waits = False
+        finally:
+            engine.dispose()
+            self._tried_at = time.monotonic()
+            self._trying = False

@@ -1,0 +1,129 @@
+"""A PostgreSQL whose synchronous standby is missing, and servers whose disks are full."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from redis import Redis
+
+from factories import MakeClient
+from migration_service.celery_app import create_celery
+from migration_service.config import Settings
+from migration_service.doctor.diagnosis import Diagnosis, ServiceParts
+from migration_service.doctor.examination import check_database, examine
+from servers import EmbeddedServers, wait_until
+
+_HANGING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+
+
+@pytest.fixture
+def servers(prepared_servers: Path) -> Iterator[EmbeddedServers]:
+    """Servers of the test's own, whose commits wait for what PostgreSQL is told to wait for."""
+    with EmbeddedServers.copy_of(prepared_servers) as servers:
+        servers.upgrade()
+        with servers.connect_as_superuser() as admin:
+            admin.execute("ALTER DATABASE migration_service SET synchronous_commit = on")
+        yield servers
+
+
+@pytest.fixture
+def own_settings(settings: Settings, servers: EmbeddedServers) -> Settings:
+    return replace(
+        settings,
+        home=servers.home.path,
+        database_url=servers.database_url,
+        redis_url=servers.redis_url,
+    )
+
+
+@pytest.fixture
+def parts(own_settings: Settings) -> Iterator[ServiceParts]:
+    parts = ServiceParts(own_settings, create_celery)
+    yield parts
+    parts.sessions.kw["bind"].dispose()
+    parts.redis.connection_pool.disconnect()
+
+
+def wait_for_standby(admin: psycopg.Connection, names: str) -> None:
+    """Let commits wait for a standby with this name, or for none."""
+    admin.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'".encode())
+    admin.execute("SELECT pg_reload_conf()")
+
+
+def test_a_missing_standby_is_named_and_the_commit_that_tried_does_not_hang(
+    servers: EmbeddedServers, parts: ServiceParts
+) -> None:
+    with servers.connect_as_superuser() as admin:
+        (found,) = check_database(parts)
+        assert (found.verdict, found.seen.endswith("answers, writes and commits")) == ("ok", True)
+        wait_for_standby(admin, "nobody")
+        (found,) = check_database(parts)
+        assert found.verdict == "wrong"
+        assert "synchronous standby" in found.seen
+        assert "synchronous_standby_names = 'nobody'" in found.seen
+        assert "Start the standby" in found.advice
+        assert admin.execute(_HANGING).fetchone() == (0,)
+        wait_for_standby(admin, "")
+        assert [it.verdict for it in check_database(parts)] == ["ok"]
+
+
+def test_a_web_server_is_not_ready_while_commits_wait(
+    servers: EmbeddedServers, own_settings: Settings, make_client: MakeClient
+) -> None:
+    client = make_client(own_settings)
+
+    def is_ready() -> bool:
+        answer = client.get("/health/ready")
+        assert answer.json is not None
+        assert (answer.status_code, answer.json["database"]) in [(200, "ok"), (503, "commits-wait")]
+        return answer.status_code == 200
+
+    def part_is_up() -> bool:
+        shown = client.get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"}).text
+        return 'migration_part_up{part="database"} 1.0' in shown
+
+    with servers.connect_as_superuser() as admin:
+        assert is_ready()
+        wait_for_standby(admin, "nobody")
+        wait_until(lambda: not is_ready(), "commits that wait are noticed")
+        wait_until(lambda: not part_is_up(), "the alert's metric")
+        wait_for_standby(admin, "")
+        wait_until(is_ready, "commits that are made again are noticed")
+
+
+def advice_on(part: str, parts: ServiceParts) -> Diagnosis:
+    """The first line of the doctor about this part."""
+    return next(it for it in examine(parts) if it.part == part)
+
+
+def test_a_full_disk_of_postgres_is_named(servers: EmbeddedServers, parts: ServiceParts) -> None:
+    with psycopg.connect(servers.owner_url) as owner:
+        # What PostgreSQL reports when it cannot extend a temporary file.
+        owner.execute(
+            "CREATE SCHEMA full_disk; GRANT USAGE ON SCHEMA full_disk TO migration_service; "
+            "CREATE FUNCTION full_disk.generate_series(int, int) RETURNS SETOF int LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE 'could not write: No space left on device' USING ERRCODE = '53100'; END $$"
+        )
+    with servers.connect_as_superuser() as admin:
+        admin.execute("ALTER ROLE migration_service SET search_path = full_disk, pg_catalog, public")
+    found = advice_on("database", parts)
+    assert (found.verdict, "No space left" in found.seen) == ("wrong", True)
+    assert found.advice.startswith("Free disk space where PostgreSQL keeps its data")
+
+
+def test_a_redis_that_cannot_write_to_its_disk_is_named(
+    servers: EmbeddedServers, parts: ServiceParts
+) -> None:
+    with Redis.from_url(servers.redis_url) as admin:
+        admin.config_set("save", "900 1")
+        # It saves to a file of this name, which it cannot create.
+        folder = Path(admin.config_get("dir")["dir"]) / admin.config_get("dbfilename")["dbfilename"]
+        folder.unlink(missing_ok=True)
+        folder.mkdir()
+        admin.bgsave()
+        wait_until(lambda: admin.info("persistence")["rdb_last_bgsave_status"] == "err", "a save that fails")
+    found = advice_on("redis", parts)
+    assert (found.verdict, "MISCONF" in found.seen) == ("wrong", True)
+    assert found.advice.startswith("Free disk space where Redis keeps its data")
