@@ -112,7 +112,7 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
     (
         "Calls of payment vendors a second",
         "reqps",
-        [(f"sum by (vendor, outcome) (rate({_VENDORS}_count[$__rate_interval]))", "{{vendor}} {{outcome}}")],
+        [(f"max by (vendor, outcome) (rate({_VENDORS}_count[$__rate_interval]))", "{{vendor}} {{outcome}}")],
     ),
     (
         "Security events in ten minutes",

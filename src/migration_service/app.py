@@ -46,6 +46,7 @@ from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.reference_data.lease import Lease
 from migration_service.db.reference_data.listener import ChangeListener
 from migration_service.db.reference_data.reader import ReferenceReader
+from migration_service.payment_vendors.measured import CALLS as VENDOR_CALLS
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
 from migration_service.services.access.tokens import FIND_CALLER
@@ -139,6 +140,7 @@ def _connect(settings: Settings) -> Resources:
     )
     session_maker = make_sessionmaker(engine)
     redis = make_redis(settings.redis_url, max_connections=_MOST_WAITING)
+    VENDOR_CALLS.keep_in(redis)
     slots = Slots(redis)
     waiting = make_redis(settings.redis_url, max_connections=_MOST_WAITING, wait_seconds=WAIT_SLICE)
     celery = create_celery(settings)

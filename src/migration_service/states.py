@@ -104,6 +104,11 @@ class BatchKind(StrEnum):
         """Return whether the lines add something to accounts that exist."""
         return self is not BatchKind.ACCOUNTS
 
+    @property
+    def queue(self) -> str:
+        """Return the queue whose workers take its chunks."""
+        return "vendors" if self is BatchKind.PAYMENT_INSTRUCTIONS else "batch"
+
 
 class BatchSource(StrEnum):
     """Where the payloads of a batch come from."""
@@ -169,6 +174,8 @@ class LineStatus(StrEnum):
 class BatchCondition(StrEnum):
     """Why a batch that is RUNNING makes little or no progress."""
 
+    #: All its open lines are deferred: they wait for an account or for a payment vendor, and are tried again.
+    DEFERRED = "DEFERRED"
     #: No line was worked on for a minute.
     STALLED = "STALLED"
     #: Its workers are ready and wait for a processor most of the time: the machine is busy with other work.

@@ -192,7 +192,7 @@ def test_a_task_is_logged_and_counted_with_its_outcome_and_time(
     assert (record["task"], record["task_id"]) == (task.name, "1")
     assert 1_250 <= record["duration_ms"] <= 1_250 + (time.monotonic() - begun) * 1_000 + 1
     (counted,) = read_task_times(worker_resources.redis)
-    assert (counted.task, counted.state) == (task.name, state)
+    assert counted.labels == [task.name, state]
 
 
 def test_a_message_has_the_request_that_published_it_and_is_not_tried_again(

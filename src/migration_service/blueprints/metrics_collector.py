@@ -18,8 +18,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from migration_service.blueprints.resources import Resources
 from migration_service.metrics.broker import read_broker
 from migration_service.metrics.disks import read_disks
-from migration_service.metrics.process import SECONDS_BUCKETS
-from migration_service.metrics.shared import read_counts, read_task_times
+from migration_service.metrics.shared import (
+    SECONDS_BUCKETS,
+    Times,
+    read_counts,
+    read_task_times,
+    read_vendor_calls,
+)
 from migration_service.services.reporting.counts import (
     OpenBatches,
     read_database_bytes,
@@ -124,7 +129,18 @@ class ServiceMetrics(Collector):
             value=math.inf if age is None else age,
         )
         yield from self._read_queues()
-        yield from self._read_tasks()
+        yield _histogram(
+            "migration_task_duration_seconds",
+            "Tasks by name and how they ended.",
+            ["task", "state"],
+            read_task_times(self._redis),
+        )
+        yield _histogram(
+            "migration_vendor_call_duration_seconds",
+            "Calls to payment vendors, with retries, by outcome.",
+            ["vendor", "outcome"],
+            read_vendor_calls(self._redis),
+        )
         yield from self._read_counts()
 
     def _read_queues(self) -> Iterator[Metric]:
@@ -142,16 +158,6 @@ class ServiceMetrics(Collector):
             "Messages that workers have taken and not finished.",
             value=counts.unacknowledged,
         )
-
-    def _read_tasks(self) -> Iterator[Metric]:
-        limits = [str(limit) for limit in SECONDS_BUCKETS] + ["+Inf"]
-        tasks = HistogramMetricFamily(
-            "migration_task_duration_seconds", "Tasks by name and how they ended.", labels=["task", "state"]
-        )
-        for times in read_task_times(self._redis):
-            buckets = list(zip(limits, times.buckets, strict=True))
-            tasks.add_metric([times.task, times.state], buckets, times.seconds)
-        yield tasks
 
     def _read_counts(self) -> Iterator[Metric]:
         counts = read_counts(self._redis)
@@ -174,6 +180,15 @@ class ServiceMetrics(Collector):
             "When accounts and attempts were counted, as a Unix time.",
             value=counts["counted_at"],
         )
+
+
+def _histogram(name: str, about: str, labels: list[str], found: Iterable[Times]) -> Metric:
+    limits = [str(limit) for limit in SECONDS_BUCKETS] + ["+Inf"]
+    histogram = HistogramMetricFamily(name, about, labels=labels)
+    for times in found:
+        buckets = list(zip(limits, times.buckets, strict=True))
+        histogram.add_metric(times.labels, buckets, times.seconds)
+    return histogram
 
 
 def _batch_metrics(suppliers: list[OpenBatches]) -> Iterator[Metric]:

@@ -10,21 +10,23 @@ from rich.table import Table
 from rich.text import Text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.cli.output import count
+from migration_service.errors import PaymentVendorUnavailableError
 from migration_service.services.batches.counts import count_open
 from migration_service.services.batches.pace import round_range
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.services.batches.steering import BatchReport, get_batch, report_batch
-from migration_service.states import BatchCondition, BatchState, LineStatus
+from migration_service.states import BatchCondition, BatchKind, BatchState, LineStatus
 
 _INTERVAL = 1.0
 _CODES_SHOWN = 10
 _OVER = (BatchState.COMPLETED, BatchState.CANCELLED, BatchState.STOPPED)
 
 
-#: What people are told of a condition.
-CONDITIONS = {
+_CONDITIONS = {
+    BatchCondition.DEFERRED: ". They are tried again by themselves",
     BatchCondition.STALLED: "no line was worked on for a minute. Ask doctor whether a worker takes the queue "
-    "batch.",
+    "{queue}.",
     BatchCondition.STARVING: "its workers wait for a processor most of the time. The machine is busy with "
     "other work.",
     BatchCondition.THROTTLED: "lines wait for slots, which requests or other batches hold. See limit show.",
@@ -33,6 +35,23 @@ CONDITIONS = {
 
 #: What people are told of a batch that its brake paused.
 BRAKED = "too many errors: see the codes, then resume or cancel it"
+
+
+def describe_condition(report: BatchReport) -> str | None:
+    """Return why a batch makes little or no progress, for people. None if it makes progress."""
+    if report.condition is None:
+        return None
+    why = _CONDITIONS[report.condition].format(queue=BatchKind(report.kind).queue)
+    if report.condition is BatchCondition.DEFERRED:
+        deferred = report.counts[LineStatus.DEFERRED]
+        of_vendors = (report.warning_counts or {}).get(PaymentVendorUnavailableError.code, 0)
+        who = ["vendor " + ", ".join(report.waits_for_vendors)] if report.waits_for_vendors else []
+        if of_vendors < deferred:
+            who.append("an account")
+        why = f"{count(deferred, 'line')} deferred, waiting for {' or '.join(who)}{why}"
+        if report.next_try_at:
+            why += f", the next at {report.next_try_at:%H:%M} UTC"
+    return f"{report.condition}: {why}"
 
 
 def duration(seconds: float) -> str:
@@ -116,7 +135,7 @@ def _headline(report: BatchReport) -> Text:
     if left := describe_time_left(report):
         parts.append(f"time left {left}")
     if report.condition is not None:
-        parts.append(f"{report.condition}: {CONDITIONS[report.condition]}")
+        parts.append(str(describe_condition(report)))
     if report.reason == ERROR_THRESHOLD_REACHED:
         parts.append(BRAKED)
     return Text(", ".join(parts))

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli.batch_brake import brake, brake_options, describe_brake
 from migration_service.cli.batch_comparison import compare
-from migration_service.cli.batch_progress import CONDITIONS, describe_time_left, watch_batch
+from migration_service.cli.batch_progress import describe_condition, describe_time_left, watch_batch
 from migration_service.cli.batch_results import code_option, failed_lines, path_option, results
 from migration_service.cli.control_totals import control_totals, control_totals_option, read_file
 from migration_service.cli.output import (
@@ -293,7 +293,7 @@ def record_of(report: BatchReport, as_json: bool) -> Record:
     if left := describe_time_left(report):
         shown["time_left"] = left
     if report.condition is not None:
-        shown["condition"] = f"{report.condition}: {CONDITIONS[report.condition]}"
+        shown["condition"] = describe_condition(report)
     return shown | counts
 
 

@@ -17,6 +17,7 @@ from migration_service.doctor.work_checks import (
     check_slots,
     check_stuck_attempts,
     check_suppliers,
+    check_vendors,
     check_workers,
 )
 from migration_service.metrics.disks import read_disks
@@ -251,6 +252,7 @@ _DEPENDENT: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
     ("beat", check_beat, ("redis",)),
     ("slots", check_slots, ("database", "redis")),
     ("suppliers", check_suppliers, ("database",)),
+    ("vendors", check_vendors, ("database", "redis")),
     ("batches", check_batches, ("database",)),
     ("attempts", check_stuck_attempts, ("database",)),
 )

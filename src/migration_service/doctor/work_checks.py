@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from migration_service.connections import make_redis
 from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, ok, warning, wrong
 from migration_service.metrics.broker import read_broker
+from migration_service.payment_vendors.answers import read_failing
 from migration_service.services.batches.activity import STALLED_AFTER
 from migration_service.services.reporting.counts import (
     find_stuck_attempts,
     list_paused_suppliers,
+    read_deferred_batches,
     read_in_progress,
     read_running_batches,
 )
+from migration_service.services.setup.vendors import list_payment_vendors
 from migration_service.slots import Slots
 from migration_service.states import BatchCondition
 from migration_service.tasks.app import MigrationCelery
@@ -145,17 +148,40 @@ def check_suppliers(parts: ServiceParts) -> Iterator[Diagnosis]:
         )
 
 
+def check_vendors(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Report each payment vendor whose last calls failed, in a request or in a batch."""
+    with parts.sessions.begin() as session:
+        names = {vendor.name for vendor, _ in list_payment_vendors(session)}
+    failing = {name: found for name in sorted(names) if (found := read_failing(parts.redis, name))}
+    if not failing:
+        yield ok("vendors", "no call failed last" if names else "there are none")
+    for name, it in failing.items():
+        breaker = ". Its circuit breaker is open" if it.is_open else ""
+        yield warning(
+            "vendors",
+            f"{name} has answered no call for {it.seconds:.0f} s, the last one {it.last_seconds:.0f} s ago. "
+            f"{it.reason}{breaker}",
+            "Ask the vendor, or correct its address and secret. Lines that wait for it are DEFERRED, and are "
+            "tried again by themselves: it does not help to restart workers.",
+        )
+
+
 def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report each running batch that makes no progress, or little because the machine is busy."""
     with parts.sessions.begin() as session:
         found = read_running_batches(session)
+        deferred = read_deferred_batches(session)
     concerns = {
         batch_id: it
         for batch_id, it in found.items()
         if it.condition is BatchCondition.STARVING or it.idle_seconds > STALLED_AFTER
     }
-    if not concerns:
+    if not concerns and not deferred:
         yield ok("batches", "every running batch makes progress")
+    for batch_id, waiting in deferred.items():
+        who = f"vendor {', '.join(waiting.vendors)}" if waiting.vendors else "their accounts"
+        then = f", next try at {waiting.next_try_at:%H:%M} UTC" if waiting.next_try_at else ""
+        yield ok("batches", f"{batch_id}: {_number(waiting.lines, 'deferred line')}, for {who}{then}")
     for batch_id, it in concerns.items():
         if it.condition is BatchCondition.STARVING:
             yield warning(
@@ -169,7 +195,8 @@ def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
             yield warning(
                 "batches",
                 f"{batch_id}: no line was worked on for {it.idle_seconds:.0f} s",
-                f"See batches show {batch_id}. If it is STALLED, restart the workers of the queue batch.",
+                f"See batches show {batch_id}. If it is STALLED, restart the workers of the queue "
+                f"{it.queue}.",
             )
 
 

@@ -1,8 +1,7 @@
 """The metrics that this process counts and times, and their rendering for Prometheus.
 
-Every label has a closed set of values: route templates instead of paths, codes instead of sentences, and the
-suppliers and vendors that operators created. `blueprints.metrics_collector` has the metrics that are read for
-each request.
+Every label has a closed set of values: route templates instead of paths, and codes instead of sentences.
+`blueprints.metrics_collector` has the metrics that are read for each request.
 """
 
 from collections.abc import Callable
@@ -19,14 +18,13 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from migration_service.metrics.shared import SECONDS_BUCKETS
+
 # The creation time of a series is not needed, and would double the number of series.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 #: The content type of what `exposition` returns.
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-
-#: Seconds. A process request may wait for half a minute.
-SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 REQUEST_SECONDS = Histogram(
     "migration_http_request_duration_seconds",
@@ -34,14 +32,6 @@ REQUEST_SECONDS = Histogram(
     ("method", "route", "status"),
     buckets=SECONDS_BUCKETS,
 )
-
-VENDOR_CALL_SECONDS = Histogram(
-    "migration_vendor_call_duration_seconds",
-    "Calls to payment vendors, with retries, by outcome.",
-    ("vendor", "outcome"),
-    buckets=SECONDS_BUCKETS,
-)
-
 
 SECURITY_EVENTS = Counter(
     "migration_security_events_total",

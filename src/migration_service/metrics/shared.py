@@ -1,4 +1,4 @@
-"""Metrics that are kept in Redis. Workers on any machine add to them, and any web process shows them.
+"""Metrics that are kept in Redis. Any process on any machine adds to them, and any web process shows them.
 
 They are for monitoring only. Flushing Redis resets them to zero, as a restart does with any counter.
 """
@@ -10,49 +10,69 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from redis import Redis
+from redis.client import Pipeline
 
-from migration_service.metrics.process import SECONDS_BUCKETS
+#: Seconds. A process request may wait for half a minute.
+SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 _TASKS = "migration:metrics:tasks"
+_VENDOR_CALLS = "migration:metrics:vendor-calls"
 _COUNTS = "migration:metrics:counts"
 _REST = "migration:metrics:rest"
 _SUM = "sum"
 
 
 @dataclass(frozen=True, slots=True)
-class TaskTimes:
-    """How often tasks with this name ended in this state, and how long they took.
+class Times:
+    """How often something with these labels happened, and how long it took.
 
     `buckets` are cumulative, as Prometheus expects: one for each limit of SECONDS_BUCKETS, and one for +Inf.
     """
 
-    task: str
-    state: str
+    labels: list[str]
     buckets: list[int]
     seconds: float
 
 
 def add_task_time(redis: Redis, task: str, state: str, seconds: float) -> None:
     """Count a task that ended. Raise RedisError if Redis is unavailable."""
-    bucket = bisect_left(SECONDS_BUCKETS, seconds)
     with redis.pipeline(transaction=False) as pipeline:
-        pipeline.hincrby(_TASKS, f"{task}|{state}|{bucket}")
-        pipeline.hincrbyfloat(_TASKS, f"{task}|{state}|{_SUM}", seconds)
+        _add(pipeline, _TASKS, f"{task}|{state}", seconds)
         pipeline.execute()
 
 
-def read_task_times(redis: Redis) -> Iterator[TaskTimes]:
+def read_task_times(redis: Redis) -> Iterator[Times]:
     """Yield what `add_task_time` counted, for each task and state."""
-    stored = cast(dict[bytes, bytes], redis.hgetall(_TASKS))
-    tasks: dict[tuple[str, str], dict[str, float]] = {}
+    return _read(redis, _TASKS, 2)
+
+
+def add_vendor_call(pipeline: Pipeline, vendor: str, outcome: str, seconds: float) -> None:
+    """Count a call of a payment vendor that ended."""
+    _add(pipeline, _VENDOR_CALLS, f"{vendor}|{outcome}", seconds)
+
+
+def read_vendor_calls(redis: Redis) -> Iterator[Times]:
+    """Yield what `add_vendor_call` counted, for each vendor and outcome."""
+    return _read(redis, _VENDOR_CALLS, 2)
+
+
+def _add(pipeline: Pipeline, key: str, labels: str, seconds: float) -> None:
+    pipeline.hincrby(key, f"{labels}|{bisect_left(SECONDS_BUCKETS, seconds)}")
+    pipeline.hincrbyfloat(key, f"{labels}|{_SUM}", seconds)
+
+
+def _read(redis: Redis, key: str, labels: int) -> Iterator[Times]:
+    """Yield what `_add` counted. Only the first of these labels may have a bar in it."""
+    stored = cast(dict[bytes, bytes], redis.hgetall(key))
+    found: dict[tuple[str, ...], dict[str, float]] = {}
     for field, value in stored.items():
-        task, state, what = field.decode().split("|")
-        tasks.setdefault((task, state), {})[what] = float(value)
-    for (task, state), values in sorted(tasks.items()):
+        *names, what = field.decode().rsplit("|", labels)
+        found.setdefault(tuple(names), {})[what] = float(value)
+    for labelled, values in sorted(found.items()):
         buckets = [0]
         for index in range(len(SECONDS_BUCKETS) + 1):
             buckets.append(buckets[-1] + int(values.get(str(index), 0)))
-        yield TaskTimes(task, state, buckets[1:], values.get(_SUM, 0.0))
+        yield Times([*labelled], buckets[1:], values.get(_SUM, 0.0))
 
 
 def keep_counts(redis: Redis, counts: dict[str, Any], *, rest_seconds: float) -> None:

@@ -11,6 +11,12 @@ import threading
 import time
 from collections.abc import Callable
 
+from migration_service.errors import PaymentVendorUnavailableError
+
+
+class NotCalledError(PaymentVendorUnavailableError):
+    """The vendor was not called, because the circuit breaker is open."""
+
 
 class CircuitBreaker:
     """Closed until `failures_to_open` calls in a row have failed, then open.

@@ -27,7 +27,7 @@ from migration_service.errors import (
     PaymentVendorUnreachableError,
 )
 from migration_service.payment_vendors.addresses import check_vendor_url
-from migration_service.payment_vendors.breaker import CircuitBreaker
+from migration_service.payment_vendors.breaker import CircuitBreaker, NotCalledError
 from migration_service.payment_vendors.deadlines import TimedAdapter
 from migration_service.payment_vendors.protocol import UNKNOWN_INSTRUCTION
 
@@ -135,7 +135,8 @@ class VendorConnection:
         Raise the three errors of VendorClient.
         """
         if not self._breaker.allows_call():
-            raise self._unavailable("it has failed several times in a row, and is not called for a moment")
+            reason = "it has failed several times in a row, and is not called for a moment"
+            raise self._unavailable(reason, NotCalledError)
         path = "/".join(quote(segment, safe="") for segment in segments)
         try:
             answer = self._try_repeatedly(f"{self._url}/{path}", query or {})

@@ -1,10 +1,56 @@
-"""A payment vendor whose calls are timed for the metrics."""
+"""A payment vendor whose calls are timed for the metrics, and whose last answers are kept for the doctor."""
 
 import time
 
-from migration_service.errors import ServiceError
-from migration_service.metrics.process import VENDOR_CALL_SECONDS
+from redis import Redis
+
+from migration_service.connections import log_if_unavailable
+from migration_service.errors import PaymentInstructionRejectedError, ServiceError
+from migration_service.metrics.shared import add_vendor_call
+from migration_service.payment_vendors.answers import note_answer, note_failure
+from migration_service.payment_vendors.breaker import NotCalledError
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails, VendorClient
+
+
+class CallLog:
+    """Counts the calls of this process in Redis, where those of all processes add up."""
+
+    def __init__(self) -> None:
+        self._redis: Redis | None = None
+
+    def keep_in(self, redis: Redis) -> None:
+        """Count calls in this Redis from now on. Without one they are not counted."""
+        self._redis = redis
+
+    def add(self, vendor: str, seconds: float, error: BaseException | None) -> None:
+        """Count a call that ended with this error, or without one.
+
+        A call never fails because Redis is unavailable.
+        """
+        if self._redis is None:
+            return
+        with (
+            log_if_unavailable("the call of a payment vendor was not counted"),
+            self._redis.pipeline(transaction=False) as pipeline,
+        ):
+            add_vendor_call(pipeline, vendor, _outcome(error), seconds)
+            if error is None or isinstance(error, PaymentInstructionRejectedError):
+                note_answer(pipeline, vendor)
+            else:
+                told = error.detail if isinstance(error, ServiceError) else type(error).__name__
+                reason = told.split(". ")[0]  # the rest is for the client
+                note_failure(pipeline, vendor, reason, is_open=isinstance(error, NotCalledError))
+            pipeline.execute()
+
+
+def _outcome(error: BaseException | None) -> str:
+    if error is None:
+        return "confirmed"
+    return error.code if isinstance(error, ServiceError) else "error"
+
+
+#: The composition roots of web processes and of workers say where it keeps calls.
+CALLS = CallLog()
 
 
 class MeasuredVendor:
@@ -17,13 +63,10 @@ class MeasuredVendor:
     def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
         """Return what the vendor returns, and raise what it raises."""
         started = time.monotonic()
-        outcome = "error"
         try:
             details = self._vendor.retrieve_instruction(reference=reference, type=type)
-            outcome = "confirmed"
-            return details
-        except ServiceError as error:
-            outcome = error.code
+        except BaseException as error:
+            CALLS.add(self._name, time.monotonic() - started, error)
             raise
-        finally:
-            VENDOR_CALL_SECONDS.labels(self._name, outcome).observe(time.monotonic() - started)
+        CALLS.add(self._name, time.monotonic() - started, None)
+        return details

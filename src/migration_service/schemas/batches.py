@@ -349,11 +349,29 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
     condition = fields.String(
         allow_none=True,
         metadata=about(
-            "Why a running batch makes little or no progress. `STALLED`: no line was worked on for a minute. "
-            "`THROTTLED`: its lines wait for slots. `STARVING`: its workers wait for a processor most of the "
-            "time, because the machine is busy with other work.",
+            "Why a running batch makes little or no progress. `DEFERRED`: all its open lines wait for an "
+            "account or for a payment vendor, and are tried again at `next_try_at`. `STALLED`: no line was "
+            "worked on for a minute. `THROTTLED`: its lines wait for slots. `STARVING`: its workers wait for a "
+            "processor most of the time, because the machine is busy with other work.",
             "THROTTLED",
             enum=[*(condition.value for condition in BatchCondition), None],
+        ),
+    )
+    next_try_at = AnsweredMoment(
+        allow_none=True,
+        metadata=about(
+            "If the condition is `DEFERRED`: when lines are next tried, in UTC. They are tried earlier if an "
+            "import batch of the supplier ends.",
+            _MOMENT,
+        ),
+    )
+    waits_for_vendors = fields.List(
+        fields.String(),
+        allow_none=True,
+        metadata=about(
+            "If the condition is `DEFERRED`: the payment vendors that the first of the lines wait for. Empty "
+            "if all wait for accounts.",
+            ["stripe"],
         ),
     )
     brake = fields.Nested(

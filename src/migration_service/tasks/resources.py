@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.payment_vendors.measured import CALLS as VENDOR_CALLS
 from migration_service.slots import Slots
 
 
@@ -30,4 +31,5 @@ def connect(settings: Settings) -> WorkerResources:
         pooler=settings.database_pooler,
     )
     redis = make_redis(settings.redis_url)
+    VENDOR_CALLS.keep_in(redis)
     return WorkerResources(make_sessionmaker(engine), redis, Slots(redis))

@@ -1,6 +1,7 @@
 """Files of every kind in the console: notes, transactions, statements and payment instructions."""
 
 import re
+import socket
 from hashlib import sha256
 from io import BytesIO
 from typing import Any
@@ -13,6 +14,8 @@ from batch_client import BatchClient, counts, ndjson
 from console_client import ConsoleClient
 from messages import noted_messages
 from migration_service.models import AuditEntry
+from migration_service.payment_vendors.protocol import VendorKind
+from migration_service.services.setup.vendors import create_payment_vendor
 
 
 def _upload(client: ConsoleClient, batches: BatchClient, lines: list[Any], **fields: Any) -> Any:
@@ -187,9 +190,32 @@ def test_lines_that_wait_are_named_and_listed(administrator: ConsoleClient, batc
     page = administrator.see(f"/batches/{waiting}/")
     assert "1 line waits" in page
     assert "0 of 1 done" in page
+    assert "Next try: " in page
+    assert "waits for vendor" not in administrator.see("/")
     lines = administrator.see(f"/batches/{waiting}/lines/?status=DEFERRED")
     assert number in lines
     assert "1 line that is left will wait" in administrator.see(f"/batches/{waiting}/pause/")
+
+
+def test_a_batch_that_waits_for_a_vendor_names_it(
+    administrator: ConsoleClient, batches: BatchClient, number: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with batches.supplier.Session.begin() as session:
+        create_payment_vendor(session, "nobody listens", kind=VendorKind.HTTP, url=url)
+    line = {
+        "import_supplier": batches.supplier.code,
+        "external_account_number": number,
+        "vendor": "nobody listens",
+        "reference": "card-1",
+        "type": "CARD",
+    }
+    waiting = batches.run([line], kind="payment-instructions")["batch_id"]
+    page = administrator.see(f"/batches/{waiting}/")
+    assert "Vendor: nobody listens. Next try: " in page
+    assert "makes no progress" not in page
+    assert "waits for vendor nobody listens." in administrator.see("/")
 
 
 def test_batches_are_filtered_by_kind_and_by_state(

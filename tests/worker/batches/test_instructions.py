@@ -13,13 +13,22 @@ import pytest
 from sqlalchemy import select, text
 
 from batch_client import BatchClient, counts
+from migration_service.celery_app import create_celery
+from migration_service.cli.batch_progress import describe_condition
+from migration_service.config import Settings
+from migration_service.doctor.diagnosis import ServiceParts
+from migration_service.doctor.work_checks import check_batches, check_vendors
 from migration_service.errors import PaymentVendorInvalidError, PaymentVendorNotFoundError
+from migration_service.metrics.shared import read_vendor_calls
 from migration_service.models import Account, PaymentInstruction
+from migration_service.payment_vendors.measured import CALLS
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.accounts.payment_instructions import ask_vendor
 from migration_service.services.batches import execution
 from migration_service.services.batches.added_data import instructions
 from migration_service.services.batches.feed import dispatch_chunks, dispatch_vendor_chunks
+from migration_service.services.batches.steering import get_batch, report_batch
+from migration_service.services.reporting.counts import read_open_batches
 from migration_service.services.setup.vendors import create_payment_vendor, reserve_calls, set_vendor_rate
 from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
@@ -270,3 +279,71 @@ def test_a_rate_has_bounds_and_a_vendor(batches: BatchClient, vendor: str) -> No
                 set_vendor_rate(session, vendor, Decimal(rate))
         with pytest.raises(PaymentVendorNotFoundError):
             set_vendor_rate(session, "nobody", Decimal(1))
+
+
+@pytest.fixture
+def parts(migrated: Settings, worker_resources: WorkerResources) -> Iterator[ServiceParts]:
+    """What the doctor examines, with the calls of this process counted as those of a worker are."""
+    CALLS.keep_in(worker_resources.redis)
+    parts = ServiceParts(migrated, create_celery)
+    yield parts
+    parts.sessions.kw["bind"].dispose()
+    parts.redis.connection_pool.disconnect()
+
+
+def test_everything_says_that_a_batch_waits_for_a_vendor_that_hangs(
+    batches: BatchClient, number: str, vendor: str, parts: ServiceParts
+) -> None:
+    names = ("card-ok-1", "card-hang-1", "card-hang-2")
+    lines = [_line(batches, number, vendor, name) for name in names]
+    batch_id = batches.run(lines, kind="payment-instructions")["batch_id"]
+    with batches.supplier.Session.begin() as session:
+        old = text("UPDATE batch SET created_at = :at, runs_since = :at WHERE id = :id")
+        at = session.scalars(text("SELECT now() - interval '1 hour'")).one()
+        session.execute(old, {"at": at, "id": UUID(batch_id)})
+        session.execute(
+            text("UPDATE batch_chunk SET worked_at = :at WHERE batch_id = :id"),
+            {"at": at, "id": UUID(batch_id)},
+        )
+        report = report_batch(session, get_batch(session, batch_id, organisation_id=None))
+        (idle,) = [
+            it.idle_seconds
+            for it in read_open_batches(session)
+            if it.import_supplier == batches.supplier.code
+        ]
+    assert (report.condition, report.waits_for_vendors, idle) == ("DEFERRED", [vendor], 0)
+    assert report.next_try_at
+    told = str(describe_condition(report))
+    assert f"2 lines deferred, waiting for vendor {vendor}." in told
+    assert f"{report.next_try_at:%H:%M} UTC" in told
+    answered = batches.get(batch_id)
+    assert (answered["condition"], answered["waits_for_vendors"]) == ("DEFERRED", [vendor])
+
+    (found,) = [it for it in check_vendors(parts) if vendor in it.seen]
+    assert (found.verdict, "it did not answer in time" in found.seen) == ("warning", True)
+    (found,) = [it for it in check_batches(parts) if batch_id in it.seen]
+    assert (found.verdict, f"2 deferred lines, for vendor {vendor}" in found.seen) == ("ok", True)
+    calls = {it.labels[1]: it.buckets[-1] for it in read_vendor_calls(parts.redis) if it.labels[0] == vendor}
+    assert calls["confirmed"] == 1
+    assert calls["payment_vendor_unavailable"] >= 1
+
+
+def test_a_vendor_that_answers_again_is_no_longer_reported(
+    batches: BatchClient, number: str, vendor: str, parts: ServiceParts
+) -> None:
+    batches.run([_line(batches, number, vendor, "card-busy-1")], kind="payment-instructions")
+    assert [it.verdict for it in check_vendors(parts) if vendor in it.seen] == ["warning"]
+    batches.run([_line(batches, number, vendor, "card-refuse-1")], kind="payment-instructions")
+    assert not [it for it in check_vendors(parts) if vendor in it.seen]
+
+
+def test_lines_that_wait_for_accounts_wait_for_no_vendor(batches: BatchClient, vendor: str) -> None:
+    accounts = batches.supplier.accounts(1)
+    paused = batches.start(accounts)
+    batches.change(paused, "pause")
+    line = _line(batches, accounts[0]["external_account_number"], vendor, "card-ok-1")
+    batch_id = batches.run([line], kind="payment-instructions")["batch_id"]
+    with batches.supplier.Session.begin() as session:
+        report = report_batch(session, get_batch(session, batch_id, organisation_id=None))
+    assert (report.condition, report.waits_for_vendors) == ("DEFERRED", [])
+    assert "1 line deferred, waiting for an account." in str(describe_condition(report))

@@ -93,7 +93,12 @@ def _about_batches(running: list[BatchReport]) -> Iterator[Concern]:
     for batch in running:
         name = batch.name or batch.file_name or str(batch.batch_id)[-12:]
         location = url_for("batches.show", batch_id=batch.batch_id)
-        if batch.condition is not None:
+        if batch.condition is BatchCondition.DEFERRED:
+            if batch.waits_for_vendors:
+                vendors = ", ".join(batch.waits_for_vendors)
+                sentence = _("Batch %(name)s waits for vendor %(vendors)s.", name=name, vendors=vendors)
+                yield Concern(sentence, location)
+        elif batch.condition is not None:
             sentence = _("Batch %(name)s makes no progress: %(why)s.", name=name, why=batch.condition)
             if batch.condition is BatchCondition.STARVING:
                 sentence = _("Batch %(name)s is slow: the machine is busy with other work.", name=name)

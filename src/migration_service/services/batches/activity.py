@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from migration_service.states import BatchCondition, BatchState, LineStatus
+from migration_service.states import BatchCondition, BatchKind, BatchState, LineStatus
 
 #: A running batch is stalled if no line was worked on for this many seconds.
 STALLED_AFTER = 60.0
@@ -29,6 +29,8 @@ class Activity:
     processor_wait: float | None
     #: Whether a worker took a chunk within the last minute and has not finished it.
     is_taken: bool
+    #: The queue whose workers take its chunks.
+    queue: str
 
     @property
     def condition(self) -> BatchCondition | None:
@@ -45,7 +47,13 @@ def read_activity(session: Session, batch_ids: Sequence[UUID]) -> dict[UUID, Act
     """Return the activity of those of these batches that are running and have pending lines."""
     rows = session.execute(_ACTIVITY, {"batch_ids": [*batch_ids]})
     return {
-        row.id: Activity(float(row.idle), bool(row.is_throttled), row.processor_wait, bool(row.is_taken))
+        row.id: Activity(
+            float(row.idle),
+            bool(row.is_throttled),
+            row.processor_wait,
+            bool(row.is_taken),
+            BatchKind(row.kind).queue,
+        )
         for row in rows
     }
 
@@ -54,7 +62,7 @@ def read_activity(session: Session, batch_ids: Sequence[UUID]) -> dict[UUID, Act
 # just published is no sign of work, so only the outcomes count. A worker that is interrupted for long is
 # ended by its time limit of a minute.
 _ACTIVITY = text(f"""
-    SELECT batch.id, found.*, (
+    SELECT batch.id, batch.kind, found.*, (
         SELECT avg(last.processor_wait) FROM (
             SELECT processor_wait FROM batch_chunk
             WHERE batch_id = batch.id AND worked_at > greatest(now() - interval '5 minutes', batch.runs_since)

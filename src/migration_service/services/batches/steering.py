@@ -17,6 +17,7 @@ from migration_service.origin import current_origin
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.batches.activity import read_activity
+from migration_service.services.batches.added_data.waiting import read_waiting
 from migration_service.services.batches.brakes import count_codes, measure, stored_brake
 from migration_service.services.batches.control_totals import report_control_totals
 from migration_service.services.batches.counts import get_progress
@@ -77,6 +78,9 @@ class BatchReport:
     runs_until: datetime | None = None
     #: Why it makes little or no progress. None if it makes progress, or does not run.
     condition: BatchCondition | None = None
+    #: If all its open lines are deferred: when they are next tried, and vendors that the first of them name.
+    next_try_at: datetime | None = None
+    waits_for_vendors: list[str] | None = None
     #: What pauses it after too many errors, with the numbers of lines and errors that count now. None:
     #: nothing does.
     brake: dict[str, Any] | None = None
@@ -131,7 +135,13 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
     progress = get_progress(session, batch)
     activity = read_activity(session, [batch.id]).get(batch.id)
     condition = activity.condition if activity else None
-    pace = None if condition is BatchCondition.STALLED else progress.pace
+    waiting = None
+    if progress.counts.get(LineStatus.DEFERRED) and not progress.counts.get(LineStatus.PENDING):
+        waiting = read_waiting(session, [batch.id]).get(batch.id)
+    if waiting:
+        condition = BatchCondition.DEFERRED
+    stands_still = condition in (BatchCondition.STALLED, BatchCondition.DEFERRED)
+    pace = None if stands_still else progress.pace
     return BatchReport(
         **fields_of(batch, supplier, team, progress.counts),
         error_counts=progress.error_counts,
@@ -143,6 +153,8 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
         time_left_high=round(pace.high, 1) if pace else None,
         runs_until=batch.runs_until if batch.state == BatchState.RUNNING else None,
         condition=condition,
+        next_try_at=waiting.next_try_at if waiting else None,
+        waits_for_vendors=waiting.vendors if waiting else None,
         brake=_report_brake(session, batch),
         control_totals_differing=report_control_totals(batch).differing,
     )

@@ -22,9 +22,12 @@ from migration_service.models import (
     ServiceLimit,
 )
 from migration_service.services.batches.activity import Activity, read_activity
+from migration_service.services.batches.added_data.waiting import Waiting, read_waiting
 from migration_service.services.batches.counts import count_lines
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.states import BatchMode, BatchState, ImportState, Outcome, SupplierStatus
+
+_IS_RUNNING = Batch.state == BatchState.RUNNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +107,14 @@ def read_open_batches(session: Session) -> list[OpenBatches]:
 
 def read_running_batches(session: Session) -> dict[UUID, Activity]:
     """Return the activity of the running batches that have pending lines, the longest idle first."""
-    running = session.scalars(select(Batch.id).where(Batch.state == BatchState.RUNNING)).all()
+    running = session.scalars(select(Batch.id).where(_IS_RUNNING)).all()
     found = read_activity(session, running)
     return dict(sorted(found.items(), key=lambda item: -item[1].idle_seconds))
+
+
+def read_deferred_batches(session: Session) -> dict[UUID, Waiting]:
+    """Return for what those running batches wait that have only deferred lines left."""
+    return read_waiting(session, session.scalars(select(Batch.id).where(_IS_RUNNING)).all())
 
 
 def list_paused_suppliers(session: Session) -> list[tuple[str, int]]:

@@ -17,6 +17,17 @@ from unit.services.batches.batch_rows import add_chunk, make_batch, seconds
 _PENDING = {"PENDING": 1}
 
 
+@pytest.mark.parametrize(
+    ("kind", "queue"), [("accounts", "batch"), ("transactions", "batch"), ("payment-instructions", "vendors")]
+)
+def test_a_batch_is_worked_on_by_the_workers_of_the_queue_of_its_kind(
+    session: Session, customer: Customer, kind: str, queue: str
+) -> None:
+    batch = make_batch(session, customer, kind=kind)
+    add_chunk(session, batch, counts=_PENDING)
+    assert _activity(session, batch).queue == queue
+
+
 def _activity(session: Session, batch: Batch) -> Activity:
     return read_activity(session, [batch.id])[batch.id]
 
@@ -108,7 +119,13 @@ def test_only_a_running_batch_with_pending_lines_is_active(session: Session, cus
     assert [*read_activity(session, [it.id for it in (running, *others)])] == [running.id]
 
 
-_GOING: dict[str, Any] = {"idle_seconds": 5.0, "is_throttled": False, "processor_wait": 0.3, "is_taken": True}
+_GOING: dict[str, Any] = {
+    "idle_seconds": 5.0,
+    "is_throttled": False,
+    "processor_wait": 0.3,
+    "is_taken": True,
+    "queue": "batch",
+}
 
 
 @pytest.mark.parametrize(
