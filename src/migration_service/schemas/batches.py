@@ -351,8 +351,8 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
         metadata=about(
             "Why a running batch makes little or no progress. `DEFERRED`: all its open lines wait for an "
             "account or for a payment vendor, and are tried again at `next_try_at`. `STALLED`: no line was "
-            "worked on for a minute. `THROTTLED`: its lines wait for slots. `STARVING`: its workers wait for a "
-            "processor most of the time, because the machine is busy with other work.",
+            "worked on for a minute. `THROTTLED`: its lines wait for slots. `STARVING`: its workers wait for "
+            "a processor most of the time, because the machine is busy with other work.",
             "THROTTLED",
             enum=[*(condition.value for condition in BatchCondition), None],
         ),
