@@ -40,6 +40,8 @@ PROGRESS = {
     "time_left_low": 36.0,
     "time_left_high": 62.5,
     "runs_until": None,
+    "next_try_at": None,
+    "waits_for_vendors": None,
     "condition": None,
     "brake": BRAKE,
     "control_totals_differing": 0,
