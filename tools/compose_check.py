@@ -106,24 +106,20 @@ def say(text: str) -> None:
     print(f"compose-check: {text}", flush=True)
 
 
-_ALL_SECRETS = (
-    "POSTGRES_PASSWORD",
-    "OWNER_PASSWORD",
-    "SERVICE_PASSWORD",
-    "VALKEY_PASSWORD",
-    "MIGRATION_SERVICE_SECRET_KEY",
-    "FLOWER_PASSWORD",
-)
-
-
-def make_environment() -> dict[str, str]:
-    """Return new secrets and free ports, so that no other service is affected."""
+def make_environment(folder: Path) -> dict[str, str]:
+    """Return free ports, and make new secrets in the folder, so that no other service is affected."""
     first_web, flower = free_ports(10), free_ports(1)
-    return {name: secrets.token_urlsafe(32) for name in _ALL_SECRETS} | {
+    environment = {
+        "MIGRATION_SERVICE_SECRETS": str(folder),
         "WEB_PORTS": f"127.0.0.1:{first_web}-{first_web + 9}",
         "FLOWER_PORT": f"127.0.0.1:{flower}",
-        "MIGRATION_SERVICE_METRICS_TOKEN": secrets.token_urlsafe(16),
     }
+    folder.mkdir(mode=0o700)
+    (folder / "MIGRATION_SERVICE_METRICS_TOKEN").write_text(secrets.token_urlsafe(16))
+    (folder / "MIGRATION_SERVICE_METRICS_TOKEN").chmod(0o444)
+    script = ["sh", str(ROOT / "deployment/secrets.sh")]
+    subprocess.run(script, check=True, env=os.environ | environment, cwd=folder)
+    return environment
 
 
 def free_ports(count: int) -> int:
@@ -160,26 +156,37 @@ def check_hardening(project: Project) -> None:
                 raise CheckError(f"{service} is not restricted as expected: {found}")
 
 
-#: The secrets of `make_environment` that each container has.
+_DATABASE = {"DATABASE_URL", "REDIS_URL", "MIGRATION_SERVICE_SMTP_URL"}
+#: The secrets that each container has.
 SECRETS_OF = {
-    "web": {"SERVICE_PASSWORD", "VALKEY_PASSWORD", "MIGRATION_SERVICE_SECRET_KEY"},
-    "worker": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
-    "worker-batch": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
-    "worker-vendors": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
-    "worker-maintenance": {"SERVICE_PASSWORD", "VALKEY_PASSWORD"},
-    "beat": {"VALKEY_PASSWORD"},
-    "flower": {"VALKEY_PASSWORD", "FLOWER_PASSWORD"},
+    "postgres": {"POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD"},
+    "valkey": {"VALKEY_PASSWORD"},
+    "web": _DATABASE
+    | {
+        "MIGRATION_SERVICE_SECRET_KEY",
+        "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS",
+        "MIGRATION_SERVICE_METRICS_TOKEN",
+    },
+    "worker": _DATABASE,
+    "worker-batch": _DATABASE,
+    "worker-vendors": _DATABASE,
+    "worker-maintenance": _DATABASE,
+    "beat": {"REDIS_URL"},
+    "flower": {"REDIS_URL", "FLOWER_PASSWORD"},
 }
 
 
-def check_secrets(project: Project, environment: dict[str, str]) -> None:
-    """Check that each container has the secrets that it needs, and no others."""
-    secrets_made = {name: text for name, text in environment.items() if name in _ALL_SECRETS}
+def check_secrets(project: Project, folder: Path) -> None:
+    """Check that each container has the secrets that it needs, as files, and none in its environment."""
+    values = {text for file in folder.iterdir() if (text := file.read_text().strip())}
     for service, expected in SECRETS_OF.items():
         for container in project.containers(service):
-            known = project.inspect(container, "{{.Config.Env}}")
-            found = {name for name, text in secrets_made.items() if text in known}
-            if found != expected:
+            known = project.inspect(container, "{{json .Config}}")
+            if any(text in known for text in values):
+                raise CheckError(f"The engine shows a secret of {service}.")
+            mounts = project.inspect(container, "{{range .Mounts}}{{.Destination}} {{end}}").split()
+            found = {name for name in mounts if name.startswith("/run/secrets/")}
+            if found != {f"/run/secrets/{name}" for name in expected}:
                 raise CheckError(f"{service} has the secrets {sorted(found)}. Expected: {sorted(expected)}.")
 
 
@@ -226,12 +233,12 @@ def check_everybody_worked(project: Project) -> None:
             raise CheckError(f"A container of {service} did no work: {done}")
 
 
-def check_flower(project: Project, environment: dict[str, str]) -> None:
+def check_flower(project: Project, environment: dict[str, str], password: str) -> None:
     """Check that Flower requires its password, and shows the workers."""
     url = f"http://{environment['FLOWER_PORT']}/api/workers"
     if requests.get(url, timeout=10).status_code != requests.codes.unauthorized:
         raise CheckError("Flower answers without a password.")
-    login = ("operator", environment["FLOWER_PASSWORD"])
+    login = ("operator", password)
     workers = sorted(requests.get(url, params={"refresh": 1}, auth=login, timeout=30).json())
     expected = sum(len(project.containers(service)) for service in WORKERS)
     say(f"Flower knows {len(workers)} workers")
@@ -284,16 +291,16 @@ def check_runbooks(project: Project) -> None:
             project.paste(block.text)
 
 
-def check(count: int) -> None:
-    """Run all checks. Raise CheckError if one fails."""
-    environment = make_environment()
+def check(count: int, folder: Path) -> None:
+    """Run all checks, with secrets in a new folder. Raise CheckError if one fails."""
+    environment = make_environment(folder)
     project = Project(environment)
     say("build and up")
     started = time.monotonic()
     with running(project):
         say(f"everything is healthy after {time.monotonic() - started:.0f} s")
         check_hardening(project)
-        check_secrets(project, environment)
+        check_secrets(project, folder)
         project.command("organisations", "create", "Compose check")
         project.command("suppliers", "create", SUPPLIER, "--organisation", "Compose check")
         project.command("teams", "create", TEAM)
@@ -306,11 +313,11 @@ def check(count: int) -> None:
         say(f"{count} more through three web and four worker containers in {seconds:.1f} s")
         check_everybody_worked(project)
         check_hardening(project)
-        check_flower(project, environment)
+        check_flower(project, environment, (folder / "FLOWER_PASSWORD").read_text().strip())
         seconds = migrate_batch(project.web_urls()[0], api_key, 2 * count, 12 * count)
         say(f"{10 * count} more as a batch in {seconds:.1f} s")
         check_runbooks(project)
-        check_metrics(project, environment["MIGRATION_SERVICE_METRICS_TOKEN"], 12 * count)
+        check_metrics(project, (folder / "MIGRATION_SERVICE_METRICS_TOKEN").read_text(), 12 * count)
     say("passed")
 
 
@@ -319,7 +326,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--accounts", type=int, default=100, help="accounts of each of the two rounds")
     try:
-        check(parser.parse_args().accounts)
+        with tempfile.TemporaryDirectory(prefix="compose-check-") as folder:
+            check(parser.parse_args().accounts, Path(folder) / "secrets")
     except CheckError as error:
         sys.exit(f"compose-check: {error}")
 

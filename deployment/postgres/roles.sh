@@ -6,6 +6,8 @@
 #
 # migration_owner owns the tables; only the revisions use it. migration_service changes rows, and no tables.
 set -eu
+OWNER_PASSWORD=$(cat "$OWNER_PASSWORD_FILE")
+SERVICE_PASSWORD=$(cat "$SERVICE_PASSWORD_FILE")
 
 psql --no-psqlrc -v ON_ERROR_STOP=1 -U "$POSTGRES_USER" -d "$POSTGRES_DB" \
     -v database="$POSTGRES_DB" -v superuser="$POSTGRES_USER" \

@@ -1,19 +1,22 @@
-"""The roles and secrets of docker-compose.yml. The script that creates the roles is run."""
+"""docker-compose.yml: its roles, secrets, networks, limits and times. The scripts that it needs are run."""
 
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
+from deployment_files import ROOT, SECRET_SETTINGS, options, seconds_of_web, seconds_of_workers
+from migration_service.config import Settings
 from migration_service.db.revisions import upgrade
+from migration_service.tasks.names import QUEUES
 from servers import EmbeddedServers
 
-ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "deployment/postgres/roles.sh"
 PASSWORDS = {"OWNER_PASSWORD": "owner's $1", "SERVICE_PASSWORD": 'the "service"'}
 
@@ -39,8 +42,11 @@ def run_script(servers: EmbeddedServers) -> None:
         "POSTGRES_USER": "postgres",
         "POSTGRES_DB": "migration",
     }
+    for name, password in PASSWORDS.items():
+        (servers.folder / name).write_text(f"{password}\n")
+        environment[f"{name}_FILE"] = str(servers.folder / name)
     ran = subprocess.run(
-        ["/bin/sh", str(SCRIPT)], env=environment | PASSWORDS, capture_output=True, text=True, check=False
+        ["/bin/sh", str(SCRIPT)], env=environment, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
 
@@ -76,25 +82,95 @@ def test_the_script_creates_both_roles_and_hands_over_the_tables_of_an_earlier_v
 
 
 def test_each_container_gets_the_secrets_that_it_needs() -> None:
-    known = _secrets_of(_services())
-    database = {"SERVICE_PASSWORD", "VALKEY_PASSWORD"}
-    assert known == {
+    worker = {"DATABASE_URL", "REDIS_URL", "MIGRATION_SERVICE_SMTP_URL"}
+    given = {name: set(service["secrets"]) for name, service in _services().items()}
+    assert given == {
         "postgres": {"POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD"},
         "valkey": {"VALKEY_PASSWORD"},
-        "revisions": {"OWNER_PASSWORD", "SERVICE_PASSWORD"},
-        "web": database | {"MIGRATION_SERVICE_SECRET_KEY", "MIGRATION_SERVICE_METRICS_TOKEN"},
-        "worker": database,
-        "worker-batch": database,
-        "worker-vendors": database,
-        "worker-maintenance": database,
-        "beat": {"VALKEY_PASSWORD"},
-        "flower": {"VALKEY_PASSWORD", "FLOWER_PASSWORD"},
+        "revisions": {"DATABASE_URL", "MIGRATION_SERVICE_OWNER_DATABASE_URL"},
+        "web": worker
+        | {
+            "MIGRATION_SERVICE_SECRET_KEY",
+            "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS",
+            "MIGRATION_SERVICE_METRICS_TOKEN",
+        },
+        "worker": worker,
+        "worker-batch": worker,
+        "worker-vendors": worker,
+        "worker-maintenance": worker,
+        "beat": {"REDIS_URL"},
+        "flower": {"REDIS_URL", "FLOWER_PASSWORD"},
+    }
+
+
+def test_no_secret_is_in_an_environment_and_each_is_read_from_its_file() -> None:
+    for name, service in _services().items():
+        environment = service.get("environment", {})
+        assert not {it for it in environment if it in SECRET_SETTINGS or it.endswith("PASSWORD")}, name
+        files = {it.removesuffix("_FILE"): path for it, path in environment.items() if it.endswith("_FILE")}
+        files.pop("MIGRATION_SERVICE_HEARTBEAT", None)
+        assert files == {it: f"/run/secrets/{it}" for it in files}
+        assert set(files) == set(service["secrets"]) - {"VALKEY_PASSWORD", "FLOWER_PASSWORD"}, name
+
+
+def test_the_script_makes_every_secret_once_and_keeps_those_of_an_earlier_version(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("SERVICE_PASSWORD=of-the-earlier-version\nFLOWER_PASSWORD=\n")
+    made: dict[str, str] = {}
+    for _ in range(2):
+        subprocess.run(["/bin/sh", str(ROOT / "deployment/secrets.sh")], cwd=tmp_path, check=True)
+        made = made or {file.name: file.read_text() for file in (tmp_path / "secrets").iterdir()}
+    assert {file.name: file.read_text() for file in (tmp_path / "secrets").iterdir()} == made
+    assert set(made) == set(_compose()["secrets"])
+    assert made["SERVICE_PASSWORD"] == "of-the-earlier-version\n"
+    assert made["DATABASE_URL"] == (
+        "postgresql://migration_service:of-the-earlier-version@postgres:5432/migration\n"
+    )
+    random = {"POSTGRES_PASSWORD", "OWNER_PASSWORD", "VALKEY_PASSWORD", "FLOWER_PASSWORD"}
+    random.add("MIGRATION_SERVICE_SECRET_KEY")
+    assert {len(made[name].strip()) for name in random} == {64}
+    assert len({made[name] for name in random}) == len(random)
+    assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "secrets/DATABASE_URL").stat().st_mode & 0o777 == 0o444
+
+
+def test_beat_and_flower_have_no_way_to_the_database() -> None:
+    reaching = {name for name, service in _services().items() if "database" in service["networks"]}
+    assert reaching == set(_services()) - {"valkey", "beat", "flower"}
+    reaching = {name for name, service in _services().items() if "broker" in service["networks"]}
+    assert reaching == set(_services()) - {"postgres", "revisions"}
+
+
+def test_every_container_has_limits_of_memory_processes_and_log() -> None:
+    for name, service in _services().items():
+        assert service["mem_limit"], name
+        assert service["pids_limit"] >= 64, name
+        assert set(service["logging"]["options"]) == {"max-size", "max-file"}, name
+
+
+def test_a_container_has_longer_to_end_than_its_process_takes() -> None:
+    services = _services()
+    assert int(services["web"]["stop_grace_period"].removesuffix("s")) > seconds_of_web() + 5
+    for name in services:
+        if name.startswith("worker"):
+            grace = int(services[name]["stop_grace_period"].removesuffix("s"))
+            assert grace > seconds_of_workers() + 5, name
+
+
+def test_each_queue_has_a_worker() -> None:
+    commands = [" ".join(service.get("command", ())) for service in _services().values()]
+    assert sorted(queue for command in commands for queue in options(command, "queues")) == sorted(QUEUES)
+
+
+def test_the_containers_keep_data_as_long_as_the_service_does_by_default() -> None:
+    defaults = {it.metadata["env"]: it.default for it in fields(Settings) if it.name.endswith("_days")}
+    environment = _services()["worker-maintenance"]["environment"]
+    assert {name: environment.get(name) for name in defaults} == {
+        name: f"${{{name}:-{days}}}" for name, days in defaults.items()
     }
 
 
 def test_web_can_be_limited_to_its_own_host_names() -> None:
     environment = _services()["web"]["environment"]
-    assert isinstance(environment, dict)
     assert environment["MIGRATION_SERVICE_ALLOWED_HOSTS"] == "${MIGRATION_SERVICE_ALLOWED_HOSTS:-}"
 
 
@@ -111,17 +187,15 @@ def test_workers_of_batches_get_less_of_the_processors_than_all_others() -> None
     assert set(given.values()) == {None}
 
 
-def _services() -> dict[str, dict[str, object]]:
+def _compose() -> dict[str, Any]:
     yaml = pytest.importorskip("yaml")
-    services: dict[str, dict[str, object]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())[
-        "services"
-    ]
+    read: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    return read
+
+
+def _services() -> dict[str, dict[str, Any]]:
+    services: dict[str, dict[str, Any]] = _compose()["services"]
     return services
-
-
-def _secrets_of(services: dict[str, dict[str, object]]) -> dict[str, set[str]]:
-    secret = re.compile(r"\$\{?([A-Z_]*(?:PASSWORD|SECRET_KEY|TOKEN))\b")
-    return {name: set(secret.findall(str(service["environment"]))) for name, service in services.items()}
 
 
 def test_the_context_of_the_image_has_every_file_that_is_copied_into_it() -> None:

@@ -1,0 +1,29 @@
+"""Everything with which the units and docker-compose.yml have to agree."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+from migration_service.celery_app import create_celery
+from migration_service.config import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+SECRET_SETTINGS = {it.metadata["env"] for it in fields(Settings) if it.metadata["secret"]}
+
+
+def seconds_of_web() -> int:
+    """Return how long gunicorn lets requests finish after SIGTERM."""
+    found = re.search(r"^graceful_timeout = (\d+)$", (ROOT / "gunicorn.conf.py").read_text(), re.MULTILINE)
+    assert found
+    return int(found[1])
+
+
+def seconds_of_workers() -> float:
+    """Return how long a worker lets tasks finish after SIGTERM."""
+    settings = Settings.from_env({"REDIS_URL": "redis://127.0.0.1/0"}, without=("database_url", "secret_key"))
+    return float(create_celery(settings, loads_tasks=False).conf.worker_soft_shutdown_timeout)
+
+
+def options(command: str, name: str) -> list[str]:
+    """Return what a command line says for the option `--NAME=`."""
+    return re.findall(rf"--{name}=(\S+)", command)
