@@ -24,7 +24,6 @@ _OVER = (BatchState.COMPLETED, BatchState.CANCELLED, BatchState.STOPPED)
 
 
 _CONDITIONS = {
-    BatchCondition.DEFERRED: ". They are tried again by themselves",
     BatchCondition.STALLED: "no line was worked on for a minute. Ask doctor whether a worker takes the queue "
     "{queue}.",
     BatchCondition.STARVING: "its workers wait for a processor most of the time. The machine is busy with "
@@ -41,17 +40,19 @@ def describe_condition(report: BatchReport) -> str | None:
     """Return why a batch makes little or no progress, for people. None if it makes progress."""
     if report.condition is None:
         return None
-    why = _CONDITIONS[report.condition].format(queue=BatchKind(report.kind).queue)
     if report.condition is BatchCondition.DEFERRED:
-        deferred = report.counts[LineStatus.DEFERRED]
-        of_vendors = (report.warning_counts or {}).get(PaymentVendorUnavailableError.code, 0)
-        who = ["vendor " + ", ".join(report.waits_for_vendors)] if report.waits_for_vendors else []
-        if of_vendors < deferred:
-            who.append("an account")
-        why = f"{count(deferred, 'line')} deferred, waiting for {' or '.join(who)}{why}"
-        if report.next_try_at:
-            why += f", the next at {report.next_try_at:%H:%M} UTC"
+        return f"{report.condition}: {_describe_waiting(report)}"
+    why = _CONDITIONS[report.condition].format(queue=BatchKind(report.kind).queue)
     return f"{report.condition}: {why}"
+
+
+def _describe_waiting(report: BatchReport) -> str:
+    deferred = report.counts[LineStatus.DEFERRED]
+    who = ["vendor " + ", ".join(report.waits_for_vendors)] if report.waits_for_vendors else []
+    if (report.warning_counts or {}).get(PaymentVendorUnavailableError.code, 0) < deferred:
+        who.append("an account")
+    then = f"next try at {report.next_try_at:%H:%M} UTC" if report.next_try_at else "being tried right now"
+    return f"{count(deferred, 'line')} deferred, waiting for {' or '.join(who)}, {then}"
 
 
 def duration(seconds: float) -> str:

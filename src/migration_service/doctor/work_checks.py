@@ -180,8 +180,10 @@ def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
         yield ok("batches", "every running batch makes progress")
     for batch_id, waiting in deferred.items():
         who = f"vendor {', '.join(waiting.vendors)}" if waiting.vendors else "their accounts"
-        then = f", next try at {waiting.next_try_at:%H:%M} UTC" if waiting.next_try_at else ""
-        yield ok("batches", f"{batch_id}: {_number(waiting.lines, 'deferred line')}, for {who}{then}")
+        then = (
+            f"next try at {waiting.next_try_at:%H:%M} UTC" if waiting.next_try_at else "being tried right now"
+        )
+        yield ok("batches", f"{batch_id}: {_number(waiting.lines, 'deferred line')}, for {who}, {then}")
     for batch_id, it in concerns.items():
         if it.condition is BatchCondition.STARVING:
             yield warning(

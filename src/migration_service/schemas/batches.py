@@ -360,8 +360,8 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
     next_try_at = AnsweredMoment(
         allow_none=True,
         metadata=about(
-            "If the condition is `DEFERRED`: when lines are next tried, in UTC. They are tried earlier if an "
-            "import batch of the supplier ends.",
+            "If the condition is `DEFERRED`: when lines are next tried, in UTC, or null if they are being "
+            "tried. They are tried earlier if an import batch of the supplier ends.",
             _MOMENT,
         ),
     )

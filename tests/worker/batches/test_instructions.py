@@ -16,6 +16,7 @@ from batch_client import BatchClient, counts
 from migration_service.celery_app import create_celery
 from migration_service.cli.batch_progress import describe_condition
 from migration_service.config import Settings
+from migration_service.db.base import new_id
 from migration_service.doctor.diagnosis import ServiceParts
 from migration_service.doctor.work_checks import check_batches, check_vendors
 from migration_service.errors import PaymentVendorInvalidError, PaymentVendorNotFoundError
@@ -26,6 +27,7 @@ from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.accounts.payment_instructions import ask_vendor
 from migration_service.services.batches import execution
 from migration_service.services.batches.added_data import instructions
+from migration_service.services.batches.chunks import claim_chunk, read_wanted_instructions
 from migration_service.services.batches.feed import dispatch_chunks, dispatch_vendor_chunks
 from migration_service.services.batches.steering import get_batch, report_batch
 from migration_service.services.reporting.counts import read_open_batches
@@ -313,9 +315,9 @@ def test_everything_says_that_a_batch_waits_for_a_vendor_that_hangs(
         ]
     assert (report.condition, report.waits_for_vendors, idle) == ("DEFERRED", [vendor], 0)
     assert report.next_try_at
-    told = str(describe_condition(report))
-    assert f"2 lines deferred, waiting for vendor {vendor}." in told
-    assert f"{report.next_try_at:%H:%M} UTC" in told
+    then = f"next try at {report.next_try_at:%H:%M} UTC"
+    told = f"DEFERRED: 2 lines deferred, waiting for vendor {vendor}, {then}"
+    assert describe_condition(report) == told
     answered = batches.get(batch_id)
     assert (answered["condition"], answered["waits_for_vendors"]) == ("DEFERRED", [vendor])
 
@@ -326,6 +328,23 @@ def test_everything_says_that_a_batch_waits_for_a_vendor_that_hangs(
     calls = {it.labels[1]: it.buckets[-1] for it in read_vendor_calls(parts.redis) if it.labels[0] == vendor}
     assert calls["confirmed"] == 1
     assert calls["payment_vendor_unavailable"] >= 1
+
+
+def test_a_batch_names_its_vendor_while_the_vendor_is_asked_again(
+    batches: BatchClient, number: str, vendor: str
+) -> None:
+    line = _line(batches, number, vendor, "card-busy-1")
+    batch_id = batches.run([line], kind="payment-instructions")["batch_id"]
+    _let_time_pass(batches, batch_id, "1 minute")
+    (key,) = batches.dispatch()
+    with batches.supplier.Session.begin() as session:
+        assert claim_chunk(session, key, [new_id()])
+        assert len(read_wanted_instructions(session, key, 1)) == 1
+    with batches.supplier.Session.begin() as session:
+        report = report_batch(session, get_batch(session, batch_id, organisation_id=None))
+    assert (report.waits_for_vendors, report.next_try_at) == ([vendor], None)
+    told = f"DEFERRED: 1 line deferred, waiting for vendor {vendor}, being tried right now"
+    assert describe_condition(report) == told
 
 
 def test_a_vendor_that_answers_again_is_no_longer_reported(
@@ -346,4 +365,4 @@ def test_lines_that_wait_for_accounts_wait_for_no_vendor(batches: BatchClient, v
     with batches.supplier.Session.begin() as session:
         report = report_batch(session, get_batch(session, batch_id, organisation_id=None))
     assert (report.condition, report.waits_for_vendors) == ("DEFERRED", [])
-    assert "1 line deferred, waiting for an account." in str(describe_condition(report))
+    assert "1 line deferred, waiting for an account, next try at" in str(describe_condition(report))

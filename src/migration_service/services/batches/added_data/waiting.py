@@ -21,7 +21,8 @@ class Waiting:
     lines: int
     #: The vendors that the first of them wait for. Empty if all wait for accounts.
     vendors: list[str]
-    #: When lines are next tried again, unless an import batch of the supplier ends before.
+    #: When lines are next tried again, unless an import batch of the supplier ends before. None if all are
+    #: being tried at this moment.
     next_try_at: datetime | None
 
 
@@ -51,16 +52,18 @@ _WAITING = text(f"""
     HAVING bool_or(counts ? '{LineStatus.DEFERRED}') AND NOT bool_or(counts ? '{LineStatus.PENDING}')
 """)
 
-# A few lines of a few chunks, since a batch may have a million.
+# A few lines of a few chunks, since a batch may have a million. Those that are being tried are PENDING.
 _PAYLOADS = text(f"""
     SELECT line.payload
     FROM (SELECT first_line FROM batch_chunk
           WHERE batch_id = :batch_id AND state <> '{ChunkState.DONE}'
             AND warning_counts ? '{PaymentVendorUnavailableError.code}'
+            AND NOT counts ? '{LineStatus.PENDING}'
           ORDER BY first_line LIMIT 20) AS chunk
     CROSS JOIN LATERAL (
         SELECT payload FROM batch_line
-        WHERE batch_id = :batch_id AND chunk_line = chunk.first_line AND status = '{LineStatus.DEFERRED}'
-          AND warnings @> '[{{"code": "{PaymentVendorUnavailableError.code}"}}]'
+        WHERE batch_id = :batch_id AND chunk_line = chunk.first_line
+          AND (status = '{LineStatus.PENDING}' OR status = '{LineStatus.DEFERRED}'
+               AND warnings @> '[{{"code": "{PaymentVendorUnavailableError.code}"}}]')
         ORDER BY line_number LIMIT 5) AS line
 """)
