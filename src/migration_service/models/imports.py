@@ -54,6 +54,8 @@ class AccountImportProcess(Base):
     #: the line of the batch that it was on. None: this is the newest version that was sent.
     refused_at: Mapped[datetime | None]
     refused_errors: Mapped[list[Any] | None]
+    #: When the supplier extracted that version. An earlier extract leaves the mark. None: nobody said.
+    refused_extracted_at: Mapped[datetime | None]
     refused_batch_id: Mapped[UUID | None]
     refused_line_number: Mapped[int | None]
     #: Who staged the payload, with which request and from where. No foreign key: keys are never removed, and

@@ -10,7 +10,10 @@ _TOLERANCE = timedelta(hours=1)
 
 
 class ExtractMoment(UtcMoment):
-    """When an extract was made. One in the future would keep out every later extract."""
+    """When an extract was made, to the second. One in the future would keep out every later extract.
+
+    Answers have no fractions of a second, so that two moments that look the same are the same.
+    """
 
     default_error_messages: Messages = {
         "future": Message("This is in the future. Expected when the extract was made.", "out_of_range")
@@ -19,7 +22,7 @@ class ExtractMoment(UtcMoment):
     def _normal(self, moment: datetime) -> datetime:
         if moment > datetime.now(UTC) + _TOLERANCE:
             raise self.make_error("future")
-        return super()._normal(moment)
+        return super()._normal(moment).replace(microsecond=0)
 
 
 def extract_moment() -> ExtractMoment:

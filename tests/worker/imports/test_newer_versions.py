@@ -24,6 +24,7 @@ from migration_service.tasks.resources import WorkerResources
 from supplier_client import SupplierClient
 
 UNKNOWN = "onbekend"
+FEBRUARY, FIRST, SECOND, THIRD = (f"2026-{day}T22:00:00Z" for day in ("02-01", "03-01", "03-02", "03-03"))
 
 
 @pytest.fixture
@@ -129,6 +130,71 @@ def test_what_is_refused_of_an_earlier_extract_is_no_newer_version(
     assert _process(supplier, number).refused_at is None
     supplier.stage(_corrected(account), extracted_at=late)
     assert _process(supplier, number).refused_at is not None
+
+
+def test_only_a_version_of_no_earlier_extract_than_the_refused_one_removes_the_mark(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier = batches.supplier
+    broken = _corrected(account, mobile=UNKNOWN)
+    supplier.stage(account, extracted_at=FIRST)
+    assert supplier.stage(broken, extracted_at=THIRD).status_code == 400
+    for result in ("REPLACED", "UNCHANGED"):
+        answer = supplier.stage(_corrected(account), extracted_at=SECOND)
+        assert answer.json["result"] == result  # type: ignore[index]
+        pending = _run_pending(batches)
+        assert (counts(pending), pending["older_versions"]) == ({}, 1)
+        assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["STAGED_OLDER_VERSION"]
+        supplier.stage(broken, extracted_at=SECOND)  # is refused, and no reason to forget the later one
+    assert supplier.stage(_corrected(account), extracted_at=THIRD).json["result"] == "UNCHANGED"  # type: ignore[index]
+    assert counts(_run_pending(batches)) == {"IMPORTED": 1}
+
+
+def test_a_version_without_an_extract_is_the_newest_one_whether_it_is_taken_or_refused(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier, number = batches.supplier, account["external_account_number"]
+    broken = _corrected(account, mobile=UNKNOWN)
+    supplier.stage(account, extracted_at=FIRST)
+    supplier.stage(broken, extracted_at=THIRD)
+    supplier.stage(broken)
+    supplier.stage(account, extracted_at=SECOND)
+    assert _process(supplier, number).refused_at is not None
+    supplier.stage(account)
+    assert _process(supplier, number).refused_at is None
+    supplier.stage(broken)
+    supplier.stage(account, extracted_at=SECOND)
+    assert _process(supplier, number).refused_at is None, "nobody said when the refused one was extracted"
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"), [("stage", "STAGED_OLDER_VERSION"), ("import", "CREATED_OLDER_VERSION")]
+)
+def test_a_late_retry_of_an_earlier_file_leaves_the_mark(
+    batches: BatchClient, account: dict[str, Any], mode: str, reason: str
+) -> None:
+    supplier = batches.supplier
+    broken = _corrected(account, mobile=UNKNOWN)
+    batches.run([account], "stage", extracted_at=FIRST)
+    assert counts(batches.run([broken], "stage", extracted_at=THIRD)) == {"FAILED": 1}
+    retried = batches.run([account], mode, extracted_at=FIRST)
+    assert retried["staging_counts"] == {"UNCHANGED": 1}
+    assert [it["reason"] for it in _reconcile(supplier)["open"]] == [reason]
+
+
+@pytest.mark.parametrize("retried", [FIRST, FEBRUARY])
+def test_a_late_retry_of_what_was_created_leaves_the_mark(
+    batches: BatchClient, account: dict[str, Any], retried: str
+) -> None:
+    supplier = batches.supplier
+    assert counts(batches.run([account], extracted_at=FIRST)) == {"IMPORTED": 1}
+    changed = batches.run([_corrected(account)], extracted_at=THIRD)
+    assert changed["warning_counts"]["payload_differs"] == 1
+    for send in (supplier.stage, lambda payload, **query: batches.run([payload], **query)):
+        send(account, extracted_at=retried)
+        assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["CREATED_OLDER_VERSION"]
+    supplier.stage(account, extracted_at=THIRD)
+    assert _reconcile(supplier)["open"] == []
 
 
 @pytest.mark.parametrize("mode", ["validate", "dry-run"])

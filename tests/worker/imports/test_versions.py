@@ -73,6 +73,13 @@ def test_the_same_payload_of_a_later_extract_counts_from_then_on(supplier: Suppl
     assert supplier.stage(account, extracted_at=EARLY).json["code"] == "newer_version_staged"  # type: ignore[index]
 
 
+def test_two_extracts_of_the_same_second_are_of_the_same_moment(supplier: SupplierClient) -> None:
+    (account,) = supplier.accounts()
+    supplier.stage(account, extracted_at="2026-03-01T22:00:00.9Z")
+    changed = supplier.stage(account | {"billing_address1": "Elsewhere 1"}, extracted_at=EARLY)
+    assert changed.json["result"] == "REPLACED"  # type: ignore[index]
+
+
 def test_an_extract_is_a_moment_that_has_passed(supplier: SupplierClient) -> None:
     (account,) = supplier.accounts()
     for moment, code in (("2026-03-01", "invalid_datetime"), ("2226-03-01T22:00:00Z", "out_of_range")):

@@ -56,7 +56,7 @@ def note_versions(
         one.errors += [item for item in held.get(one.line_number, ()) if item.code not in known]
     same = [one.external_account_number or "" for one in left if _is_as_created(one)]
     if same:
-        note_taken(transaction, job.supplier.id, same)
+        note_taken(transaction, job.supplier.id, same, extracted_at=job.extracted_at)
 
 
 def _find_refused(one: LineResult) -> RefusedVersion | None:

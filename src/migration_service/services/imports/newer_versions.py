@@ -1,7 +1,8 @@
 """Newer versions of accounts that were sent and not taken.
 
 What is staged, or what an account was created from, is then not the newest version that the supplier has
-sent. Its process says so until the supplier sends a version that is taken, or the one that was created.
+sent. Its process says so until the supplier sends a version that is taken, or the one that was created, of an
+extract that is not earlier than that of the version that was refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,11 +55,13 @@ _MARK = """
           ON process.import_supplier_id = %(import_supplier_id)s
          AND process.external_account_number = refused.number
         WHERE process.payload_sha256 <> ''
-          AND coalesce(%(extracted_at)s::timestamptz >= process.extracted_at, true)
+          AND coalesce(%(extracted_at)s::timestamptz
+                       >= greatest(process.extracted_at, process.refused_extracted_at), true)
           AND (refused.sha256 IS NULL OR process.payload_sha256 <> decode(refused.sha256, 'hex'))
         ORDER BY process.external_account_number FOR UPDATE OF process)
     UPDATE account_import_process AS process
     SET refused_at = now(), refused_errors = locked.errors, refused_batch_id = %(batch_id)s,
+        refused_extracted_at = coalesce(%(extracted_at)s::timestamptz, process.refused_extracted_at),
         refused_line_number = locked.line_number
     FROM locked WHERE process.id = locked.id
     RETURNING process.id
@@ -69,9 +72,11 @@ _CLEAR = """
         SELECT id FROM account_import_process
         WHERE import_supplier_id = %(import_supplier_id)s AND external_account_number = ANY(%(numbers)s)
           AND refused_at IS NOT NULL
+          AND coalesce(%(extracted_at)s::timestamptz >= refused_extracted_at, true)
         ORDER BY external_account_number FOR UPDATE)
     UPDATE account_import_process AS process
-    SET refused_at = NULL, refused_errors = NULL, refused_batch_id = NULL, refused_line_number = NULL
+    SET refused_at = NULL, refused_errors = NULL, refused_extracted_at = NULL, refused_batch_id = NULL,
+        refused_line_number = NULL
     FROM locked WHERE process.id = locked.id
     RETURNING process.id
 """
@@ -87,7 +92,8 @@ def note_refused(
 ) -> None:
     """Mark the accounts of which something else is staged or was created. The others are left as they are.
 
-    So are those of a later extract than `extracted_at`: what was refused is no newer version then.
+    So are those of which something was staged, created or refused of a later extract than `extracted_at`:
+    these versions are not the newest ones then.
     """
     rows = [
         {
@@ -104,9 +110,15 @@ def note_refused(
     statements.execute(_MARK, values | {"extracted_at": extracted_at, "batch_id": batch_id})
 
 
-def note_taken(statements: Statements, import_supplier_id: int, numbers: Sequence[str]) -> None:
-    """Remove the mark of accounts that exist, and were sent once more as they were created."""
-    statements.execute(_CLEAR, {"import_supplier_id": import_supplier_id, "numbers": list(numbers)})
+def note_taken(
+    statements: Statements, import_supplier_id: int, numbers: Sequence[str], *, extracted_at: datetime | None
+) -> None:
+    """Remove the mark of accounts that exist, and were sent once more as they were created.
+
+    The mark stays if the version that was refused is of a later extract.
+    """
+    values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
+    statements.execute(_CLEAR, values | {"extracted_at": extracted_at})
 
 
 def say_refused(refused_at: datetime, errors: Sequence[Mapping[str, Any]]) -> list[ErrorItem]:
@@ -158,5 +170,5 @@ def explain_refusal(
         refused = RefusedVersion(account.number, errors, account.sha256)
         note_refused(statements, supplier.id, [refused], extracted_at=extracted_at)
     elif process.is_marked and process.state is ImportState.IMPORTED:
-        note_taken(statements, supplier.id, [account.number])
+        note_taken(statements, supplier.id, [account.number], extracted_at=extracted_at)
     return error

@@ -12,11 +12,13 @@ def _of_content(column: str, new: str = "", same: str = "") -> str:
             THEN {same or f"process.{column}"} ELSE {new or f"excluded.{column}"} END"""
 
 
-_MARK = ("refused_at", "refused_errors", "refused_batch_id", "refused_line_number")
+_MARK = ("refused_at", "refused_errors", "refused_extracted_at", "refused_batch_id", "refused_line_number")
+# A version of an earlier extract than the refused one is not the newest one either.
+_CLEARS = "%(is_sent)s AND coalesce(excluded.extracted_at >= process.refused_extracted_at, true)"
 
 
 def _without_mark(column: str) -> str:
-    return f"{column} = CASE WHEN %(is_sent)s THEN NULL ELSE process.{column} END"
+    return f"{column} = CASE WHEN {_CLEARS} THEN NULL ELSE process.{column} END"
 
 
 # An earlier one is never stored.
@@ -51,7 +53,7 @@ def _stage(sent: str) -> str:
       AND coalesce(excluded.extracted_at >= process.extracted_at, true)
       AND (process.payload_sha256 <> excluded.payload_sha256
            OR process.rules_version <> excluded.rules_version OR process.profile <> excluded.profile
-           OR (%(is_sent)s AND process.refused_at IS NOT NULL)
+           OR ({_CLEARS} AND process.refused_at IS NOT NULL)
            OR excluded.extracted_at > coalesce(process.extracted_at, '-infinity'))
     RETURNING id, external_account_number, xmax = 0 AS is_first, staged_at = now() AS is_new
     """

@@ -125,6 +125,7 @@ def stage(
     The same payload again changes nothing. If an account can no longer be staged, nothing changes either, and
     the state of its process says why. Nor does it if the extract of what is staged is later than
     `extracted_at`. `profile` is the one that the payloads passed, or None for the supplier's own.
+    A newer version that was refused stays marked if its extract is later than `extracted_at`.
     `is_sent` is False for what was staged before and has only been validated again. Within an
     OpenTransaction the processes are locked.
     """

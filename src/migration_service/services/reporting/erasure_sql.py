@@ -90,7 +90,8 @@ ERASE_REASONS = text("""
 #: The hash of a payload would tell whoever guesses it that he is right.
 ERASE_PROCESS = text("""
     UPDATE account_import_process SET payload = NULL, warnings = NULL, payload_sha256 = '',
-        refused_at = NULL, refused_errors = NULL, refused_batch_id = NULL, refused_line_number = NULL
+        refused_at = NULL, refused_errors = NULL, refused_extracted_at = NULL, refused_batch_id = NULL,
+        refused_line_number = NULL
     WHERE id = :process_id
 """)
 
