@@ -43,12 +43,12 @@ class UndoClient:
         assert answer.status_code == 202, answer.text
         return str((answer.json or {})["undo_id"])
 
-    def start_beside(self, undo_id: str, *numbers: str) -> str:
+    def start_beside(self, undo_id: str, *numbers: str, **fields: Any) -> str:
         """The id of another undo of accounts in `undo_id`, as if both had begun at the same moment."""
         this = update(Undo).where(Undo.id == UUID(undo_id))
         with self.supplier.Session.begin() as session:
             session.execute(this.values(finished_at=func.now()))
-        beside = self.start(*numbers)
+        beside = self.start(*numbers, **fields)
         with self.supplier.Session.begin() as session:
             session.execute(this.values(finished_at=None))
         return beside

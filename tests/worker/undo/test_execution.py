@@ -196,7 +196,11 @@ def test_an_undo_goes_on_where_a_killed_worker_left_it(
 def test_an_account_is_undone_once(batches: BatchClient, undos: UndoClient, supplier: SupplierClient) -> None:
     _stage(supplier, 2)
     batch_id = _import_pending(batches)
-    one, other = (undos.start(batch=batch_id) for _ in range(2))
+    one = undos.start(batch=batch_id)
+    refused = undos.post(batch=batch_id)
+    assert (refused.status_code, (refused.json or {})["code"]) == (400, "batch_state_conflict")
+    assert one in refused.text
+    other = undos.start_beside(one, batch=batch_id)
     undos.work(one)
     undos.work(other)
     assert undos.get(one)["counts"]["REVERTED"] == 2

@@ -18,6 +18,7 @@ from migration_service.models import Batch, ImportSupplier, Undo
 from migration_service.origin import current_origin
 from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.operators import OperatorRole
+from migration_service.services.batches.holds import require_no_undo
 from migration_service.services.undo import states
 from migration_service.services.undo.blockers_sql import OF_BATCH, OF_NUMBERS
 from migration_service.services.undo.orders import (
@@ -89,9 +90,9 @@ def cancel_undo(session: Session, undo: Undo) -> None:
 
 
 def _hold_batch(session: Session, batch: Batch) -> None:
-    """Lock the batch. Raise BatchStateError if somebody has resumed it since it was read."""
+    """Lock the batch. Raise BatchStateError if somebody has resumed it, or undoes it already."""
     session.flush()
-    session.refresh(batch, with_for_update={"key_share": True})
+    require_no_undo(session, batch)
     require_batch_at_rest(batch)
 
 
