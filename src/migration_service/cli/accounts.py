@@ -7,7 +7,7 @@ from typing import Any, TextIO
 import click
 from sqlalchemy.orm import Session
 
-from migration_service.cli.deciding import BY
+from migration_service.cli.deciding import BY, WORDS
 from migration_service.cli.output import json_option, show_done, show_record, show_tree
 from migration_service.cli.session import open_session, read_settings
 from migration_service.db.statements import OpenTransaction
@@ -99,7 +99,7 @@ def unskip(
 
 @accounts.command()
 @_of_process
-@click.option("--reason", required=True, help="Why: for example the number of the request.")
+@click.option("--reason", required=True, type=WORDS, help="Why: for example the number of the request.")
 @BY
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def erase(

@@ -4,7 +4,7 @@ import getpass
 
 import click
 
-from migration_service.cli.deciding import BY
+from migration_service.cli.deciding import BY, WORDS
 from migration_service.cli.output import count, json_option, show_done, show_list
 from migration_service.cli.session import open_session, read_settings
 from migration_service.services.batches.steering import get_batch_to_reconcile
@@ -36,7 +36,10 @@ def acknowledgements() -> None:
     help="Only this line of the batch. May be given several times.",
 )
 @click.option(
-    "--reason", required=True, help="Why they stay out, without personal data. It is kept in the audit."
+    "--reason",
+    required=True,
+    type=WORDS,
+    help="Why they stay out, without personal data. It is kept in the audit.",
 )
 @BY
 @json_option

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 from sqlalchemy.orm import Session
 
-from migration_service.cli.deciding import BY
+from migration_service.cli.deciding import BY, WORDS
 from migration_service.cli.output import (
     Record,
     count,
@@ -93,7 +93,7 @@ def _show_preview(found: UndoPreview) -> None:
 
 @undo.command()
 @_accounts
-@click.option("--reason", required=True, help="Why, without personal data. It is kept.")
+@click.option("--reason", required=True, type=WORDS, help="Why, without personal data. It is kept.")
 @BY
 @click.option(
     "--override",

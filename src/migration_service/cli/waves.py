@@ -8,7 +8,7 @@ import click
 from sqlalchemy.orm import Session
 
 from migration_service.cli.batch_brake import describe_brake
-from migration_service.cli.deciding import BY
+from migration_service.cli.deciding import BY, WORDS
 from migration_service.cli.output import Record, json_option, show_done, show_json, show_list, show_record
 from migration_service.cli.session import open_session, open_sessions, read_settings
 from migration_service.cli.workers import tell_batch_workers
@@ -25,7 +25,9 @@ from migration_service.services.waves.reports import PlanReport, WaveReport, rep
 from migration_service.states import LineStatus
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_REASON = click.option("--reason", required=True, metavar="TEXT", help="Why. It is kept: no personal data.")
+_REASON = click.option(
+    "--reason", required=True, type=WORDS, metavar="TEXT", help="Why. It is kept: no personal data."
+)
 
 
 @click.group()

@@ -52,6 +52,9 @@ def test_a_plan_goes_through_all_its_commands(run: Run, waves: WaveClient) -> No
     waves.run()
     refused = run("approve", plan_id, "1")
     assert (refused.exit_code, "--reason" in refused.stderr) == (2, True)
+    for blank in (("--reason", "  "), ("--reason", "All right", "--by", " ")):
+        refused = run("approve", plan_id, "1", *blank)
+        assert (refused.exit_code, "It is blank." in refused.stderr) == (2, True)
     approved = run("approve", plan_id, "1", "--reason", "All right", "--by", "Ada Lovelace")
     assert "APPROVED" in approved.stdout
     first, second = json.loads(run("show", plan_id, "--json").stdout)["waves"]

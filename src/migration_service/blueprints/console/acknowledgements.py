@@ -7,7 +7,7 @@ from flask import Blueprint, render_template, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 from wtforms import StringField
-from wtforms.validators import InputRequired, Length
+from wtforms.validators import DataRequired, Length
 
 from migration_service.blueprints.console.access import current_operator, supplier_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act
@@ -42,7 +42,7 @@ class AcknowledgementForm(ActionForm):
 
     reason = StringField(
         _l("Reason"),
-        validators=[InputRequired(), Length(max=1_000)],
+        validators=[DataRequired(), Length(max=1_000)],
         description=_l("Without personal data: it is kept."),
     )
 

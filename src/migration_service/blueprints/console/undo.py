@@ -7,7 +7,7 @@ from flask import Blueprint, Response, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
 from wtforms import SelectMultipleField, StringField
-from wtforms.validators import InputRequired, Length
+from wtforms.validators import DataRequired, Length
 
 from migration_service.blueprints.console.access import batch_of, current_operator, sees, supplier_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
@@ -39,7 +39,7 @@ class UndoForm(ActionForm):
 
     reason = StringField(
         _l("Reason"),
-        validators=[InputRequired(), Length(max=500)],
+        validators=[DataRequired(), Length(max=500)],
         description=_l("Without personal data: it is kept."),
     )
     overrides = SelectMultipleField(
