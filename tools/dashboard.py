@@ -45,6 +45,11 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
         ],
     ),
     (
+        "Wait in each queue: 95th percentile",
+        "s",
+        [(_slow(0.95, "migration_queue_wait_seconds", "queue"), "{{queue}}")],
+    ),
+    (
         "Age of the oldest message, and of the last sweep",
         "s",
         [

@@ -27,7 +27,13 @@ from batch_client import BatchClient
 from messages import Message, noted_messages
 from migration_service.log import request_id
 from migration_service.metrics import shared
-from migration_service.metrics.shared import is_resting, keep_counts, read_counts, read_task_times
+from migration_service.metrics.shared import (
+    is_resting,
+    keep_counts,
+    read_counts,
+    read_queue_waits,
+    read_task_times,
+)
 from migration_service.models import BatchChunk, Organisation
 from migration_service.services.batches import upload
 from migration_service.services.imports.quota import StagedQuota
@@ -195,6 +201,34 @@ def test_a_task_is_logged_and_counted_with_its_outcome_and_time(
     assert counted.labels == [task.name, state]
 
 
+@pytest.mark.parametrize(
+    ("ago", "redelivered", "waits"),
+    [(7.0, False, [("batch", 7.0)]), (-60.0, False, [("batch", 0.0)]), (7.0, True, []), (None, False, [])],
+    ids=["waited", "clock ahead", "delivered again", "of an older version"],
+)
+def test_the_time_that_a_message_waited_in_its_queue_is_counted(
+    worker_resources: WorkerResources,
+    *,
+    ago: float | None,
+    redelivered: bool,
+    waits: list[tuple[str, float]],
+) -> None:
+    worker_resources.redis.delete(shared._WAITS)
+    message: dict[str, Any] = {"delivery_info": {"routing_key": "batch", "redelivered": redelivered}}
+    if ago is not None:
+        message["published_at"] = time.time() - ago
+    run_chunk.push_request(**message)
+    try:
+        task_prerun.send(sender=run_chunk, task=run_chunk, task_id="1")
+        task_postrun.send(sender=run_chunk, task=run_chunk, task_id="1", state="SUCCESS", retval="done")
+    finally:
+        run_chunk.pop_request()
+    found = [(it.labels[0], it.seconds) for it in read_queue_waits(worker_resources.redis)]
+    assert [queue for queue, _ in found] == [queue for queue, _ in waits]
+    # As long as it waited, and a little more, as the test took.
+    assert all(known <= seconds for (_, seconds), (_, known) in zip(found, waits, strict=True))
+
+
 def test_a_message_has_the_request_that_published_it_and_is_not_tried_again(
     worker_resources: WorkerResources,
 ) -> None:
@@ -203,7 +237,9 @@ def test_a_message_has_the_request_that_published_it_and_is_not_tried_again(
         with patch.object(app, "send_task") as send:
             assert publish(app, RUN_CHUNK, "1", 2, shown="(line 2)", request_id=given)
         (named,) = [it.kwargs for it in send.call_args_list]
-        headers = {"request_id": given} if given else {}
+        headers = named["headers"]
+        assert headers.pop("published_at") <= time.time()
+        assert headers == ({"request_id": given} if given else {})
         assert named == {"args": ("1", 2), "argsrepr": "(line 2)", "retry": False, "headers": headers}
 
 

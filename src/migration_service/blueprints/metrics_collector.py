@@ -7,7 +7,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -20,8 +20,10 @@ from migration_service.metrics.broker import read_broker
 from migration_service.metrics.disks import read_disks
 from migration_service.metrics.shared import (
     SECONDS_BUCKETS,
+    WAIT_BUCKETS,
     Times,
     read_counts,
+    read_queue_waits,
     read_task_times,
     read_vendor_calls,
 )
@@ -141,6 +143,13 @@ class ServiceMetrics(Collector):
             ["vendor", "outcome"],
             read_vendor_calls(self._redis),
         )
+        yield _histogram(
+            "migration_queue_wait_seconds",
+            "The time that messages waited in their queue until a worker began with them.",
+            ["queue"],
+            read_queue_waits(self._redis),
+            WAIT_BUCKETS,
+        )
         yield from self._read_counts()
 
     def _read_queues(self) -> Iterator[Metric]:
@@ -182,12 +191,18 @@ class ServiceMetrics(Collector):
         )
 
 
-def _histogram(name: str, about: str, labels: list[str], found: Iterable[Times]) -> Metric:
-    limits = [str(limit) for limit in SECONDS_BUCKETS] + ["+Inf"]
+def _histogram(
+    name: str,
+    about: str,
+    labels: list[str],
+    found: Iterable[Times],
+    buckets: Sequence[float] = SECONDS_BUCKETS,
+) -> Metric:
+    limits = [*map(str, buckets), "+Inf"]
     histogram = HistogramMetricFamily(name, about, labels=labels)
     for times in found:
-        buckets = list(zip(limits, times.buckets, strict=True))
-        histogram.add_metric(times.labels, buckets, times.seconds)
+        counts = list(zip(limits, times.buckets, strict=True))
+        histogram.add_metric(times.labels, counts, times.seconds)
     return histogram
 
 

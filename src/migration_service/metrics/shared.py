@@ -5,7 +5,7 @@ They are for monitoring only. Flushing Redis resets them to zero, as a restart d
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,7 +15,11 @@ from redis.client import Pipeline
 #: Seconds. A process request may wait for half a minute.
 SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
+#: Seconds that messages wait in a queue: those of a large batch wait for minutes.
+WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
+
 _TASKS = "migration:metrics:tasks"
+_WAITS = "migration:metrics:waits"
 _VENDOR_CALLS = "migration:metrics:vendor-calls"
 _COUNTS = "migration:metrics:counts"
 _REST = "migration:metrics:rest"
@@ -26,7 +30,7 @@ _SUM = "sum"
 class Times:
     """How often something with these labels happened, and how long it took.
 
-    `buckets` are cumulative, as Prometheus expects: one for each limit of SECONDS_BUCKETS, and one for +Inf.
+    `buckets` are cumulative, as Prometheus expects: one for each limit of its histogram, and one for +Inf.
     """
 
     labels: list[str]
@@ -34,11 +38,23 @@ class Times:
     seconds: float
 
 
-def add_task_time(redis: Redis, task: str, state: str, seconds: float) -> None:
-    """Count a task that ended. Raise RedisError if Redis is unavailable."""
+def add_task_time(
+    redis: Redis, task: str, state: str, seconds: float, *, queue: str = "", waited: float | None = None
+) -> None:
+    """Count a task that ended, and for how long its message waited in its queue, if that is known.
+
+    Raise RedisError if Redis is unavailable.
+    """
     with redis.pipeline(transaction=False) as pipeline:
         _add(pipeline, _TASKS, f"{task}|{state}", seconds)
+        if waited is not None:
+            _add(pipeline, _WAITS, queue, waited, WAIT_BUCKETS)
         pipeline.execute()
+
+
+def read_queue_waits(redis: Redis) -> Iterator[Times]:
+    """Yield for how long messages have waited in each queue, with the limits WAIT_BUCKETS."""
+    return _read(redis, _WAITS, 1)
 
 
 def read_task_times(redis: Redis) -> Iterator[Times]:
@@ -56,8 +72,10 @@ def read_vendor_calls(redis: Redis) -> Iterator[Times]:
     return _read(redis, _VENDOR_CALLS, 2)
 
 
-def _add(pipeline: Pipeline, key: str, labels: str, seconds: float) -> None:
-    pipeline.hincrby(key, f"{labels}|{bisect_left(SECONDS_BUCKETS, seconds)}")
+def _add(
+    pipeline: Pipeline, key: str, labels: str, seconds: float, limits: Sequence[float] = SECONDS_BUCKETS
+) -> None:
+    pipeline.hincrby(key, f"{labels}|{bisect_left(limits, seconds)}")
     pipeline.hincrbyfloat(key, f"{labels}|{_SUM}", seconds)
 
 
@@ -70,7 +88,7 @@ def _read(redis: Redis, key: str, labels: int) -> Iterator[Times]:
         found.setdefault(tuple(names), {})[what] = float(value)
     for labelled, values in sorted(found.items()):
         buckets = [0]
-        for index in range(len(SECONDS_BUCKETS) + 1):
+        for index in range((len(WAIT_BUCKETS) if key == _WAITS else len(SECONDS_BUCKETS)) + 1):
             buckets.append(buckets[-1] + int(values.get(str(index), 0)))
         yield Times([*labelled], buckets[1:], values.get(_SUM, 0.0))
 

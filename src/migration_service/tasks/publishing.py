@@ -1,6 +1,7 @@
 """The only place that publishes messages."""
 
 import logging
+import time
 from typing import Any
 
 from kombu.exceptions import OperationalError
@@ -32,7 +33,9 @@ def publish(
     task when a worker receives it. That saves a second message. PostgreSQL is the queue of record: a sweep
     publishes later what could not be published now.
     """
-    headers = {"request_id": request_id} if request_id else {}
+    headers: dict[str, object] = {"published_at": time.time()}
+    if request_id:
+        headers["request_id"] = request_id
     silent: dict[str, Any] = {} if tells else {"event_dispatcher": _NoEvents()}
     try:
         celery.send_task(task, args=args, argsrepr=shown, retry=False, headers=headers, **silent)

@@ -18,6 +18,19 @@ logger = logging.getLogger(__name__)
 def _begin(task: Any, **_kwargs: Any) -> None:
     request_id.set(getattr(task.request, "request_id", None))
     task.request.began_at = time.monotonic()
+    task.request.waited = _measure_wait(task.request)
+
+
+def _measure_wait(request: Any) -> float | None:
+    """Return for how long the message of a task was in its queue, or None if that is not known.
+
+    It was published on another machine, whose clock may be ahead. A message that is delivered again has been
+    with a worker meanwhile.
+    """
+    published_at = getattr(request, "published_at", None)
+    if published_at is None or (request.delivery_info or {}).get("redelivered"):
+        return None
+    return max(0.0, time.time() - float(published_at))
 
 
 @task_postrun.connect
@@ -43,6 +56,8 @@ def _end(task: Any, task_id: str, state: str | None, retval: object, **_kwargs: 
             "duration_ms": milliseconds,
         },
     )
+    queue = str((task.request.delivery_info or {}).get("routing_key", ""))
     with log_if_unavailable("the time of a task was not counted"):
-        add_task_time(celery_app().resources.redis, task.name, str(state), seconds)
+        redis = celery_app().resources.redis
+        add_task_time(redis, task.name, str(state), seconds, queue=queue, waited=task.request.waited)
     request_id.set(None)
