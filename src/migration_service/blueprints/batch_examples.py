@@ -45,6 +45,7 @@ PROGRESS = {
     "condition": None,
     "brake": BRAKE,
     "control_totals_differing": 0,
+    "control_totals_as_given": True,
 }
 
 

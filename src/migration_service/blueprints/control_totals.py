@@ -46,6 +46,7 @@ _ANSWER_EXAMPLE: dict[str, Any] = {
         {"measure": "statements", "given": None, "file": 33_748, "difference": None},
     ],
     "differing": 1,
+    "as_given": False,
     "unreadable_lines": 0,
     "unreadable_amounts": 0,
 }

@@ -2,8 +2,9 @@
 
 import click
 
-from migration_service.cli.output import Record, count, show_list
-from migration_service.services.reporting.book_totals import BookTotals, is_all_zero
+from migration_service.cli.control_totals import describe_unreadable
+from migration_service.cli.output import Record, show_list
+from migration_service.services.reporting.book_totals import BookTotals, SentBook, is_all_zero
 
 #: Columns that are shown only if they have something.
 _RARE = ("acknowledged", "repeated", "skipped", "staged")
@@ -26,8 +27,8 @@ def show_book(book: BookTotals | None) -> None:
     ]
     show_list(rows, as_json=False, nothing="Nothing was sent.")
     if book.unreadable_lines or book.unreadable_amounts:
-        lines, amounts = count(book.unreadable_lines, "line"), count(book.unreadable_amounts, "amount")
-        click.echo(f"Of what was refused, {lines} and {amounts} could not be read.")
+        unread = describe_unreadable(book.unreadable_lines, book.unreadable_amounts)
+        click.echo(f"Of what was refused, {unread}.")
     if book.given is not None:
         _say_whether_given(book)
     else:
@@ -39,6 +40,8 @@ def _say_whether_given(book: BookTotals) -> None:
         click.echo("Control totals: not given, so the file is not compared with what the supplier has.")
     elif book.differing:
         click.echo(f"Control totals: {book.differing} not as in the file.")
+    elif not book.as_given:
+        click.echo("Control totals: as far as the file can be read, they are as in the file.")
     else:
         click.echo("Control totals: as in the file.")
 
@@ -50,14 +53,16 @@ def _show_files(book: BookTotals) -> None:
             "batch": file.batch_id,
             "sha256": file.file_sha256,
             "bytes": file.file_bytes,
-            "control_totals": _result(file.control_totals_differing),
+            "control_totals": _result(file),
         }
         for file in book.files
     ]
     show_list(rows, as_json=False, nothing="No file of accounts was sent.")
 
 
-def _result(differing: int | None) -> str:
-    if differing is None:
+def _result(file: SentBook) -> str:
+    if file.control_totals_differing is None:
         return "not given"
-    return f"{differing} differ" if differing else "as in the file"
+    if file.control_totals_differing:
+        return f"{file.control_totals_differing} differ"
+    return "as in the file" if file.control_totals_as_given else "as far as the file can be read"

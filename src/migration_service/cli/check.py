@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from migration_service.cli.control_totals import describe_unreadable
 from migration_service.cli.output import count, json_option, show_json, show_list
 from migration_service.cli.session import CannotRunError
 from migration_service.config.variables import is_time_zone
@@ -98,6 +99,8 @@ def check(
     if totals_file is not None:
         given = {name: value for name, value in totals.items() if name in ControlTotalsSchema().fields}
         totals_file.write(encode_json(given).decode() + "\n")
+        if as_json and (unread := _describe_unread(summary)):
+            click.echo(f"{unread}. {totals_file.name} does not have them.", err=True)
     if as_json:
         show_json({name: getattr(summary, name) for name in Summary.__slots__} | {"totals": totals})
     else:
@@ -127,6 +130,10 @@ def _progress(*, hidden: bool) -> Progress:
     return Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal)
 
 
+def _describe_unread(summary: Summary) -> str:
+    return describe_unreadable(summary.totals.unreadable_lines, summary.totals.unreadable_amounts)
+
+
 def _show(summary: Summary) -> None:
     for kind, counts in (("error", summary.errors), ("warning", summary.warnings)):
         rows = []
@@ -144,5 +151,8 @@ def _show(summary: Summary) -> None:
             )
         if rows:
             show_list(rows, as_json=False, nothing="")
+    unread = _describe_unread(summary)
+    if unread:
+        click.echo(f"{unread}. The totals of the file do not have them.")
     sound = summary.lines - summary.failed
     click.echo(f"{count(summary.lines, 'line')}: {sound} without errors, {summary.failed} with errors.")

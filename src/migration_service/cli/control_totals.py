@@ -30,6 +30,13 @@ def read_file(file: IO[bytes] | None) -> dict[str, Any] | None:
     return None if file is None else read_control_totals(parse_json(file.read()))
 
 
+def describe_unreadable(lines: int, amounts: int) -> str:
+    """Return how much could not be read, for people. Empty if everything could."""
+    if not lines and not amounts:
+        return ""
+    return f"{count(lines, 'line')} and {count(amounts, 'amount')} could not be read"
+
+
 @click.command("control-totals")
 @click.argument("batch_id")
 @click.argument("file", type=click.File("rb"), required=False)
@@ -45,7 +52,8 @@ def control_totals(batch_id: str, file: IO[bytes] | None, as_json: bool) -> None
      "transactions": {"PAYMENT": {"count": 118204, "sum": "6213827.60"}},
      "statements": 33748}
 
-    What is left out is not compared. The exit status is 0 if nothing differs, and 1 otherwise.
+    What is left out is not compared. The exit status is 1 if something differs or, with control totals, if
+    something could not be read, and 0 otherwise.
     """
     with open_session(read_settings()) as session:
         given = read_file(file)
@@ -55,7 +63,7 @@ def control_totals(batch_id: str, file: IO[bytes] | None, as_json: bool) -> None
         show_json(report)
     else:
         _show(report)
-    sys.exit(1 if report.differing else 0)
+    sys.exit(1 if report.as_given is False else 0)
 
 
 def _show(report: ControlTotals) -> None:
@@ -69,12 +77,14 @@ def _show(report: ControlTotals) -> None:
         for total in report.totals
     ]
     show_list(rows, as_json=False, nothing="The batch has no file of accounts.")
-    if report.unreadable_lines or report.unreadable_amounts:
-        lines, amounts = count(report.unreadable_lines, "line"), count(report.unreadable_amounts, "amount")
-        click.echo(f"{lines} and {amounts} could not be read.")
+    unread = describe_unreadable(report.unreadable_lines, report.unreadable_amounts)
+    if unread and report.differing != 0:
+        click.echo(f"{unread}.")
     if report.differing is None:
         click.echo("The supplier gave no control totals.")
     elif report.differing:
         click.echo(f"{count(report.differing, 'total')} not as given.")
+    elif unread:
+        click.echo(f"What could be read is as given. {unread}.")
     else:
         click.echo("Everything that was given is as in the file.")

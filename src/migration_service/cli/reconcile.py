@@ -59,7 +59,8 @@ def reconcile(
     value.
 
     At last where the money of the book is: in the file, refused, staged, created. With --batch, the
-    supplier's control totals are beside it (see `batches control-totals`).
+    supplier's control totals are beside it (see `batches control-totals`), and the exit status is also 1 if
+    the file is not as they say, or could not be read completely.
 
     The exit status is 0 if nothing is open and nothing differs, 1 otherwise, and 2 if it could not run. With
     --json the output has one line for what was sent, one for each item that is open, one for each account
@@ -92,7 +93,7 @@ def reconcile(
     report.end(sent, totals)
     if not as_json:
         show_book(book)
-    lacks = sent.open or (book is not None and book.differing)
+    lacks = sent.open or (book is not None and book.as_given is False)
     sys.exit(1 if totals.differing or (lacks and not created_only) else 0)
 
 
@@ -195,8 +196,7 @@ def _show_created(totals: Totals, shown: list[AccountDifference]) -> None:
         show_list(differing, as_json=False, nothing="")
     elif rows:
         click.echo(totals.describe_clean())
-    if rows:
-        click.echo("Not compared: " + "; ".join(NOT_COMPARED) + ".")
+    click.echo("Not compared: " + "; ".join(NOT_COMPARED) + ".")
 
 
 def _rows(account: AccountDifference) -> Iterator[dict[str, Any]]:

@@ -385,6 +385,12 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
             "How many of the control totals that were given differ from the file. Null: none were given.", 0
         ),
     )
+    control_totals_as_given = fields.Boolean(
+        allow_none=True,
+        metadata=about(
+            "Whether no total differs and the whole file could be read. Null: none were given.", True
+        ),
+    )
 
 
 class RetryAnswerSchema(BatchProgressAnswerSchema):

@@ -27,11 +27,13 @@ FILE: dict[str, Any] = {
     "file_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     "file_bytes": 36_412_877,
     "control_totals_differing": 0,
+    "control_totals_as_given": True,
 }
 BOOK: dict[str, Any] = {
     "totals": [TOTAL],
     "given": True,
     "differing": 0,
+    "as_given": True,
     "unreadable_lines": 0,
     "unreadable_amounts": 0,
     "files": [FILE],
@@ -83,6 +85,12 @@ class SentBookAnswerSchema(AnswerSchema):
         allow_none=True,
         metadata=about("How many control totals differ from the file. Null: none were given.", 0),
     )
+    control_totals_as_given = fields.Boolean(
+        allow_none=True,
+        metadata=about(
+            "Whether no total differs and the whole file could be read. Null: none were given.", True
+        ),
+    )
 
 
 class BookTotalsAnswerSchema(AnswerSchema):
@@ -97,6 +105,10 @@ class BookTotalsAnswerSchema(AnswerSchema):
     )
     differing = fields.Integer(
         allow_none=True, metadata=about("How many of them differ from the file, or null.", 0)
+    )
+    as_given = fields.Boolean(
+        allow_none=True,
+        metadata=about("Whether none of them differs and the whole file could be read, or null.", True),
     )
     unreadable_lines = fields.Integer(
         metadata=about("Refused and repeated lines that cannot be read. They count as accounts only.", 0)

@@ -171,9 +171,19 @@ class ControlTotalsAnswerSchema(AnswerSchema):
         allow_none=True,
         metadata=about("How many totals differ. Null if the supplier gave none.", 0),
     )
+    as_given = fields.Boolean(
+        allow_none=True,
+        metadata=about(
+            "Whether no total differs and the whole file could be read. Null if the supplier gave none.", True
+        ),
+    )
     unreadable_lines = fields.Integer(
         metadata=about("Lines that could not be read. They count as accounts, and in no other total.", 0)
     )
     unreadable_amounts = fields.Integer(
-        metadata=about("Amounts that could not be read. They are in no total.", 0)
+        metadata=about(
+            "Amounts that could not be read, and anything that is no ledger, transaction or statement where "
+            "one belongs. They are in no total.",
+            0,
+        )
     )

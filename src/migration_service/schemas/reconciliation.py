@@ -206,7 +206,9 @@ class ReconciliationAnswerSchema(AnswerSchema):
     created_clean = fields.Boolean(
         metadata=about("Whether something was compared, and no created account differs.", False)
     )
-    complete = fields.Boolean(metadata=about("Whether nothing is open.", False))
+    complete = fields.Boolean(
+        metadata=about("Whether nothing of the lines of batches and of what is staged is open.", False)
+    )
     clean = fields.Boolean(metadata=about("Whether both created_clean and complete are true.", False))
 
 

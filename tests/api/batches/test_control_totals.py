@@ -60,6 +60,9 @@ def test_totals_that_agree_with_the_file_are_said_to_agree(batches: BatchClient)
     answer = _put(batches, batch_id, given).json
     assert answer == _totals(batches, batch_id)
     assert (answer["differing"], answer["control_totals"]) == (0, given)
+    assert (
+        answer["as_given"] is batches.get(batch_id)["control_totals_as_given"] is False
+    )  # a line is no JSON
     assert {it["difference"] for it in answer["totals"]} == {0}
     assert batches.get(batch_id)["control_totals_differing"] == 0
 
@@ -111,6 +114,7 @@ def test_what_is_left_out_is_not_compared_and_a_code_or_type_that_is_absent_coun
     assert found["balance of ENERGY_LEDGER"][0] == 0
     replaced = _put(batches, batch_id, {"accounts": 3}).json
     assert (replaced["control_totals"], replaced["differing"]) == ({"accounts": 3}, 0)
+    assert (answer["as_given"], replaced["as_given"]) == (False, True)
 
 
 def test_faults_are_400_and_keep_what_was_given(batches: BatchClient) -> None:
@@ -146,5 +150,5 @@ def test_who_gave_control_totals_is_in_the_audit(batches: BatchClient) -> None:
     with batches.supplier.Session() as session:
         found = session.query(AuditEntry).filter_by(subject=batch_id).all()
     assert [(it.action, it.actor_kind, it.details) for it in found] == [
-        ("batch.control_totals_set", "api_key", {"differing": 1})
+        ("batch.control_totals_set", "api_key", {"differing": 1, "as_given": False})
     ]

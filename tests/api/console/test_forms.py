@@ -401,6 +401,8 @@ def test_the_form_of_control_totals(administrator: ConsoleClient, batches: Batch
     batch_id = batches.start(batches.supplier.accounts(2), "validate")
     back, path = f"/batches/{batch_id}/", f"/batches/{batch_id}/control-totals/"
     assert "not given" in administrator.see(back)
+    shown = administrator.see(back)
+    assert ("No line has been processed yet." in shown, "No line has an error." in shown) == (True, False)
     for given, done, shown in (
         ('{"accounts": 3}', "1 total differs.", "1 differs"),
         ('{"accounts": 3, "statements": 99}', "2 totals differ.", "2 differ"),
@@ -418,6 +420,12 @@ def test_the_form_of_control_totals(administrator: ConsoleClient, batches: Batch
     for bad, said in (('{"acounts": 2}', "did you mean accounts"), ("{", "not valid JSON"), ("", "required")):
         answer = administrator.send(path, {"totals": bad})
         assert (answer.status_code, said in answer.text) == (400, True)
+    batches.work()
+    assert "No line has an error." in administrator.see(back)
+    unreadable = f"/batches/{batches.start([b'{'], 'validate')}/"
+    _, said = administrator.act(f"{unreadable}control-totals/", {"totals": '{"accounts": 1}'})
+    assert "As far as the file can be read, it is as the control totals say." in said
+    assert "as far as the file can be read" in administrator.see(unreadable)
 
 
 def test_the_form_of_a_brake(administrator: ConsoleClient, batches: BatchClient) -> None:

@@ -72,11 +72,14 @@ def test_an_account_that_differs_is_listed_with_its_paths_and_masked_values(
 ) -> None:
     page = f"/suppliers/{batches.supplier.code}/reconciliation/"
     assert administrator.lead(page) == "Nothing is open. Nothing was compared."
+    assert "accounts that a single request sent and that were refused" in administrator.see(page)
     (account,) = batches.supplier.accounts(1)
     account["customers"] = [{"family_name": "Jansen"}]
     account["ledgers"] = [{"ledger_code": "E", "ledger_balance": 10}]
     batches.run([account])
-    assert administrator.lead(page) == "Nothing is open. Every value of 1 account is as it was staged."
+    assert (
+        administrator.lead(page) == "Nothing is open. Every value of 1 created account is as it was staged."
+    )
     assert all(it in administrator.see(page) for it in NOT_COMPARED)
     with sessions.begin() as session:
         session.execute(update(Ledger).values(ledger_balance=12.5, ledger_code="F"))
@@ -124,7 +127,7 @@ def test_the_commonest_errors_are_those_of_what_is_refused_now(
     assert re.search(rf"<code>{code}</code>.*?<td[^>]*>1</td>", administrator.see(page), re.DOTALL)
     batches.run([second])
     shown = administrator.see(page)
-    assert (code in shown, "Nothing that was sent is refused now." in shown) == (False, True)
+    assert (code in shown, "No line of a batch is refused now." in shown) == (False, True)
 
 
 def test_a_supplier_without_accounts_has_no_day_with_one(

@@ -152,6 +152,7 @@ def test_control_totals_and_the_file_are_beside_the_money(batches: BatchClient) 
         "batch_id": given,
         "file_name": None,
         "control_totals_differing": 1,
+        "control_totals_as_given": False,
         **{name: report[name] for name in ("file_sha256", "file_bytes")},
     }
     assert (_book(batches, pending)["given"], _book(batches, pending)["files"]) == (None, [])

@@ -215,6 +215,35 @@ def test_control_totals_of_a_file_come_from_check_and_are_compared_with_another(
     assert (nothing.exit_code, "Only a file of accounts" in nothing.stderr) == (1, True)
 
 
+def test_nothing_is_said_to_be_as_given_of_a_file_that_cannot_be_read_completely(
+    run: Run, batches: BatchClient, tmp_path: Path
+) -> None:
+    book, totals, supplier = tmp_path / "book.ndjson", tmp_path / "totals.json", batches.supplier.code
+    (account,) = batches.supplier.accounts(1)
+    account["ledgers"] = [{"ledger_code": "E", "ledger_balance": "10,00"}]
+    book.write_bytes(ndjson([account, b"{"]))
+    checked = run("check", str(book), "--totals", str(totals), "--processes", "1")
+    assert "1 line and 1 amount could not be read." in checked.stdout
+    in_json = run("check", str(book), "--totals", str(totals), "--processes", "1", "--json")
+    assert "1 line and 1 amount could not be read." in in_json.stderr
+    asked = ("--supplier", supplier, "--mode", "stage", "--json", "--control-totals", str(totals))
+    batch_id = json.loads(run("batches", "start", str(book), *asked).stdout)["batch_id"]
+    shown = run("batches", "control-totals", batch_id)
+    says = "What could be read is as given. 1 line and 1 amount could not be read."
+    assert (shown.exit_code, says in shown.stdout) == (1, True)
+    report = json.loads(run("batches", "control-totals", batch_id, "--json").stdout)
+    assert (report["differing"], report["as_given"]) == (0, False)
+    assert json.loads(run("batches", "show", batch_id, "--json").stdout)["control_totals_as_given"] is False
+    batches.work()
+    number, why = account["external_account_number"], ("--reason", "Stays out", "--by", "Ada")
+    for accepted in ((number,), ("--batch", batch_id)):
+        assert run("acknowledgements", "add", supplier, *accepted, *why).exit_code == 0
+    reconciled = run("reconcile", supplier, "--batch", batch_id)
+    assert (reconciled.exit_code, "Nothing is open." in reconciled.stdout) == (1, True)
+    assert "as far as the file can be read, they are as in the file." in reconciled.stdout
+    assert "as far as the file can be read" in run("reconcile", supplier).stdout
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -247,7 +276,7 @@ def test_the_exit_status_of_reconcile_is_0_1_or_2(run: Run, batches: BatchClient
     batches.work()
     id_map = tmp_path / "map.csv"
     result = run("reconcile", batches.supplier.code, "--id-map", str(id_map))
-    assert (result.exit_code, "Clean" in result.stdout) == (0, True)
+    assert (result.exit_code, "are clean" in result.stdout) == (0, True)
     assert len(id_map.read_text().splitlines()) == 3
 
     batches.supplier.stage(accounts[2])
@@ -272,7 +301,7 @@ def test_reconcile_shows_the_path_and_both_values_of_what_differs(run: Run, batc
     _start(run, batches, [account, other])
     batches.work()
     shown = run("reconcile", supplier).stdout
-    assert "Clean: every value of 2 accounts is as it was staged." in shown
+    assert "The created accounts are clean: every value of 2 accounts is as it was staged." in shown
     assert all(it in shown for it in NOT_COMPARED)
     assert _audit(run, "account.read", supplier) == []
 

@@ -288,7 +288,7 @@ def test_a_supplier_that_has_sent_nothing_has_a_page(supplier: SupplierClient) -
     report = _report(supplier, supplier.code)
     assert (report.batches, report.failed, report.rates) == ([], [], None)
     text = _Page(render_report(report)).text
-    for shown in ("No batch was started.", "Nothing failed.", "No account was created."):
+    for shown in ("No batch was started.", "No line of a batch failed.", "No account was created."):
         assert shown in text
 
 

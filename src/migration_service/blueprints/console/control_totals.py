@@ -65,8 +65,10 @@ def give(batch_id: UUID) -> Response:
 
     def perform(session: Session) -> Done:
         report = set_control_totals(session, batch_of(session, batch_id), read_totals(form.totals.data or ""))
-        if not report.differing:
+        if report.as_given:
             return Done(_("The file is as the control totals say."))
+        if not report.differing:
+            return Done(_("As far as the file can be read, it is as the control totals say."))
         return Done(ngettext("%(num)s total differs.", "%(num)s totals differ.", report.differing))
 
     return act(form, preview, perform)

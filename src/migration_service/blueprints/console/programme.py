@@ -80,7 +80,7 @@ def _steps(it: Progress) -> list[tuple[str, bool, str | None]]:
         (_("Plan the waves"), it.plan is not None, _page("wave_planning.plan", it)),
         (_("Decide about the pilot"), is_decided, plan),
         (_("Migrate the other waves"), it.is_migrated, plan),
-        (_("Import the corrections"), is_settled, upload),
+        (_("Import the corrected lines"), is_settled, upload),
         (_("Say what stays out"), is_settled, reconciliation),
         (_("Reconcile"), is_settled and is_as_staged, reconciliation),
         (_("Go live"), it.is_live, _page("go_live.set_moment", it)),

@@ -40,6 +40,8 @@ class ControlTotals:
     totals: list[ControlTotal]
     #: How many differ; None if there is nothing to compare.
     differing: int | None
+    #: Whether none differs and the whole file could be read; None if there is nothing to compare.
+    as_given: bool | None
     unreadable_lines: int
     unreadable_amounts: int
 
@@ -50,7 +52,8 @@ def report_control_totals(batch: Batch) -> ControlTotals:
     totals = _compare(given or {}, file) if file else []
     differing = sum(bool(total.difference) for total in totals) if given and file else None
     unreadable = [file[name] if file else 0 for name in ("unreadable_lines", "unreadable_amounts")]
-    return ControlTotals(batch.id, given, totals, differing, *unreadable)
+    as_given = None if differing is None else not (differing or any(unreadable))
+    return ControlTotals(batch.id, given, totals, differing, as_given, *unreadable)
 
 
 def set_control_totals(session: Session, batch: Batch, given: Mapping[str, Any]) -> ControlTotals:
@@ -68,7 +71,7 @@ def set_control_totals(session: Session, batch: Batch, given: Mapping[str, Any])
         "batch",
         batch.id,
         organisation_id=batch.organisation_id,
-        details={"differing": report.differing},
+        details={"differing": report.differing, "as_given": report.as_given},
     )
     return report
 

@@ -1,7 +1,7 @@
 """What the lines of a file of accounts add up to: accounts, ledger balances, transactions, statements.
 
 Every line counts, also one that is refused later, as far as it can be read. The sums are exact. Lines and
-amounts that cannot be read are counted.
+amounts that cannot be read are counted. Of a key that occurs twice in an object, the last value counts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -64,7 +64,8 @@ class FileTotals:
     ledger_balances: dict[str, Decimal] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     sums: dict[str, Decimal] = field(default_factory=dict)
-    #: Lines that are no JSON object or are too long, and amounts that are no number or have no place.
+    #: Lines that are no JSON object or are too long, and amounts that are no number or have no place. So are
+    #: other things where a ledger, a transaction, a statement or a list of them belongs.
     unreadable_lines: int = 0
     unreadable_amounts: int = 0
 
@@ -120,12 +121,20 @@ class FileTotals:
         if not isinstance(account, dict):
             self.unreadable_lines += 1
             return
-        self.statements += sum(1 for _ in _objects(account.get("statements")))
-        for ledger in _objects(account.get("ledgers")):
+        self.statements += sum(1 for _ in self._objects(account.get("statements")))
+        for ledger in self._objects(account.get("ledgers")):
             self._add_balance(ledger.get("ledger_code"), _number(ledger.get("ledger_balance")))
             for period in _PERIODS:
-                for it in _objects(ledger.get(period)):
+                for it in self._objects(ledger.get(period)):
                     self._add_transaction(str(it.get("type")), _number(it.get("amount")))
+
+    def _objects(self, value: Any) -> Iterator[dict[str, Any]]:
+        """Yield the objects of a list, and count whatever else there is as unreadable."""
+        for it in value if isinstance(value, list) else () if value is None else (value,):
+            if isinstance(value, list) and isinstance(it, dict):
+                yield it
+            else:
+                self.unreadable_amounts += 1
 
     def _add_balance(self, code: Any, balance: Decimal) -> None:
         try:
@@ -188,9 +197,3 @@ def _number(value: Any) -> Decimal:
         return Decimal(value)
     except (ArithmeticError, ValueError):
         return _NOT_A_NUMBER
-
-
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a list."""
-    if isinstance(value, list):
-        yield from (it for it in value if isinstance(it, dict))

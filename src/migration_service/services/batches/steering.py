@@ -86,6 +86,8 @@ class BatchReport:
     brake: dict[str, Any] | None = None
     #: How many of the supplier's control totals differ from the file. None: none were given.
     control_totals_differing: int | None = None
+    #: Whether none differs and the whole file could be read. None: none were given.
+    control_totals_as_given: bool | None = None
 
 
 def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -> Batch:
@@ -142,6 +144,7 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
         condition = BatchCondition.DEFERRED
     stands_still = condition in (BatchCondition.STALLED, BatchCondition.DEFERRED)
     pace = None if stands_still else progress.pace
+    control = report_control_totals(batch)
     return BatchReport(
         **fields_of(batch, supplier, team, progress.counts),
         error_counts=progress.error_counts,
@@ -156,7 +159,8 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
         next_try_at=waiting.next_try_at if waiting else None,
         waits_for_vendors=waiting.vendors if waiting else None,
         brake=_report_brake(session, batch),
-        control_totals_differing=report_control_totals(batch).differing,
+        control_totals_differing=control.differing,
+        control_totals_as_given=control.as_given,
     )
 
 

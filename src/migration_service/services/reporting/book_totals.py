@@ -62,6 +62,8 @@ class SentBook:
     file_bytes: int | None
     #: How many control totals differ; None: none were given.
     control_totals_differing: int | None
+    #: Whether none differs and the whole file could be read; None if none were given.
+    control_totals_as_given: bool | None
 
 
 @dataclass(slots=True)
@@ -73,6 +75,8 @@ class BookTotals:
     given: bool | None = None
     #: How many of them differ from the file.
     differing: int | None = None
+    #: Whether none differs and the whole file could be read; None if there is nothing to compare.
+    as_given: bool | None = None
     #: Of the lines that were refused or repeated: those that could not be read, and their amounts.
     unreadable_lines: int = 0
     unreadable_amounts: int = 0
@@ -114,9 +118,11 @@ def _list_files(session: Session, values: dict[str, Any]) -> list[SentBook]:
             batch.file_name,
             batch.file_sha256.hex() if batch.file_sha256 else None,
             batch.file_bytes,
-            report_control_totals(batch).differing,
+            report.differing,
+            report.as_given,
         )
         for batch in batches
+        for report in (report_control_totals(batch),)
     ]
 
 
@@ -145,6 +151,7 @@ def _read_file(book: BookTotals, batch: Batch) -> dict[str, dict[str, Decimal]]:
     if not report.totals:
         return {}
     book.given, book.differing = report.control_totals is not None, report.differing
+    book.as_given = report.as_given
     return {
         "file": {total.measure: total.file for total in report.totals},
         "given": {total.measure: total.given for total in report.totals if total.given is not None},

@@ -9,11 +9,15 @@ from migration_service.services.reporting.field_differences import FieldDifferen
 #: The currency of every amount of the interface.
 CURRENCY = "EUR"
 
-#: What reconciliation of created accounts does not compare, for people. Everything else is compared.
+#: What reconciliation does not cover, for people. Everything else of the created accounts is compared.
 NOT_COMPARED = (
     "the file as it was sent: how its values were written, and fields that the interface does not have",
     "data that was added to accounts later: of what batches added, only counts and sums are compared",
     "the operations team of an account, and the time of its creation",
+    (
+        "accounts that a single request sent and that were refused: only its sender was told, and they are "
+        "not kept, unless an older version is staged or created"
+    ),
     "the documents themselves: only their paths and locations are compared",
 )
 
@@ -68,9 +72,9 @@ class Totals:
         """Return the sentence for people if nothing differs. It says no more than what was compared."""
         if self.compared:
             accounts = "1 account" if self.compared == 1 else f"{self.compared:,} accounts"
-            return f"Clean: every value of {accounts} is as it was staged."
+            return f"The created accounts are clean: every value of {accounts} is as it was staged."
         if self.created_clean:
-            return "Clean: the counts and sums of what was added are those of the lines."
+            return "What was added is clean: its counts and sums are those of the lines."
         return "Nothing was compared."
 
     def add(self, measure: str, staged: Decimal, created: Decimal) -> None:

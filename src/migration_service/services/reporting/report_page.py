@@ -133,11 +133,13 @@ def _title(batch: BatchReport) -> str:
 
 def _control(batch: BatchReport, report: Report) -> str:
     """Return in words whether a file is as its control totals say."""
-    files = {it.batch_id: it.control_totals_differing for it in report.book.files} if report.book else {}
-    differing = files.get(batch.batch_id, batch.control_totals_differing)
-    if differing is None:
+    files = {it.batch_id: it for it in report.book.files} if report.book else {}
+    source = files.get(batch.batch_id, batch)
+    if source.control_totals_differing is None:
         return "not given"
-    return f"{differing} differ" if differing else "as in the file"
+    if source.control_totals_differing:
+        return f"{source.control_totals_differing} differ"
+    return "as in the file" if source.control_totals_as_given else "as far as the file can be read"
 
 
 def _duration(seconds: float) -> str:

@@ -77,8 +77,27 @@ def test_what_is_readable_of_a_faulty_line_counts() -> None:
         "transactions": {"PAYMENT": {"count": 3, "sum": "3.75"}},
         "statements": 1,
         "unreadable_lines": 0,
-        "unreadable_amounts": 5,
+        "unreadable_amounts": 6,
     }
+
+
+@pytest.mark.parametrize(
+    ("line", "unreadable"),
+    [
+        (b'{"ledgers": {"a": [1]}}', 1),
+        (b'{"ledgers": [null, 1, "x"]}', 3),
+        (b'{"statements": 5}', 1),
+        (b'{"ledgers": null, "statements": []}', 0),
+        (
+            b'{"ledgers":[{"ledger_code":"E","ledger_balance":1,"historical_statement_transactions": 7}]}',
+            1,
+        ),
+    ],
+)
+def test_what_is_no_ledger_transaction_or_statement_is_counted_as_unreadable(
+    line: bytes, unreadable: int
+) -> None:
+    assert add_up([line]).unreadable_amounts == unreadable
 
 
 @pytest.mark.parametrize(

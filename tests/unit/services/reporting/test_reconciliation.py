@@ -195,7 +195,10 @@ def test_nothing_is_clean_if_nothing_was_compared(session: Session, known: Known
     make_created(session, known, "1")
     compare_page(session, known.id, totals, after="", batch_id=None)
     assert totals.created_clean
-    assert totals.describe_clean() == "Clean: every value of 1 account is as it was staged."
+    assert (
+        totals.describe_clean()
+        == "The created accounts are clean: every value of 1 account is as it was staged."
+    )
     assert (totals.to_dict(1)["clean"], totals.to_dict(1)["complete"]) == (False, False)
     assert (totals.to_dict(0)["clean"], totals.to_dict(0)["complete"]) == (True, True)
 

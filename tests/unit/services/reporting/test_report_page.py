@@ -150,7 +150,8 @@ def test_numbers_have_separators_and_decimals_as_they_are() -> None:
     several = replace(totals, differing=2)
     assert "The first 1 of 2." in _text(_make(totals=several, differences=[account]))
     clean = replace(totals, differing=0, not_comparable=0, compared=3)
-    assert "Clean: every value of 3 accounts is as it was staged." in _text(_make(totals=clean))
+    sentence = "The created accounts are clean: every value of 3 accounts is as it was staged."
+    assert sentence in _text(_make(totals=clean))
 
 
 @pytest.fixture
@@ -270,7 +271,7 @@ def test_lines_that_were_removed_are_said_to_be(batch: Callable[..., Any]) -> No
     subject = ReportSubject(ReportKind.BATCH, _SUPPLIER, (_BATCH_ID,))
     for removed_at, shown in (
         (_AT, "The lines were removed on 2026-01-02 03:04:05 ."),
-        (None, "Nothing failed."),
+        (None, "No line failed."),
     ):
         made = batch(lines_removed_at=removed_at)
         assert shown in _text(_make(subject=subject, batches=[(made, None)]))
