@@ -100,7 +100,7 @@ def check(
         given = {name: value for name, value in totals.items() if name in ControlTotalsSchema().fields}
         totals_file.write(encode_json(given).decode() + "\n")
         if as_json and (unread := _describe_unread(summary)):
-            click.echo(f"{unread}. {totals_file.name} does not have them.", err=True)
+            click.echo(f"{unread}, so the totals in {totals_file.name} are incomplete.", err=True)
     if as_json:
         show_json({name: getattr(summary, name) for name in Summary.__slots__} | {"totals": totals})
     else:
@@ -153,6 +153,6 @@ def _show(summary: Summary) -> None:
             show_list(rows, as_json=False, nothing="")
     unread = _describe_unread(summary)
     if unread:
-        click.echo(f"{unread}. The totals of the file do not have them.")
+        click.echo(f"{unread}, so the totals of the file are incomplete.")
     sound = summary.lines - summary.failed
     click.echo(f"{count(summary.lines, 'line')}: {sound} without errors, {summary.failed} with errors.")

@@ -223,9 +223,9 @@ def test_nothing_is_said_to_be_as_given_of_a_file_that_cannot_be_read_completely
     account["ledgers"] = [{"ledger_code": "E", "ledger_balance": "10,00"}]
     book.write_bytes(ndjson([account, b"{"]))
     checked = run("check", str(book), "--totals", str(totals), "--processes", "1")
-    assert "1 line and 1 amount could not be read." in checked.stdout
+    assert "1 line and 1 amount could not be read, so the totals" in checked.stdout
     in_json = run("check", str(book), "--totals", str(totals), "--processes", "1", "--json")
-    assert "1 line and 1 amount could not be read." in in_json.stderr
+    assert "1 line and 1 amount could not be read, so the totals" in in_json.stderr
     asked = ("--supplier", supplier, "--mode", "stage", "--json", "--control-totals", str(totals))
     batch_id = json.loads(run("batches", "start", str(book), *asked).stdout)["batch_id"]
     shown = run("batches", "control-totals", batch_id)
