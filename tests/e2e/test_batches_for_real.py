@@ -105,7 +105,7 @@ def test_a_batch_processes_every_line_once_whatever_is_killed_or_deleted(scene: 
     accounts = "SELECT count(*) FROM account WHERE external_account_number LIKE %s"
     assert scene.query(accounts, "BATCH-%") == [(count,)]
     found = scene.send("GET", f"reconciliation/{SUPPLIER}/", params={"batch": batch_id}).json()
-    assert (found["clean"], found["totals"][0]["created"]) == (True, count)
+    assert (found["created_clean"], found["totals"][0]["created"]) == (True, count)
     attempts = (
         "SELECT count(*) FROM attempt JOIN account_import_process process "
         "ON process.id = account_import_process_id WHERE external_account_number LIKE %s"

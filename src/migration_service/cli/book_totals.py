@@ -58,6 +58,11 @@ def _show_files(book: BookTotals) -> None:
         for file in book.files
     ]
     show_list(rows, as_json=False, nothing="No file of accounts was sent.")
+    if book.is_as_given is False:
+        click.echo(
+            "The newest file with control totals is not as they say. What was created from it is as staged, "
+            "not as the supplier meant it: see `reconcile --batch`."
+        )
 
 
 def _result(file: SentBook) -> str:

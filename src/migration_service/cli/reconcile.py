@@ -59,8 +59,9 @@ def reconcile(
     value.
 
     At last where the money of the book is: in the file, refused, staged, created. With --batch, the
-    supplier's control totals are beside it (see `batches control-totals`), and the exit status is also 1 if
-    the file is not as they say, or could not be read completely.
+    supplier's control totals are beside it (see `batches control-totals`). The exit status is also 1 if the
+    file of the batch, or the newest file that has control totals, is not as they say or could not be read
+    completely.
 
     The exit status is 0 if nothing is open and nothing differs, 1 otherwise, and 2 if it could not run. With
     --json the output has one line for what was sent, one for each item that is open, one for each account
@@ -93,7 +94,7 @@ def reconcile(
     report.end(sent, totals)
     if not as_json:
         show_book(book)
-    lacks = sent.open or (book is not None and book.as_given is False)
+    lacks = sent.open or (book is not None and book.is_as_given is False)
     sys.exit(1 if totals.differing or (lacks and not created_only) else 0)
 
 

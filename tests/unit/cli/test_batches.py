@@ -193,8 +193,11 @@ def test_control_totals_of_a_file_come_from_check_and_are_compared_with_another(
             == status
         )
     assert "accounts\t3\t2\t-1\n" in shown.stdout
+    whole = run("reconcile", batches.supplier.code)
+    assert (whole.exit_code, "The newest file with control totals is not" in whole.stdout) == (1, True)
     given_later = run("batches", "control-totals", batch_id, "-", "--json", given='{"accounts": 2}')
     assert (given_later.exit_code, json.loads(given_later.stdout)["differing"]) == (0, 0)
+    assert run("reconcile", batches.supplier.code).exit_code == 0
     assert (
         "Control totals: as in the file."
         in run("reconcile", batches.supplier.code, "--batch", batch_id).stdout

@@ -90,7 +90,8 @@ def test_a_range_of_durations_has_a_unit(low: float, high: float, words: str) ->
     assert duration_range(low, high) == words
 
 
-_SOON, _LATER = (datetime.now(UTC) + timedelta(hours=hours) for hours in (0.05, 9))
+#: From the moment of the test on, not from when it was collected.
+_SOON, _LATER = timedelta(minutes=3), timedelta(hours=9)
 
 
 @pytest.mark.parametrize(
@@ -103,17 +104,20 @@ _SOON, _LATER = (datetime.now(UTC) + timedelta(hours=hours) for hours in (0.05, 
         ({"time_left_low": None, "time_left_high": None}, "not known yet"),
         ({"time_left_low": None, "time_left_high": None, "counts": {"PENDING": 0}}, None),
         ({"runs_until": _LATER}, "4 to 6 min"),
-        ({"runs_until": _SOON}, f"4 to 6 min, more than until its window closes at {_SOON:%H:%M} UTC"),
+        ({"runs_until": _SOON}, "4 to 6 min, more than until its window closes at {} UTC"),
         (
             {"runs_until": _SOON, "time_left_low": 61},
-            f"1 to 6 min, possibly more than until its window closes at {_SOON:%H:%M} UTC",
+            "1 to 6 min, possibly more than until its window closes at {} UTC",
         ),
     ],
 )
 def test_the_time_left_is_said_of_a_batch_that_goes_on(changed: dict[str, Any], words: str | None) -> None:
     given = {"state": "RUNNING", "condition": None, "counts": {"PENDING": 9}, "runs_until": None}
-    report: Any = SimpleNamespace(**given | {"time_left_low": 241, "time_left_high": 359} | changed)
-    assert describe_time_left(report) == words
+    values = given | {"time_left_low": 241, "time_left_high": 359} | changed
+    closes_at = datetime.now(UTC) + (values["runs_until"] or _LATER)
+    values["runs_until"] = values["runs_until"] and closes_at
+    report: Any = SimpleNamespace(**values)
+    assert describe_time_left(report) == (words and words.format(f"{closes_at:%H:%M}"))
 
 
 def test_a_number_agrees_with_its_noun() -> None:

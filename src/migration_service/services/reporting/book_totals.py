@@ -80,8 +80,14 @@ class BookTotals:
     #: Of the lines that were refused or repeated: those that could not be read, and their amounts.
     unreadable_lines: int = 0
     unreadable_amounts: int = 0
-    #: The newest files of the supplier, or that of the batch.
+    #: The newest files of the supplier, or that of the batch, the newest first.
     files: list[SentBook] = field(default_factory=list)
+
+    @property
+    def is_as_given(self) -> bool | None:
+        """Return whether the newest file that has control totals is as they say; None if no file has any."""
+        compared = [it.control_totals_as_given for it in self.files]
+        return next((it for it in compared if it is not None), None)
 
 
 def count_book(
