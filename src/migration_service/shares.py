@@ -30,6 +30,10 @@ RUNNING = 2
 PRESENT_SECONDS = 1.0
 #: Seconds that a request waits for its turn at most, while others are there.
 LONGEST_WAIT = 5.0
+#: Seconds of processor time up to which a request is an ordinary one, such as a valid account. After a dearer
+#: one its organisation rests while others are there, for so many times what it has cost. So dear requests use
+#: a tenth of a process.
+ORDINARY_SECONDS, REST = 0.02, 9
 #: Seconds after which a request that waits looks whether it is alone by now.
 _LOOK_AGAIN = 0.25
 
@@ -46,6 +50,17 @@ class Place:
     owner: Owner
     runs: threading.Event = field(default_factory=threading.Event)
     has_left: bool = False
+    #: The thread that runs it, and the processor time of that thread when it began.
+    thread: int = 0
+    began_at: float = 0.0
+
+    def begin(self) -> None:
+        """Note that the request runs from now on, in this thread."""
+        self.thread, self.began_at = threading.get_ident(), time.thread_time()
+
+    def cost(self) -> float:
+        """Return the seconds of processor time since it began, or 0 in a thread that does not run it."""
+        return time.thread_time() - self.began_at if self.thread == threading.get_ident() else 0.0
 
 
 @dataclass(slots=True)
@@ -56,6 +71,8 @@ class _Held:
     places: int = 0
     running: int = 0
     waiting: deque[Place] = field(default_factory=deque)
+    #: Until when it rests after dear requests.
+    rests_until: float = 0.0
 
 
 class Places:
@@ -87,6 +104,7 @@ class Places:
             if is_late and not place.runs.is_set():
                 self.leave(place)
                 raise ShareUsedError
+        place.begin()
         return place
 
     def step_aside(self, place: Place) -> None:
@@ -98,6 +116,7 @@ class Places:
             if place.runs.is_set():
                 place.runs.clear()
                 held.running -= 1
+                self._charge(held, place.cost())
             elif place in held.waiting:
                 held.waiting.remove(place)
             self._hand_out(place.owner, held)
@@ -111,6 +130,7 @@ class Places:
         while not place.runs.wait(_LOOK_AGAIN):
             with self._lock:
                 self._hand_out(place.owner, held)
+        place.begin()
 
     def leave(self, place: Place) -> None:
         """End a request, once or more often."""
@@ -133,10 +153,18 @@ class Places:
         return held
 
     def _hand_out(self, owner: Owner, held: _Held) -> None:
-        share = RUNNING if self._count_others(owner) else RUNNING_ALONE
+        share = RUNNING_ALONE
+        if self._count_others(owner):
+            share = 0 if self._clock() < held.rests_until else RUNNING
         while held.waiting and held.running < share:
             held.running += 1
             held.waiting.popleft().runs.set()
+
+    def _charge(self, held: _Held, seconds: float) -> None:
+        """Let an owner rest for what a dear request has cost, but not until all that wait are refused."""
+        if seconds > ORDINARY_SECONDS:
+            now = self._clock()
+            held.rests_until = min(max(now, held.rests_until) + seconds * REST, now + LONGEST_WAIT / 2)
 
     def _share_of_threads(self, owner: Owner) -> int:
         return min(THREADS - THREADS_FOR_OTHERS, share_of(THREADS, self._count_others(owner) + 1))

@@ -1,6 +1,7 @@
 """Shares of a web process: who runs, who waits, and who is refused."""
 
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ from migration_service import shares
 from migration_service.errors import ShareUsedError
 from migration_service.shares import (
     LONGEST_WAIT,
+    ORDINARY_SECONDS,
     PRESENT_SECONDS,
     RUNNING,
     RUNNING_ALONE,
@@ -135,6 +137,33 @@ def test_an_organisation_leaves_threads_to_others(places: Places) -> None:
         places.step_aside(places.enter(OTHER))
     with pytest.raises(ShareUsedError):
         places.enter(OTHER)
+
+
+def _use_up(places: Places, seconds: float) -> None:
+    """Let a request of ONE use the processor for a while."""
+    place = places.enter(ONE)
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+    places.leave(place)
+
+
+def test_after_a_dear_request_an_organisation_rests_while_others_are_there(
+    places: Places, clock: Clock
+) -> None:
+    (other,) = _run(places, OTHER, 1)
+    _use_up(places, 2 * ORDINARY_SECONDS)
+    further = Waiter(lambda: places.enter(ONE))
+    assert further.waits()
+    assert len(_run(places, OTHER, 1)) == 1, "the other one does not"
+    clock.now += LONGEST_WAIT / 2
+    assert isinstance(further.end(), Place)
+    places.leave(other)
+
+
+def test_alone_it_rests_never(places: Places) -> None:
+    _use_up(places, 2 * ORDINARY_SECONDS)
+    assert len(_run(places, ONE, RUNNING_ALONE)) == RUNNING_ALONE
 
 
 def test_a_request_leaves_once_however_often_it_says_so(places: Places) -> None:
