@@ -126,14 +126,6 @@ class Stack:
         """Stop these processes, and wait until they have ended."""
         stop_children([self._children.pop(name) for name in names])
 
-    def kill(self, name: str) -> None:
-        """Kill a program of the service with all its processes, and start it again."""
-        child = self._children[name]
-        for process in self.processes(name):
-            process.kill()
-        child.process.wait()
-        self._start(child.program)
-
     def superuser_url(self, database: str = DATABASE) -> str:
         """Return the address of a database for statements that only the server's owner may run."""
         password = self.home.secret("postgres_password")
