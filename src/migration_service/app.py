@@ -31,7 +31,7 @@ from migration_service.blueprints.body import close_query_strings
 from migration_service.blueprints.compression import compress_responses
 from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.errors import register_error_handlers
-from migration_service.blueprints.numbers_in_paths import NumberConverter
+from migration_service.blueprints.numbers_in_paths import NumberConverter, NumberRule
 from migration_service.blueprints.openapi import configure_openapi, serve_description
 from migration_service.blueprints.places import keep_places, step_aside
 from migration_service.blueprints.request_ids import identify_requests
@@ -72,6 +72,7 @@ def create_app(settings: Settings) -> Flask:
     # Two slashes in a row may be part of an external account number.
     app.url_map.merge_slashes = False
     app.url_map.converters["number"] = NumberConverter
+    app.url_rule_class = NumberRule
     shared = _connect(settings)
     attach_resources(app, shared)
     observe_requests(app)

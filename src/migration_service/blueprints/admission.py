@@ -24,7 +24,11 @@ class Application(Flask):
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
         """Return the adapter that finds the view of `request`."""
         adapter = super().create_url_adapter(request)
-        if request is not None and adapter is not None and not adapter.path_info.endswith("/"):
+        if request is None or adapter is None:
+            return adapter
+        if adapter.path_info.endswith("/") and _sent_path(request).upper().endswith("%2F"):
+            adapter.path_info += "/"  # the slash that is there belongs to a number
+        if not adapter.path_info.endswith("/") or adapter.path_info.endswith("//"):
             try:
                 adapter.match()
             except RequestRedirect:
@@ -36,6 +40,11 @@ class Application(Flask):
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Return `func`. Flask would look more than ten times in each request whether a function is async."""
         return func
+
+
+def _sent_path(request: Request) -> str:
+    """Return the path of a request as the client encoded it."""
+    return str(request.environ.get("RAW_URI", "")).partition("?")[0]
 
 
 def check_requests(app: Flask, settings: Settings) -> None:

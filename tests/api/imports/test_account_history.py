@@ -27,12 +27,11 @@ def account(supplier: SupplierClient, worker_resources: WorkerResources) -> Impo
     return ImportedAccount.create(supplier, worker_resources)
 
 
-@pytest.mark.parametrize("number", ["12/34", "é 1", "a%2Fb"])
 def test_a_staged_account_has_its_payload_and_the_newer_version_that_was_refused(
-    supplier: SupplierClient, number: str
+    supplier: SupplierClient,
 ) -> None:
     payload = next(it for it in supplier.accounts(50) if it.get("customers") and it.get("ledgers"))
-    payload["external_account_number"] = number
+    number = payload["external_account_number"]
     validated = json_of(supplier.validate(payload))
     supplier.stage(payload, extracted_at=EXTRACT)
     supplier.stage(payload | {"customers": [payload["customers"][0] | {"mobile": "onbekend"}]})

@@ -35,14 +35,22 @@ def test_the_status_of_an_unknown_supplier_is_404(supplier: SupplierClient) -> N
 
 
 @pytest.mark.parametrize(
-    "number", ["with space", "a/b", "a//b", "ümläut", "100%", "a?b#c", "..", "x" * 128, "a+b", "%2F"]
+    "number",
+    [
+        *("with space", "ümläut", "100%", "a?b#c", "..", "x" * 128, "a+b", "%2F"),
+        *("a/b", "a//b", "77/", "77//", "/77", "/", "//"),
+    ],
 )
-def test_any_printable_number_works_in_a_path(supplier: SupplierClient, number: str) -> None:
+@pytest.mark.parametrize("end", ["/", ""])
+def test_any_printable_number_works_in_every_path(supplier: SupplierClient, number: str, end: str) -> None:
     (account,) = supplier.accounts()
     account["external_account_number"] = number
     assert supplier.stage(account).status_code == 201
-    answer = supplier.get(f"/account-transfer-status/{supplier.code}/{quote(number, safe='')}/")
+    path = f"{supplier.code}/{quote(number, safe='')}{end}"
+    answer = supplier.get(f"/account-transfer-status/{path}")
     assert answer.json == {"status": "UNKNOWN", "service_account_number": ""}
+    assert json_of(supplier.get(f"/accounts/{path}"))["external_account_number"] == number
+    assert supplier.get(f"/account-import-attempts/{path}").json == []
 
 
 def test_the_status_is_that_of_the_account_and_not_of_its_neighbour_or_of_its_namesake(

@@ -50,7 +50,7 @@ from migration_service.blueprints.console.faults import attributes_at_fault
 from migration_service.blueprints.console.headers import guard_pages
 from migration_service.blueprints.console.languages import speak_languages
 from migration_service.blueprints.console.views import MOUNT
-from migration_service.blueprints.numbers_in_paths import NumberConverter
+from migration_service.blueprints.numbers_in_paths import LinkedNumberConverter
 from migration_service.blueprints.request_ids import identify_requests
 from migration_service.blueprints.request_log import observe_requests
 from migration_service.blueprints.resources import Resources, attach_resources
@@ -115,7 +115,7 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
         WTF_I18N_ENABLED=False,
         SEND_FILE_MAX_AGE_DEFAULT=timedelta(hours=1),
     )
-    app.url_map.converters["number"] = NumberConverter
+    app.url_map.converters["number"] = LinkedNumberConverter
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     attach_resources(app, shared)
