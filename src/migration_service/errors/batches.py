@@ -29,7 +29,7 @@ class BatchFileError(InvalidError):
 
 
 class BatchFileFormatError(BatchFileError):
-    """The file of a batch is JSON in another form, or CSV. No line of it was stored."""
+    """The file of a batch is in another format, such as a JSON array or CSV. No line of it was stored."""
 
     code = "batch_file_not_ndjson"
     default_detail = "This does not look like NDJSON. Send one JSON object on each line."

@@ -1,4 +1,4 @@
-"""Tells NDJSON from JSON in another form and from CSV, by the first lines of a file."""
+"""Tells NDJSON from other formats, by the first lines of a file."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,14 +15,28 @@ _SEND = "Send one JSON object on each line (NDJSON)."
 _ARRAY = f"This looks like a JSON array. {_SEND}"
 _SEPARATOR = re.compile(rb"[,;\t|]")
 _BRACE = re.compile(rb"[{}]")
+#: How other files begin, in the order in which they are looked for.
+_BEGINNINGS = {
+    rb"\xff\xfe|\xfe\xff|\0+[{\[\"]|[{\[\"]\0": "text in UTF-16. Save it as UTF-8",
+    rb"PK\x03\x04": "a ZIP archive or an Excel workbook",
+    rb"\x1f\x8b": "a file that was compressed with gzip twice",
+    rb"BZh\d": "a file that was compressed with bzip2, and only gzip is unpacked",
+    rb"\x28\xb5\x2f\xfd": "a file that was compressed with zstd, and only gzip is unpacked",
+    rb"\xfd7zXZ": "a file that was compressed with xz, and only gzip is unpacked",
+    rb"%PDF-": "a PDF document",
+    rb"<": "HTML or XML",
+    rb"(?s:.*)\0": "binary data",
+    rb"(?s:.*)\}\r+\{": "text whose lines end in CR. End them in LF",
+}
 
 
 def require_ndjson(lines: Iterable[Line]) -> Iterator[Line]:
     """Return all of `lines`, the first of which have been read.
 
-    Raise BatchFileFormatError if the file is a JSON array, JSON that is spread over several lines, or CSV,
-    and BatchFileError if it is one JSON string, or has no lines. A file whose first lines include a JSON
-    object is none of these, whatever is wrong with the others: their errors are reported line by line.
+    Raise BatchFileFormatError if the file is a JSON array, JSON that is spread over several lines, CSV, or
+    one of `_BEGINNINGS`, and BatchFileError if it is one JSON string, or has no lines. A file whose first
+    lines include a JSON object is none of these, whatever is wrong with the others: their errors are reported
+    line by line.
     """
     rest = iter(lines)
     first: list[Line] = []
@@ -46,6 +60,9 @@ def _opens_array(text: bytes) -> bool:
 
 
 def _refuse_other_formats(first: list[bytes]) -> None:
+    for beginning, name in _BEGINNINGS.items():
+        if re.match(beginning, first[0]):
+            raise BatchFileFormatError(f"This looks like {name}. {_SEND}")
     if first[0].startswith(b'"') and not _is_csv(first):
         # A client that turns every body into JSON sends the whole file as one string.
         raise BatchFileError(

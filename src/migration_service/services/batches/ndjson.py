@@ -17,8 +17,8 @@ _READ = 1 << 16
 #: Bytes after decompression up to which the ratio does not matter: small files of equal lines compress well.
 RATIO_FREE = 10_000_000
 _GZIP = b"\x1f\x8b"
-#: Bytes that are kept of a line that is too long.
-_START = 16
+#: Bytes that are kept of a line that is too long: enough to see that it is a whole file without line feeds.
+_START = 1 << 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 

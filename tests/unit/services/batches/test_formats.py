@@ -1,6 +1,8 @@
 """A file in another format is refused as a whole, but never one that is NDJSON with a broken first line."""
 
+import bz2
 import gzip
+import lzma
 
 import pytest
 
@@ -8,6 +10,7 @@ from migration_service.errors import BatchFileError, BatchFileFormatError
 from migration_service.services.batches.formats import require_ndjson
 from migration_service.services.batches.ndjson import FileLimits, read_lines
 
+_BOOK = b'{"a": 1}\n{"b": 2}\n'
 _LIMITS = FileLimits(line=100, total=100_000)
 
 
@@ -26,6 +29,19 @@ _LIMITS = FileLimits(line=100, total=100_000)
         (b"number;name\n1;Anna\n2;Bert\n", "a CSV file"),
         (b'"number","name"\n"1","Anna"\n', "a CSV file"),
         (b"number\tname", "a CSV file"),
+        (_BOOK.decode().encode("utf-16"), "text in UTF-16. Save it as UTF-8"),
+        (_BOOK.decode().encode("utf-16-le"), "text in UTF-16. Save it as UTF-8"),
+        (_BOOK.decode().encode("utf-16-be"), "text in UTF-16. Save it as UTF-8"),
+        (b"PK\x03\x04\x14\0\x06\0\x08\0\n\n", "a ZIP archive or an Excel workbook"),
+        (bz2.compress(_BOOK), "a file that was compressed with bzip2, and only gzip is unpacked"),
+        (b"\x28\xb5\x2f\xfd\x24\x14", "a file that was compressed with zstd, and only gzip is unpacked"),
+        (lzma.compress(_BOOK * 50), "a file that was compressed with xz, and only gzip is unpacked"),
+        (gzip.compress(gzip.compress(_BOOK)), "a file that was compressed with gzip twice"),
+        (b"%PDF-1.7\n%\xe2\xe3\n1 0 obj\n", "a PDF document"),
+        (b"<!DOCTYPE html>\n<html>\n<head>\n", "HTML or XML"),
+        (b"PAR1\x15\x04\x15\0{}", "binary data"),
+        (_BOOK.replace(b"\n", b"\r"), "text whose lines end in CR. End them in LF"),
+        (_BOOK.replace(b"\n", b"\r") * 50, "text whose lines end in CR. End them in LF"),
     ],
 )
 @pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
@@ -48,6 +64,8 @@ def test_a_file_in_another_format_is_refused_by_name(data, format_name, pack) ->
         b'{"a": "\xff"}\n',
         b"1;2\n{}",
         b"nothing",
+        b"<<<<<<< HEAD\n{}\n",
+        b"\0\0\0\n{}\n",
         b'{"a": "' + b"x" * 200 + b'"}\n{}\n',
     ],
 )
