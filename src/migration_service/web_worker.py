@@ -36,9 +36,12 @@ LEAST_RATE = 10_000
 MAX_HEAD = 65_536
 #: Connections that a process accepts beyond those that wait: then the one that has waited longest is closed.
 _SPARE_CONNECTIONS = 100
-#: Seconds that a connection is kept after its answer, for what the client still sends. A reset could reach
-#: the client before the answer.
+#: Bytes of a body that gunicorn reads after the answer if nobody has read them. With more it closes.
+_MOST_READ_AFTER = 65_536
+#: Seconds that a connection is kept after its answer, for what the client still sends: since it last sent
+#: something, and at most. A reset could reach the client before the answer.
 _LINGER_SECONDS = 2.0
+_LONGEST_LINGERING = 30.0
 #: Connections that are kept so. Beyond that the oldest is closed.
 _MOST_LINGERING = 500
 #: Seconds for which a thread stays with a connection after an answer, and the most threads that do so.
@@ -228,6 +231,11 @@ class _BodyReader:
         self._reader = reader
         self.answered = False
 
+    def leaves_too_much(self) -> bool:
+        """Return whether the connection cannot be kept, because of the body that is still to come."""
+        ends_unseen = getattr(self._reader, "parser", None) is not None  # of a body in chunks
+        return ends_unseen or getattr(self._reader, "length", 0) >= _MOST_READ_AFTER
+
     def read(self, size: int) -> bytes:
         try:
             data: bytes = self._reader.read(size)
@@ -319,18 +327,21 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
             if graceful:
                 conn.sock.setblocking(False)
                 conn.sock.shutdown(socket.SHUT_WR)
-                conn.timeout = time.monotonic() + _LINGER_SECONDS
-                self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._drain, conn))
+                now = time.monotonic()
+                conn.timeout = now + _LINGER_SECONDS
+                drain = partial(self._drain, conn, now + _LONGEST_LINGERING)
+                self.poller.register(conn.sock, selectors.EVENT_READ, drain)
                 self._lingering.append(conn)
                 return
         except (OSError, KeyError, ValueError):
             pass  # the client has closed it already
         util.close(conn.sock)
 
-    def _drain(self, conn: TConn, client: socket.socket) -> None:
+    def _drain(self, conn: TConn, latest: float, client: socket.socket) -> None:
         """Throw away what the client still sends. Close the connection when the client has closed its end."""
         try:
             if client.recv(65_536):
+                conn.timeout = min(time.monotonic() + _LINGER_SECONDS, latest)
                 return
         except BlockingIOError:
             return
@@ -344,12 +355,12 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         """Close the connections whose time is up; called about once a second."""
         super().murder_pending()
         now = time.monotonic()
-        while self._lingering and (
-            self._lingering[0].timeout <= now or len(self._lingering) > _MOST_LINGERING
-        ):
-            conn = self._lingering.popleft()
-            self.poller.unregister(conn.sock)
-            util.close(conn.sock)
+        surplus = len(self._lingering) - _MOST_LINGERING
+        for place, conn in enumerate([*self._lingering]):
+            if conn.timeout <= now or place < surplus:
+                self._lingering.remove(conn)
+                self.poller.unregister(conn.sock)
+                util.close(conn.sock)
 
     def _cap_keepalive(self, deadline: float) -> None:
         """Let no connection wait for long once the process is to stop."""
@@ -397,6 +408,9 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
     def handle_request(self, req: Any, conn: TConn) -> Any:
         """Call the application once the head of the request has arrived."""
         req.body.reader = reader = _BodyReader(req.body.reader)
+        closes = req.should_close
+        # Asked for the header Connection, so that the client knows before it sends the next request.
+        req.should_close = lambda: closes() or req.body.failed or reader.leaves_too_much()
         plain = conn.sock
         conn.sock = writer = PacedWriter(plain, self.time_limit)
         try:

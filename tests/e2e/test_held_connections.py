@@ -4,8 +4,10 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from http.client import HTTPConnection
 from pathlib import Path
 
 import psutil
@@ -133,6 +135,29 @@ def test_readers_that_stall_lose_their_threads(port: int, path: bytes) -> None:
         assert _is_answered(port)
         for connection in connections:
             assert 0 < _read_to_the_end(connection).count(b"HTTP/1.1 200 ") < 200
+
+
+@pytest.mark.parametrize("in_chunks", [False, True])
+def test_a_refusal_before_a_large_body_was_read_says_that_the_connection_closes(
+    port: int, in_chunks: bool
+) -> None:
+    body = b"x" * 5_000_000
+    client = HTTPConnection(LOOPBACK, port, timeout=30)
+    for _ in range(2):  # without the word of the server, http.client would use the connection again
+        sent = iter([body]) if in_chunks else body
+        client.request("POST", "/v1/data-import/validate-account/", sent, encode_chunked=in_chunks)
+        answer = client.getresponse()
+        answer.read()
+        assert (answer.status, answer.headers["Connection"]) == (401, "close")
+
+
+def test_a_refusal_reaches_a_client_that_goes_on_sending_for_long(port: int) -> None:
+    with _connect(port) as connection:
+        connection.sendall(HEAD + b"Content-Length: 9000000\r\n\r\n")
+        for _ in range(9):
+            connection.sendall(b"x" * 1_000_000)
+            time.sleep(0.4)
+        assert _read_to_the_end(connection).startswith(b"HTTP/1.1 401 ")
 
 
 def test_clients_that_do_not_close_their_end_delay_nobody(port: int) -> None:
