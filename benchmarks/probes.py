@@ -14,10 +14,10 @@ from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, VENDOR, write_added_body
 from benchmarks.seed import stage_copies
 from migration_service.models import Batch, BatchLine
 from migration_service.schemas.json import parse_json
-from migration_service.services.batches.ndjson import FileLimits
-from migration_service.services.batches.orders import BatchOrder
-from migration_service.services.batches.spool import SpooledLines
-from migration_service.services.batches.upload import start_batch
+from migration_service.services.batches.intake.ndjson import FileLimits
+from migration_service.services.batches.intake.options import BatchOrder
+from migration_service.services.batches.intake.spool import SpooledLines
+from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.imports import validation
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchKind, BatchMode, LineStatus, Profile

@@ -15,9 +15,6 @@ from flask import Flask
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy.orm import Session, sessionmaker
 
-from described import DescribedClient
-from factories import Customer, close_celery, close_resources, disconnect, make_customer
-from imported_account import ImportedAccount
 from migration_service.app import create_app
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
@@ -25,8 +22,11 @@ from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.loading import begin_loading, end_loading
 from migration_service.services.access import operators
 from migration_service.tasks.resources import WorkerResources
-from servers import EmbeddedServers, temporary_folder
-from supplier_client import SEEDS, SupplierClient
+from support.described import DescribedClient
+from support.factories import Customer, close_celery, close_resources, disconnect, make_customer
+from support.imported_account import ImportedAccount
+from support.servers import EmbeddedServers, temporary_folder
+from support.supplier_client import SEEDS, SupplierClient
 
 # Until all tests are collected, which then takes a sixth less processor time.
 begin_loading()

@@ -14,7 +14,7 @@ from babel.messages.pofile import read_po, write_po
 from jinja2 import Environment
 
 from migration_service.blueprints.console.remedies import find_sentences
-from migration_service.services.reporting.differences import NOT_COMPARED
+from migration_service.services.reconciliation.differences import NOT_COMPARED
 
 CONSOLE = Path(__file__).parent.parent / "src/migration_service/blueprints/console"
 FILE = CONSOLE / "translations/nl.po"
@@ -36,7 +36,7 @@ def find_messages() -> Iterator[str | tuple[str, str]]:
     for file in sorted(CONSOLE.rglob("*.html")):
         found = _TEMPLATES.extract_translations(file.read_text(), _KEYWORDS)
         yield from _messages((*message, []) for message in found)
-    for file in sorted(CONSOLE.glob("*.py")):
+    for file in sorted(CONSOLE.rglob("*.py")):
         yield from _messages(extract_python(BytesIO(file.read_bytes()), _KEYWORDS, [], {}))
     yield from find_sentences()
     yield from NOT_COMPARED

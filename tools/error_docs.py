@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from migration_service import errors  # noqa: E402
-from migration_service.blueprints.error_catalogue import (  # noqa: E402
+from migration_service.blueprints.description.error_catalogue import (  # noqa: E402
     CatalogueEntry,
     Place,
     added_data_errors,
@@ -17,7 +17,7 @@ from migration_service.blueprints.error_catalogue import (  # noqa: E402
     request_errors,
     rule_errors,
 )
-from migration_service.blueprints.errors import error_body  # noqa: E402
+from migration_service.blueprints.requests.errors import error_body  # noqa: E402
 from unit.rules.breaking_examples import BREAKING_EXAMPLES  # noqa: E402
 
 FILE = ROOT / "docs/suppliers/errors.md"

@@ -72,10 +72,10 @@ KNOWN: dict[str, Known] = {
         _DISPATCH, (("request_id=request_id.get(),", "request_id=None,"),), _ROWS
     ),
     "a batch has no key": Known(
-        "services/batches/upload.py", (("api_key_id=order.api_key_id,", "api_key_id=None,"),), _ROWS
+        "services/batches/intake/upload.py", (("api_key_id=order.api_key_id,", "api_key_id=None,"),), _ROWS
     ),
     "a batch has no request id": Known(
-        "services/batches/upload.py",
+        "services/batches/intake/upload.py",
         (("request_id=current_origin().request_id,", "request_id=None,"),),
         _ROWS,
     ),
@@ -102,12 +102,12 @@ KNOWN: dict[str, Known] = {
         _ENDS,
     ),
     "a chunk that is given back has lost a try": Known(
-        "services/batches/chunks.py",
+        "services/batches/work/chunks.py",
         (("tries=BatchChunk.tries - 1)", "tries=BatchChunk.tries)"),),
         "worker/batches/test_chunks.py",
     ),
     "the batch of another supplier is reconciled": Known(
-        "services/batches/steering.py",
+        "services/batches/control.py",
         (("batch.import_supplier_id != supplier.id", "not supplier.id"),),
         "worker/reporting/test_reconciliation.py",
     ),
@@ -156,7 +156,7 @@ KNOWN: dict[str, Known] = {
         "worker/processing/test_customer_emails.py",
     ),
     "a pool without a free connection is an internal error": Known(
-        "blueprints/errors.py",
+        "blueprints/requests/errors.py",
         (("    app.register_error_handler(PoolTimeoutError, _database_unavailable)\n", ""),),
         _AWAY,
     ),

@@ -26,18 +26,18 @@ from migration_service.blueprints import (
     undo,
     waves,
 )
-from migration_service.blueprints.admission import Application, check_requests
-from migration_service.blueprints.body import close_query_strings
-from migration_service.blueprints.compression import compress_responses
 from migration_service.blueprints.console.views import MOUNT
-from migration_service.blueprints.errors import register_error_handlers
-from migration_service.blueprints.numbers_in_paths import NumberConverter, NumberRule
-from migration_service.blueprints.openapi import configure_openapi, serve_description
-from migration_service.blueprints.places import keep_places, step_aside
-from migration_service.blueprints.request_ids import identify_requests
-from migration_service.blueprints.request_log import observe_requests
-from migration_service.blueprints.resources import Resources, attach_resources
-from migration_service.blueprints.response_headers import guard_responses
+from migration_service.blueprints.description.openapi import configure_openapi, serve_description
+from migration_service.blueprints.requests.admission import Application, check_requests
+from migration_service.blueprints.requests.body import close_query_strings
+from migration_service.blueprints.requests.compression import compress_responses
+from migration_service.blueprints.requests.errors import register_error_handlers
+from migration_service.blueprints.requests.numbers_in_paths import NumberConverter, NumberRule
+from migration_service.blueprints.requests.places import keep_places, step_aside
+from migration_service.blueprints.requests.request_ids import identify_requests
+from migration_service.blueprints.requests.request_log import observe_requests
+from migration_service.blueprints.requests.resources import Resources, attach_resources
+from migration_service.blueprints.requests.response_headers import guard_responses
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis

@@ -9,13 +9,13 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, MakeClient, disconnect, obtain
-from imported_account import ImportedAccount
 from migration_service.app import create_app
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.factories import Customer, MakeClient, disconnect, obtain
+from support.imported_account import ImportedAccount
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

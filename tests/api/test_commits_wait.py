@@ -8,12 +8,12 @@ import psycopg
 import pytest
 from redis import Redis
 
-from factories import MakeClient
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.doctor.diagnosis import Diagnosis, ServiceParts
 from migration_service.doctor.examination import check_database, examine
-from servers import EmbeddedServers, wait_until
+from support.factories import MakeClient
+from support.servers import EmbeddedServers, wait_until
 
 _HANGING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 

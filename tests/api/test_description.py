@@ -9,10 +9,10 @@ import pytest
 from flask.testing import FlaskClient
 from jsonschema_rs import Draft202012Validator
 
-from migration_service.blueprints.error_catalogue import request_errors
-from migration_service.blueprints.errors import RETRY_LATER_CODES
-from migration_service.blueprints.examples import NUMBER, SUPPLIER
-from supplier_client import API, SupplierClient
+from migration_service.blueprints.description.error_catalogue import request_errors
+from migration_service.blueprints.description.examples import NUMBER, SUPPLIER
+from migration_service.blueprints.requests.errors import RETRY_LATER_CODES
+from support.supplier_client import API, SupplierClient
 
 #: The errors that the web server and Flask answer in place of any operation, and of those that take a body.
 _OF_ALL = {"400", "404", "414", "417", "431", "500"}

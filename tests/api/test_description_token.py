@@ -8,8 +8,8 @@ import pytest
 from flask.testing import FlaskClient
 from jsonschema_rs import Draft202012Validator
 
-from described import close
-from factories import Customer, json_of
+from support.described import close
+from support.factories import Customer, json_of
 
 _PATH = "/v1/graphql/"
 _QUERY = {"query": "{documentation}"}

@@ -18,12 +18,12 @@ from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse, create_environ, run_wsgi_app
 from werkzeug.wrappers import Request
 
-from examples import TIMES
-from factories import disconnect
 from migration_service.app import create_app
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
-from supplier_client import API, SupplierClient
+from support.examples import TIMES
+from support.factories import disconnect
+from support.supplier_client import API, SupplierClient
 
 _MANY: dict[str, Any] = {
     "deadline": None,

@@ -6,9 +6,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
-from factories import MakeClient, json_of
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
+from support.factories import MakeClient, json_of
 
 _READY = {"status": "ok", "database": "ok", "redis": "ok"}
 

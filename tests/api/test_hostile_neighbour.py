@@ -13,15 +13,15 @@ from sqlalchemy import delete, text
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
-from batch_client import BatchClient, counts
 from migration_service.models import BatchChunk
-from migration_service.services.batches import upload
-from migration_service.services.batches.chunks import ChunkKey
-from migration_service.services.batches.execution import perform_chunk
-from migration_service.services.batches.feed import dispatch_chunks
+from migration_service.services.batches.intake import upload
+from migration_service.services.batches.work.chunks import ChunkKey
+from migration_service.services.batches.work.execution import perform_chunk
+from migration_service.services.batches.work.feed import dispatch_chunks
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts
+from support.supplier_client import SupplierClient
 
 ACCOUNTS = 10
 IN_FLIGHT = 4

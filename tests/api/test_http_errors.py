@@ -5,7 +5,7 @@ from unittest.mock import patch
 import pytest
 from flask.testing import FlaskClient
 
-from supplier_client import API, SupplierClient
+from support.supplier_client import API, SupplierClient
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from batch_client import NDJSON
-from factories import MakeClient
 from migration_service.config import Settings
 from migration_service.schemas.json import encode_json
-from supplier_client import API, SupplierClient
+from support.batch_client import NDJSON
+from support.factories import MakeClient
+from support.supplier_client import API, SupplierClient
 
 STAGE = "/account-import-process/create-or-update/"
 GZIP = {"Accept-Encoding": "gzip"}

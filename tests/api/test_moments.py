@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from batch_client import BatchClient
-from imported_account import ImportedAccount
 from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.tasks.resources import WorkerResources
+from support.batch_client import BatchClient
+from support.imported_account import ImportedAccount
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _ANY_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:[^\",\r\n]*", re.ASCII)

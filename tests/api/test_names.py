@@ -3,8 +3,8 @@
 import pytest
 from flask.testing import FlaskClient
 
-from imported_account import codes_of
-from supplier_client import API, SupplierClient
+from support.imported_account import codes_of
+from support.supplier_client import API, SupplierClient
 
 
 @pytest.mark.parametrize(

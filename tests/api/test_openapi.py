@@ -7,14 +7,19 @@ from typing import Any
 from flask import Flask
 from jsonschema_rs import Draft202012Validator
 
-from migration_service.blueprints.error_catalogue import Place, field_errors, request_errors, rule_errors
-from migration_service.blueprints.errors import HTTP_CODES
-from migration_service.blueprints.examples import ACCOUNT, NUMBER
+from migration_service.blueprints.description.error_catalogue import (
+    Place,
+    field_errors,
+    request_errors,
+    rule_errors,
+)
+from migration_service.blueprints.description.examples import ACCOUNT, NUMBER
+from migration_service.blueprints.requests.errors import HTTP_CODES
 from migration_service.rules.catalogue import check_account
 from migration_service.schemas.account import load_account
 from migration_service.schemas.json import encode_json, parse_json
 from migration_service.states import Profile
-from mutations import TODAY
+from support.mutations import TODAY
 
 
 def _operations(description: Any) -> list[tuple[str, str, Any]]:

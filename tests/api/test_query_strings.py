@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from imported_account import codes_of
-from supplier_client import API, SupplierClient
+from support.imported_account import codes_of
+from support.supplier_client import API, SupplierClient
 
 _UNKNOWN = "?no_operation_has_this=1"
 

@@ -2,7 +2,7 @@
 
 from flask.testing import FlaskClient
 
-from supplier_client import API, SupplierClient
+from support.supplier_client import API, SupplierClient
 
 
 def test_responses_with_data_of_accounts_are_neither_cached_nor_executed(

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from batch_client import BatchClient
 from documentation.pages import ROOT
-from factories import json_of
-from imported_account import code_of, codes_of
-from migration_service.blueprints.errors import RETRY_LATER_CODES
+from migration_service.blueprints.requests.errors import RETRY_LATER_CODES
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.notification import notify
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import API, SupplierClient
+from support.batch_client import BatchClient
+from support.factories import json_of
+from support.imported_account import code_of, codes_of
+from support.supplier_client import API, SupplierClient
 
 _FOLDER = ROOT / "docs/suppliers"
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

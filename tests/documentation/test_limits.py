@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from documentation.pages import ROOT
-from migration_service.blueprints.error_catalogue import field_errors, request_errors
+from migration_service.blueprints.description.error_catalogue import field_errors, request_errors
 from migration_service.config import Settings
 from migration_service.errors import ServiceError
 from migration_service.schemas import bounds

@@ -1,7 +1,7 @@
 """The page about reconciliation says what is not compared, in the words of its answer."""
 
 from documentation.pages import ROOT
-from migration_service.services.reporting.differences import NOT_COMPARED
+from migration_service.services.reconciliation.differences import NOT_COMPARED
 
 _PAGE = ROOT / "docs/migration-leads/reconciliation.md"
 

@@ -13,7 +13,7 @@ from drill.faults import FAULTS
 from drill.inject import find_injected_bugs
 from drill.injected_bugs import BUGS
 from drill.run import DrillOptions, run_drill, show
-from servers import temporary_folder
+from support.servers import temporary_folder
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -11,7 +11,7 @@ from random import Random
 import psutil
 
 from drill.scene import WORKING, Scene, group_of
-from servers import processes_in
+from support.servers import processes_in
 
 #: Longer than a message may stay unacknowledged (`scene.VISIBILITY_TIMEOUT`), so that it is redelivered.
 _WORKER_FROZEN = 20.0

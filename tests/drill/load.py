@@ -4,7 +4,7 @@ import threading
 
 from drill.clients import Journal, Orders, Supplier
 from drill.scene import Scene
-from servers import wait_until
+from support.servers import wait_until
 
 _orders = Orders(seed=55)
 

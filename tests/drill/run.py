@@ -22,7 +22,7 @@ from drill.faults import FAULTS, deal
 from drill.poison import Poisoner
 from drill.scene import IN_PROGRESS, POISON, SUPPLIER, Scene
 from migration_service_local.samples import generate_accounts
-from servers import wait_until
+from support.servers import wait_until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

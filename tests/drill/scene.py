@@ -22,7 +22,7 @@ from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.teams import create_operations_team
 from migration_service_local.samples import generate_accounts
 from migration_service_local.servers.ports import random_free_port
-from servers import RunningService, processes_in, wait_until
+from support.servers import RunningService, processes_in, wait_until
 
 _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
 

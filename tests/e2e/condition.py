@@ -12,7 +12,7 @@ from redis import RedisError
 from drill.scene import SUPPLIER, TEAMS, Scene, obtain_token
 from migration_service.slots import Slots
 from migration_service.tasks.names import SWEEP_INTERVAL
-from servers import COMMAND, processes_in, wait_until
+from support.servers import COMMAND, processes_in, wait_until
 
 #: A child of a worker that is stuck in a task is killed within a minute, and another one has to start.
 _REST_SECONDS = 150

@@ -7,7 +7,7 @@ import pytest
 
 from drill.scene import LIMIT, Scene
 from e2e.condition import find_faults, settings_of
-from servers import temporary_folder
+from support.servers import temporary_folder
 
 #: How long a client may take to send a request.
 REQUEST_SECONDS = 3.0

@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from batch_client import ndjson
 from drill.faults import signal_all
 from drill.scene import SUPPLIER, TEAM, Scene
 from migration_service_local.demo.batch import IMPORTED, SampleBatchOrder, import_as_batch
 from migration_service_local.demo.client import RequestOutcome, SupplierClient
 from migration_service_local.samples import generate_accounts
-from servers import wait_until
+from support.batch_client import ndjson
+from support.servers import wait_until
 
 _OVER = ("COMPLETED", "STOPPED", "CANCELLED")
 

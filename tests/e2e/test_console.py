@@ -12,11 +12,9 @@ import pytest
 from flask import Flask
 from playwright.sync_api import Browser, expect
 
-from browser import DARK_PHONE, LIGHT, ZOOMED, Visitor, needs_chromium, open_browser
-from console_steps import log_in, upload, wait_for, wait_for_end
 from drill.scene import TEAM, Scene
 from migration_service.blueprints.console.application import PAGES
-from migration_service.blueprints.numbers_in_paths import NumberConverter
+from migration_service.blueprints.requests.numbers_in_paths import NumberConverter
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.access.api_keys import issue_api_key
@@ -24,6 +22,8 @@ from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service_local.samples import generate_accounts
+from support.browser import DARK_PHONE, LIGHT, ZOOMED, Visitor, needs_chromium, open_browser
+from support.console_steps import log_in, upload, wait_for, wait_for_end
 
 pytestmark = needs_chromium
 

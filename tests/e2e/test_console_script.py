@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Browser, expect
 
-from browser import Visitor, needs_chromium, open_browser
 from drill.scene import Scene
+from support.browser import Visitor, needs_chromium, open_browser
 
 pytestmark = needs_chromium
 

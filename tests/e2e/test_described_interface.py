@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 from drill.scene import Address, Scene, obtain_token
-from examples import TIMES
-from migration_service.blueprints.examples import PROCESS, SUPPLIER
+from migration_service.blueprints.description.examples import PROCESS, SUPPLIER
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.teams import create_operations_team
+from support.examples import TIMES
 
 _EXAMPLES = 3 * TIMES
 _SECONDS = 30

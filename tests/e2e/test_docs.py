@@ -22,7 +22,7 @@ from documentation.shell import script
 from documentation.warm_command import warm_command
 from migration_service.config import load_saved_settings
 from migration_service_local.servers.ports import random_free_port
-from servers import RunningService, temporary_folder
+from support.servers import RunningService, temporary_folder
 
 _DEFAULT_ADDRESS = "http://127.0.0.1:8000"
 _SET_UP = "docs/operators/onboarding.md"

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from factories import json_of
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.slots import Slots
-from servers import COMMAND, wait_until
-from supplier_client import SupplierClient
+from support.factories import json_of
+from support.servers import COMMAND, wait_until
+from support.supplier_client import SupplierClient
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = [

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from drill.run import DrillOptions, run_drill, show
-from servers import temporary_folder
+from support.servers import temporary_folder
 
 FAULTS = ("worker child killed", "Valkey killed, data wiped", "PostgreSQL killed")
 

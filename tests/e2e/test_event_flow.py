@@ -16,7 +16,7 @@ from migration_service.config import Settings
 from migration_service.slots import Slots
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.names import CREATE_ACCOUNT
-from servers import wait_until
+from support.servers import wait_until
 
 TASKS = 40
 STEPS = {"task-received", "task-started", "task-succeeded"}

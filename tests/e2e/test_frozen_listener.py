@@ -15,12 +15,12 @@ import requests
 from sqlalchemy.orm import Session, sessionmaker
 
 from drill.scene import Address, obtain_token
-from factories import Customer, make_customer
 from migration_service.config import Settings
 from migration_service.db.reference_data.lease import wait_out_lease
 from migration_service.services.access.api_keys import revoke_api_key
 from migration_service_local.servers.ports import LOOPBACK
-from servers import wait_until
+from support.factories import Customer, make_customer
+from support.servers import wait_until
 
 ROOT = Path(__file__).parents[2]
 LEASE = 1.0

@@ -16,7 +16,7 @@ import requests
 
 from migration_service.config import Settings
 from migration_service_local.servers.ports import LOOPBACK
-from servers import wait_until
+from support.servers import wait_until
 
 ROOT = Path(__file__).parents[2]
 THREADS = 4

@@ -11,7 +11,7 @@ import requests
 
 from drill.faults import frozen, signal_all
 from drill.scene import LIMIT, SUPPLIER, Scene
-from servers import processes_in, wait_until
+from support.servers import processes_in, wait_until
 
 CLIENTS = 400
 

@@ -15,7 +15,7 @@ from redis import Redis
 from drill.scene import SUPPLIER, TEAM, Scene
 from migration_service.connections import make_redis
 from migration_service_local.samples import generate_accounts, generate_accounts_with_faults
-from servers import wait_until
+from support.servers import wait_until
 
 _PERSONAL = ("given_name", "family_name", "email", "mobile", "landline")
 

@@ -3,7 +3,7 @@
 from drill.poison import Poisoner
 from drill.scene import POISON, Scene
 from migration_service.services.processing.attempts import MAX_TRIES
-from servers import wait_until
+from support.servers import wait_until
 
 
 def test_an_account_that_kills_its_workers_fails_with_a_reason_and_affects_no_other(scene: Scene) -> None:

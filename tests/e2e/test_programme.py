@@ -16,10 +16,10 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from browser import LIGHT, Visitor, needs_chromium, open_browser
-from console_steps import PATIENCE, log_in, upload, wait_for, wait_for_end
 from drill.scene import TEAM, Scene
 from migration_service_local.samples import generate_accounts
+from support.browser import LIGHT, Visitor, needs_chromium, open_browser
+from support.console_steps import PATIENCE, log_in, upload, wait_for, wait_for_end
 
 pytestmark = needs_chromium
 

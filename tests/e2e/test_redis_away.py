@@ -17,7 +17,7 @@ from redis import RedisError
 from drill.faults import frozen
 from drill.load import Load
 from drill.scene import SUPPLIER, Scene, group_of
-from servers import processes_in, wait_until
+from support.servers import processes_in, wait_until
 
 #: No answer of the web server may take so many seconds while Redis is unavailable.
 ANSWERS_WITHIN = 8.0

@@ -8,7 +8,7 @@ from functools import partial
 from drill.faults import frozen
 from drill.load import Load
 from drill.scene import SLOW, WORKING, Scene
-from servers import processes_in, wait_until
+from support.servers import processes_in, wait_until
 
 
 def test_a_worker_that_is_stopped_finishes_the_accounts_that_it_holds(scene: Scene) -> None:

@@ -15,8 +15,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from migration_service.config import Settings
-from servers import wait_until
-from supplier_client import SupplierClient
+from support.servers import wait_until
+from support.supplier_client import SupplierClient
 
 ROOT = Path(__file__).resolve().parents[2]
 

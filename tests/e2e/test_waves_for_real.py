@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from batch_client import ndjson
 from drill.scene import SLOW, SUPPLIER, TEAM, WORKING, Scene, group_of
 from migration_service_local.samples import generate_accounts
-from servers import wait_until
+from support.batch_client import ndjson
+from support.servers import wait_until
 
 #: Accounts of a wave: some are created slowly, so that a worker can be killed in the middle.
 _ACCOUNTS, _SLOW = 60, 8

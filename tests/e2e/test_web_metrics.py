@@ -13,7 +13,7 @@ import requests
 
 from migration_service.config import Settings
 from migration_service_local.servers.ports import random_free_port
-from servers import wait_until
+from support.servers import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNT = 'migration_http_request_duration_seconds_count{method="GET",route="/health/live",status="200"} '

@@ -19,7 +19,7 @@ from migration_service.tasks.names import CREATE_ACCOUNT
 from migration_service_local.servers.process import Child, stop_children
 from migration_service_local.up.options import Scale
 from migration_service_local.up.programs import Programs
-from servers import EmbeddedServers, wait_until
+from support.servers import EmbeddedServers, wait_until
 
 TIMES = 8
 

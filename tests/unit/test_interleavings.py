@@ -8,8 +8,8 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
 from migration_service.models import Organisation
+from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
 
 
 def _make(sessions: sessionmaker[Session]) -> int:

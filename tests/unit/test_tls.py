@@ -11,12 +11,12 @@ from kombu.exceptions import OperationalError as BrokerError
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from factories import close_celery
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db.engine import make_engine, parse_database_url
-from tls_proxy import TlsProxy
+from support.factories import close_celery
+from support.tls_proxy import TlsProxy
 
 
 @pytest.fixture(scope="module")

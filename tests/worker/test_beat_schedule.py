@@ -3,7 +3,7 @@
 import pytest
 from flask import Flask
 
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources

@@ -23,8 +23,6 @@ from celery.signals import (
 )
 from sqlalchemy import select, text, update
 
-from batch_client import BatchClient
-from messages import Message, noted_messages
 from migration_service.log import request_id
 from migration_service.metrics import shared
 from migration_service.metrics.shared import (
@@ -35,7 +33,7 @@ from migration_service.metrics.shared import (
     read_task_times,
 )
 from migration_service.models import BatchChunk, Organisation
-from migration_service.services.batches import upload
+from migration_service.services.batches.intake import upload
 from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState
@@ -51,7 +49,9 @@ from migration_service.tasks.publishing import publish
 from migration_service.tasks.resources import WorkerResources
 from migration_service.tasks.undo import sweep_undos
 from migration_service.tasks.worker_pool import end_children_promptly
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.messages import Message, noted_messages
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

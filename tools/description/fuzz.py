@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scratch_service import COMMAND, running_service, wait_until
 
-from migration_service.blueprints.examples import PROCESS, SUPPLIER
+from migration_service.blueprints.description.examples import PROCESS, SUPPLIER
 from migration_service_local.demo.sample import KEY_FILE, ORGANISATION
 
 _CONFIGURATION = """

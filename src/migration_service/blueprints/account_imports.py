@@ -7,20 +7,20 @@ from uuid import UUID
 from flask import Response, jsonify, request, url_for
 from flask_smorest import Blueprint
 
-from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import (
+from migration_service.blueprints.description.examples import ACCOUNT, PROCESS, STAGED
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.body import (
     document_body,
     document_parameters,
     json_body,
     query_arguments,
     read_text,
 )
-from migration_service.blueprints.description_headers import PREFER, refer
-from migration_service.blueprints.examples import ACCOUNT, PROCESS, STAGED
-from migration_service.blueprints.idempotency import KEY_ERRORS, claim_id, idempotent
-from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.resources import resources
-from migration_service.blueprints.validation_report import answer_staged, answer_validated, reporting
+from migration_service.blueprints.requests.description_headers import PREFER, refer
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, claim_id, idempotent
+from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.validation_report import answer_staged, answer_validated, reporting
 from migration_service.db.base import new_id
 from migration_service.db.statements import autocommit
 from migration_service.errors import (

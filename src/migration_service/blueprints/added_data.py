@@ -8,20 +8,20 @@ from flask import Response
 from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
-from migration_service.blueprints import added_data_examples as examples
-from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import (
+from migration_service.blueprints.description import added_data_examples as examples
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.body import (
     document_body,
     query_arguments,
     read_json,
 )
-from migration_service.blueprints.describing import View
-from migration_service.blueprints.description_headers import refer
-from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
-from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.places import step_aside
-from migration_service.blueprints.resources import resources
-from migration_service.blueprints.validation_report import answer_accepted
+from migration_service.blueprints.requests.describing import View
+from migration_service.blueprints.requests.description_headers import refer
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.places import step_aside
+from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.validation_report import answer_accepted
 from migration_service.errors import (
     AccountErasedError,
     AccountNotFoundError,

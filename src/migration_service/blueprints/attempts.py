@@ -5,15 +5,15 @@ from typing import Any
 from flask import Response, jsonify, url_for
 from flask_smorest import Blueprint
 
-from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import query_arguments
-from migration_service.blueprints.description_headers import refer
-from migration_service.blueprints.errors import error_body
-from migration_service.blueprints.examples import SUPPLIER
-from migration_service.blueprints.names import check_names
-from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.paging import read_page
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.description.examples import SUPPLIER
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.body import query_arguments
+from migration_service.blueprints.requests.description_headers import refer
+from migration_service.blueprints.requests.errors import error_body
+from migration_service.blueprints.requests.names import check_names
+from migration_service.blueprints.requests.paging import read_page
+from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import (
     AccountNotFoundError,
     AttemptNotFoundError,

@@ -7,20 +7,20 @@ from uuid import UUID
 from flask import request
 from werkzeug.exceptions import UnsupportedMediaType
 
-from migration_service.blueprints.auth import caller
-from migration_service.blueprints.examples import ACCOUNT
-from migration_service.blueprints.idempotency import read_key
-from migration_service.blueprints.places import step_aside
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.description.examples import ACCOUNT
+from migration_service.blueprints.requests.auth import caller
+from migration_service.blueprints.requests.idempotency import read_key
+from migration_service.blueprints.requests.places import step_aside
+from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
 from migration_service.schemas.json import encode_json
-from migration_service.services.batches.brake_orders import read_brake
-from migration_service.services.batches.brakes import Brake
-from migration_service.services.batches.intake import IntakeLimits, take_in_batch, take_in_pending
-from migration_service.services.batches.ndjson import FileLimits, read_blocks
-from migration_service.services.batches.orders import INCLUDE_OLDER_VERSIONS, BatchOrder
-from migration_service.services.batches.quotas import BatchQuotas
+from migration_service.services.batches.error_threshold_options import read_brake
+from migration_service.services.batches.error_thresholds import Brake
+from migration_service.services.batches.intake.ndjson import FileLimits, read_blocks
+from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
+from migration_service.services.batches.intake.quotas import BatchQuotas
+from migration_service.services.batches.intake.storing import IntakeLimits, take_in_batch, take_in_pending
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
 

@@ -6,16 +6,16 @@ from flask import Response, jsonify, url_for
 from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
-from migration_service.blueprints import batch_examples as examples
-from migration_service.blueprints.auth import caller, require_token
 from migration_service.blueprints.batch_upload import BODY, read_brake_arguments, read_order, take_in
-from migration_service.blueprints.body import document_parameters, query_arguments
-from migration_service.blueprints.description_headers import CSV, KEY, LINES, refer
-from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
-from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.paging import read_page
-from migration_service.blueprints.resources import resources
-from migration_service.blueprints.streaming import stream, stream_lines
+from migration_service.blueprints.description import batch_examples as examples
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.body import document_parameters, query_arguments
+from migration_service.blueprints.requests.description_headers import CSV, KEY, LINES, refer
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.paging import read_page
+from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.streaming import stream, stream_lines
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
     BatchCompressionError,
@@ -48,10 +48,11 @@ from migration_service.schemas.batches import (
     RetryArgumentsSchema,
 )
 from migration_service.schemas.brakes import BrakeArgumentsSchema
-from migration_service.services.batches import listing, retry
-from migration_service.services.batches import steering as batches
-from migration_service.services.batches.brakes import NO_BRAKE, set_brake
-from migration_service.services.batches.results import (
+from migration_service.services.batches import control as batches
+from migration_service.services.batches import retry
+from migration_service.services.batches.error_thresholds import NO_BRAKE, set_brake
+from migration_service.services.batches.results import listing
+from migration_service.services.batches.results.line_results import (
     ResultFilter,
     stream_failed_lines,
     stream_results,

@@ -5,12 +5,12 @@ from typing import Any
 from flask import Response, jsonify
 from flask_smorest import Blueprint
 
-from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import query_arguments
-from migration_service.blueprints.description_headers import CSV
-from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.resources import resources
-from migration_service.blueprints.streaming import stream_lines
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.body import query_arguments
+from migration_service.blueprints.requests.description_headers import CSV
+from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.streaming import stream_lines
 from migration_service.errors import (
     BatchesNotComparableError,
     BatchNotFoundError,

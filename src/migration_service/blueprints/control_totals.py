@@ -5,10 +5,10 @@ from typing import Any
 from flask import Response, jsonify
 from flask_smorest import Blueprint
 
-from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import document_body, read_json
-from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.body import document_body, read_json
+from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import (
     BatchNotFoundError,
     BatchStateError,
@@ -21,8 +21,8 @@ from migration_service.schemas.control_totals import (
     ControlTotalsSchema,
     read_control_totals,
 )
-from migration_service.services.batches.control_totals import report_control_totals, set_control_totals
-from migration_service.services.batches.steering import get_batch
+from migration_service.services.batches.control import get_batch
+from migration_service.services.batches.intake.control_totals import report_control_totals, set_control_totals
 
 blueprint = Blueprint(
     "control_totals",

@@ -4,11 +4,11 @@ from typing import Any
 
 from flask_smorest import Blueprint
 
-from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import json_body
-from migration_service.blueprints.examples import SUPPLIER
-from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.description.examples import SUPPLIER
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.body import json_body
+from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import (
     AccountImportInProgressError,
     AccountNotStagedError,
@@ -17,7 +17,7 @@ from migration_service.errors import (
     RequestFailedValidationError,
 )
 from migration_service.schemas.erasure import ErasureAnswerSchema, ErasureBodySchema
-from migration_service.services.reporting.erasure import Erasure, erase_account
+from migration_service.services.accounts.erasure import Erasure, erase_account
 from migration_service.services.setup.suppliers import get_import_supplier
 
 blueprint = Blueprint(

@@ -4,7 +4,7 @@ from flask import Blueprint, Response, redirect
 from werkzeug.wrappers import Response as AnyResponse
 
 from migration_service.blueprints.console.views import MOUNT
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 
 blueprint = Blueprint("front_page", __name__)
 

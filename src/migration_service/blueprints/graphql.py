@@ -11,7 +11,6 @@ from graphql import ExecutionResult, GraphQLError, execute_sync, parse, specifie
 from graphql.validation import recommended_rules
 from werkzeug.exceptions import HTTPException
 
-from migration_service.blueprints.body import read_json
 from migration_service.blueprints.graphql_errors import (
     MAX_COMMENTS,
     MAX_TOKENS,
@@ -22,8 +21,9 @@ from migration_service.blueprints.graphql_errors import (
     describe_service_error,
 )
 from migration_service.blueprints.graphql_schema import SCHEMA, TokenAttempt
-from migration_service.blueprints.places import enter_place
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.body import read_json
+from migration_service.blueprints.requests.places import enter_place
+from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ErrorItem, InvalidError, ParseError, ServiceError
 from migration_service.schemas.json import encode_json
 

@@ -12,8 +12,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
-from migration_service.blueprints.errors import HTTP_CODES, status_of
 from migration_service.blueprints.graphql_schema import SCHEMA
+from migration_service.blueprints.requests.errors import HTTP_CODES, status_of
 from migration_service.errors import (
     ErrorItem,
     ParseError,

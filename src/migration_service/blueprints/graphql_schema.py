@@ -17,7 +17,7 @@ from graphql import (
     GraphQLString,
 )
 
-from migration_service.blueprints.resources import Resources
+from migration_service.blueprints.requests.resources import Resources
 from migration_service.errors import InvalidError, PermissionDeniedError, UnauthenticatedError
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.throttle import client_of

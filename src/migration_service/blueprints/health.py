@@ -5,7 +5,7 @@ from redis import RedisError
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.db.engine import ONLY_READS
 
 blueprint = Blueprint("health", __name__, url_prefix="/health")

@@ -4,11 +4,11 @@ from typing import Any
 
 from flask_smorest import Blueprint
 
-from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.examples import SUPPLIER
-from migration_service.blueprints.names import check_names
-from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.description.examples import SUPPLIER
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.names import check_names
+from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ImportSupplierNotFoundError, RequestFailedValidationError
 from migration_service.schemas.attempts import ImportSupplierAnswerSchema
 from migration_service.services.reporting.import_suppliers import (

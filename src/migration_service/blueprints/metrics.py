@@ -8,7 +8,7 @@ from flask import Blueprint, Response, current_app, request
 from redis import Redis
 
 from migration_service.blueprints.metrics_collector import ServiceMetrics
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.errors import NotFoundError, UnauthenticatedError

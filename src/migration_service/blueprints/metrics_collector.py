@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from redis import Redis, RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
-from migration_service.blueprints.resources import Resources
+from migration_service.blueprints.requests.resources import Resources
 from migration_service.metrics.broker import read_broker
 from migration_service.metrics.disks import read_disks
 from migration_service.metrics.shared import (

@@ -5,14 +5,14 @@ from typing import Any
 from flask import Response, jsonify, stream_with_context
 from flask_smorest import Blueprint
 
-from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import json_body, query_arguments
-from migration_service.blueprints.description_headers import CSV
-from migration_service.blueprints.examples import SUPPLIER
-from migration_service.blueprints.names import check_names
-from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.resources import resources
-from migration_service.blueprints.streaming import stream
+from migration_service.blueprints.description.examples import SUPPLIER
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.body import json_body, query_arguments
+from migration_service.blueprints.requests.description_headers import CSV
+from migration_service.blueprints.requests.names import check_names
+from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.streaming import stream
 from migration_service.errors import (
     BatchNotFoundError,
     BatchStateError,
@@ -29,15 +29,15 @@ from migration_service.schemas.reconciliation import (
     ReconciliationArgumentsSchema,
 )
 from migration_service.services.access.api_keys import get_api_key_name
-from migration_service.services.batches.steering import get_batch_to_reconcile
-from migration_service.services.reporting.acknowledgements import (
+from migration_service.services.batches.control import get_batch_to_reconcile
+from migration_service.services.reconciliation.acknowledgements import (
     AcknowledgementOrder,
     acknowledge,
     list_acknowledgements,
 )
-from migration_service.services.reporting.differences import NOT_COMPARED
-from migration_service.services.reporting.reconciliation import stream_id_map, stream_reconciliation
-from migration_service.services.reporting.sent import count_sent
+from migration_service.services.reconciliation.created_accounts import stream_id_map, stream_reconciliation
+from migration_service.services.reconciliation.differences import NOT_COMPARED
+from migration_service.services.reconciliation.submitted import count_sent
 from migration_service.services.setup.suppliers import get_import_supplier
 
 blueprint = Blueprint(

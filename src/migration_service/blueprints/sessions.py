@@ -5,12 +5,12 @@ from typing import Any
 from flask import Response, jsonify, url_for
 from flask_smorest import Blueprint
 
-from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import query_arguments
-from migration_service.blueprints.description_headers import refer
-from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.paging import read_page
-from migration_service.blueprints.resources import resources, wait_until_known
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.body import query_arguments
+from migration_service.blueprints.requests.description_headers import refer
+from migration_service.blueprints.requests.paging import read_page
+from migration_service.blueprints.requests.resources import resources, wait_until_known
 from migration_service.errors import RequestFailedValidationError, TokenSessionNotFoundError
 from migration_service.schemas.sessions import SessionAnswerSchema, SessionListArgumentsSchema
 from migration_service.services.access.sessions import (

@@ -6,15 +6,15 @@ from typing import Any
 from flask import Response, url_for
 from flask_smorest import Blueprint
 
-from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import query_arguments
-from migration_service.blueprints.description_headers import refer
-from migration_service.blueprints.examples import ACCOUNT
-from migration_service.blueprints.names import check_names
-from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.paging import require_page_size
-from migration_service.blueprints.places import in_turns
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.description.examples import ACCOUNT
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.body import query_arguments
+from migration_service.blueprints.requests.description_headers import refer
+from migration_service.blueprints.requests.names import check_names
+from migration_service.blueprints.requests.paging import require_page_size
+from migration_service.blueprints.requests.places import in_turns
+from migration_service.blueprints.requests.resources import resources
 from migration_service.db.statements import autocommit
 from migration_service.errors import (
     AccountNotFoundError,

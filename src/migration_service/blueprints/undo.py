@@ -6,15 +6,15 @@ from flask import Response, jsonify, url_for
 from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
-from migration_service.blueprints import undo_examples as examples
-from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import json_body, query_arguments
-from migration_service.blueprints.description_headers import CSV, refer
-from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
-from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.paging import read_page
-from migration_service.blueprints.resources import resources
-from migration_service.blueprints.streaming import stream_lines
+from migration_service.blueprints.description import undo_examples as examples
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.body import json_body, query_arguments
+from migration_service.blueprints.requests.description_headers import CSV, refer
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.paging import read_page
+from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.streaming import stream_lines
 from migration_service.errors import (
     AccountInUndoError,
     BatchNotFoundError,

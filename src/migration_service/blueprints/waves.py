@@ -7,13 +7,13 @@ from flask import jsonify, url_for
 from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
-from migration_service.blueprints import wave_examples as examples
-from migration_service.blueprints.auth import caller, require_token
-from migration_service.blueprints.body import json_body, query_arguments
-from migration_service.blueprints.description_headers import refer
-from migration_service.blueprints.idempotency import KEY_ERRORS, idempotent, keep_with_effect
-from migration_service.blueprints.openapi import answers_errors
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.description import wave_examples as examples
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.body import json_body, query_arguments
+from migration_service.blueprints.requests.description_headers import refer
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import (
     BatchStorageQuotaError,
     ImportSupplierCompleteError,
@@ -38,9 +38,9 @@ from migration_service.schemas.waves import (
     WavePlanListArgumentsSchema,
 )
 from migration_service.services.batches import clock
-from migration_service.services.batches.quotas import BatchQuotas
+from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.services.waves import steering
+from migration_service.services.waves import control
 from migration_service.services.waves.orders import read_plan
 from migration_service.services.waves.plans import plan_waves
 from migration_service.services.waves.reports import PlanReport, report_plan, report_plans
@@ -110,7 +110,7 @@ def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
     At most the last fifty, each with its waves.
     """
     with resources().Session.begin() as session:
-        plans = steering.list_plans(session, organisation_id=caller().organisation_id, **arguments)
+        plans = control.list_plans(session, organisation_id=caller().organisation_id, **arguments)
         return report_plans(session, plans)
 
 
@@ -123,7 +123,7 @@ def get(plan_id: str) -> PlanReport:
     The results of a wave are those of its batch.
     """
     with resources().Session.begin() as session:
-        found = steering.get_plan(session, plan_id, organisation_id=caller().organisation_id)
+        found = control.get_plan(session, plan_id, organisation_id=caller().organisation_id)
         return report_plan(session, found)
 
 
@@ -135,7 +135,7 @@ def start(plan_id: str, number: int) -> PlanReport:
 
     It must be its turn. A wave with a window only begins within it.
     """
-    return _act(plan_id, number, steering.start_wave)
+    return _act(plan_id, number, control.start_wave)
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/pause/", endpoint="pause_wave")
@@ -146,7 +146,7 @@ def pause(plan_id: str, number: int) -> PlanReport:
 
     It does not go on in its next window either. Lines that workers have are finished.
     """
-    return _act(plan_id, number, steering.pause_wave)
+    return _act(plan_id, number, control.pause_wave)
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/resume/", endpoint="resume_wave")
@@ -157,7 +157,7 @@ def resume(plan_id: str, number: int) -> PlanReport:
 
     Now, or in its next window if its window is closed. Its brake starts to count again.
     """
-    return _act(plan_id, number, steering.resume_wave)
+    return _act(plan_id, number, control.resume_wave)
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/reconcile/", endpoint="reconcile_wave")
@@ -168,7 +168,7 @@ def reconcile(plan_id: str, number: int) -> PlanReport:
 
     After something was corrected or acknowledged.
     """
-    return _act(plan_id, number, steering.compare_wave)
+    return _act(plan_id, number, control.compare_wave)
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/approve/", endpoint="approve_wave")
@@ -180,7 +180,7 @@ def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
 
     Whatever reconciliation found. The reason is kept with the wave and in the audit.
     """
-    return _act(plan_id, number, lambda *args: steering.approve_wave(*args, reason=body["reason"]))
+    return _act(plan_id, number, lambda *args: control.approve_wave(*args, reason=body["reason"]))
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/stop/", endpoint="stop_wave")
@@ -193,13 +193,13 @@ def stop(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     This is permanent: their batches are cancelled. What was created stays. What is pending can be planned
     again.
     """
-    return _act(plan_id, number, lambda *args: steering.stop_wave(*args, reason=body["reason"]))
+    return _act(plan_id, number, lambda *args: control.stop_wave(*args, reason=body["reason"]))
 
 
 def _act(plan_id: str, number: int, action: Callable[[Session, WavePlan, Wave], None]) -> PlanReport:
     with resources().Session.begin() as session:
-        found = steering.get_plan(session, plan_id, organisation_id=caller().organisation_id)
-        action(session, found, steering.lock_wave(session, found, number))
+        found = control.get_plan(session, plan_id, organisation_id=caller().organisation_id)
+        action(session, found, control.lock_wave(session, found, number))
         report = report_plan(session, found)
     feed_batches(resources().celery, resources().Session)
     return report

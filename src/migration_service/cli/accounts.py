@@ -13,14 +13,14 @@ from migration_service.cli.session import open_session, read_settings
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountNotStagedError
 from migration_service.models import AccountImportProcess, Attempt
-from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.accounts.reading import find_account, read_account
-from migration_service.services.batches.findings import list_lines_of_account
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.batches.results.findings import list_lines_of_account
 from migration_service.services.imports import states
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.imports.staging import find_process
 from migration_service.services.processing.attempts import list_attempts
-from migration_service.services.reporting.erasure import erase_account
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
 _process = [

@@ -18,9 +18,9 @@ from migration_service.cli.output import (
 )
 from migration_service.cli.session import open_session, read_settings
 from migration_service.schemas.json import encode_json
-from migration_service.services.access.audit import AuditAction, record
-from migration_service.services.access.audit_chain import verify_chain
-from migration_service.services.access.audit_trail import FIELDS, TrailFilter, read_trail, stream_trail
+from migration_service.services.audit.chain import verify_chain
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.audit.trail import FIELDS, TrailFilter, read_trail, stream_trail
 from migration_service.states import AuditOutcome
 
 _moment = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"])

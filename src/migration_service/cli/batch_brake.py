@@ -7,9 +7,9 @@ import click
 
 from migration_service.cli.output import json_option, show_done
 from migration_service.cli.session import open_session, read_settings
-from migration_service.services.batches.brake_orders import read_brake
-from migration_service.services.batches.brakes import NO_BRAKE, brake_to_store, set_brake
-from migration_service.services.batches.steering import get_batch
+from migration_service.services.batches.control import get_batch
+from migration_service.services.batches.error_threshold_options import read_brake
+from migration_service.services.batches.error_thresholds import NO_BRAKE, brake_to_store, set_brake
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

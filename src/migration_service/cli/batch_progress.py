@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli.output import count
 from migration_service.errors import PaymentVendorUnavailableError
-from migration_service.services.batches.counts import count_open
-from migration_service.services.batches.pace import round_range
+from migration_service.services.batches.control import BatchReport, get_batch, report_batch
+from migration_service.services.batches.results.counts import count_open
+from migration_service.services.batches.results.pace import round_range
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
-from migration_service.services.batches.steering import BatchReport, get_batch, report_batch
 from migration_service.states import BatchCondition, BatchKind, BatchState, LineStatus
 
 _INTERVAL = 1.0

@@ -9,14 +9,14 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli.output import escape_lines
 from migration_service.cli.session import open_sessions, read_settings
-from migration_service.services.access.audit import AuditAction, record
-from migration_service.services.batches.results import (
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.batches.control import get_batch_with_lines
+from migration_service.services.batches.results.line_results import (
     ResultFilter,
     ResultFormat,
     stream_failed_lines,
     stream_results,
 )
-from migration_service.services.batches.steering import get_batch_with_lines
 from migration_service.states import LineStatus, StagingResult
 
 code_option = click.option(

@@ -29,15 +29,7 @@ from migration_service.cli.workers import tell_batch_workers
 from migration_service.config import Settings
 from migration_service.models import Batch
 from migration_service.schemas.extracts import extract_moment
-from migration_service.services.batches.brake_orders import read_brake
-from migration_service.services.batches.counts import count_open
-from migration_service.services.batches.listing import list_batches
-from migration_service.services.batches.ndjson import FileLimits, read_blocks
-from migration_service.services.batches.orders import INCLUDE_OLDER_VERSIONS, BatchOrder
-from migration_service.services.batches.results import ResultFilter
-from migration_service.services.batches.retry import retry_failed
-from migration_service.services.batches.spool import SpooledLines, spool
-from migration_service.services.batches.steering import (
+from migration_service.services.batches.control import (
     BatchReport,
     cancel_batch,
     get_batch,
@@ -45,7 +37,15 @@ from migration_service.services.batches.steering import (
     report_batch,
     resume_batch,
 )
-from migration_service.services.batches.upload import start_batch
+from migration_service.services.batches.error_threshold_options import read_brake
+from migration_service.services.batches.intake.ndjson import FileLimits, read_blocks
+from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
+from migration_service.services.batches.intake.spool import SpooledLines, spool
+from migration_service.services.batches.intake.upload import start_batch
+from migration_service.services.batches.results.counts import count_open
+from migration_service.services.batches.results.line_results import ResultFilter
+from migration_service.services.batches.results.listing import list_batches
+from migration_service.services.batches.retry import retry_failed
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus, Profile
 

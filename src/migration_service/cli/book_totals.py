@@ -4,7 +4,7 @@ import click
 
 from migration_service.cli.control_totals import describe_unreadable
 from migration_service.cli.output import Record, show_list
-from migration_service.services.reporting.book_totals import BookTotals, SentBook, is_all_zero
+from migration_service.services.reconciliation.book_totals import BookTotals, SentBook, is_all_zero
 
 #: Columns that are shown only if they have something.
 _RARE = ("acknowledged", "repeated", "skipped", "staged")

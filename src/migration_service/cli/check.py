@@ -17,9 +17,9 @@ from migration_service.config.variables import is_time_zone
 from migration_service.errors import BatchFileError
 from migration_service.schemas.control_totals import ControlTotalsSchema
 from migration_service.schemas.json import encode_json
-from migration_service.services.batches.formats import require_ndjson
-from migration_service.services.batches.ndjson import FileLimits, read_blocks, read_lines
-from migration_service.services.batches.offline_check import Summary, check_lines
+from migration_service.services.batches.intake.formats import require_ndjson
+from migration_service.services.batches.intake.ndjson import FileLimits, read_blocks, read_lines
+from migration_service.services.batches.intake.offline_check import Summary, check_lines
 from migration_service.services.setup.suppliers import DEFAULT_TIME_ZONE
 from migration_service.states import Profile
 

@@ -9,12 +9,12 @@ from migration_service.cli.output import Record, count, json_option, show_json, 
 from migration_service.cli.session import open_session, read_settings
 from migration_service.schemas.control_totals import read_control_totals
 from migration_service.schemas.json import parse_json
-from migration_service.services.batches.control_totals import (
+from migration_service.services.batches.control import get_batch
+from migration_service.services.batches.intake.control_totals import (
     ControlTotals,
     report_control_totals,
     set_control_totals,
 )
-from migration_service.services.batches.steering import get_batch
 
 control_totals_option = click.option(
     "--control-totals",

@@ -13,17 +13,17 @@ from migration_service.cli.book_totals import show_book
 from migration_service.cli.output import count, json_option, show_json, show_list, show_record
 from migration_service.cli.session import CannotRunError, RefusedError, open_sessions, read_settings
 from migration_service.schemas.json import encode_json
-from migration_service.services.access.audit import AuditAction, record
-from migration_service.services.batches.steering import get_batch_to_reconcile
-from migration_service.services.reporting.book_totals import count_book
-from migration_service.services.reporting.differences import (
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.batches.control import get_batch_to_reconcile
+from migration_service.services.reconciliation.book_totals import count_book
+from migration_service.services.reconciliation.created_accounts import find_differences, stream_id_map
+from migration_service.services.reconciliation.differences import (
     NOT_COMPARED,
     AccountDifference,
     Totals,
 )
-from migration_service.services.reporting.reconciliation import find_differences, stream_id_map
-from migration_service.services.reporting.sent import count_sent, find_open
-from migration_service.services.reporting.sent_items import OpenItem, Sent
+from migration_service.services.reconciliation.submitted import count_sent, find_open
+from migration_service.services.reconciliation.submitted_items import OpenItem, Sent
 from migration_service.services.setup.suppliers import get_import_supplier
 
 _Item = TypeVar("_Item")

@@ -18,7 +18,7 @@ from migration_service.schemas.base import load
 from migration_service.schemas.waves import WavePlanBodySchema
 from migration_service.services.batches import clock
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.services.waves import steering
+from migration_service.services.waves import control
 from migration_service.services.waves.orders import read_plan
 from migration_service.services.waves.plans import plan_waves
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
@@ -72,7 +72,7 @@ def _parse(text: bytes) -> Any:
 def list_all(supplier: str | None, as_json: bool) -> None:
     """List wave plans, the newest first."""
     with open_session(read_settings()) as session:
-        plans = steering.list_plans(session, organisation_id=None, import_supplier=supplier)
+        plans = control.list_plans(session, organisation_id=None, import_supplier=supplier)
         reports = report_plans(session, plans)
     records = [
         {
@@ -96,7 +96,7 @@ def list_all(supplier: str | None, as_json: bool) -> None:
 def show(plan_id: str, as_json: bool) -> None:
     """Show the plan PLAN_ID and the progress of its waves."""
     with open_session(read_settings()) as session:
-        report = report_plan(session, steering.get_plan(session, plan_id, organisation_id=None))
+        report = report_plan(session, control.get_plan(session, plan_id, organisation_id=None))
     _show(report, as_json)
 
 
@@ -140,28 +140,28 @@ def _wave_command(command: _Command) -> _Command:
 @_wave_command
 def start(plan_id: str, number: int, as_json: bool) -> None:
     """Begin wave NUMBER of PLAN_ID by hand. One that has a window only begins within it."""
-    _act(plan_id, number, steering.start_wave, as_json)
+    _act(plan_id, number, control.start_wave, as_json)
 
 
 @waves.command()
 @_wave_command
 def pause(plan_id: str, number: int, as_json: bool) -> None:
     """Pause wave NUMBER of PLAN_ID until a person resumes it, also in its next window."""
-    _act(plan_id, number, steering.pause_wave, as_json)
+    _act(plan_id, number, control.pause_wave, as_json)
 
 
 @waves.command()
 @_wave_command
 def resume(plan_id: str, number: int, as_json: bool) -> None:
     """Let wave NUMBER of PLAN_ID go on: now, or in its next window if its window is closed."""
-    _act(plan_id, number, steering.resume_wave, as_json)
+    _act(plan_id, number, control.resume_wave, as_json)
 
 
 @waves.command()
 @_wave_command
 def reconcile(plan_id: str, number: int, as_json: bool) -> None:
     """Reconcile wave NUMBER of PLAN_ID again, after something was corrected or acknowledged."""
-    _act(plan_id, number, steering.compare_wave, as_json)
+    _act(plan_id, number, control.compare_wave, as_json)
 
 
 @waves.command()
@@ -170,7 +170,7 @@ def reconcile(plan_id: str, number: int, as_json: bool) -> None:
 @BY
 def approve(plan_id: str, number: int, reason: str, by: str | None, as_json: bool) -> None:
     """Approve wave NUMBER of PLAN_ID, which is reconciled, so that the next one begins."""
-    _act(plan_id, number, lambda *args: steering.approve_wave(*args, reason=reason, by=by), as_json)
+    _act(plan_id, number, lambda *args: control.approve_wave(*args, reason=reason, by=by), as_json)
 
 
 @waves.command()
@@ -179,15 +179,15 @@ def approve(plan_id: str, number: int, reason: str, by: str | None, as_json: boo
 @BY
 def stop(plan_id: str, number: int, reason: str, by: str | None, as_json: bool) -> None:
     """Stop wave NUMBER of PLAN_ID and every later one permanently. What was created stays."""
-    _act(plan_id, number, lambda *args: steering.stop_wave(*args, reason=reason, by=by), as_json)
+    _act(plan_id, number, lambda *args: control.stop_wave(*args, reason=reason, by=by), as_json)
 
 
 def _act(plan_id: str, number: int, action: Callable[[Session, WavePlan, Wave], None], as_json: bool) -> None:
     settings = read_settings()
     with open_sessions(settings) as sessions:
         with sessions.begin() as session:
-            found = steering.get_plan(session, plan_id, organisation_id=None)
-            wave = steering.lock_wave(session, found, number)
+            found = control.get_plan(session, plan_id, organisation_id=None)
+            wave = control.lock_wave(session, found, number)
             action(session, found, wave)
             session.flush()
             state = str(wave.state) + (f" ({wave.reason})" if wave.reason else "")

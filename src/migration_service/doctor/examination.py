@@ -21,7 +21,7 @@ from migration_service.doctor.work_checks import (
     check_workers,
 )
 from migration_service.metrics.disks import read_disks
-from migration_service.services.batches.spool import has_room
+from migration_service.services.batches.intake.spool import has_room
 
 #: The largest acceptable difference between two clocks, in seconds.
 _CLOCK_TOLERANCE = 2.0

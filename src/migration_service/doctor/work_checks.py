@@ -7,7 +7,7 @@ from migration_service.connections import make_redis
 from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, ok, warning, wrong
 from migration_service.metrics.broker import read_broker
 from migration_service.payment_vendors.answers import read_failing
-from migration_service.services.batches.activity import STALLED_AFTER
+from migration_service.services.batches.results.activity import STALLED_AFTER
 from migration_service.services.reporting.counts import (
     find_stuck_attempts,
     list_paused_suppliers,

@@ -1,4 +1,4 @@
-"""What can go wrong, each with a stable code; `blueprints.errors` decides the HTTP status.
+"""What can go wrong, each with a stable code; `blueprints.requests.errors` decides the HTTP status.
 
 ServiceError                              (base)
 ├── InvalidError                          (base) the request cannot be carried out as it is: 400

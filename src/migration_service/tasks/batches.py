@@ -8,9 +8,9 @@ from celery import shared_task
 from celery.exceptions import SoftTimeLimitExceeded
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.services.batches.chunks import ChunkKey, release_chunk
-from migration_service.services.batches.execution import perform_chunk
-from migration_service.services.batches.feed import feed
+from migration_service.services.batches.work.chunks import ChunkKey, release_chunk
+from migration_service.services.batches.work.execution import perform_chunk
+from migration_service.services.batches.work.feed import feed
 from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.names import RUN_CHUNK, RUN_VENDOR_CHUNK
 from migration_service.tasks.publishing import publish

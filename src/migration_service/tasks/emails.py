@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from migration_service.config import SettingsError
 from migration_service.models import AlertEmail, CustomerEmail
 from migration_service.payment_vendors.breaker import CircuitBreaker
-from migration_service.services.emails.alerts import deliver_alert, record_alerts
+from migration_service.services.alerts.messages import deliver_alert, record_alerts
 from migration_service.services.emails.outbox import (
     Kind,
     MailServer,

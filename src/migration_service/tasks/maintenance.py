@@ -5,8 +5,8 @@ import time
 
 from celery import shared_task
 
-from migration_service.services.access.audit_chain import remove_days, seal_days
-from migration_service.services.batches.feed import recover_chunks
+from migration_service.services.audit.chain import remove_days, seal_days
+from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.processing.attempts import GIVEN_AGAIN_AFTER, is_waiting, set_apart
 from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.services.reporting.retention import PIECE, removals

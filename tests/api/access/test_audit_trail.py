@@ -10,9 +10,6 @@ from flask import Flask
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from factories import OBTAIN, json_of
-from imported_account import LEDGER, ImportedAccount
 from migration_service.db.base import new_id
 from migration_service.db.statements import begin
 from migration_service.errors import AccountFailedValidationError
@@ -37,8 +34,8 @@ from migration_service.models import (
 )
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.api_keys import find_prefix
-from migration_service.services.access.audit import AuditAction, record
-from migration_service.services.access.audit_trail import (
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.audit.trail import (
     FIELDS,
     TrailFilter,
     list_entries_about,
@@ -48,8 +45,11 @@ from migration_service.services.access.audit_trail import (
 from migration_service.services.processing.attempts import withdraw_attempt
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
-from undo_client import UndoClient
+from support.batch_client import BatchClient
+from support.factories import OBTAIN, json_of
+from support.imported_account import LEDGER, ImportedAccount
+from support.supplier_client import SupplierClient
+from support.undo_client import UndoClient
 
 Told = dict[str, dict[str, Any]]
 

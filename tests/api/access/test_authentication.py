@@ -9,14 +9,14 @@ from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.routing import Rule
 
-from factories import Customer, json_of, make_customer, obtain
 from migration_service.config import Settings
 from migration_service.services.access.api_keys import revoke_api_key
 from migration_service.services.access.tokens import obtain_tokens
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
 from migration_service_local.samples import generate_accounts
-from supplier_client import SupplierClient
+from support.factories import Customer, json_of, make_customer, obtain
+from support.supplier_client import SupplierClient
 
 #: Routes that need no token. Think twice before you add one.
 OPEN = {

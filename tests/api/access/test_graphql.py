@@ -15,10 +15,10 @@ from graphql import get_introspection_query
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import OBTAIN, Customer, json_of, make_customer, obtain
 from migration_service.blueprints import graphql, graphql_schema
 from migration_service.connections import make_redis
 from migration_service.services.access.throttle import MOST_FAILURES, Throttle
+from support.factories import OBTAIN, Customer, json_of, make_customer, obtain
 
 WRONG = "ami_0000000000_" + "0" * 43
 

@@ -13,8 +13,6 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
-from factories import obtain
-from imported_account import ImportedAccount, at_once, code_of, codes_of
 from migration_service.errors import ServiceUnavailableError
 from migration_service.models import IdempotencyKey, ImportSupplier, Organisation
 from migration_service.schemas.json import encode_json
@@ -25,7 +23,9 @@ from migration_service.services.idempotency.keys import void_keys
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.tasks.maintenance import remove_old_data
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.factories import obtain
+from support.imported_account import ImportedAccount, at_once, code_of, codes_of
+from support.supplier_client import SupplierClient
 
 _TRANSACTION: dict[str, Any] = {
     "transaction_id": "T-1",

@@ -10,8 +10,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, obtain
-from migration_service.blueprints.auth import SCOPES, scopes_of
+from migration_service.blueprints.requests.auth import SCOPES, scopes_of
 from migration_service.models import ApiKey, AuditEntry
 from migration_service.services.access.api_keys import (
     KeyLimits,
@@ -21,7 +20,8 @@ from migration_service.services.access.api_keys import (
 )
 from migration_service.services.access.scopes import Scope
 from migration_service.services.setup.suppliers import create_import_supplier
-from supplier_client import SupplierClient
+from support.factories import Customer, obtain
+from support.supplier_client import SupplierClient
 
 PREFIX = "/v1/data-import"
 

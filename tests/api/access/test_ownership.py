@@ -9,19 +9,19 @@ from flask import Flask
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from imported_account import ImportedAccount
 from migration_service.models import AccountImportProcess, Attempt, Batch, Note, PaymentInstruction
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.schemas.json import encode_json
 from migration_service.services.access.api_keys import find_prefix, revoke_api_key
-from migration_service.services.access.audit_trail import TrailFilter, stream_trail
-from migration_service.services.batches.feed import dispatch_chunks
+from migration_service.services.audit.trail import TrailFilter, stream_trail
+from migration_service.services.batches.work.feed import dispatch_chunks
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
-from vendor_servers import run_sandbox
+from support.batch_client import BatchClient
+from support.imported_account import ImportedAccount
+from support.supplier_client import SupplierClient
+from support.vendor_servers import run_sandbox
 
 _SECRET = "the-sandbox-secret"
 

@@ -8,17 +8,17 @@ from unittest.mock import patch
 import pytest
 from flask.testing import FlaskClient
 
-from factories import Customer, json_of, obtain
-from imported_account import ImportedAccount
 from migration_service.blueprints import added_data, batch_upload, status
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import PaymentVendorUnavailableError, ShareUsedError
-from migration_service.services.batches.ndjson import read_blocks
+from migration_service.services.batches.intake.ndjson import read_blocks
 from migration_service.services.imports.status import read_imports
 from migration_service.services.processing import dispatch
 from migration_service.shares import Owner, Place, Places
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.factories import Customer, json_of, obtain
+from support.imported_account import ImportedAccount
+from support.supplier_client import SupplierClient
 
 LIST = "/v1/data-import/import-suppliers/"
 

@@ -11,12 +11,12 @@ from prometheus_client import REGISTRY
 from sqlalchemy import text, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, MakeClient, obtain
 from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.models import ApiKey
 from migration_service_local.samples import generate_accounts
-from servers import wait_until
+from support.factories import Customer, MakeClient, obtain
+from support.servers import wait_until
 
 SESSIONS = "/v1/data-import/sessions/"
 VALIDATE = "/v1/data-import/validate-account/"

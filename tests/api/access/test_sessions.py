@@ -10,9 +10,9 @@ from flask.testing import FlaskClient
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer, obtain
 from migration_service.models import AuditEntry, TokenSession
 from migration_service.services.access.api_keys import find_prefix, revoke_api_key
+from support.factories import Customer, make_customer, obtain
 
 SESSIONS = "/v1/data-import/sessions/"
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from flask.testing import FlaskClient
 
-from factories import Customer, MakeClient, obtain
 from migration_service.config import Settings
 from migration_service.services.access.throttle import MOST_FAILURES
+from support.factories import Customer, MakeClient, obtain
 
 #: The address of the nearest proxy, as the web server sees it.
 PROXY = "192.0.2.80"

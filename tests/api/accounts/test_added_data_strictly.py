@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from imported_account import ImportedAccount, codes_of
-from migration_service.blueprints import added_data_examples as examples
+from migration_service.blueprints.description import added_data_examples as examples
+from support.imported_account import ImportedAccount, codes_of
 
 
 @pytest.mark.parametrize(

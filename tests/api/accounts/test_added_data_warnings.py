@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from werkzeug.test import TestResponse
 
-from factories import json_of
-from imported_account import ImportedAccount, codes_of
-from migration_service.blueprints import added_data_examples as examples
+from migration_service.blueprints.description import added_data_examples as examples
 from migration_service.services.setup.suppliers import set_time_zone
+from support.factories import json_of
+from support.imported_account import ImportedAccount, codes_of
 
 _PAYMENT = {
     "transaction_id": "T-1",

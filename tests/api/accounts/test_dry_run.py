@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from imported_account import ImportedAccount, codes_of
 from migration_service.schemas.json import parse_json
+from support.imported_account import ImportedAccount, codes_of
 
 _NOTE = {"body": "a", "created_at": "2025-11-03T09:30:00Z"}
 _TRANSACTION = {

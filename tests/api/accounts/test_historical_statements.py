@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from imported_account import ImportedAccount, at_once, code_of, codes_of
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.imported_account import ImportedAccount, at_once, code_of, codes_of
+from support.supplier_client import SupplierClient
 
 STATEMENT: dict[str, Any] = {
     "bill_period_from_date": "2024-01-01",

@@ -7,9 +7,9 @@ import pytest
 from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 
-from imported_account import ImportedAccount, at_once, code_of, codes_of
 from migration_service.states import SupplierStatus
-from supplier_client import SupplierClient
+from support.imported_account import ImportedAccount, at_once, code_of, codes_of
+from support.supplier_client import SupplierClient
 
 SUCCESS, EXISTS = "NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"
 MOMENT = "2025-11-03T09:30:00Z"

@@ -11,13 +11,13 @@ from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import QueuePool
 
-from imported_account import ImportedAccount, at_once, code_of, codes_of
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.states import SupplierStatus
-from supplier_client import SupplierClient
-from vendor_servers import run_localstripe, run_sandbox
+from support.imported_account import ImportedAccount, at_once, code_of, codes_of
+from support.supplier_client import SupplierClient
+from support.vendor_servers import run_localstripe, run_sandbox
 
 SANDBOX_KEY, STRIPE_KEY = "the-sandbox-secret", "sk_test_12345"
 _SANDBOX_VARIABLE, _STRIPE_VARIABLE = "TEST_SANDBOX_VARIABLE", "TEST_STRIPE_VARIABLE"

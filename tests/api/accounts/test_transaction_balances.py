@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from examples import TIMES
-from imported_account import ImportedAccount
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.examples import TIMES
+from support.imported_account import ImportedAccount
+from support.supplier_client import SupplierClient
 
 _START = Decimal("10.00")
 _SIGNS = {"PAYMENT": 1, "CREDIT": 1, "CHARGE": -1, "SUPPLY_CHARGE": -1, "REPAYMENT": -1}

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from imported_account import LEDGER, ImportedAccount, at_once, codes_of
 from migration_service.schemas.json import parse_json
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.imported_account import LEDGER, ImportedAccount, at_once, codes_of
+from support.supplier_client import SupplierClient
 
 ADDED, EXISTS = "TRANSACTION_ADDED_TO_ACCOUNT", "TRANSACTION_ALREADY_EXISTS"
 TODAY = datetime.now(UTC).date()

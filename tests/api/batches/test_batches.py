@@ -15,21 +15,21 @@ import msgspec
 import pytest
 from sqlalchemy import func, select, text, update
 
-from batch_client import BatchClient, counts, ndjson
-from messages import noted_messages
 from migration_service.models import AccountImportProcess, AuditEntry, Batch, BatchLine, ImportSupplier
-from migration_service.services.batches.chunks import release_chunk
-from migration_service.services.batches.ndjson import FileLimits
-from migration_service.services.batches.orders import BatchOrder
-from migration_service.services.batches.results import write_csv
-from migration_service.services.batches.spool import SpooledLines
-from migration_service.services.batches.upload import start_batch
+from migration_service.services.batches.intake.ndjson import FileLimits
+from migration_service.services.batches.intake.options import BatchOrder
+from migration_service.services.batches.intake.spool import SpooledLines
+from migration_service.services.batches.intake.upload import start_batch
+from migration_service.services.batches.results.line_results import write_csv
+from migration_service.services.batches.work.chunks import release_chunk
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, SupplierStatus
 from migration_service.tasks.names import RUN_CHUNK
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts, ndjson
+from support.messages import noted_messages
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from batch_client import BatchClient
 from migration_service.models import AuditEntry
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

@@ -15,15 +15,15 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
-from batch_client import NDJSON, BatchClient
-from factories import disconnect
 from migration_service.app import create_app
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.connections import make_redis
-from migration_service.services.batches.quotas import lease_upload
+from migration_service.services.batches.intake.quotas import lease_upload
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import NDJSON, BatchClient
+from support.factories import disconnect
+from support.supplier_client import SupplierClient
 
 MakeBatches = Callable[..., BatchClient]
 
@@ -250,6 +250,6 @@ def test_the_bytes_of_an_organisations_lines_are_limited(make_batches: MakeBatch
 
 def test_a_full_disk_is_503_and_leaves_nothing(make_batches: MakeBatches, tmp_path: Path) -> None:
     batches = make_batches()
-    with patch("migration_service.services.batches.spool._FREE_SHARE", 1.0):
+    with patch("migration_service.services.batches.intake.spool._FREE_SHARE", 1.0):
         assert _error(batches.post(b"{}\n", "validate")) == (503, "upload_storage_full")
     assert list(tmp_path.iterdir()) == []

@@ -6,11 +6,11 @@ from unittest.mock import patch
 import pytest
 from flask import Flask
 
-from batch_client import BatchClient, counts
-from messages import noted_messages
 from migration_service.tasks.names import RUN_CHUNK
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts
+from support.messages import noted_messages
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

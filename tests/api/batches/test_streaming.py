@@ -8,11 +8,11 @@ from flask import Flask
 from sqlalchemy import Engine, event, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from factories import json_of
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.factories import json_of
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

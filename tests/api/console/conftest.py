@@ -7,15 +7,15 @@ import pytest
 from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn, make_operator
-from factories import disconnect
 from migration_service.app import create_app
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.services.access.operators import OperatorRole
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, LogIn, make_operator
+from support.factories import disconnect
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,6 @@ from itsdangerous import TimestampSigner
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.routing import Rule
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn
 from migration_service.blueprints.console.views import VIEWS, Need
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.access.api_keys import find_prefix
@@ -20,8 +18,10 @@ from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
-from supplier_client import SupplierClient
-from wave_client import WaveClient
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, LogIn
+from support.supplier_client import SupplierClient
+from support.wave_client import WaveClient
 
 _VARIABLE = re.compile(r"<(?:[^<>]*:)?(\w+)>")
 #: What the paths of nothing that exists are made of.

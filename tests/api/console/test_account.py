@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, text_of
 from migration_service.models import Account, Customer
 from migration_service.services.undo.execution import Progress, revert_piece
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, text_of
 
 
 def _told(page: str) -> list[str]:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, ShownForm, text_of
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, ShownForm, text_of
 
 _PHONE = "invalid_phone_number"
 _REASON = "Moved out before the migration."

@@ -9,9 +9,6 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient, counts, ndjson
-from console_client import ConsoleClient, LogIn, make_operator
-from factories import MakeClient
 from migration_service.blueprints.console import acting
 from migration_service.config import Settings
 from migration_service.models import (
@@ -27,6 +24,9 @@ from migration_service.models import (
 )
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
+from support.batch_client import BatchClient, counts, ndjson
+from support.console_client import ConsoleClient, LogIn, make_operator
+from support.factories import MakeClient
 
 
 def _audited(sessions: sessionmaker[Session], action: str, subject: object) -> list[AuditEntry]:

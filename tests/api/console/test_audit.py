@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn
 from migration_service.models import AccountImportProcess, AuditEntry, ImportSupplier
-from migration_service.services.access.audit import AuditAction
 from migration_service.services.access.operators import OperatorRole
-from supplier_client import SupplierClient
+from migration_service.services.audit.entries import AuditAction
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, LogIn
+from support.supplier_client import SupplierClient
 
 _EXPORT = re.compile(r'href="/console(/audit/export\.ndjson[^"]*)"')
 

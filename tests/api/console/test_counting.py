@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 from redis import Redis, RedisError
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, text_of
 from migration_service.blueprints.console import counting
 from migration_service.metrics.shared import keep_counts
 from migration_service.tasks.resources import WorkerResources
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, text_of
 
 
 @pytest.fixture

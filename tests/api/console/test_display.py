@@ -27,7 +27,7 @@ from migration_service.blueprints.console.display import (
 )
 from migration_service.blueprints.console.filters import read_filter, read_id
 from migration_service.blueprints.console.languages import current_language, lazy_gettext
-from migration_service.services.batches.results import ResultFilter
+from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.states import LineStatus
 
 NOON = datetime(2026, 3, 2, 12, 0, 5, tzinfo=UTC)

@@ -7,13 +7,13 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn, text_of
 from migration_service.blueprints.console import access
 from migration_service.errors import TooManyUploadsError
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.organisations import create_organisation
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, LogIn, text_of
 
 
 def _main(page: str) -> str:

@@ -2,8 +2,8 @@
 
 from html import unescape
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, text_of
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, text_of
 
 
 def test_the_page_of_a_code_has_its_commonest_values_unless_they_are_about_people(

@@ -7,12 +7,12 @@ from uuid import uuid4
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, ShownForm
-from messages import Message, noted_messages
 from migration_service.models import ApiKey, ImportSupplier, OperationsTeam, Operator, PaymentVendor
 from migration_service.services.access.api_keys import find_prefix
-from wave_client import WaveClient
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, ShownForm
+from support.messages import Message, noted_messages
+from support.wave_client import WaveClient
 
 
 def test_the_forms_of_a_batch(administrator: ConsoleClient, batches: BatchClient) -> None:

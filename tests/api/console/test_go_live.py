@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn, text_of
 from migration_service.models import ImportSupplier
 from migration_service.services.access.operators import OperatorRole
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, LogIn, text_of
 
 _FACT = re.compile(r"<dt>(.*?)</dt><dd>(.*?)</dd>", re.DOTALL)
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')

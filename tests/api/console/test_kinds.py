@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient, counts, ndjson
-from console_client import ConsoleClient
-from messages import noted_messages
 from migration_service.models import AuditEntry
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.setup.vendors import create_payment_vendor
+from support.batch_client import BatchClient, counts, ndjson
+from support.console_client import ConsoleClient
+from support.messages import noted_messages
 
 
 def _upload(client: ConsoleClient, batches: BatchClient, lines: list[Any], **fields: Any) -> Any:

@@ -7,12 +7,12 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from console_client import ConsoleClient
-from migration_service.blueprints.console import batches as batches_view
-from migration_service.blueprints.console import emails, findings, undo
+from migration_service.blueprints.console.pages import batches as batches_view
+from migration_service.blueprints.console.pages import emails, findings, undo
 from migration_service.models import Account, Customer, CustomerEmail
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient
+from support.supplier_client import SupplierClient
 
 
 def _read(console: ConsoleClient, path: str, row: str) -> list[list[str]]:

@@ -8,8 +8,7 @@ from flask import Flask
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from console_client import PASSWORD, ConsoleClient, LogIn, make_operator, text_of
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.models import AuditEntry, Operator, OperatorSession
 from migration_service.services.access.operators import (
     OperatorRole,
@@ -23,6 +22,7 @@ from migration_service.services.access.throttle import (
     client_of,
     client_of_login,
 )
+from support.console_client import PASSWORD, ConsoleClient, LogIn, make_operator, text_of
 
 
 @pytest.fixture

@@ -13,14 +13,14 @@ from oidc_provider_mock import User, run_server_in_thread
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from console_client import ConsoleClient
-from factories import MakeClient, disconnect
 from migration_service.app import create_app
-from migration_service.blueprints.console import openid
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.console.pages import openid
+from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.models import AuditEntry
 from migration_service.services.access.operators import OperatorRole, create_operator, disable_operator
+from support.console_client import ConsoleClient
+from support.factories import MakeClient, disconnect
 
 # The provider uses what its own library will remove.
 pytestmark = pytest.mark.filterwarnings("ignore:get_jwt_config:DeprecationWarning")

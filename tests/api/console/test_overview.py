@@ -10,16 +10,16 @@ from redis import RedisError
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn
-from migration_service.blueprints.console import overview
+from migration_service.blueprints.console.pages import overview
 from migration_service.models import Batch, BatchChunk, Ledger
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.slots import Slots
 from migration_service.states import WaveState
 from migration_service.tasks.resources import WorkerResources
-from wave_client import NIGHT, WaveClient
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, LogIn
+from support.wave_client import NIGHT, WaveClient
 
 _CONCERN = re.compile(r'<li class="(urgent)?">.*?<a href="/console(.*?)">(.*?)</a></li>')
 

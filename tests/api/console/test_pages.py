@@ -2,13 +2,13 @@
 
 import re
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn, text_of
 from migration_service.slots import Slots
 from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources
-from servers import wait_until
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, LogIn, text_of
+from support.servers import wait_until
+from support.supplier_client import SupplierClient
 
 
 def test_the_pages_of_a_book_lead_from_the_supplier_to_the_faulty_value(

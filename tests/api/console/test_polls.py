@@ -4,13 +4,13 @@ from uuid import UUID
 
 import pytest
 
-from batch_client import BatchClient
-from console_client import ConsoleClient
 from migration_service.blueprints.console import polling
 from migration_service.blueprints.console.polling import BUSY, CALM
 from migration_service.services.undo.execution import Progress, revert_piece
 from migration_service.tasks.resources import WorkerResources
-from wave_client import WaveClient
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient
+from support.wave_client import WaveClient
 
 NEVER = 0
 

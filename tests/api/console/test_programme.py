@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from batch_client import BatchClient
-from console_client import ConsoleClient
-from wave_client import WaveClient
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient
+from support.wave_client import WaveClient
 
 _STEPS = re.compile(r'<ol class="steps">(.*?)</ol>', re.DOTALL)
 _STEP = re.compile(r'<li class="([a-z-]+)"')

@@ -5,11 +5,11 @@ import re
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient, counts
-from console_client import ConsoleClient, LogIn
 from migration_service.models import AuditEntry, Batch, ImportSupplier
 from migration_service.services.access.operators import OperatorRole
 from migration_service.states import BatchState
+from support.batch_client import BatchClient, counts
+from support.console_client import ConsoleClient, LogIn
 
 
 def test_a_filter_that_nothing_can_match_is_refused(

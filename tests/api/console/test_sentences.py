@@ -8,12 +8,12 @@ from uuid import UUID, uuid4
 
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn, text_of
 from migration_service.services.access.api_keys import KeyLimits, issue_api_key
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.undo.execution import Progress, revert_piece
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, LogIn, text_of
 
 _LEAD = re.compile(r'<p class="lead"[^>]*>(.*?)</p>', re.DOTALL)
 _DUTCH = {"Accept-Language": "nl"}

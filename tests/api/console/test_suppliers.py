@@ -6,14 +6,14 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, text_of
-from migration_service.blueprints.console import suppliers
+from migration_service.blueprints.console.pages import suppliers
 from migration_service.models import Account, Customer, Ledger, Wave
 from migration_service.services.access.api_keys import find_prefix
-from migration_service.services.reporting.differences import NOT_COMPARED
-from supplier_client import SupplierClient
-from wave_client import WaveClient
+from migration_service.services.reconciliation.differences import NOT_COMPARED
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, text_of
+from support.supplier_client import SupplierClient
+from support.wave_client import WaveClient
 
 
 def test_the_keys_are_those_of_its_organisation_that_are_not_revoked(

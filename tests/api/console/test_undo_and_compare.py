@@ -7,16 +7,16 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn
-from messages import noted_messages
 from migration_service.models import AuditEntry
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.services.undo.execution import Progress, revert_piece
 from migration_service.tasks.names import REVERT_ACCOUNTS
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, LogIn
+from support.messages import noted_messages
+from support.supplier_client import SupplierClient
 
 
 def _revert(resources: WorkerResources, undo_id: str) -> None:

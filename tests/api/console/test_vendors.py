@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn
 from migration_service.models import AuditEntry, PaymentVendor
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import find_import_supplier
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, LogIn
 
 _NEW = "/setup/vendors/new/"
 

@@ -9,9 +9,6 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from console_client import ConsoleClient, LogIn, text_of
-from messages import noted_messages
 from migration_service.models import AuditEntry, WavePlan
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.organisations import create_organisation
@@ -20,8 +17,11 @@ from migration_service.services.waves.orders import MAX_WAVES
 from migration_service.services.waves.progress import carry_on
 from migration_service.services.waves.reports import report_plan, report_plans
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
-from wave_client import EVENING, NIGHT, WaveClient
+from support.batch_client import BatchClient
+from support.console_client import ConsoleClient, LogIn, text_of
+from support.messages import noted_messages
+from support.supplier_client import SupplierClient
+from support.wave_client import EVENING, NIGHT, WaveClient
 
 _FACT = re.compile(r"<dt>(.*?)</dt><dd>(.*?)</dd>", re.DOTALL)
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')

@@ -8,13 +8,13 @@ import pytest
 from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
-from console_client import ConsoleClient, make_operator
-from factories import MakeClient
 from migration_service.blueprints.console import workers
 from migration_service.config import Settings
 from migration_service.services.access.operators import OperatorRole
 from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources
+from support.console_client import ConsoleClient, make_operator
+from support.factories import MakeClient
 
 #: For each queue, and then of those that workers have.
 Messages = list[int | None]

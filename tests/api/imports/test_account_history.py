@@ -7,13 +7,13 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from batch_client import BatchClient
-from factories import json_of
-from imported_account import ImportedAccount
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.factories import json_of
+from support.imported_account import ImportedAccount
+from support.supplier_client import SupplierClient
 
 EXTRACT = "2026-03-01T22:00:00Z"
 

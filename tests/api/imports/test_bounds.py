@@ -8,12 +8,12 @@ from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
-from batch_client import BatchClient, counts
-from imported_account import codes_of
 from migration_service.schemas.bounds import MAX_DEPTH, MAX_ERRORS, MAX_ITEMS
 from migration_service.schemas.json import encode_json
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts
+from support.imported_account import codes_of
+from support.supplier_client import SupplierClient
 
 _STAGE = "/account-import-process/create-or-update/"
 _JSON = {"Content-Type": "application/json"}

@@ -5,10 +5,10 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from examples import TIMES
 from migration_service_local.samples import FAULTS, generate_accounts_with_faults
-from mutations import damaged_accounts
-from supplier_client import SupplierClient
+from support.examples import TIMES
+from support.mutations import damaged_accounts
+from support.supplier_client import SupplierClient
 
 
 def test_generated_accounts_pass_the_strict_profile(supplier: SupplierClient) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from factories import json_of
-from imported_account import code_of, codes_of
-from supplier_client import SupplierClient
+from support.factories import json_of
+from support.imported_account import code_of, codes_of
+from support.supplier_client import SupplierClient
 
 _Send = Callable[..., TestResponse]
 

@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from batch_client import BatchClient
 from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountImportInProgressError,
@@ -21,7 +20,8 @@ from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import ImportState, SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.supplier_client import SupplierClient
 
 
 def _row(supplier: SupplierClient, number: str) -> AccountImportProcess:

@@ -9,9 +9,7 @@ from flask import Flask
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient, ndjson
-from imported_account import code_of
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.connections import make_redis
 from migration_service.models import ImportSupplier
 from migration_service.services.imports.quota import (
@@ -21,7 +19,9 @@ from migration_service.services.imports.quota import (
 )
 from migration_service.services.reporting.counts import count_accounts
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, ndjson
+from support.imported_account import code_of
+from support.supplier_client import SupplierClient
 
 
 @contextmanager

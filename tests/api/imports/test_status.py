@@ -9,13 +9,13 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import select
 
-from factories import json_of
 from migration_service.models import Account
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.factories import json_of
+from support.supplier_client import SupplierClient
 
 
 def _list(supplier: SupplierClient, kind: str, query: str = "") -> Any:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from supplier_client import SupplierClient
+from support.supplier_client import SupplierClient
 
 
 def test_a_valid_payload_is_returned_as_it_would_be_stored(supplier: SupplierClient) -> None:

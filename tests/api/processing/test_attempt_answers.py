@@ -8,14 +8,14 @@ from uuid import uuid4
 import pytest
 from werkzeug.test import TestResponse
 
-from factories import MakeClient, json_of
-from imported_account import ImportedAccount, at_once, code_of, codes_of
 from migration_service.config import Settings
 from migration_service.services.idempotency import keys
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.factories import MakeClient, json_of
+from support.imported_account import ImportedAccount, at_once, code_of, codes_of
+from support.supplier_client import SupplierClient
 
 _CLOSED = [SupplierStatus.PAUSED, SupplierStatus.COMPLETE]
 

@@ -11,12 +11,12 @@ from flask import Flask
 from psycopg.sql import SQL, Identifier
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import MakeClient
 from migration_service.config import Settings
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.notification import notify
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.factories import MakeClient
+from support.supplier_client import SupplierClient
 
 # A test that was killed may have left the function and the trigger.
 _NOTE = """

@@ -8,7 +8,6 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import func, select, update
 
-from factories import json_of
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing import creation
@@ -19,8 +18,9 @@ from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from servers import wait_until
-from supplier_client import SupplierClient
+from support.factories import json_of
+from support.servers import wait_until
+from support.supplier_client import SupplierClient
 
 
 def _stage(supplier: SupplierClient) -> str:

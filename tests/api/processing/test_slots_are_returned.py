@@ -12,8 +12,7 @@ from sqlalchemy import delete, select, text, update
 from sqlalchemy.orm import Session
 from werkzeug.test import TestResponse
 
-from factories import json_of
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account, AccountImportProcess, Attempt
 from migration_service.services.imports import states
@@ -21,8 +20,9 @@ from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import ImportState, Outcome
 from migration_service.tasks.resources import WorkerResources
-from servers import wait_until
-from supplier_client import SupplierClient
+from support.factories import json_of
+from support.servers import wait_until
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

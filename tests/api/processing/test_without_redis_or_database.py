@@ -13,8 +13,7 @@ from redis import Redis
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import MakeClient, close_celery, json_of
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
@@ -29,8 +28,9 @@ from migration_service.services.processing.notification import (
 from migration_service.slots import Slots
 from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.resources import WorkerResources
-from servers import wait_until
-from supplier_client import SupplierClient
+from support.factories import MakeClient, close_celery, json_of
+from support.servers import wait_until
+from support.supplier_client import SupplierClient
 
 #: Nothing listens on port 1.
 NO_REDIS = "redis://127.0.0.1:1/0"

@@ -16,7 +16,7 @@ from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import create_import_supplier, get_import_supplier
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.supplier_client import SupplierClient
 
 _ERROR = AccountFailedValidationError(errors=[ErrorItem("a_rule", "Too old.", "customers.0")])
 

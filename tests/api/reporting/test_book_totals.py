@@ -8,17 +8,17 @@ from uuid import UUID
 import pytest
 from sqlalchemy import update
 
-from batch_client import BatchClient, counts, ndjson
 from migration_service.models import Batch, Ledger
 from migration_service.schemas.json import parse_json
-from migration_service.services.batches.file_totals import add_up, list_measures
+from migration_service.services.batches.intake.file_totals import add_up, list_measures
 from migration_service.services.imports.skipping import skip_accounts
-from migration_service.services.reporting.book_totals import count_book
+from migration_service.services.reconciliation.book_totals import count_book
+from migration_service.services.reconciliation.submitted import count_sent
 from migration_service.services.reporting.retention import remove_batch_lines
-from migration_service.services.reporting.sent import count_sent
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts, ndjson
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

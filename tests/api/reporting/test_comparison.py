@@ -11,11 +11,11 @@ from flask import Flask
 from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
 from migration_service.models import Batch
 from migration_service.services.reporting import comparison
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

@@ -10,21 +10,21 @@ from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import func, text, update
 
-from batch_client import BatchClient
-from factories import MakeClient, json_of
 from migration_service.blueprints import metrics_collector
 from migration_service.config import Settings
 from migration_service.db.base import new_id
 from migration_service.metrics.shared import add_task_time
 from migration_service.models import Batch
-from migration_service.services.batches import upload
-from migration_service.services.batches.chunks import claim_chunk, work_on_chunk
+from migration_service.services.batches.intake import upload
+from migration_service.services.batches.work.chunks import claim_chunk, work_on_chunk
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.counts import count_accounts_for_metrics
 from migration_service.tasks.maintenance import sweep_attempts
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
-from wave_client import WaveClient
+from support.batch_client import BatchClient
+from support.factories import MakeClient, json_of
+from support.supplier_client import SupplierClient
+from support.wave_client import WaveClient
 
 TOKEN = "let Prometheus in"
 HERE = {"REMOTE_ADDR": "127.0.0.1"}

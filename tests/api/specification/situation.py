@@ -21,7 +21,7 @@ from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.supplier_client import SupplierClient
 
 FOLDER = Path(__file__).parent
 #: The variable that has the secret of the payment vendor.

@@ -19,9 +19,9 @@ from api.specification.shapes import differences
 from api.specification.situation import FOLDER, GIVEN, VARIABLE, Situation
 from migration_service.schemas.json import parse_json
 from migration_service.tasks.resources import WorkerResources
-from servers import wait_until
-from supplier_client import SupplierClient
-from vendor_servers import run_sandbox
+from support.servers import wait_until
+from support.supplier_client import SupplierClient
+from support.vendor_servers import run_sandbox
 
 _SECRET = "the-sandbox-secret"
 

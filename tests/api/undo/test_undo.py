@@ -9,10 +9,6 @@ import pytest
 from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from factories import obtain
-from imported_account import ImportedAccount
-from messages import noted_messages
 from migration_service.errors import PermissionDeniedError, RequestFailedValidationError
 from migration_service.models import Batch
 from migration_service.services.access.api_keys import KeyLimits, issue_api_key
@@ -26,8 +22,12 @@ from migration_service.states import BatchState, UndoBlocker
 from migration_service.tasks.names import REVERT_ACCOUNTS
 from migration_service.tasks.resources import WorkerResources
 from migration_service.tasks.undo import revert_accounts
-from supplier_client import SupplierClient
-from undo_client import UndoClient
+from support.batch_client import BatchClient
+from support.factories import obtain
+from support.imported_account import ImportedAccount
+from support.messages import noted_messages
+from support.supplier_client import SupplierClient
+from support.undo_client import UndoClient
 
 #: The same in each process of the test run: they have to collect the same tests.
 _UNKNOWN = "5d0c8d4e-3f0e-4c5e-9d5b-3b8b6a1d8f27"

@@ -7,14 +7,14 @@ from uuid import uuid4
 
 import pytest
 
-from batch_client import BatchClient
-from messages import noted_messages
-from migration_service.services.batches.quotas import BatchQuotas
+from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.states import SupplierStatus
 from migration_service.tasks.names import RUN_CHUNK
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
-from wave_client import NIGHT, WaveClient
+from support.batch_client import BatchClient
+from support.messages import noted_messages
+from support.supplier_client import SupplierClient
+from support.wave_client import NIGHT, WaveClient
 
 REST = {"rest": True}
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from migration_service.cli import main
 from migration_service_local.samples import generate_lines
-from terminals import shown_by
+from support.terminals import shown_by
 
 PROGRAM = [sys.executable, "-c", "from migration_service.cli import main; main()", "samples"]
 BOOK = ["--supplier", "NORTHSTAR", "--today", "2026-03-15"]

@@ -6,8 +6,6 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import make_customer
-from imported_account import ImportedAccount
 from migration_service.config import Settings
 from migration_service.errors import PaymentVendorNotFoundError
 from migration_service.models import Account, Organisation, PaymentInstruction, PaymentVendor
@@ -22,7 +20,9 @@ from migration_service_local.demo.sample import (
     set_up_sandbox_vendor,
     take_down_sandbox_vendor,
 )
-from supplier_client import SupplierClient
+from support.factories import make_customer
+from support.imported_account import ImportedAccount
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from deployment_files import ROOT, SECRET_SETTINGS, options, seconds_of_web, seconds_of_workers
 from migration_service.config import Settings
 from migration_service.db.revisions import upgrade
 from migration_service.tasks.names import QUEUES
-from servers import EmbeddedServers
+from support.deployment_files import ROOT, SECRET_SETTINGS, options, seconds_of_web, seconds_of_workers
+from support.servers import EmbeddedServers
 
 SCRIPT = ROOT / "deployment/postgres/roles.sh"
 PASSWORDS = {"OWNER_PASSWORD": "owner's $1", "SERVICE_PASSWORD": 'the "service"'}

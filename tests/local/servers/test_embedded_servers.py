@@ -22,7 +22,7 @@ from migration_service_local.errors import StartError
 from migration_service_local.servers.account import ServerAccount
 from migration_service_local.servers.binaries import find_postgres, find_valkey
 from migration_service_local.servers.home import Home
-from servers import EmbeddedServers, processes_in, temporary_folder, wait_until
+from support.servers import EmbeddedServers, processes_in, temporary_folder, wait_until
 
 
 @pytest.fixture(scope="module")

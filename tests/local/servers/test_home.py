@@ -9,7 +9,7 @@ import pytest
 
 from migration_service.config import load_saved_settings
 from migration_service_local.servers.home import Home
-from servers import temporary_folder
+from support.servers import temporary_folder
 
 
 @pytest.fixture

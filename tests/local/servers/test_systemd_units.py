@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deployment_files import ROOT, SECRET_SETTINGS, options, seconds_of_web, seconds_of_workers
 from migration_service.tasks.names import QUEUES
+from support.deployment_files import ROOT, SECRET_SETTINGS, options, seconds_of_web, seconds_of_workers
 
 FOLDER = ROOT / "deployment/systemd"
 INSTALLED = "/opt/migration-service/current"

@@ -23,7 +23,7 @@ from migration_service_local.servers.process import Child, Program
 from migration_service_local.up.options import Scale
 from migration_service_local.up.programs import Programs
 from migration_service_local.up.supervisor import StopRequestedError, Supervisor, pause_before_restart
-from servers import processes_in, temporary_folder, wait_until
+from support.servers import processes_in, temporary_folder, wait_until
 
 SERVE = "import time\nprint('serving', flush=True)\ntime.sleep(60)"
 IGNORE_SIGTERM = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SERVE

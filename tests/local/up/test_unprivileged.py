@@ -16,7 +16,7 @@ from migration_service_local.servers import runtime_copy, unprivileged
 from migration_service_local.servers.account import ServerAccount
 from migration_service_local.servers.runtime_copy import Runtime, find_runtime
 from migration_service_local.servers.unprivileged import hand_over, leave_root
-from servers import temporary_folder
+from support.servers import temporary_folder
 
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 

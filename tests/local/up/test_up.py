@@ -23,7 +23,7 @@ import requests
 from migration_service.config import Settings, load_saved_settings
 from migration_service_local.servers.account import ServerAccount
 from migration_service_local.servers.ports import random_free_port
-from servers import RunningService, processes_in, temporary_folder, wait_until
+from support.servers import RunningService, processes_in, temporary_folder, wait_until
 
 NAMES = ("postgres", "valkey", "interactive", "batch", "vendors", "maintenance", "beat", "flower", "web")
 SMALL = ("--web-workers", "1", "--interactive-workers", "1", "--batch-workers", "1")

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
-from batch_client import BatchClient
 from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ import pytest
 from click.testing import Result
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer
 from migration_service.config import Settings
 from migration_service.errors import UnauthenticatedError
 from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.operators import authenticate_operator
 from migration_service.services.access.tokens import obtain_tokens, refresh_tokens
+from migration_service.services.audit.entries import AuditAction, record
+from support.factories import Customer, make_customer
 
 Run = Callable[..., Result]
 

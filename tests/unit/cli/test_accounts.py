@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from batch_client import BatchClient
 from migration_service.cli import main
 from migration_service.config import Settings
-from migration_service.services.access.audit_trail import TrailFilter, stream_trail
+from migration_service.services.audit.trail import TrailFilter, stream_trail
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from batch_client import BatchClient, ndjson
 from migration_service.config import system_user
 from migration_service.services.access.api_keys import revoke_api_key
-from migration_service.services.access.audit_trail import TrailFilter, stream_trail
-from supplier_client import SupplierClient
-from undo_client import UndoClient
-from wave_client import WaveClient
+from migration_service.services.audit.trail import TrailFilter, stream_trail
+from support.batch_client import BatchClient, ndjson
+from support.supplier_client import SupplierClient
+from support.undo_client import UndoClient
+from support.wave_client import WaveClient
 
 Run = Callable[..., Result]
 

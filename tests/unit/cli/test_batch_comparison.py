@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 from click.testing import Result
 
-from batch_client import BatchClient
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.supplier_client import SupplierClient
 
 Run = Callable[..., Result]
 

@@ -14,10 +14,10 @@ import pytest
 from click.testing import Result
 from sqlalchemy import select, update
 
-from batch_client import BatchClient, ndjson
 from migration_service.cli import batch_progress
 from migration_service.models import Account, Statement
-from migration_service.services.reporting.differences import NOT_COMPARED
+from migration_service.services.reconciliation.differences import NOT_COMPARED
+from support.batch_client import BatchClient, ndjson
 
 Run = Callable[..., Result]
 

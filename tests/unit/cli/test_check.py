@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from click.testing import CliRunner, Result
 
-from batch_client import ndjson
 from migration_service.cli import main
 from migration_service_local.samples import FAULTS, generate_accounts, generate_accounts_with_faults
-from servers import COMMAND
+from support.batch_client import ndjson
+from support.servers import COMMAND
 
 
 def _check(file: Path, *arguments: str) -> Result:

@@ -8,7 +8,6 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, text, update
 
-from batch_client import BatchClient
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.doctor.diagnosis import ServiceParts
@@ -17,7 +16,8 @@ from migration_service.doctor.work_checks import check_batches, check_slots, che
 from migration_service.models import Batch, BatchChunk, ImportSupplier, ServiceLimit
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from migration_service.cli import output
 from migration_service.cli.batch_progress import describe_time_left, duration, duration_range
 from migration_service.states import BatchCondition
-from terminals import shown_by
+from support.terminals import shown_by
 
 HOSTILE = "a\x1b[2Jb\x9bc\u202ed\u200be\rf\tg"
 SHOWN = r"a\x1b[2Jb\x9bc\u202ed\u200be\x0df\x09g"

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from migration_service.cli import main
 from migration_service.db.revisions import newest_revision
-from servers import EmbeddedServers
+from support.servers import EmbeddedServers
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
 from migration_service.cli import COMMANDS, main
 from migration_service.config import Settings
 from migration_service.db.revisions import newest_revision
 from migration_service.errors import UnauthenticatedError
 from migration_service.services.access.api_keys import authenticate_api_key
+from support.factories import Customer
 
 Run = Callable[..., Result]
 

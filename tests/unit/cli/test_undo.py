@@ -6,12 +6,12 @@ from collections.abc import Callable
 import pytest
 from click.testing import Result
 
-from batch_client import BatchClient
-from imported_account import ImportedAccount
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
-from undo_client import UndoClient
-from wave_client import WaveClient
+from support.batch_client import BatchClient
+from support.imported_account import ImportedAccount
+from support.supplier_client import SupplierClient
+from support.undo_client import UndoClient
+from support.wave_client import WaveClient
 
 Run = Callable[..., Result]
 

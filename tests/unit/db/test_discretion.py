@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.statements import OpenTransaction, begin
-from servers import EmbeddedServers
+from support.servers import EmbeddedServers
 
 MARKED = "Xaveria-Marked"
 

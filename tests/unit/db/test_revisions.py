@@ -20,7 +20,7 @@ from migration_service.db.revisions import (
     upgrade,
 )
 from migration_service.models import Account
-from servers import EmbeddedServers, wait_until
+from support.servers import EmbeddedServers, wait_until
 
 # The lock of a transaction that has written a line. A foreign key to the table has to wait for it.
 WRITE_LOCK = text("LOCK TABLE import_supplier IN ROW EXCLUSIVE MODE")

@@ -18,7 +18,7 @@ from migration_service.db.engine import make_engine, make_sessionmaker, parse_da
 from migration_service.db.statements import autocommit, begin
 from migration_service.doctor.diagnosis import Verdict
 from migration_service.doctor.examination import check_database
-from supplier_client import SupplierClient
+from support.supplier_client import SupplierClient
 
 WRITE = "UPDATE service_limit SET concurrency_limit = concurrency_limit"
 

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.db.statements import autocommit
 from migration_service.models import AccountImportProcess, Attempt
 from migration_service.services.processing.attempts import run_attempt
-from supplier_client import SupplierClient
+from support.supplier_client import SupplierClient
 
 _ROOT = Path(__file__).parents[3]
 _SNIPPET = """

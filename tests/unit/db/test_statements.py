@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import make_customer
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.statements import OpenTransaction, autocommit, begin
+from support.factories import make_customer
 
 #: Yields a connection of these sessions.
 _Opens = Callable[["sessionmaker[Session]"], AbstractContextManager[Any]]

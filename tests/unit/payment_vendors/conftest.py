@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 
 from migration_service.payment_vendors.connection import CallLimits
-from vendor_servers import run_localstripe, run_sandbox
+from support.vendor_servers import run_localstripe, run_sandbox
 
 Script: TypeAlias = Callable[[socket.socket, bytes], None]
 

@@ -10,7 +10,7 @@ from migration_service.schemas.json import encode_json, parse_json
 from migration_service.services.imports.validation import validate_account
 from migration_service.states import Profile
 from migration_service_local.samples import generate_accounts
-from mutations import TODAY
+from support.mutations import TODAY
 
 SAMPLE = json.loads(
     json.dumps(min(generate_accounts(30, supplier="S", seed=2, today=TODAY), key=lambda it: len(str(it))))

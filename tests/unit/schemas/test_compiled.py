@@ -5,7 +5,6 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from examples import TIMES
 from migration_service.errors import ParseError
 from migration_service.schemas.account import ACCOUNT_IMPORT
 from migration_service.schemas.base import find_unknown_fields, load
@@ -13,7 +12,8 @@ from migration_service.schemas.bounds import MAX_ITEMS
 from migration_service.schemas.compiled import compile_schema, compile_shape
 from migration_service.schemas.json import parse_json
 from migration_service_local.samples import generate_accounts
-from mutations import SMALL, STAND_INS, TODAY, damaged_accounts, places, typed
+from support.examples import TIMES
+from support.mutations import SMALL, STAND_INS, TODAY, damaged_accounts, places, typed
 
 accept = compile_schema(ACCOUNT_IMPORT)
 has_known_members = compile_shape(ACCOUNT_IMPORT)

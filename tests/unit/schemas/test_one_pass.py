@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from examples import TIMES
 from migration_service.errors import ParseError
 from migration_service.schemas.account import ACCOUNT_IMPORT, load_account
 from migration_service.schemas.json import encode_json, parse_json
 from migration_service.schemas.one_pass import compile_text, is_surely_phone_number
 from migration_service.schemas.texts import is_phone_number
 from migration_service_local.samples import generate_accounts
-from mutations import SMALL, STAND_INS, TODAY, damaged_accounts, places, typed
+from support.examples import TIMES
+from support.mutations import SMALL, STAND_INS, TODAY, damaged_accounts, places, typed
 
 accept = compile_text(ACCOUNT_IMPORT)
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from examples import TIMES
 from migration_service.errors import ParseError
 from migration_service.rules.catalogue import RULES
 from migration_service.schemas.json import encode_json, parse_json
 from migration_service.services.imports.validation import ValidatedAccount, validate_account, validate_text
 from migration_service.states import Profile
 from migration_service_local.samples import generate_accounts
-from mutations import SMALL, STAND_INS, TODAY, damaged_accounts, places, typed
+from support.examples import TIMES
+from support.mutations import SMALL, STAND_INS, TODAY, damaged_accounts, places, typed
 from unit.rules.breaking_examples import BREAKING_EXAMPLES
 from unit.rules.valid_account import change, make_valid_account
 

@@ -9,7 +9,6 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, select, text, update
 
-from batch_client import BatchClient, counts
 from migration_service.db.base import new_id
 from migration_service.models import (
     Account,
@@ -20,17 +19,18 @@ from migration_service.models import (
     Transaction,
 )
 from migration_service.services.accounts import notes as notes_service
-from migration_service.services.batches import execution
-from migration_service.services.batches import upload as batch_upload
-from migration_service.services.batches.added_data.lines import PIECE_LINES
-from migration_service.services.batches.chunks import ChunkKey, claim_chunk, work_on_chunk
-from migration_service.services.batches.execution import perform_chunk
-from migration_service.services.batches.feed import recover_chunks
+from migration_service.services.batches.intake import upload as batch_upload
+from migration_service.services.batches.work import execution
+from migration_service.services.batches.work.added_data.lines import PIECE_LINES
+from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
+from migration_service.services.batches.work.execution import perform_chunk
+from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.slot_leases import list_live_attempts
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ def test_the_order_within_an_account_is_that_of_the_file(batches: BatchClient, n
             lines.append(payment(batches, number, f"P{i}", amount="999.00"))
     with (
         patch.object(batch_upload, "CHUNK_LINES", 5),
-        patch("migration_service.services.batches.chunks.PIECE_LINES", 7),
+        patch("migration_service.services.batches.work.chunks.PIECE_LINES", 7),
     ):
         report = batches.run(lines, kind="transactions")
     assert counts(report) == {"ADDED": 36, "FAILED": 36}
@@ -418,7 +418,7 @@ def test_later_lines_of_an_account_wait_behind_its_deferred_ones(batches: BatchC
     lines = [payment(batches, number, "P", amount="1.00"), payment(batches, number, "P", amount="2.00")]
     batch_id = batches.start(lines, kind="transactions")
     (key,) = batches.dispatch()
-    with patch("migration_service.services.batches.chunks.PIECE_LINES", 1):
+    with patch("migration_service.services.batches.work.chunks.PIECE_LINES", 1):
         _perform_piece(batches, key)
         _create(batches, number)
         _perform_piece(batches, key)

@@ -7,18 +7,18 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from batch_client import BatchClient
-from interleavings import COMMIT, Run, Scenario, Step, explore
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account, BatchLine, Note
-from migration_service.services.batches.chunks import ChunkKey, claim_chunk, work_on_chunk
+from migration_service.services.accounts.erasure import erase_account
+from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.processing.attempts import run_attempt
-from migration_service.services.reporting.erasure import erase_account
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import LineStatus
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.interleavings import COMMIT, Run, Scenario, Step, explore
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

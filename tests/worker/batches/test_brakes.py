@@ -9,15 +9,15 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select
 
-from batch_client import BatchClient, counts
 from migration_service.db.base import new_id
 from migration_service.models import AuditEntry
-from migration_service.services.batches import upload as batch_upload
-from migration_service.services.batches.added_data.lines import PIECE_LINES
-from migration_service.services.batches.chunks import ChunkKey, claim_chunk, read_chunk, work_on_chunk
-from migration_service.services.batches.execution import perform_chunk
+from migration_service.services.batches.intake import upload as batch_upload
+from migration_service.services.batches.work.added_data.lines import PIECE_LINES
+from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, read_chunk, work_on_chunk
+from migration_service.services.batches.work.execution import perform_chunk
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts
+from support.supplier_client import SupplierClient
 
 BROKEN = b"{"
 REASON = "error_threshold_reached"

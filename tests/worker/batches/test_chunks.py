@@ -10,19 +10,18 @@ from celery.exceptions import SoftTimeLimitExceeded
 from flask import Flask
 from sqlalchemy import delete, func, select, update
 
-from batch_client import BatchClient, counts
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.db.base import new_id
 from migration_service.models import Account, AccountImportProcess, BatchChunk, ImportSupplier
-from migration_service.services.batches import execution
-from migration_service.services.batches import upload as batch_upload
-from migration_service.services.batches.chunks import (
+from migration_service.services.batches.intake import upload as batch_upload
+from migration_service.services.batches.work import execution
+from migration_service.services.batches.work.chunks import (
     ChunkKey,
     claim_chunk,
     work_on_chunk,
 )
-from migration_service.services.batches.execution import perform_chunk
-from migration_service.services.batches.feed import dispatch_chunks, recover_chunks
+from migration_service.services.batches.work.execution import perform_chunk
+from migration_service.services.batches.work.feed import dispatch_chunks, recover_chunks
 from migration_service.services.processing.attempts import MAX_TRIES
 from migration_service.services.processing.slot_leases import (
     acquire_slots,
@@ -35,7 +34,8 @@ from migration_service.states import ChunkState, ImportState, SupplierStatus
 from migration_service.tasks.batches import run_chunk
 from migration_service.tasks.maintenance import sweep_batches
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

@@ -8,9 +8,8 @@ from flask import Flask
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
 from migration_service.models import Batch, BatchChunk, BatchLine, ImportSupplier
-from migration_service.services.batches.added_data.deferral import (
+from migration_service.services.batches.work.added_data.deferral import (
     Woken,
     find_coming,
     find_deferred,
@@ -20,7 +19,8 @@ from migration_service.services.batches.added_data.deferral import (
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import LineStatus
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.supplier_client import SupplierClient
 
 _A_WEEK = 7 * 24 * 3600.0
 

@@ -13,20 +13,20 @@ from flask import Flask
 from sqlalchemy import delete
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient, counts
 from migration_service.models import BatchChunk
-from migration_service.services.batches import lines as batch_lines
-from migration_service.services.batches import processor_time
-from migration_service.services.batches.execution import perform_chunk
-from migration_service.services.batches.feed import dispatch_chunks
-from migration_service.services.batches.processor_time import (
+from migration_service.services.batches.work import lines as batch_lines
+from migration_service.services.batches.work import processor_time
+from migration_service.services.batches.work.execution import perform_chunk
+from migration_service.services.batches.work.feed import dispatch_chunks
+from migration_service.services.batches.work.processor_time import (
     ProcessorTimeExceededError,
     limit_processor_time,
 )
 from migration_service.services.imports.validation import ValidatedAccount, validate_text
 from migration_service.states import Profile
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts
+from support.supplier_client import SupplierClient
 
 MARKED = "Xaveria-Marked"
 
@@ -98,7 +98,7 @@ def test_a_worker_writes_outcomes_before_it_validates_further_lines_for_long(bat
 
     with (
         patch.object(processor_time, "PIECE_SECONDS", 0.0),
-        patch("migration_service.services.batches.chunks.work_on_lines", watched),
+        patch("migration_service.services.batches.work.chunks.work_on_lines", watched),
     ):
         report = batches.run(batches.supplier.accounts(4), "import")
     assert pieces == [1, 1, 1, 1]
@@ -156,7 +156,7 @@ def test_organisations_take_turns_however_many_batches_one_of_them_has(
     other = BatchClient(SupplierClient.create(app, sessions), batches.resources)
     with (
         patch("migration_service.blueprints.batches.feed_batches"),
-        patch("migration_service.services.batches.upload.CHUNK_LINES", 1),
+        patch("migration_service.services.batches.intake.upload.CHUNK_LINES", 1),
     ):
         many = {batches.start([b"{}"] * 4, "validate") for _ in range(5)}
         one = other.start([b"{}"] * 4, "validate")

@@ -12,7 +12,6 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import select, text
 
-from batch_client import BatchClient, counts
 from migration_service.celery_app import create_celery
 from migration_service.cli.batch_progress import describe_condition
 from migration_service.config import Settings
@@ -25,16 +24,17 @@ from migration_service.models import Account, PaymentInstruction
 from migration_service.payment_vendors.measured import CALLS
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.accounts.payment_instructions import ask_vendor
-from migration_service.services.batches import execution
-from migration_service.services.batches.added_data import instructions
-from migration_service.services.batches.chunks import claim_chunk, read_wanted_instructions
-from migration_service.services.batches.feed import dispatch_chunks, dispatch_vendor_chunks
-from migration_service.services.batches.steering import get_batch, report_batch
+from migration_service.services.batches.control import get_batch, report_batch
+from migration_service.services.batches.work import execution
+from migration_service.services.batches.work.added_data import instructions
+from migration_service.services.batches.work.chunks import claim_chunk, read_wanted_instructions
+from migration_service.services.batches.work.feed import dispatch_chunks, dispatch_vendor_chunks
 from migration_service.services.reporting.counts import read_open_batches
 from migration_service.services.setup.vendors import create_payment_vendor, reserve_calls, set_vendor_rate
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
-from vendor_servers import run_sandbox
+from support.batch_client import BatchClient, counts
+from support.supplier_client import SupplierClient
+from support.vendor_servers import run_sandbox
 
 _SECRET, _VARIABLE = "the-sandbox-secret", "TEST_SANDBOX_VARIABLE"
 

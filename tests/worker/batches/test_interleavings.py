@@ -10,37 +10,37 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
-from batch_client import BatchClient, counts, ndjson
-from interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import BatchStateError
 from migration_service.models import Account, Batch, BatchChunk, BatchLine
 from migration_service.schemas.json import parse_json
-from migration_service.services.batches.brakes import NO_BRAKE, Brake, set_brake
-from migration_service.services.batches.chunks import (
+from migration_service.services.batches.control import cancel_batch, pause_batch, resume_batch
+from migration_service.services.batches.error_thresholds import NO_BRAKE, Brake, set_brake
+from migration_service.services.batches.intake.ndjson import FileLimits
+from migration_service.services.batches.intake.options import BatchOrder
+from migration_service.services.batches.intake.spool import SpooledLines
+from migration_service.services.batches.intake.upload import start_batch
+from migration_service.services.batches.results.counts import count_lines
+from migration_service.services.batches.retry import retry_failed
+from migration_service.services.batches.states import complete_batches
+from migration_service.services.batches.work.chunks import (
     ChunkKey,
     claim_chunk,
     read_chunk,
     release_chunk,
     work_on_chunk,
 )
-from migration_service.services.batches.counts import count_lines
-from migration_service.services.batches.feed import dispatch_chunks, recover_chunks
-from migration_service.services.batches.ndjson import FileLimits
-from migration_service.services.batches.orders import BatchOrder
-from migration_service.services.batches.retry import retry_failed
-from migration_service.services.batches.spool import SpooledLines
-from migration_service.services.batches.states import complete_batches
-from migration_service.services.batches.steering import cancel_batch, pause_batch, resume_batch
-from migration_service.services.batches.upload import start_batch
+from migration_service.services.batches.work.feed import dispatch_chunks, recover_chunks
 from migration_service.services.imports import states
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, BatchState, ChunkState, ImportState, Profile
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts, ndjson
+from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

@@ -7,18 +7,18 @@ from uuid import UUID
 import pytest
 from sqlalchemy import delete, func, select, update
 
-from batch_client import BatchClient, counts
 from migration_service.db.base import new_id
 from migration_service.models import Account, AccountImportProcess, BatchChunk
-from migration_service.services.batches.chunks import claim_chunk
-from migration_service.services.batches.execution import perform_chunk
-from migration_service.services.batches.feed import recover_chunks
-from migration_service.services.batches.orders import BatchOrder
-from migration_service.services.batches.upload import start_batch
+from migration_service.services.batches.intake.options import BatchOrder
+from migration_service.services.batches.intake.upload import start_batch
+from migration_service.services.batches.work.chunks import claim_chunk
+from migration_service.services.batches.work.execution import perform_chunk
+from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, BatchSource
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

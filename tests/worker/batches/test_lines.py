@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
-from batch_client import BatchClient, counts
 from migration_service.models import Account, AccountImportProcess, Attempt, ImportSupplier
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.states import Outcome, SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from migration_service_local.samples import FAULTS, break_account
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

@@ -7,8 +7,6 @@ from uuid import UUID, uuid4
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import make_customer
-from interleavings import COMMIT, Run, Scenario, Step, explore
 from migration_service.db.base import new_id
 from migration_service.errors import IdempotencyRequestInProgressError
 from migration_service.models import OperationsTeam
@@ -21,6 +19,8 @@ from migration_service.services.idempotency.keys import (
     keep_answer,
     release_key,
 )
+from support.factories import make_customer
+from support.interleavings import COMMIT, Run, Scenario, Step, explore
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import make_customer
 from migration_service.db.base import new_id
 from migration_service.db.statements import begin
 from migration_service.errors import IdempotencyRequestInProgressError
@@ -31,7 +30,8 @@ from migration_service.services.idempotency.keys import (
 from migration_service.services.imports import states
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt
 from migration_service.states import Outcome
-from supplier_client import SupplierClient
+from support.factories import make_customer
+from support.supplier_client import SupplierClient
 
 _ANSWER = KeptAnswer(201, {"Content-Type": "application/json"}, b"{}")
 

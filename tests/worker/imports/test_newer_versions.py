@@ -7,8 +7,6 @@ import pytest
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
-from batch_client import BatchClient, counts
-from interleavings import COMMIT, Run, Scenario, explore
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import ErrorItem
@@ -21,7 +19,9 @@ from migration_service.services.reporting.retention import remove_error_texts, r
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts
+from support.interleavings import COMMIT, Run, Scenario, explore
+from support.supplier_client import SupplierClient
 
 UNKNOWN = "onbekend"
 FEBRUARY, FIRST, SECOND, THIRD = (f"2026-{day}T22:00:00Z" for day in ("02-01", "03-01", "03-02", "03-03"))

@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from interleavings import COMMIT, ROLLBACK, Run, Scenario, explore
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountAlreadyImportedError
@@ -17,7 +16,8 @@ from migration_service.services.imports.skipping import skip_accounts, unskip_ac
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import ImportState
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, explore
+from support.supplier_client import SupplierClient
 
 
 def _change(supplier: SupplierClient, action: Any, *numbers: str) -> None:

@@ -9,7 +9,6 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import Session
 
-from interleavings import COMMIT, ROLLBACK, Run, Scenario, explore
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import states
@@ -18,7 +17,8 @@ from migration_service.services.imports.staging import find_process
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.states import ImportState, Profile
-from supplier_client import SupplierClient
+from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, explore
+from support.supplier_client import SupplierClient
 
 #: What differs between two rows whatever they hold. The hash is that of a payload with its supplier.
 _OF_THE_ROW = ("id", "import_supplier_id", "payload_sha256", "staged_at")

@@ -31,7 +31,7 @@ from migration_service.services.imports.validation import ValidatedAccount, vali
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.setup.teams import list_operations_teams
 from migration_service.states import ImportState, Outcome, Profile
-from supplier_client import SupplierClient
+from support.supplier_client import SupplierClient
 
 
 @dataclass

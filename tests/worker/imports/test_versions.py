@@ -9,8 +9,6 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from batch_client import BatchClient
-from interleavings import COMMIT, Run, Scenario, explore
 from migration_service.db.statements import OpenTransaction, Statements, autocommit
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import states
@@ -18,7 +16,9 @@ from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import ImportState, Profile, StagingResult
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.interleavings import COMMIT, Run, Scenario, explore
+from support.supplier_client import SupplierClient
 
 EARLY, LATE = "2026-03-01T22:00:00Z", "2026-03-02T22:00:00+01:00"
 

@@ -8,12 +8,12 @@ import pytest
 from aiosmtpd.controller import Controller
 from celery import current_app
 
-from factories import close_celery
-from mail_box import SENDER, Mailbox, free_port
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.tasks import emails as email_tasks
 from migration_service.tasks.app import MigrationCelery
+from support.factories import close_celery
+from support.mail_box import SENDER, Mailbox, free_port
 
 
 @pytest.fixture

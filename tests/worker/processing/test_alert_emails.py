@@ -9,13 +9,9 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from batch_client import BatchClient
-from interleavings import COMMIT, Run, Scenario, Step, explore
-from mail_box import SENDER, Mailbox
-from messages import noted_messages
 from migration_service.models import AlertEmail
-from migration_service.services.batches import upload
-from migration_service.services.emails.alerts import deliver_alert, record_alerts
+from migration_service.services.alerts.messages import deliver_alert, record_alerts
+from migration_service.services.batches.intake import upload
 from migration_service.services.emails.outbox import mail_server, name_message
 from migration_service.states import EmailState
 from migration_service.tasks import emails as email_tasks
@@ -23,8 +19,12 @@ from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.emails import send_alert_email, sweep_customer_emails
 from migration_service.tasks.names import SEND_ALERT_EMAIL
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
-from wave_client import EVENING, NIGHT, WaveClient
+from support.batch_client import BatchClient
+from support.interleavings import COMMIT, Run, Scenario, Step, explore
+from support.mail_box import SENDER, Mailbox
+from support.messages import noted_messages
+from support.supplier_client import SupplierClient
+from support.wave_client import EVENING, NIGHT, WaveClient
 
 ADA, BEN = "ada@migration.example", "ben@migration.example"
 CONSOLE = "https://migration.example/console/"

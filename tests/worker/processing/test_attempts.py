@@ -36,7 +36,7 @@ from migration_service.states import ImportState, Outcome, Profile
 from migration_service.tasks.accounts import create_set
 from migration_service.tasks.maintenance import sweep_attempts
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.supplier_client import SupplierClient
 from unit.services.batches.batch_rows import without_indexes
 
 

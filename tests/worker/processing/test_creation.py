@@ -16,7 +16,7 @@ from migration_service.services.processing.creation import (
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.supplier_client import SupplierClient
 
 
 def _create(supplier: SupplierClient, resources: WorkerResources, account: dict[str, Any]) -> dict[str, Any]:

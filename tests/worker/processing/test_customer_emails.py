@@ -10,9 +10,6 @@ from aiosmtpd.controller import Controller
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from imported_account import ImportedAccount
-from mail_box import SENDER, Mailbox
-from messages import noted_messages
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account, Customer, CustomerEmail
 from migration_service.services.emails.outbox import hold, hold_due, mail_server, name_message, take_due
@@ -25,7 +22,10 @@ from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.emails import send_customer_email, sweep_customer_emails
 from migration_service.tasks.names import SEND_CUSTOMER_EMAIL
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.imported_account import ImportedAccount
+from support.mail_box import SENDER, Mailbox
+from support.messages import noted_messages
+from support.supplier_client import SupplierClient
 
 ANNE = {"given_name": "Anne", "family_name": "de Vries", "email": "anne@customers.example"}
 BART = {"given_name": "Bart", "family_name": "Bakker", "email": "bart@customers.example"}

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountCreationFailedError, InvalidError
@@ -31,7 +30,8 @@ from migration_service.services.setup.suppliers import KnownSupplier, get_import
 from migration_service.services.setup.teams import list_operations_teams
 from migration_service.states import ImportState, Outcome, Profile
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
+from support.supplier_client import SupplierClient
 
 
 @dataclass

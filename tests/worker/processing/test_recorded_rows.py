@@ -13,8 +13,6 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select
 
-from batch_client import BatchClient, ndjson
-from factories import json_of
 from migration_service.db.base import Base
 from migration_service.models import (
     Account,
@@ -26,12 +24,14 @@ from migration_service.models import (
     OperationsTeam,
 )
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
-from migration_service.services.batches.file_totals import add_up
-from migration_service.services.batches.upload import validated_under
+from migration_service.services.batches.intake.file_totals import add_up
+from migration_service.services.batches.intake.upload import validated_under
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, ndjson
+from support.factories import json_of
+from support.supplier_client import SupplierClient
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, select, text, update
 
-from factories import make_customer
 from migration_service.connections import make_redis
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
@@ -36,7 +35,8 @@ from migration_service.states import ImportState, Outcome
 from migration_service.tasks import accounts as tasks
 from migration_service.tasks.maintenance import sweep_attempts
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.factories import make_customer
+from support.supplier_client import SupplierClient
 
 
 @dataclass(frozen=True, slots=True)

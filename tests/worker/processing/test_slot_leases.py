@@ -8,7 +8,6 @@ import pytest
 from redis import Redis
 from sqlalchemy import update
 
-from batch_client import BatchClient
 from migration_service.connections import make_redis
 from migration_service.db.base import new_id
 from migration_service.errors import ServiceUnavailableError
@@ -22,7 +21,8 @@ from migration_service.services.processing.slot_leases import (
 )
 from migration_service.slots import LiveAttempt, Slots, SlotsStaleError
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.supplier_client import SupplierClient
 
 _STATE = "migration:slots:state"
 

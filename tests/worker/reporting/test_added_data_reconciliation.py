@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from batch_client import BatchClient, counts
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, counts
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from imported_account import ImportedAccount, code_of
-from marked_person import find_mark, marked_parts
+from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.reporting.differences import Totals
-from migration_service.services.reporting.erasure import erase_account
-from migration_service.services.reporting.reconciliation import find_differences
+from migration_service.services.reconciliation.created_accounts import find_differences
+from migration_service.services.reconciliation.differences import Totals
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.imported_account import ImportedAccount, code_of
+from support.marked_person import find_mark, marked_parts
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

@@ -10,21 +10,21 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from batch_client import BatchClient, ndjson
-from interleavings import COMMIT, Run, Scenario, Step, explore
-from marked_person import find_mark, marked_parts
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountImportInProgressError
 from migration_service.schemas.json import parse_json
-from migration_service.services.batches.chunks import ChunkKey, claim_chunk, work_on_chunk
+from migration_service.services.accounts.erasure import Erasure, erase_account, remove_staged_again
+from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.imports import states
 from migration_service.services.imports.validation import validate_account
-from migration_service.services.reporting.erasure import Erasure, erase_account, remove_staged_again
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.states import Profile
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient, ndjson
+from support.interleavings import COMMIT, Run, Scenario, Step, explore
+from support.marked_person import find_mark, marked_parts
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

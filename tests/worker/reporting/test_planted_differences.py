@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from batch_client import BatchClient
 from migration_service.schemas.json import encode_json, parse_json
 from migration_service.services.imports.validation import validate_text
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import Profile
 from migration_service.tasks.resources import WorkerResources
-from mutations import places
-from planted_differences import PLANTED, make_book, plant
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.mutations import places
+from support.planted_differences import PLANTED, make_book, plant
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

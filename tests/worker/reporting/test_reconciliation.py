@@ -10,7 +10,6 @@ from uuid import UUID
 import pytest
 from sqlalchemy import delete, select, text, update
 
-from batch_client import BatchClient
 from migration_service.models import (
     Account,
     AccountImportProcess,
@@ -21,13 +20,14 @@ from migration_service.models import (
     Statement,
 )
 from migration_service.schemas.json import parse_json
-from migration_service.services.access.audit_trail import TrailFilter, stream_trail
+from migration_service.services.audit.trail import TrailFilter, stream_trail
 from migration_service.services.imports.skipping import skip_accounts
-from migration_service.services.reporting import sent as sent_module
+from migration_service.services.reconciliation import submitted as sent_module
 from migration_service.services.reporting.retention import remove_batch_lines, remove_payloads
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.supplier_client import SupplierClient
 
 
 @pytest.fixture

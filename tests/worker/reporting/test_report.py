@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import update
 
-from batch_client import BatchClient
 from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.models import Account, Ledger
@@ -22,9 +21,10 @@ from migration_service.services.reporting.report_rates import FEWEST_PARTS
 from migration_service.services.reporting.report_subject import ReportKind, find_subject
 from migration_service.services.undo.go_live import set_live
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
-from undo_client import UndoClient
-from wave_client import EVENING, NIGHT, WaveClient
+from support.batch_client import BatchClient
+from support.supplier_client import SupplierClient
+from support.undo_client import UndoClient
+from support.wave_client import EVENING, NIGHT, WaveClient
 
 #: Values of customers and payloads that must not be on a page.
 SECRETS = ("Zwartendijk", "not-a-number-0612", "unheard@example.org", "Verborgenlaan")

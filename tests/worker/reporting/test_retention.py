@@ -9,8 +9,6 @@ import pytest
 from celery import current_app
 from sqlalchemy import ColumnElement, func, or_, select, text, update
 
-from batch_client import BatchClient
-from factories import close_celery
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.models import AccountImportProcess, ApiKey, Batch, BatchLine, TokenSession
@@ -19,7 +17,9 @@ from migration_service.services.reporting import retention
 from migration_service.tasks import maintenance
 from migration_service.tasks.maintenance import remove_old_data
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.batch_client import BatchClient
+from support.factories import close_celery
+from support.supplier_client import SupplierClient
 
 Remove = Callable[..., None]
 

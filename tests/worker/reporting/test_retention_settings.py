@@ -10,13 +10,13 @@ from celery import current_app
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import close_celery
-from imported_account import ImportedAccount
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.tasks.maintenance import remove_old_data
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
+from support.factories import close_celery
+from support.imported_account import ImportedAccount
+from support.supplier_client import SupplierClient
 
 #: Each setting has another number, so that none can be used for another.
 DAYS = {

@@ -10,10 +10,7 @@ from flask import Flask
 from sqlalchemy import Connection, event, func, null, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from batch_client import BatchClient
-from imported_account import ImportedAccount
-from messages import noted_messages
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.db.base import Base
 from migration_service.models import (
     Account,
@@ -26,14 +23,14 @@ from migration_service.models import (
     Undo,
     UndoLine,
 )
-from migration_service.services.access.audit_trail import TrailFilter, read_trail
+from migration_service.services.accounts.erasure import erase_account
+from migration_service.services.audit.trail import TrailFilter, read_trail
 from migration_service.services.emails.outbox import name_message, take_due
 from migration_service.services.processing import creation
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.reporting.differences import Totals
-from migration_service.services.reporting.erasure import erase_account
-from migration_service.services.reporting.reconciliation import find_differences
-from migration_service.services.reporting.sent import count_sent
+from migration_service.services.reconciliation.created_accounts import find_differences
+from migration_service.services.reconciliation.differences import Totals
+from migration_service.services.reconciliation.submitted import count_sent
 from migration_service.services.setup.suppliers import (
     KnownSupplier,
     get_import_supplier,
@@ -47,8 +44,11 @@ from migration_service.states import EmailState, ImportState
 from migration_service.tasks import undo as undo_tasks
 from migration_service.tasks.names import REVERT_ACCOUNTS, SWEEP_UNDOS
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
-from undo_client import UndoClient, dump
+from support.batch_client import BatchClient
+from support.imported_account import ImportedAccount
+from support.messages import noted_messages
+from support.supplier_client import SupplierClient
+from support.undo_client import UndoClient, dump
 
 
 @pytest.fixture

@@ -11,8 +11,6 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from batch_client import BatchClient
-from interleavings import COMMIT, Run, Scenario, Step, explore
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
@@ -37,13 +35,13 @@ from migration_service.models import (
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import PostedBody
+from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.accounts.payment_instructions import add_instruction, prepare_instruction
 from migration_service.services.accounts.transactions import add_transactions
-from migration_service.services.batches.chunks import ChunkKey, claim_chunk, work_on_chunk
-from migration_service.services.batches.steering import resume_batch
+from migration_service.services.batches.control import resume_batch
+from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.imports import states
 from migration_service.services.imports.states import RunningAttempt
-from migration_service.services.reporting.erasure import erase_account
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.undo.execution import revert_piece
 from migration_service.services.undo.go_live import set_live
@@ -51,9 +49,11 @@ from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import BatchState, ImportState, UndoOutcome
 from migration_service.tasks.resources import WorkerResources
-from servers import EmbeddedServers
-from supplier_client import SupplierClient
-from undo_client import UndoClient
+from support.batch_client import BatchClient
+from support.interleavings import COMMIT, Run, Scenario, Step, explore
+from support.servers import EmbeddedServers
+from support.supplier_client import SupplierClient
+from support.undo_client import UndoClient
 
 
 @pytest.fixture

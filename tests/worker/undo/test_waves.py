@@ -8,21 +8,21 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import select, update
 
-from batch_client import BatchClient
-from interleavings import COMMIT, Run, Scenario, Step, explore
 from migration_service.errors import WaveStateError
 from migration_service.models import AuditEntry, Batch, BatchChunk, WavePlan
-from migration_service.services.batches import upload as batch_upload
-from migration_service.services.batches.execution import perform_chunk
+from migration_service.services.batches.intake import upload as batch_upload
+from migration_service.services.batches.work.execution import perform_chunk
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
 from migration_service.services.waves.progress import carry_on_plan
 from migration_service.states import UndoState
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
-from undo_client import UndoClient
-from wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
+from support.batch_client import BatchClient
+from support.interleavings import COMMIT, Run, Scenario, Step, explore
+from support.supplier_client import SupplierClient
+from support.undo_client import UndoClient
+from support.wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
 
 
 @pytest.fixture

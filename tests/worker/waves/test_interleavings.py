@@ -9,25 +9,25 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from batch_client import BatchClient
-from interleavings import COMMIT, Run, Scenario, Step, explore
 from migration_service.errors import WaveStateError
 from migration_service.models import AuditEntry, Batch, Wave, WavePlan
-from migration_service.services.batches.chunks import ChunkKey, read_chunk
-from migration_service.services.batches.feed import dispatch_chunks
-from migration_service.services.waves.progress import carry_on, carry_on_plan
-from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
-from migration_service.services.waves.steering import (
+from migration_service.services.batches.work.chunks import ChunkKey, read_chunk
+from migration_service.services.batches.work.feed import dispatch_chunks
+from migration_service.services.waves.control import (
     approve_wave,
     lock_wave,
     pause_wave,
     start_wave,
     stop_wave,
 )
+from migration_service.services.waves.progress import carry_on, carry_on_plan
+from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
 from migration_service.tasks.resources import WorkerResources
-from servers import EmbeddedServers
-from supplier_client import SupplierClient
-from wave_client import EVENING, NIGHT, NOON, WaveClient
+from support.batch_client import BatchClient
+from support.interleavings import COMMIT, Run, Scenario, Step, explore
+from support.servers import EmbeddedServers
+from support.supplier_client import SupplierClient
+from support.wave_client import EVENING, NIGHT, NOON, WaveClient
 
 
 @pytest.fixture

@@ -12,18 +12,18 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, select, update
 
-from batch_client import BatchClient
 from migration_service.db.base import new_id
 from migration_service.models import Account, BatchChunk, WavePlan
-from migration_service.services.batches import upload as batch_upload
-from migration_service.services.batches.chunks import ChunkKey, claim_chunk, read_chunk, work_on_chunk
-from migration_service.services.batches.feed import recover_chunks
+from migration_service.services.batches.intake import upload as batch_upload
+from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, read_chunk, work_on_chunk
+from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.waves.progress import carry_on, carry_on_plan
 from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
 from migration_service.services.waves.windows import Opening, Window, find_opening
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
-from wave_client import WaveClient
+from support.batch_client import BatchClient
+from support.supplier_client import SupplierClient
+from support.wave_client import WaveClient
 
 #: Nights of four hours, and of three on the second day, when the clock goes from 02:00 to 03:00.
 NIGHTS = {"start": "23:00", "end": "03:00", "time_zone": "Europe/Amsterdam", "first_day": "2026-03-27"}

@@ -9,16 +9,16 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select, update
 
-from batch_client import BatchClient
 from migration_service.models import Account, AccountImportProcess, AuditEntry, BatchChunk, Ledger, Wave
-from migration_service.services.batches import upload as batch_upload
-from migration_service.services.batches.chunks import ChunkKey, read_chunk
-from migration_service.services.batches.execution import perform_chunk
-from migration_service.services.batches.feed import dispatch_chunks
+from migration_service.services.batches.intake import upload as batch_upload
+from migration_service.services.batches.work.chunks import ChunkKey, read_chunk
+from migration_service.services.batches.work.execution import perform_chunk
+from migration_service.services.batches.work.feed import dispatch_chunks
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from supplier_client import SupplierClient
-from wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
+from support.batch_client import BatchClient
+from support.supplier_client import SupplierClient
+from support.wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.views import VIEWS, Need
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import (
     BatchNotFoundError,
@@ -34,9 +34,9 @@ from migration_service.services.access.operator_sessions import (
     session_times,
 )
 from migration_service.services.access.operators import AuthenticatedOperator
-from migration_service.services.batches.steering import get_batch
+from migration_service.services.batches.control import get_batch
 from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
-from migration_service.services.waves.steering import get_plan
+from migration_service.services.waves.control import get_plan
 
 _Item = TypeVar("_Item")
 

@@ -8,9 +8,13 @@ from flask import Flask
 from flask_wtf import CSRFProtect
 from jinja2 import StrictUndefined
 
-from migration_service.blueprints.admission import Application, check_requests
-from migration_service.blueprints.compression import compress_responses
-from migration_service.blueprints.console import (
+from migration_service.blueprints.console.access import guard_views
+from migration_service.blueprints.console.display import add_filters
+from migration_service.blueprints.console.failures import show_errors
+from migration_service.blueprints.console.faults import attributes_at_fault
+from migration_service.blueprints.console.headers import guard_pages
+from migration_service.blueprints.console.languages import speak_languages
+from migration_service.blueprints.console.pages import (
     accounts,
     acknowledgements,
     assets,
@@ -43,17 +47,13 @@ from migration_service.blueprints.console import (
     waves,
     work,
 )
-from migration_service.blueprints.console.access import guard_views
-from migration_service.blueprints.console.display import add_filters
-from migration_service.blueprints.console.failures import show_errors
-from migration_service.blueprints.console.faults import attributes_at_fault
-from migration_service.blueprints.console.headers import guard_pages
-from migration_service.blueprints.console.languages import speak_languages
 from migration_service.blueprints.console.views import MOUNT
-from migration_service.blueprints.numbers_in_paths import LinkedNumberConverter
-from migration_service.blueprints.request_ids import identify_requests
-from migration_service.blueprints.request_log import observe_requests
-from migration_service.blueprints.resources import Resources, attach_resources
+from migration_service.blueprints.requests.admission import Application, check_requests
+from migration_service.blueprints.requests.compression import compress_responses
+from migration_service.blueprints.requests.numbers_in_paths import LinkedNumberConverter
+from migration_service.blueprints.requests.request_ids import identify_requests
+from migration_service.blueprints.requests.request_log import observe_requests
+from migration_service.blueprints.requests.resources import Resources, attach_resources
 from migration_service.config import Settings
 
 #: Bytes of a form. Files are uploaded in a request that has a bound of its own.
@@ -132,7 +132,7 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
     guard_views(app, settings)
     csrf.init_app(app)
     # It checks the token itself, before it reads the file.
-    csrf.exempt("migration_service.blueprints.console.upload.send")
+    csrf.exempt("migration_service.blueprints.console.pages.upload.send")
     openid.configure_openid(app, settings)
     for module in PAGES:
         app.register_blueprint(module.blueprint)

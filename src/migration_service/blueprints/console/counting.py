@@ -13,7 +13,7 @@ from redis import RedisError
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.metrics.shared import read_counts
 from migration_service.services.reporting.history import CreatedOnDay, count_created_by_day
 from migration_service.services.reporting.import_suppliers import count_states

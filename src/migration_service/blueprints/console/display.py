@@ -17,12 +17,12 @@ from migration_service.blueprints.console.languages import current_locale, gette
 from migration_service.blueprints.console.states import describe_wave, explain_reason, name_state
 from migration_service.blueprints.console.tables import label_cells
 from migration_service.blueprints.console.windows import write_window
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas.json import encode_json
 from migration_service.schemas.moments import write_moments
-from migration_service.services.batches.counts import count_open
-from migration_service.services.batches.pace import round_range
-from migration_service.services.reporting.differences import CURRENCY, is_amount
+from migration_service.services.batches.results.counts import count_open
+from migration_service.services.batches.results.pace import round_range
+from migration_service.services.reconciliation.differences import CURRENCY, is_amount
 
 #: The cookie in which the page's script keeps the browser's time zone.
 ZONE_COOKIE = "console_zone"

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from flask import request
 
-from migration_service.services.batches.results import ResultFilter
+from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.states import LineStatus
 
 #: The largest number that a line can have. A larger one is that of no line, too.

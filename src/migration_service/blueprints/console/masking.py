@@ -13,8 +13,8 @@ from flask import session
 
 from migration_service.blueprints.console.access import current_operator
 from migration_service.services.access.operators import OperatorRole
-from migration_service.services.reporting.differences import AccountDifference
-from migration_service.services.reporting.field_differences import FieldDifference
+from migration_service.services.imports.field_differences import FieldDifference
+from migration_service.services.reconciliation.differences import AccountDifference
 
 MASK = "•••"
 

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from migration_service.blueprints.console.languages import mark, mark_plural
-from migration_service.services.batches.orders import BatchOrder
+from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.setup.teams import list_operations_teams
 from migration_service.states import BatchKind, BatchMode
 

@@ -1,7 +1,7 @@
 """The organisations that the operator sees, for forms that name one."""
 
 from migration_service.blueprints.console.access import sees
-from migration_service.blueprints.resources import resources
+from migration_service.blueprints.requests.resources import resources
 from migration_service.services.setup.organisations import list_organisations
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from migration_service.blueprints.console.languages import gettext
-from migration_service.blueprints.error_catalogue import (
+from migration_service.blueprints.description.error_catalogue import (
     added_data_errors,
     field_errors,
     request_errors,

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from migration_service.models import Account, AccountImportProcess
-from migration_service.services.access.audit_trail import list_entries_about
+from migration_service.services.audit.trail import list_entries_about
 from migration_service.services.processing.attempts import list_attempts
 from migration_service.services.reporting.timeline import list_events
 from migration_service.states import Outcome

@@ -15,7 +15,7 @@ from typing import cast
 from kombu.exceptions import OperationalError as BrokerError
 from redis import RedisError
 
-from migration_service.blueprints.resources import Resources, resources
+from migration_service.blueprints.requests.resources import Resources, resources
 from migration_service.doctor.work_checks import list_workers
 
 logger = logging.getLogger(__name__)

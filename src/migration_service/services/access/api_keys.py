@@ -24,8 +24,8 @@ from migration_service.errors import (
 )
 from migration_service.models import ApiKey, Organisation
 from migration_service.origin import current_origin
-from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.scopes import Scope, parse_network, require_address
+from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.services.setup.suppliers import get_import_supplier

@@ -19,8 +19,8 @@ from migration_service.config import Settings
 from migration_service.db.base import new_id
 from migration_service.models import Operator, OperatorForm, OperatorOrganisation, OperatorSession
 from migration_service.origin import current_origin
-from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.operators import AuthenticatedOperator, OperatorRole
+from migration_service.services.audit.entries import AuditAction, record
 
 #: The precision of `last_seen_at`: it is written at most once in this time.
 _SEEN_EVERY = timedelta(minutes=1)

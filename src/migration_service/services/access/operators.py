@@ -21,7 +21,7 @@ from migration_service.errors import (
 )
 from migration_service.models import Operator, OperatorOrganisation, OperatorSession, Organisation
 from migration_service.origin import ActorKind, acting_as, current_origin
-from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
 

@@ -22,9 +22,9 @@ from migration_service.errors import (
 )
 from migration_service.metrics.process import SECURITY_EVENTS
 from migration_service.origin import Origin, current_origin
-from migration_service.services.access.audit import AuditAction
 from migration_service.services.access.sessions import REUSED, end_session
 from migration_service.services.access.throttle import client_of
+from migration_service.services.audit.entries import AuditAction
 from migration_service.states import AuditOutcome
 
 logger = logging.getLogger(__name__)

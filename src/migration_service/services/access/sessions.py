@@ -24,7 +24,7 @@ from migration_service.errors import (
 )
 from migration_service.models import ApiKey, RefreshToken, TokenSession
 from migration_service.origin import current_origin
-from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record
 
 #: How long a refresh token that was exchanged returns the same successor.
 GRACE = timedelta(seconds=60)

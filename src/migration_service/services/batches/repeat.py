@@ -9,9 +9,9 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import AccountImportProcess, Batch, BatchLine
-from migration_service.services.batches.intake import IntakeLimits, take_in_batch
-from migration_service.services.batches.orders import BatchOrder
-from migration_service.services.batches.spool import SentFile
+from migration_service.services.batches.intake.options import BatchOrder
+from migration_service.services.batches.intake.spool import SentFile
+from migration_service.services.batches.intake.storing import IntakeLimits, take_in_batch
 from migration_service.services.setup.suppliers import KnownSupplier
 
 #: Lines whose text is read at once.

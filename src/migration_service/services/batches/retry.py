@@ -18,13 +18,13 @@ from migration_service.errors import (
     PaymentVendorUnreachableError,
 )
 from migration_service.models import Batch, ImportSupplier
-from migration_service.services.access.audit import AuditAction, record
-from migration_service.services.batches.counts import LINES_OF_CHUNK, count_lines, recount
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.batches.control import take_over
 from migration_service.services.batches.holds import require_no_undo
-from migration_service.services.batches.results import HAS_FINDING, ResultFilter
+from migration_service.services.batches.intake.upload import validated_under
+from migration_service.services.batches.results.counts import LINES_OF_CHUNK, count_lines, recount
+from migration_service.services.batches.results.line_results import HAS_FINDING, ResultFilter
 from migration_service.services.batches.states import REOPEN, change_batch
-from migration_service.services.batches.steering import take_over
-from migration_service.services.batches.upload import validated_under
 from migration_service.states import BatchState, ChunkState, LineStatus
 
 #: The errors of a line that are not about its content. A line with no others may pass on a retry.

@@ -5,13 +5,13 @@ from itertools import islice
 
 from migration_service.db.statements import Statements
 from migration_service.errors import ErrorItem, PayloadDiffersError
-from migration_service.services.imports.states import StagedProcess
-from migration_service.services.imports.validation import ValidatedAccount
-from migration_service.services.reporting.field_differences import (
+from migration_service.services.imports.field_differences import (
     FieldDifference,
     compare_fields,
     read_json,
 )
+from migration_service.services.imports.states import StagedProcess
+from migration_service.services.imports.validation import ValidatedAccount
 
 #: Paths that are listed of one account.
 MOST_PATHS = 20

@@ -12,7 +12,7 @@ from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountNotStagedError, NameInvalidError, quoted
 from migration_service.models import ImportSupplier
 from migration_service.schemas.identifiers import identifier_fault
-from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.imports import states
 from migration_service.services.imports.staging import refusal
 from migration_service.services.imports.states import SKIP, UNSKIP, Change

@@ -18,9 +18,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.errors import BatchesNotComparableError
 from migration_service.models import Batch
 from migration_service.schemas.json import encode_json
-from migration_service.services.batches.results import ResultFormat, write_csv
-from migration_service.services.batches.steering import get_batch_with_lines
-from migration_service.services.reporting.added_data import find_kind
+from migration_service.services.batches.control import get_batch_with_lines
+from migration_service.services.batches.results.line_results import ResultFormat, write_csv
+from migration_service.services.reconciliation.added_data import find_kind
 from migration_service.services.reporting.comparison_sql import (
     COUNT_CODES,
     COUNT_UNNUMBERED,

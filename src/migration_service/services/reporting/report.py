@@ -16,24 +16,24 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Acknowledgement, Batch, ImportSupplier, WavePlan
 from migration_service.rules.catalogue import RULES_VERSION
-from migration_service.services.batches.listing import list_batches
-from migration_service.services.batches.steering import BatchReport, report_batch
-from migration_service.services.reporting import report_sql as sql
-from migration_service.services.reporting.acknowledgements import (
+from migration_service.services.batches.control import BatchReport, report_batch
+from migration_service.services.batches.results.listing import list_batches
+from migration_service.services.reconciliation.acknowledgements import (
     count_acknowledgements,
     list_acknowledgements,
 )
-from migration_service.services.reporting.book_totals import BookTotals, count_book
-from migration_service.services.reporting.differences import AccountDifference, Totals
-from migration_service.services.reporting.reconciliation import find_differences
+from migration_service.services.reconciliation.book_totals import BookTotals, count_book
+from migration_service.services.reconciliation.created_accounts import find_differences
+from migration_service.services.reconciliation.differences import AccountDifference, Totals
+from migration_service.services.reconciliation.submitted import count_sent
+from migration_service.services.reconciliation.submitted_items import Sent
+from migration_service.services.reconciliation.submitted_sql import REFUSED_BY_CODE
+from migration_service.services.reporting import report_sql as sql
 from migration_service.services.reporting.report_rates import Rates, read_rates
 from migration_service.services.reporting.report_subject import ReportKind, ReportSubject
 from migration_service.services.reporting.report_trend import Rehearsal, read_trend
-from migration_service.services.reporting.sent import count_sent
-from migration_service.services.reporting.sent_items import Sent
-from migration_service.services.reporting.sent_sql import REFUSED_BY_CODE
+from migration_service.services.waves.control import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
-from migration_service.services.waves.steering import list_plans
 
 #: Codes, batches, differences, undos and decisions that are shown, and examples of each code.
 MOST_CODES, MOST_BATCHES, MOST_DIFFERENCES, MOST_UNDOS, MOST_DECISIONS = 40, 50, 20, 20, 100

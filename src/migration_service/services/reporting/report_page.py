@@ -12,8 +12,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from migration_service.services.batches.steering import BatchReport
-from migration_service.services.reporting.differences import NOT_COMPARED, is_amount
+from migration_service.services.batches.control import BatchReport
+from migration_service.services.reconciliation.differences import NOT_COMPARED, is_amount
 from migration_service.services.reporting.report import Report
 from migration_service.services.reporting.report_rates import Rates
 from migration_service.states import BatchSource, LineStatus, Weekday

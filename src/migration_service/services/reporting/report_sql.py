@@ -4,7 +4,7 @@ from sqlalchemy import ARRAY, Uuid, bindparam, text
 
 from migration_service.db.base import literals
 from migration_service.origin import ActorKind
-from migration_service.services.access.audit import AuditAction
+from migration_service.services.audit.entries import AuditAction
 from migration_service.states import AuditOutcome, ImportState, LineStatus, UndoOutcome
 
 #: The batches that a report is about; None: those of the whole supplier.

@@ -14,14 +14,14 @@ from migration_service.errors import (
     WavePlanNotFoundError,
 )
 from migration_service.models import Batch, WavePlan
-from migration_service.services.batches.steering import get_batch
+from migration_service.services.batches.control import get_batch
 from migration_service.services.setup.suppliers import (
     KnownSupplier,
     get_import_supplier,
     get_import_supplier_by_id,
 )
+from migration_service.services.waves.control import get_plan
 from migration_service.services.waves.progress import find_wave, list_waves
-from migration_service.services.waves.steering import get_plan
 
 
 class ReportKind(StrEnum):

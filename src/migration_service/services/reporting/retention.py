@@ -14,9 +14,9 @@ from migration_service.config import Settings
 from migration_service.db.base import literals
 from migration_service.services.access.operator_sessions import remove_old_operator_sessions
 from migration_service.services.access.sessions import remove_old_sessions
+from migration_service.services.accounts.erasure import remove_staged_again
+from migration_service.services.accounts.erasure_sql import REMOVE_ATTEMPTS, REMOVE_PROCESSES
 from migration_service.services.idempotency.keys import remove_old_keys
-from migration_service.services.reporting.erasure import remove_staged_again
-from migration_service.services.reporting.erasure_sql import REMOVE_ATTEMPTS, REMOVE_PROCESSES
 from migration_service.states import BatchState, EmailState, ImportState
 
 #: Items that are removed in one transaction.

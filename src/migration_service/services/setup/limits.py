@@ -5,7 +5,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from migration_service.models import ServiceLimit
-from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record
 
 _ONLY_ROW = 1
 #: The largest limit that operators may set.

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import OrganisationNotFoundError
 from migration_service.models import Organisation
-from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name, is_name, unique_name
 
 

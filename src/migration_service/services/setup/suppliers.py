@@ -20,8 +20,8 @@ from migration_service.errors import (
     quoted,
 )
 from migration_service.models import ImportSupplier, Organisation
-from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.scopes import require_supplier_allowed
+from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.states import SupplierStatus

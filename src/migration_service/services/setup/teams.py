@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import OperationsTeamNotFoundError
 from migration_service.models import OperationsTeam, Organisation
-from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
 

@@ -17,7 +17,7 @@ from migration_service.errors import PaymentVendorInvalidError, PaymentVendorNot
 from migration_service.models import Organisation, PaymentVendor
 from migration_service.payment_vendors.addresses import check_vendor_url
 from migration_service.payment_vendors.protocol import VendorKind
-from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
 

@@ -16,11 +16,11 @@ from migration_service.errors import (
 )
 from migration_service.models import Batch
 from migration_service.services.access.operators import OperatorRole
+from migration_service.services.batches.control import get_batch_with_lines
 from migration_service.services.batches.states import OPEN
-from migration_service.services.batches.steering import get_batch_with_lines
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.undo.waves import require_plan_at_rest
-from migration_service.services.waves.steering import get_plan, get_wave
+from migration_service.services.waves.control import get_plan, get_wave
 from migration_service.states import BatchKind, UndoBlocker
 
 

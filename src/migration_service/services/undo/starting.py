@@ -16,8 +16,8 @@ from migration_service.errors import (
 )
 from migration_service.models import Batch, ImportSupplier, Undo
 from migration_service.origin import current_origin
-from migration_service.services.access.audit import AuditAction, record
 from migration_service.services.access.operators import OperatorRole
+from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.holds import require_no_undo
 from migration_service.services.undo import states
 from migration_service.services.undo.blockers_sql import OF_BATCH, OF_NUMBERS

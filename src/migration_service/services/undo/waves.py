@@ -5,8 +5,8 @@ from sqlalchemy.orm import Session
 from migration_service.errors import WaveStateError
 from migration_service.models import Batch, WavePlan
 from migration_service.services.batches.states import OPEN, WINDOW_CLOSED
+from migration_service.services.waves.control import pause_wave
 from migration_service.services.waves.progress import find_wave, follow_batch, list_waves, lock_batch
-from migration_service.services.waves.steering import pause_wave
 from migration_service.states import WaveState
 
 

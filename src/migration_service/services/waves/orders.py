@@ -7,8 +7,8 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
-from migration_service.services.batches.brake_orders import read_brake
-from migration_service.services.batches.brakes import Brake
+from migration_service.services.batches.error_threshold_options import read_brake
+from migration_service.services.batches.error_thresholds import Brake
 from migration_service.services.waves.windows import Window
 from migration_service.states import Weekday
 

@@ -24,10 +24,10 @@ from migration_service.errors import (
 )
 from migration_service.models import Wave, WavePlan
 from migration_service.schemas.moments import write_moment
-from migration_service.services.access.audit import AuditAction, record
-from migration_service.services.batches.orders import INCLUDE_OLDER_VERSIONS, BatchOrder
-from migration_service.services.batches.quotas import BatchQuotas, lock_storing, require_room
-from migration_service.services.batches.upload import start_batch
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
+from migration_service.services.batches.intake.quotas import BatchQuotas, lock_storing, require_room
+from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.imports.staging import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_id

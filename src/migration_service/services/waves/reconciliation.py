@@ -7,9 +7,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Wave, WavePlan
-from migration_service.services.reporting.differences import Totals
-from migration_service.services.reporting.reconciliation import compare_page
-from migration_service.services.reporting.sent import count_sent
+from migration_service.services.reconciliation.created_accounts import compare_page
+from migration_service.services.reconciliation.differences import Totals
+from migration_service.services.reconciliation.submitted import count_sent
 from migration_service.services.waves.states import FIND_CLEAN, FIND_DIFFERENCE, change_wave
 from migration_service.states import WaveState
 

@@ -12,9 +12,9 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from migration_service.db.base import one_of
 from migration_service.models import Batch, ImportSupplier, OperationsTeam, Wave, WavePlan
 from migration_service.services.batches import clock
-from migration_service.services.batches.brakes import brake_to_report
-from migration_service.services.batches.counts import count_lines
+from migration_service.services.batches.error_thresholds import brake_to_report
 from migration_service.services.batches.holds import find_undos_of_plans
+from migration_service.services.batches.results.counts import count_lines
 from migration_service.services.waves.states import continues_if_clean, is_over
 from migration_service.services.waves.undone import Reverted, count_reverted
 from migration_service.services.waves.windows import Window, next_opening

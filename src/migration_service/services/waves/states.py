@@ -25,7 +25,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import WaveStateError
 from migration_service.models import Wave, WavePlan
-from migration_service.services.access.audit import AuditAction, record
+from migration_service.services.audit.entries import AuditAction, record
 from migration_service.states import WaveState
 
 

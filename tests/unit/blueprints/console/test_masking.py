@@ -20,8 +20,8 @@ from migration_service.blueprints.console.masking import (
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.services.access.operator_sessions import ActiveSession
 from migration_service.services.access.operators import AuthenticatedOperator, OperatorRole
-from migration_service.services.reporting.differences import AccountDifference
-from migration_service.services.reporting.field_differences import FieldDifference
+from migration_service.services.imports.field_differences import FieldDifference
+from migration_service.services.reconciliation.differences import AccountDifference
 
 
 def test_personal_values_are_masked_and_numbers_stay() -> None:

@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 
 from migration_service.blueprints.console.remedies import remedy_of
-from migration_service.blueprints.error_catalogue import (
+from migration_service.blueprints.description.error_catalogue import (
     added_data_errors,
     field_errors,
     request_errors,

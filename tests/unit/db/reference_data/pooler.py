@@ -4,7 +4,7 @@ import socket
 import struct
 import threading
 
-from proxy import Proxy, copy
+from support.proxy import Proxy, copy
 
 _NOTIFICATION = b"A"
 _CANCEL_KEY = b"K"

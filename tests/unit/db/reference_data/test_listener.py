@@ -12,7 +12,6 @@ from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
 from migration_service.app import KEPT_STATEMENTS
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine
@@ -28,7 +27,8 @@ from migration_service.db.reference_data.reader import ReferenceReader
 from migration_service.db.statements import autocommit
 from migration_service.services.access.tokens import FIND_CALLER, obtain_tokens, refresh_tokens
 from migration_service.services.setup.suppliers import FIND_SUPPLIER
-from servers import EmbeddedServers, wait_until
+from support.factories import Customer
+from support.servers import EmbeddedServers, wait_until
 from unit.db.reference_data.pooler import Pooler
 
 _KEY = "key"

@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import Text, cast, select
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import make_customer
 from migration_service.db.base import Base
 from migration_service.errors import (
     ApiKeyEndedError,
@@ -37,6 +36,7 @@ from migration_service.services.access.scopes import Scope
 from migration_service.services.setup.names import MAX_NAME
 from migration_service.services.setup.organisations import create_organisation, list_organisations
 from migration_service.services.setup.suppliers import get_import_supplier
+from support.factories import make_customer
 
 
 def test_a_key_is_stored_as_a_hash_only(

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import make_customer
 from migration_service.config import Settings
 from migration_service.models import AuditEntry, OperatorForm, OperatorSession
 from migration_service.origin import ActorKind, Origin, acting_as
@@ -34,6 +33,7 @@ from migration_service.services.access.operators import (
     disable_operator,
     set_operator_role,
 )
+from support.factories import make_customer
 
 TIMES = SessionTimes(idle=timedelta(minutes=10), longest=timedelta(hours=2))
 

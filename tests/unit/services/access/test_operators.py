@@ -13,7 +13,6 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import QueuePool
 
-from factories import Customer, make_customer
 from migration_service.errors import (
     NameInvalidError,
     NameTakenError,
@@ -36,6 +35,7 @@ from migration_service.services.access.operators import (
     set_operator_password,
     set_operator_role,
 )
+from support.factories import Customer, make_customer
 
 PASSWORD = "a long enough password"
 

@@ -14,7 +14,7 @@ from migration_service.models import AuditEntry
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access import refusals
 from migration_service.services.access.refusals import RefusalLog, SecurityEvent
-from servers import EmbeddedServers
+from support.servers import EmbeddedServers
 
 
 def _refuse(log: RefusalLog, number: int) -> None:

@@ -12,8 +12,6 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer
-from interleavings import COMMIT, Run, Scenario, Step, explore
 from migration_service.config import Settings
 from migration_service.db.statements import autocommit
 from migration_service.errors import (
@@ -45,6 +43,8 @@ from migration_service.services.access.tokens import (
     obtain_tokens,
     refresh_tokens,
 )
+from support.factories import Customer, make_customer
+from support.interleavings import COMMIT, Run, Scenario, Step, explore
 
 
 @pytest.fixture

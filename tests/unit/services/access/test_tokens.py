@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer
 from migration_service.config import Settings
 from migration_service.db.statements import OpenTransaction, autocommit
 from migration_service.errors import PermissionDeniedError, UnauthenticatedError
@@ -34,6 +33,7 @@ from migration_service.services.access.tokens import (
     obtain_tokens,
     refresh_tokens,
 )
+from support.factories import Customer, make_customer
 
 
 def _obtain(sessions: sessionmaker[Session], settings: Settings, customer: Customer) -> Tokens:

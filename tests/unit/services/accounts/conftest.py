@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from imported_account import LEDGER, ImportedAccount
 from migration_service.models import Account
 from migration_service.services.accounts.added_data import OpenAccount, find_accounts
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.tasks.resources import WorkerResources
+from support.imported_account import LEDGER, ImportedAccount
 
 _LOCKS: dict[str, Any] = {
     "UPDATE": {},

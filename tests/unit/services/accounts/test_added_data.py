@@ -7,8 +7,6 @@ from sqlalchemy import func, text, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import make_customer
-from imported_account import ImportedAccount
 from migration_service.errors import AccountErasedError, AccountNotFoundInBodyError, ErrorItem
 from migration_service.models import Account
 from migration_service.rules.rule import Finding, Severity
@@ -26,6 +24,8 @@ from migration_service.services.accounts.added_data import (
 )
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.states import Profile
+from support.factories import make_customer
+from support.imported_account import ImportedAccount
 
 FreeLocks = Callable[[OpenAccount], list[str]]
 

@@ -6,13 +6,13 @@ import pytest
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
-from imported_account import ImportedAccount
 from migration_service.models import Ledger, Transaction
 from migration_service.services.accounts.added_data import Addition, OpenAccount, find_accounts
 from migration_service.services.accounts.ledgers import open_period, read_ledgers
 from migration_service.services.accounts.transactions import add_transactions_to_accounts
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import TransactionPeriod
+from support.imported_account import ImportedAccount
 
 TODAY = date(2026, 11, 5)
 

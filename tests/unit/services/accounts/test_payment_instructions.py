@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import func, update
 from sqlalchemy.orm import Session
 
-from imported_account import ImportedAccount
 from migration_service.errors import (
     AccountErasedError,
     AccountNotFoundInBodyError,
@@ -28,7 +27,7 @@ from migration_service.services.accounts.payment_instructions import (
     store_instruction,
 )
 from migration_service.services.accounts.reading import read_account
-from migration_service.services.batches.added_data.instructions import (
+from migration_service.services.batches.work.added_data.instructions import (
     Confirmed,
     InstructionKey,
     add_instructions,
@@ -36,6 +35,7 @@ from migration_service.services.batches.added_data.instructions import (
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.states import Profile
+from support.imported_account import ImportedAccount
 
 FreeLocks = Callable[[OpenAccount], list[str]]
 

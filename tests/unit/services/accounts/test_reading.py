@@ -3,10 +3,10 @@
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from imported_account import ImportedAccount
 from migration_service.models import Ledger
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.setup.suppliers import KnownSupplier
+from support.imported_account import ImportedAccount
 
 
 def test_an_account_is_found_by_its_pair_and_has_its_ledgers_in_their_order(

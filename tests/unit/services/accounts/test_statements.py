@@ -6,11 +6,11 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from imported_account import ImportedAccount
 from migration_service.models import Statement
 from migration_service.services.accounts.added_data import Addition, OpenAccount, find_accounts
 from migration_service.services.accounts.statements import AddedStatements, add_statements_to_accounts
 from migration_service.services.setup.suppliers import KnownSupplier
+from support.imported_account import ImportedAccount
 
 
 def _statement(statement_id: str) -> dict[str, Any]:

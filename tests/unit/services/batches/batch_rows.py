@@ -7,14 +7,14 @@ from typing import Any
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from factories import Customer
-from imported_account import LEDGER
 from migration_service.db.base import new_id
 from migration_service.models import Batch, BatchChunk, BatchLine
-from migration_service.services.batches.chunks import ChunkKey, claim_chunk, work_on_chunk
-from migration_service.services.batches.counts import recount
+from migration_service.services.batches.results.counts import recount
+from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
+from support.factories import Customer
+from support.imported_account import LEDGER
 
 #: For a difference of times, as `func.now() - seconds(5)`.
 seconds: Any = lambda number: func.make_interval(0, 0, 0, 0, 0, 0, number)  # noqa: E731

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from factories import Customer
 from migration_service.models import BatchChunk, OperationsTeam
-from migration_service.services.batches.added_data.deferral import IS_DUE, LONGEST_DEFERRAL
+from migration_service.services.batches.work.added_data.deferral import IS_DUE, LONGEST_DEFERRAL
+from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk, make_batch, seconds
 
 

@@ -4,12 +4,12 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
 from migration_service.errors import BatchStateError
 from migration_service.models import Batch, Undo, WavePlan
 from migration_service.services.batches.holds import find_undos_of_plans, require_no_undo
 from migration_service.services.waves.progress import list_waves
 from migration_service.states import WaveState
+from support.factories import Customer
 from unit.services.batches.batch_rows import make_batch, without_indexes
 from unit.services.undo.undo_rows import MOMENT, add_undo
 from unit.services.waves.wave_rows import batch_of, make_plan

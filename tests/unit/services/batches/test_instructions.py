@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
 from migration_service.errors import (
     PaymentInstructionRejectedError,
     PaymentVendorNotFoundError,
@@ -19,15 +18,16 @@ from migration_service.models import PaymentInstruction
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails, VendorKind
 from migration_service.services.accounts.added_data import OpenAccount
 from migration_service.services.accounts.payment_instructions import InstructionOrder, find_instruction
-from migration_service.services.batches.added_data import instructions
-from migration_service.services.batches.added_data.instructions import (
+from migration_service.services.batches.work.added_data import instructions
+from migration_service.services.batches.work.added_data.instructions import (
     Answer,
     Confirmed,
     InstructionKey,
     ask_vendors,
 )
-from migration_service.services.batches.chunks import ChunkKey, read_wanted_instructions
+from migration_service.services.batches.work.chunks import ChunkKey, read_wanted_instructions
 from migration_service.services.setup.vendors import ReservedCalls, create_payment_vendor
+from support.factories import Customer
 from unit.services.batches.batch_rows import (
     codes_of,
     line_of,

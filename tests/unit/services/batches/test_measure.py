@@ -6,10 +6,9 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
 from migration_service.errors import BatchStateError
 from migration_service.models import AuditEntry, Batch
-from migration_service.services.batches.brakes import (
+from migration_service.services.batches.error_thresholds import (
     NO_BRAKE,
     Brake,
     BrakeCounts,
@@ -19,6 +18,7 @@ from migration_service.services.batches.brakes import (
     set_brake,
 )
 from migration_service.states import BatchState
+from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk, make_batch
 
 

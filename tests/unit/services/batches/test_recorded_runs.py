@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from migration_service.services.batches.pace import Pace, Work, measure_pace
+from migration_service.services.batches.results.pace import Pace, Work, measure_pace
 
 _RUNS = sorted((Path(__file__).parent / "runs").glob("*.json"))
 

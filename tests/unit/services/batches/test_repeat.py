@@ -8,17 +8,22 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
 from migration_service.connections import make_redis
 from migration_service.models import BatchLine
-from migration_service.services.batches import repeat, results
-from migration_service.services.batches.intake import IntakeLimits
-from migration_service.services.batches.ndjson import FileLimits
-from migration_service.services.batches.orders import BatchOrder
-from migration_service.services.batches.quotas import BatchQuotas
+from migration_service.services.batches import repeat
+from migration_service.services.batches.intake.ndjson import FileLimits
+from migration_service.services.batches.intake.options import BatchOrder
+from migration_service.services.batches.intake.quotas import BatchQuotas
+from migration_service.services.batches.intake.storing import IntakeLimits
 from migration_service.services.batches.repeat import repeat_batch, stream_lines
-from migration_service.services.batches.results import ResultFormat, stream_failed_lines, stream_results
+from migration_service.services.batches.results import line_results
+from migration_service.services.batches.results.line_results import (
+    ResultFormat,
+    stream_failed_lines,
+    stream_results,
+)
 from migration_service.states import BatchMode, LineStatus
+from support.factories import Customer
 from unit.services.batches.batch_rows import add_lines, make_batch, without_indexes
 from unit.services.undo.undo_rows import find_supplier
 from unit.services.waves.wave_rows import add_pending
@@ -104,7 +109,7 @@ def test_results_are_read_in_pieces(sessions: sessionmaker[Session], customer: C
     with sessions.begin() as session:
         batch = make_batch(session, customer)
         add_lines(session, batch, *["FAILED"] * 5, payload=b"{}")
-    with patch.object(results, "_PIECE", 2), patch.object(results, "_TEXT_PIECE", 3):
+    with patch.object(line_results, "_PIECE", 2), patch.object(line_results, "_TEXT_PIECE", 3):
         pieces = list(stream_results(sessions, batch.id, ResultFormat.NDJSON))
         texts = list(stream_failed_lines(sessions, batch.id))
     assert [it.count(b"\n") for it in pieces] == [2, 2, 1]

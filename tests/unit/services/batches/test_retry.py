@@ -6,13 +6,13 @@ import pytest
 from sqlalchemy import func, null, select, update
 from sqlalchemy.orm import Session
 
-from factories import Customer
 from migration_service.errors import BatchStateError
 from migration_service.models import ApiKey, AuditEntry, Batch, BatchChunk, BatchLine
-from migration_service.services.batches.counts import recount
-from migration_service.services.batches.results import ResultFilter
+from migration_service.services.batches.intake.upload import validated_under
+from migration_service.services.batches.results.counts import recount
+from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.services.batches.retry import Retried, Retryable, count_retryable, retry_failed
-from migration_service.services.batches.upload import validated_under
+from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk, make_batch
 from unit.services.undo.undo_rows import add_undo
 from unit.services.waves.wave_rows import add_pending

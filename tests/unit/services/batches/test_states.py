@@ -6,7 +6,6 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer
 from migration_service.db.base import new_id
 from migration_service.errors import BatchStateError
 from migration_service.models import ApiKey, Batch
@@ -25,6 +24,7 @@ from migration_service.services.batches.states import (
 )
 from migration_service.services.setup.suppliers import set_status
 from migration_service.states import BatchState, ChunkState, SupplierStatus
+from support.factories import Customer, make_customer
 from unit.services.batches.batch_rows import add_chunk, make_batch
 
 _OPEN = (BatchState.RUNNING, BatchState.WAITING)

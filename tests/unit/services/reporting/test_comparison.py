@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import BatchesNotComparableError
 from migration_service.models import Batch, BatchLine
-from migration_service.services.batches.results import ResultFormat
+from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.reporting import comparison
 from migration_service.services.reporting.comparison import (
     ComparedAccount,

@@ -12,13 +12,13 @@ from uuid import UUID
 
 import pytest
 
-from migration_service.services.reporting.differences import AccountDifference, Difference, Totals
-from migration_service.services.reporting.field_differences import FieldDifference
+from migration_service.services.imports.field_differences import FieldDifference
+from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
+from migration_service.services.reconciliation.submitted_items import Sent
 from migration_service.services.reporting.report import Decision, FailedCode, Report, Versions
 from migration_service.services.reporting.report_page import read_stylesheet, render_report
 from migration_service.services.reporting.report_rates import Rates
 from migration_service.services.reporting.report_subject import ReportKind, ReportSubject
-from migration_service.services.reporting.sent_items import Sent
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.waves.reports import PlanReport, WaveReport
 from migration_service.states import LineStatus, Weekday

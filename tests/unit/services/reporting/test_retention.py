@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import delete, null, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from interleavings import COMMIT, Run, Scenario, Step, explore
 from migration_service.config import Settings
 from migration_service.db.base import new_id
 from migration_service.models import (
@@ -27,9 +26,9 @@ from migration_service.models import (
 )
 from migration_service.services.access.operator_sessions import remove_old_operator_sessions
 from migration_service.services.access.sessions import remove_old_sessions
+from migration_service.services.accounts.erasure import remove_staged_again
 from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.services.reporting import retention
-from migration_service.services.reporting.erasure import remove_staged_again
 from migration_service.services.reporting.retention import (
     PIECE,
     cancel_idle_batches,
@@ -40,6 +39,7 @@ from migration_service.services.reporting.retention import (
     remove_staged,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
+from support.interleavings import COMMIT, Run, Scenario, Step, explore
 from unit.services.reporting.rows import (
     add,
     make_account,

@@ -7,7 +7,6 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer
 from migration_service.errors import (
     NameInvalidError,
     NameTakenError,
@@ -39,6 +38,7 @@ from migration_service.services.setup.teams import (
     list_operations_teams,
 )
 from migration_service.states import SupplierStatus
+from support.factories import Customer, make_customer
 
 
 def _audit(session: Session, action: str) -> list[tuple[Any, ...]]:

@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer
 from migration_service.errors import (
     ImportSupplierNotFoundError,
     ImportSupplierNotFoundInBodyError,
@@ -25,6 +24,7 @@ from migration_service.services.setup.suppliers import (
 )
 from migration_service.services.setup.teams import create_operations_team, list_operations_teams
 from migration_service.states import SupplierStatus
+from support.factories import Customer, make_customer
 
 
 def test_a_supplier_of_another_organisation_does_not_exist(

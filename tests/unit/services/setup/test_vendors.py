@@ -9,8 +9,6 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer
-from interleavings import COMMIT, Run, Scenario, Step, explore
 from migration_service.errors import (
     NameInvalidError,
     NameTakenError,
@@ -30,6 +28,8 @@ from migration_service.services.setup.vendors import (
     reserve_calls,
     set_vendor_rate,
 )
+from support.factories import Customer, make_customer
+from support.interleavings import COMMIT, Run, Scenario, Step, explore
 
 _URL = "https://vendor.example/api"
 

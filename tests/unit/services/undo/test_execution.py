@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import func, null, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer, make_customer
 from migration_service.db.base import new_id
 from migration_service.models import (
     Account,
@@ -22,6 +21,7 @@ from migration_service.models import (
 from migration_service.services.undo import execution
 from migration_service.services.undo.execution import MAX_TRIES, Progress, revert_piece, take_due_undos
 from migration_service.states import UndoState
+from support.factories import Customer, make_customer
 from unit.services.batches.batch_rows import seconds
 from unit.services.undo.undo_rows import MOMENT, add_account, add_email, add_undo, add_undo_line, outcomes
 

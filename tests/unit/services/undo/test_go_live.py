@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
 from migration_service.errors import GoLivePastError, ImportSupplierLiveError
 from migration_service.models import AuditEntry, ImportSupplier
 from migration_service.services.batches.clock import read_clock
 from migration_service.services.undo.go_live import preview_live, set_live
+from support.factories import Customer
 from unit.services.undo.undo_rows import MOMENT, add_account
 
 

@@ -11,16 +11,16 @@ import pytest
 from sqlalchemy import insert, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
 from migration_service.db.base import new_id
 from migration_service.errors import PermissionDeniedError, UndoNotFoundError
 from migration_service.models import Undo
 from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.services.batches.results import ResultFormat
+from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.undo import reading
 from migration_service.services.undo.reading import get_undo, list_undos, report_undo, stream_outcomes
 from migration_service.services.waves.progress import list_waves
 from migration_service.states import UndoOutcome, WaveState
+from support.factories import Customer
 from unit.services.undo.undo_rows import MOMENT, add_account, add_undo, add_undo_line
 from unit.services.waves.wave_rows import make_plan
 

@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
 from migration_service.errors import (
     BatchNotFoundError,
     BatchStateError,
@@ -27,6 +26,7 @@ from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.services.undo.states import complete_undo
 from migration_service.services.waves.progress import list_waves
 from migration_service.states import BatchState, UndoBlocker, UndoOutcome, UndoState, WaveState
+from support.factories import Customer
 from unit.services.batches.batch_rows import make_batch, without_indexes
 from unit.services.undo.undo_rows import (
     MOMENT,

@@ -7,13 +7,13 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from factories import Customer
 from migration_service.db.base import new_id
 from migration_service.models import Account, AccountImportProcess, BatchLine, CustomerEmail, Undo, UndoLine
 from migration_service.models import Customer as Person
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import UndoOutcome
+from support.factories import Customer
 
 MOMENT = datetime(2026, 3, 2, 12, tzinfo=UTC)
 

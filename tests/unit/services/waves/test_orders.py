@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
-from migration_service.services.batches.brakes import Brake
+from migration_service.services.batches.error_thresholds import Brake
 from migration_service.services.waves.orders import MAX_WAVES, PlanOrder, WaveOrder, read_plan
 from migration_service.services.waves.windows import Window
 from migration_service.states import Weekday

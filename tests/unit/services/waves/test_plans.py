@@ -12,7 +12,6 @@ import pytest
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
 from migration_service.errors import (
     ErrorItem,
     ImportSupplierCompleteError,
@@ -24,8 +23,8 @@ from migration_service.errors import (
     WavePlanOpenError,
 )
 from migration_service.models import ApiKey, AuditEntry, Batch, BatchLine, WavePlan
-from migration_service.services.batches.brakes import Brake
-from migration_service.services.batches.quotas import BatchQuotas, lock_storing
+from migration_service.services.batches.error_thresholds import Brake
+from migration_service.services.batches.intake.quotas import BatchQuotas, lock_storing
 from migration_service.services.setup.suppliers import set_status
 from migration_service.services.waves.orders import PlanOrder, WaveOrder
 from migration_service.services.waves.plans import plan_waves
@@ -33,6 +32,7 @@ from migration_service.services.waves.preview import count_pending, preview_plan
 from migration_service.services.waves.progress import list_waves
 from migration_service.services.waves.windows import Window
 from migration_service.states import ImportState, SupplierStatus, WaveState
+from support.factories import Customer
 from unit.services.waves.wave_rows import EVENING, acts, add_pending, batch_of, find_supplier, make_plan
 
 REST = WaveOrder()

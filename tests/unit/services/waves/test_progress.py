@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
 from migration_service.db.base import new_id
 from migration_service.models import Batch, Wave, WavePlan
 from migration_service.services.waves.progress import (
@@ -21,6 +20,7 @@ from migration_service.services.waves.progress import (
     lock_batch,
 )
 from migration_service.states import BatchState, ChunkState, WaveState
+from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk
 from unit.services.waves.wave_rows import (
     CLOSED_NOW,

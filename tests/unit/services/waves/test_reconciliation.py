@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
 from migration_service.models import Wave
 from migration_service.services.waves.progress import list_waves
 from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
 from migration_service.states import ImportState, WaveState
+from support.factories import Customer
 from unit.services.waves.wave_rows import acts, add_line, add_pending, make_plan, make_wave
 
 RECONCILING = WaveState.RECONCILING

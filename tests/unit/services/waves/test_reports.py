@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session
 
-from factories import Customer
 from migration_service.services.waves.progress import list_waves
 from migration_service.services.waves.reports import WaveReport, report_plan, report_plans
 from migration_service.states import LineStatus, UndoOutcome, WaveState
+from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk
 from unit.services.waves.wave_rows import (
     CLOSED_NOW,

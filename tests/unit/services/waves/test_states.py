@@ -6,12 +6,12 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from factories import Customer
 from migration_service.errors import WaveStateError
 from migration_service.models import AuditEntry, Wave
 from migration_service.services.waves import states
 from migration_service.services.waves.states import CHANGES, PAUSE, STOP, WaveChange, change_wave, is_over
 from migration_service.states import WaveState
+from support.factories import Customer
 from unit.services.waves.wave_rows import acts, make_wave
 
 

@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 from sqlalchemy.orm import Session
 
-from factories import Customer
 from migration_service.errors import WaveStateError
 from migration_service.models import AccountImportProcess, Undo, Wave
 from migration_service.services.waves.progress import list_waves
@@ -17,6 +16,7 @@ from migration_service.services.waves.undone import (
     require_no_undo,
 )
 from migration_service.states import ImportState, UndoOutcome, WaveState
+from support.factories import Customer
 from unit.services.waves.wave_rows import EVENING, acts, add_line, add_pending, add_undo, make_plan, make_wave
 
 REVERTED, KEPT = UndoOutcome.REVERTED, UndoOutcome.KEPT

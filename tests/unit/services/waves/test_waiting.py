@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import func
 from sqlalchemy.orm import Session
 
-from factories import Customer
 from migration_service.services.waves.progress import list_waves
 from migration_service.services.waves.states import is_over
 from migration_service.services.waves.waiting import list_waiting
 from migration_service.states import WaveState
+from support.factories import Customer
 from unit.services.waves.wave_rows import EVENING, make_plan
 
 _FOUND = (WaveState.CLEAN, WaveState.DIFFERS)

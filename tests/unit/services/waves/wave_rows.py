@@ -7,7 +7,6 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from factories import Customer
 from migration_service.db.base import new_id
 from migration_service.models import (
     AccountImportProcess,
@@ -23,6 +22,7 @@ from migration_service.services.setup.suppliers import KnownSupplier, get_import
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.services.waves.progress import list_waves
 from migration_service.states import BatchState, UndoOutcome, WaveState
+from support.factories import Customer
 from unit.services.batches.batch_rows import make_batch
 
 EVENING = datetime(2026, 3, 2, 22, 30, tzinfo=UTC)

@@ -1,0 +1,162 @@
+"""Finding an account, and everything about one: its process, its attempts, its data, and its story."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Blueprint, abort, redirect, render_template, request, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+
+from migration_service.blueprints.console.access import supplier_of, visible
+from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.masking import is_revealed, mask, mask_differences, reveal
+from migration_service.blueprints.console.payload_view import view_payload
+from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.blueprints.console.timeline import tell
+from migration_service.blueprints.requests.resources import resources
+from migration_service.db.statements import OpenTransaction
+from migration_service.models import AccountImportProcess
+from migration_service.services.accounts.reading import find_account, read_account
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.batches.results.findings import list_lines_of_account
+from migration_service.services.imports import states
+from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
+from migration_service.services.imports.staging import find_process
+from migration_service.services.reconciliation.created_accounts import compare_account
+from migration_service.services.reporting.search import find_accounts
+from migration_service.services.setup.suppliers import list_import_suppliers
+from migration_service.states import BatchKind, LineStatus
+
+blueprint = Blueprint("accounts", __name__)
+
+#: Added data, which has a list of its own on the page.
+_ADDED = ("added_notes", "added_payment_instructions", "added_statements")
+
+
+@blueprint.get("/accounts/")
+def search() -> str | Response:
+    """Find accounts by either number, or by a meter point."""
+    wanted = request.args.get("q", "").strip()
+    found = []
+    if wanted:
+        with resources().Session.begin() as session:
+            ids = [supplier.id for supplier, _owner in visible(list_import_suppliers(session))]
+            found = find_accounts(session, wanted, import_supplier_ids=ids)
+    if len(found) == 1:
+        account = found[0]
+        return redirect(
+            url_for("accounts.show", code=account.import_supplier, number=account.external_account_number)
+        )
+    return render_template("search.html", wanted=wanted, found=found)
+
+
+@blueprint.get("/suppliers/<code>/accounts/<number:number>/")
+def show(code: str, number: str) -> str:
+    """Show what happened to an account, and its data."""
+    with resources().Session.begin() as session:
+        supplier = supplier_of(session, code)
+        process = find_process(session, supplier.id, number)
+        lines = list_lines_of_account(session, supplier.id, number)
+        known = states.find(OpenTransaction.of(session), supplier.id, [number]).get(number)
+        is_marked = known is not None and not known.id
+        if process is None and not lines and not is_marked:
+            abort(404)
+        account = find_account(session, supplier.id, number) if process else None
+        data = read_account(session, account) if account else None
+        story = tell(session, process, account, lines, subject=f"{code} {number}")
+        compared = compare_account(session, process.id) if process and account else None
+    is_shown = is_revealed(_subject(code, number))
+    data = data if data is None or is_shown else mask(data)
+    return render_template(
+        "account.html",
+        supplier=supplier,
+        number=number,
+        process=process,
+        is_marked=is_marked,
+        story=story,
+        failed_line=_find_failed(process, lines),
+        compared=compared if is_shown or not compared else mask_differences(compared),
+        added={name: (data or {}).get(name) for name in _ADDED},
+        payload_tree=view_payload({k: v for k, v in data.items() if k not in _ADDED}, []) if data else None,
+        is_shown=is_shown,
+        remedy_of=remedy_of,
+    )
+
+
+@blueprint.post("/suppliers/<code>/accounts/<number:number>/reveal/")
+def show_personal_data(code: str, number: str) -> Response:
+    """Show the personal data of an account for some minutes, and write that into the audit."""
+    with resources().Session.begin() as session:
+        supplier = supplier_of(session, code)
+        process = find_process(session, supplier.id, number)
+        if process is None:
+            abort(404)
+        owner = supplier.organisation_id
+        record(session, AuditAction.ACCOUNT_READ, "account", process.id, organisation_id=owner)
+    reveal(_subject(code, number))
+    return redirect(url_for("accounts.show", code=code, number=number), 303)
+
+
+@blueprint.route("/suppliers/<code>/accounts/<number:number>/skip/", methods=["GET", "POST"])
+def skip(code: str, number: str) -> Response:
+    """Skip an account: it is neither staged nor created."""
+    return _mark(
+        code,
+        number,
+        skip_accounts,
+        title=_("Skip account %(number)s", number=number),
+        sentence=_("One account will be neither staged nor created, until it is put back."),
+        button=_("Skip the account"),
+        done=_("Account %(number)s is skipped.", number=number),
+    )
+
+
+@blueprint.route("/suppliers/<code>/accounts/<number:number>/unskip/", methods=["GET", "POST"])
+def unskip(code: str, number: str) -> Response:
+    """Put an account back that was skipped."""
+    return _mark(
+        code,
+        number,
+        unskip_accounts,
+        title=_("Put back account %(number)s", number=number),
+        sentence=_("One account can be staged and created again."),
+        button=_("Put the account back"),
+        done=_("Account %(number)s is put back.", number=number),
+    )
+
+
+def _mark(
+    code: str,
+    number: str,
+    mark: Callable[[Session, int, list[str]], object],
+    *,
+    title: str,
+    sentence: str,
+    button: str,
+    done: str,
+) -> Response:
+    """Skip one account, or put it back."""
+
+    def preview(session: Session) -> Preview:
+        supplier_of(session, code)
+        back = url_for("accounts.show", code=code, number=number)
+        return Preview(title=title, sentence=sentence, button=button, back=back)
+
+    def perform(session: Session) -> Done:
+        mark(session, supplier_of(session, code).id, [number])
+        return Done(done)
+
+    return act(ActionForm(), preview, perform)
+
+
+def _find_failed(process: AccountImportProcess | None, lines: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the newest line if it failed, unless it is that of an account which exists meanwhile."""
+    if not lines or lines[0]["status"] != LineStatus.FAILED:
+        return None
+    is_created = process is not None and process.account_created_at is not None
+    return None if is_created and lines[0]["kind"] == BatchKind.ACCOUNTS else lines[0]
+
+
+def _subject(code: str, number: str) -> str:
+    return f"account {code} {number}"

@@ -1,0 +1,160 @@
+"""Acknowledging, with a reason, what was refused and stays out of the platform."""
+
+from collections import defaultdict
+from uuid import UUID
+
+from flask import Blueprint, render_template, request, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+from wtforms import StringField
+from wtforms.validators import DataRequired, Length
+
+from migration_service.blueprints.console.access import current_operator, supplier_of
+from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act
+from migration_service.blueprints.console.filters import read_id
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.requests.resources import resources
+from migration_service.services.batches.control import get_batch_to_reconcile
+from migration_service.services.reconciliation.acknowledgements import (
+    AcknowledgementOrder,
+    acknowledge,
+    count_acknowledgements,
+    find_refused,
+    list_acknowledgements,
+)
+from migration_service.services.reconciliation.submitted_items import OpenItem
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import OpenReason
+
+blueprint = Blueprint("acknowledgements", __name__, url_prefix="/suppliers/<code>/acknowledgements")
+
+_PAGE = 50
+#: Accounts and lines that one form acknowledges.
+_MOST = 10_000
+#: Accounts that a form names.
+_EXAMPLES = 5
+
+
+class AcknowledgementForm(ActionForm):
+    """Why the accounts stay out."""
+
+    reason = StringField(
+        _l("Reason"),
+        validators=[DataRequired(), Length(max=1_000)],
+        description=_l("Without personal data: it is kept."),
+    )
+
+
+@blueprint.get("/")
+def show_all(code: str) -> str:
+    """List what was acknowledged, by whom, when and why, newest first."""
+    before = request.args.get("before", "")
+    with resources().Session.begin() as session:
+        supplier = supplier_of(session, code)
+        number = count_acknowledgements(session, supplier.id)
+        found = list_acknowledgements(
+            session,
+            supplier.id,
+            before=int(before[:9]) if before.isdecimal() else None,
+            limit=_PAGE + 1,
+        )
+    return render_template(
+        "acknowledgements.html",
+        supplier=supplier,
+        number=number,
+        found=found[:_PAGE],
+        next_before=found[_PAGE - 1].id if len(found) > _PAGE else None,
+    )
+
+
+@blueprint.route("/new/", methods=["GET", "POST"])
+def add(code: str) -> Response:
+    """Acknowledge the accounts and lines that the address names, or what a batch or an error refused."""
+    form = AcknowledgementForm()
+
+    def preview(session: Session) -> Preview:
+        supplier = supplier_of(session, code)
+        found = _find(session, supplier)
+        number = len(found[:_MOST])
+        return Preview(
+            title=_("Acknowledge what stays out"),
+            sentence=ngettext(
+                "%(num)s refused account or line stays out of the platform, and is no longer open.",
+                "%(num)s refused accounts or lines stay out of the platform, and are no longer open.",
+                number,
+            ),
+            button=ngettext("Acknowledge %(num)s", "Acknowledge %(num)s", number),
+            back=_back(code),
+            is_empty=not found,
+            facts=_describe(found),
+        )
+
+    def perform(session: Session) -> Done:
+        supplier = supplier_of(session, code)
+        reason, name = str(form.reason.data), current_operator().name
+        done = sum(
+            acknowledge(session, supplier.id, order)
+            for order in _orders(_find(session, supplier)[:_MOST], reason, name)
+        )
+        message = ngettext(
+            "%(num)s account or line is acknowledged.", "%(num)s accounts or lines are acknowledged.", done
+        )
+        return Done(message, url_for("acknowledgements.show_all", code=code))
+
+    return act(form, preview, perform)
+
+
+def _find(session: Session, supplier: KnownSupplier) -> list[OpenItem]:
+    """Return what the address asks for: accounts and lines by their numbers, or what was refused."""
+    given = request.args
+    if "account" in given or "line" in given:
+        items = [OpenItem(number, OpenReason.REFUSED) for number in given.getlist("account")]
+        for text in given.getlist("line"):
+            batch, _dot, line = text.partition(".")
+            if (batch_id := read_id(batch)) and line.isdecimal():
+                items.append(OpenItem(None, OpenReason.REFUSED, batch_id, int(line[:9])))
+        return items
+    batch_id = get_batch_to_reconcile(session, given.get("batch") or None, supplier)
+    wanted = given.get("error") or None
+    return find_refused(session, supplier.id, batch_id=batch_id, code=wanted, limit=_MOST + 1)
+
+
+def _orders(items: list[OpenItem], reason: str, name: str) -> list[AcknowledgementOrder]:
+    """Return an order for the accounts, and one for each batch that has lines without a number."""
+    numbers = list(dict.fromkeys(it.external_account_number for it in items if it.external_account_number))
+    lines: dict[UUID, list[int]] = defaultdict(list)
+    for it in items:
+        if not it.external_account_number and it.batch_id is not None and it.line_number is not None:
+            lines[it.batch_id].append(it.line_number)
+    accounts = AcknowledgementOrder(reason=reason, acknowledged_by=name, external_account_numbers=numbers)
+    return [accounts] * bool(numbers) + [
+        AcknowledgementOrder(
+            reason=reason, acknowledged_by=name, batch_id=batch_id, line_numbers=line_numbers
+        )
+        for batch_id, line_numbers in lines.items()
+    ]
+
+
+def _describe(items: list[OpenItem]) -> Facts:
+    numbers = [it.external_account_number for it in items if it.external_account_number]
+    named = ", ".join(numbers[:_EXAMPLES]) + ("…" if len(numbers) > _EXAMPLES else "")
+    facts = [
+        (_("Error"), request.args.get("error")),
+        (_("Accounts"), named),
+        (_("Lines without an account number"), len(items) - len(numbers)),
+    ]
+    if len(items) > _MOST:
+        facts.append((_("More at once is not possible"), _("Acknowledge the others afterwards.")))
+    return tuple((name, value) for name, value in facts if value)
+
+
+def _back(code: str) -> str:
+    """Return the page that the form was opened from."""
+    batch_id, wanted = read_id(request.args.get("batch")), request.args.get("error")
+    if batch_id and wanted:
+        return url_for("findings.show_code", batch_id=batch_id, code=wanted)
+    if batch_id:
+        return url_for("batches.show", batch_id=batch_id)
+    return url_for("suppliers.reconcile", code=code)

@@ -1,0 +1,80 @@
+"""The audit: who did what, and from where."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from flask import Blueprint, Response, render_template, request
+
+from migration_service.blueprints.console.access import current_operator
+from migration_service.blueprints.requests.resources import resources
+from migration_service.schemas.json import encode_json
+from migration_service.schemas.moments import write_moments
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.audit.trail import TrailFilter, read_trail, stream_trail
+from migration_service.states import AuditOutcome
+
+blueprint = Blueprint("audit", __name__, url_prefix="/audit")
+
+_PAGE = 50
+#: Everything is told of this time only, unless an account is asked for: it is read from many large tables.
+_RECENT = timedelta(hours=1)
+
+
+@blueprint.get("/")
+def show() -> str:
+    """Show the audit, newest first: what people did, or every request."""
+    wanted = _wanted()
+    with resources().Session.begin() as session:
+        entries, cursor = read_trail(session, wanted, limit=_PAGE, cursor=request.args.get("after") or None)
+    return render_template(
+        "audit.html",
+        entries=entries,
+        refused=sum(entry["outcome"] == AuditOutcome.REFUSED for entry in entries),
+        cursor=cursor,
+        wanted=wanted,
+        actions=[action.value for action in AuditAction],
+        everything=not wanted.only_entries,
+    )
+
+
+@blueprint.get("/export.ndjson")
+def export() -> Response:
+    """Send everything that is wanted of the audit, as NDJSON. The export is in the audit, too."""
+    wanted, sessions = _wanted(), resources().Session
+    with sessions.begin() as session:
+        filters = {name: str(value) for name, value in asdict(wanted).items() if value and name != "account"}
+        record(session, AuditAction.AUDIT_EXPORTED, "audit", "console", details=filters)
+
+    def lines() -> Any:
+        with sessions.begin() as session:
+            for entry in stream_trail(session, wanted):
+                yield encode_json(write_moments(entry)) + b"\n"
+
+    headers = {"Content-Disposition": 'attachment; filename="audit.ndjson"'}
+    return Response(lines(), mimetype="application/x-ndjson", headers=headers)
+
+
+def _wanted() -> TrailFilter:
+    given = request.args
+    everything = given.get("kind") == "everything"
+    account = tuple(given.get("account", "").split(" ", 1))
+    return TrailFilter(
+        since=_day(given.get("since")) or (datetime.now(UTC) - _RECENT if everything else None),
+        until=_day(given.get("until"), end=True),
+        actor=given.get("actor") or None,
+        action=given.get("action") or None,
+        request_id=given.get("request_id") or None,
+        outcome=AuditOutcome.REFUSED if given.get("refused") else None,
+        account=(account[0], account[1]) if len(account) == 2 else None,
+        organisation_ids=current_operator().organisation_ids,
+        only_entries=not everything,
+    )
+
+
+def _day(text: str | None, *, end: bool = False) -> datetime | None:
+    try:
+        day = datetime.strptime(text or "", "%Y-%m-%d").replace(tzinfo=UTC)
+        return day + timedelta(days=1) if end else day
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,237 @@
+"""What operators do with a batch: pause, resume, cancel, retry, and go on to the next step."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from flask import Blueprint, request, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+from wtforms import SelectField
+
+from migration_service.blueprints.batch_upload import intake_limits
+from migration_service.blueprints.console.access import batch_of
+from migration_service.blueprints.console.acting import ActionForm, Done, Link, Preview, act
+from migration_service.blueprints.console.filters import read_filter
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import mark_plural, ngettext
+from migration_service.blueprints.console.ordering import (
+    STEPS,
+    Lines,
+    order_batch,
+    sentences_of,
+    team_choices,
+)
+from migration_service.blueprints.requests.resources import resources
+from migration_service.models import Batch
+from migration_service.services.batches import control
+from migration_service.services.batches.repeat import repeat_batch
+from migration_service.services.batches.results.counts import count_open
+from migration_service.services.batches.results.line_results import ResultFilter
+from migration_service.services.batches.retry import count_retryable, retry_failed
+from migration_service.services.setup.suppliers import get_import_supplier_by_id
+from migration_service.states import BatchKind, BatchMode
+
+blueprint = Blueprint("batch_actions", __name__, url_prefix="/batches/<uuid:batch_id>")
+
+
+@blueprint.route("/pause/", methods=["GET", "POST"])
+def pause(batch_id: UUID) -> Response:
+    """Pause a batch: no further line is begun."""
+    return _steer(
+        batch_id,
+        control.pause_batch,
+        title=_l("Pause the batch"),
+        sentences=mark_plural(
+            "%(num)s line that is left will wait until the batch is resumed.",
+            "%(num)s lines that are left will wait until the batch is resumed.",
+        ),
+        button=_l("Pause"),
+        done=_l("The batch is paused."),
+    )
+
+
+@blueprint.route("/resume/", methods=["GET", "POST"])
+def resume(batch_id: UUID) -> Response:
+    """Resume a batch that is paused or stopped."""
+    return _steer(
+        batch_id,
+        control.resume_batch,
+        title=_l("Resume the batch"),
+        sentences=mark_plural(
+            "%(num)s line that is left will be worked on.",
+            "%(num)s lines that are left will be worked on.",
+        ),
+        button=_l("Resume"),
+        done=_l("The batch continues."),
+    )
+
+
+@blueprint.route("/cancel/", methods=["GET", "POST"])
+def cancel(batch_id: UUID) -> Response:
+    """Cancel a batch for good."""
+    return _steer(
+        batch_id,
+        control.cancel_batch,
+        title=_l("Cancel the batch"),
+        sentences=mark_plural(
+            "%(num)s line will never be worked on. What is done stays. This cannot be taken back.",
+            "%(num)s lines will never be worked on. What is done stays. This cannot be taken back.",
+        ),
+        button=_l("Cancel the batch for good"),
+        done=_l("The batch is cancelled."),
+        is_dangerous=True,
+    )
+
+
+@blueprint.route("/retry/", methods=["GET", "POST"])
+def retry(batch_id: UUID) -> Response:
+    """Retry failed lines that may pass now: all, those with an error of a code at a path, or one line."""
+    everything = "everything" in request.args
+    wanted = replace(read_filter(), status=None)  # only failed lines are retried
+
+    def preview(session: Session) -> Preview:
+        batch = batch_of(session, batch_id)
+        found = count_retryable(session, batch, wanted)
+        lines = found.everything if everything else found.may_pass
+        left = found.everything - lines
+        facts: list[tuple[str, Any]] = [(_("Code"), wanted.code), (_("Path"), wanted.path)]
+        facts.append((_("Line"), wanted.line))
+        facts.append((_("Failed for their content, to be corrected and sent again"), left))
+        return Preview(
+            title=_("Retry failed lines"),
+            sentence=ngettext(
+                "%(num)s line will be retried, unchanged.", "%(num)s lines will be retried, unchanged.", lines
+            )
+            if everything
+            else ngettext(
+                "%(num)s line that may pass now will be retried.",
+                "%(num)s lines that may pass now will be retried.",
+                lines,
+            ),
+            button=ngettext("Retry %(num)s line", "Retry %(num)s lines", lines),
+            back=_back_to_filter(batch_id, wanted),
+            is_empty=not lines,
+            facts=tuple((name, value) for name, value in facts if value is not None),
+            other=_retry_everything(batch_id, wanted, left) if left else None,
+        )
+
+    def perform(session: Session) -> Done:
+        found = retry_failed(session, batch_of(session, batch_id), wanted, everything=everything)
+        done = ngettext("%(num)s line is pending again.", "%(num)s lines are pending again.", found.retried)
+        # The page of a code may be empty now. That of a line is not.
+        return Done(done, None if wanted.line is not None else _back(batch_id))
+
+    return act(ActionForm(), preview, perform, feeds=True)
+
+
+def _retry_everything(batch_id: UUID, wanted: ResultFilter, left: int) -> Link:
+    """Return the link to the form that also retries what failed for its content."""
+    location = url_for(
+        "batch_actions.retry",
+        batch_id=batch_id,
+        everything=1,
+        code=wanted.code,
+        path=wanted.path,
+        line=wanted.line,
+    )
+    return Link(
+        location,
+        ngettext(
+            "Also retry %(num)s line that failed for its content, unchanged",
+            "Also retry %(num)s lines that failed for their content, unchanged",
+            left,
+        ),
+    )
+
+
+def _back_to_filter(batch_id: UUID, wanted: ResultFilter) -> str:
+    if wanted.line is not None:
+        return url_for("findings.show_line", batch_id=batch_id, line_number=wanted.line)
+    if wanted.code is None:
+        return _back(batch_id)
+    return url_for("findings.show_code", batch_id=batch_id, code=wanted.code, path=wanted.path)
+
+
+class RepeatForm(ActionForm):
+    """What is done with the lines next, and by which team."""
+
+    team = SelectField(_l("Operations team"))
+
+
+@blueprint.route("/repeat/<any(stage, import, 'dry-run'):mode>/", methods=["GET", "POST"])
+def repeat(batch_id: UUID, mode: str) -> Response:
+    """Start a batch with the same lines: what was checked is rehearsed, what was rehearsed is imported."""
+    wanted = BatchMode(mode)
+    form = RepeatForm()
+    with resources().Session.begin() as session:
+        batch = batch_of(session, batch_id)
+        if BatchKind(batch.kind).is_added_data:
+            del form.team
+        else:
+            form.team.choices = team_choices(session, batch.organisation_id)
+
+    def preview(session: Session) -> Preview:
+        batch = batch_of(session, batch_id)
+        return Preview(
+            title=_(STEPS[wanted].title),
+            sentence=ngettext(*sentences_of(wanted, BatchKind(batch.kind)), batch.lines),
+            button=_(STEPS[wanted].title),
+            back=_back(batch_id),
+        )
+
+    def perform(session: Session) -> Done:
+        shared, batch = resources(), batch_of(session, batch_id)
+        supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
+        order = order_batch(
+            wanted,
+            Lines(BatchKind(batch.kind), batch.options, batch.name, batch.file_name),
+            form.team.data if form.team is not None else None,
+            token=str(form.form_token.data),
+        )
+        new = repeat_batch(
+            shared.Session,
+            supplier,
+            batch.id,
+            order,
+            redis=shared.redis,
+            limits=intake_limits(shared.settings),
+        )
+        return Done(_("The batch has begun."), url_for("batches.show", batch_id=new))
+
+    return act(form, preview, perform, feeds=True)
+
+
+def _steer(
+    batch_id: UUID,
+    change: Callable[[Session, Batch], None],
+    *,
+    title: object,
+    sentences: tuple[str, str],
+    button: object,
+    done: object,
+    is_dangerous: bool = False,
+) -> Response:
+    """Change the state of a batch. `sentences` say what becomes of the lines that are left."""
+
+    def preview(session: Session) -> Preview:
+        report = control.report_batch(session, batch_of(session, batch_id))
+        return Preview(
+            title=f"{title}: {report.name or report.file_name or str(batch_id)[-12:]}",
+            sentence=ngettext(*sentences, count_open(report.counts)),
+            button=str(button),
+            back=_back(batch_id),
+            is_dangerous=is_dangerous,
+        )
+
+    def perform(session: Session) -> Done:
+        change(session, batch_of(session, batch_id))
+        return Done(str(done))
+
+    return act(ActionForm(), preview, perform, feeds=True)
+
+
+def _back(batch_id: UUID) -> str:
+    return url_for("batches.show", batch_id=batch_id)

@@ -1,0 +1,74 @@
+"""The list of batches, and the page of one: how it is going, and what is wrong."""
+
+from uuid import UUID
+
+from flask import Blueprint, Response, render_template, request
+
+from migration_service.blueprints.console.access import batch_of, may, visible
+from migration_service.blueprints.console.filters import read_id
+from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.blueprints.requests.resources import resources
+from migration_service.services.batches.control import report_batch
+from migration_service.services.batches.results.listing import count_batches, list_batches
+from migration_service.services.batches.retry import count_retryable
+from migration_service.services.setup.suppliers import list_import_suppliers
+from migration_service.states import BatchKind, BatchState, LineStatus
+
+blueprint = Blueprint("batches", __name__, url_prefix="/batches")
+
+_PAGE = 50
+_OPEN = (BatchState.RUNNING, BatchState.WAITING)
+
+
+@blueprint.get("/")
+def show_all() -> str:
+    """List batches, newest first."""
+    code, before = request.args.get("supplier") or None, read_id(request.args.get("before"))
+    given = request.args.get("kind"), request.args.get("state")
+    kind = BatchKind(given[0]) if given[0] in set(BatchKind) else None
+    state = BatchState(given[1]) if given[1] in set(BatchState) else None
+    with resources().Session.begin() as session:
+        suppliers = [supplier.code for supplier, _owner in visible(list_import_suppliers(session))]
+        totals = count_batches(session, organisation_id=None, import_supplier=code, kind=kind, state=state)
+        found = list_batches(
+            session,
+            organisation_id=None,
+            import_supplier=code,
+            kind=kind,
+            state=state,
+            before=before,
+            limit=_PAGE + 1,
+        )
+    batches = found[:_PAGE]
+    return render_template(
+        "batches.html",
+        batches=batches,
+        totals=totals,
+        filters=(
+            ("supplier", suppliers, code),
+            ("kind", list(BatchKind), kind),
+            ("state", list(BatchState), state),
+        ),
+        next_before=batches[-1].batch_id if len(found) > _PAGE else None,
+    )
+
+
+@blueprint.get("/<uuid:batch_id>/")
+def show(batch_id: UUID) -> Response:
+    """Show how a batch is going, and what is wrong with its lines."""
+    with resources().Session.begin() as session:
+        batch = batch_of(session, batch_id)
+        report = report_batch(session, batch)
+        has_failed = report.counts[LineStatus.FAILED] > 0 and report.lines_removed_at is None
+        retryable = 0
+        if has_failed and report.state not in _OPEN and may("batch_actions.retry"):
+            retryable = count_retryable(session, batch).may_pass
+    moves = report.state in _OPEN
+    return page(
+        "batch.html",
+        poll=(BUSY if report.state == BatchState.RUNNING else CALM) if moves else None,
+        batch=report,
+        retryable=retryable,
+        remedy_of=remedy_of,
+    )

@@ -1,0 +1,83 @@
+"""The brake of a batch: after how many errors it is paused."""
+
+from uuid import UUID
+
+from flask import Blueprint, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+from wtforms import IntegerField, StringField
+from wtforms.validators import InputRequired, Optional
+
+from migration_service.blueprints.console.access import batch_of
+from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import write_number
+from migration_service.services.batches.control import report_batch
+from migration_service.services.batches.error_threshold_options import read_brake
+from migration_service.services.batches.error_thresholds import NO_BRAKE, set_brake
+
+blueprint = Blueprint("brakes", __name__, url_prefix="/batches/<uuid:batch_id>/brake")
+
+
+class BrakeForm(ActionForm):
+    """When a batch is paused."""
+
+    stop_after_errors = StringField(
+        _l("Pause after"),
+        validators=[InputRequired()],
+        description=_l("A number of failed lines (100), a percentage (5%), or off."),
+    )
+    stop_min_lines = IntegerField(
+        _l("Lines from which a percentage counts"), validators=[Optional()], description=_l("Empty: 200.")
+    )
+    stop_window_lines = IntegerField(
+        _l("Only the last lines count"),
+        validators=[Optional()],
+        description=_l("Rounded up to whole chunks. Empty: all lines."),
+    )
+    stop_ignore_codes = StringField(
+        _l("Codes that do not count"), description=_l("With spaces between. Empty: every code counts.")
+    )
+    stop_count_warnings = StringField(
+        _l("Warnings that count, too"),
+        description=_l("Codes with spaces between, as ledger_missing. Empty: no warning counts."),
+    )
+
+
+@blueprint.route("/", methods=["GET", "POST"])
+def change(batch_id: UUID) -> Response:
+    """Change what pauses a batch, also while it runs."""
+    form = BrakeForm()
+
+    def preview(session: Session) -> Preview:
+        brake = report_batch(session, batch_of(session, batch_id)).brake
+        now = _("Now nothing pauses the batch.")
+        if brake:
+            text = _("Now it is paused after %(threshold)s. %(errors)s of %(lines)s lines have failed.")
+            if brake["stop_window_lines"]:
+                text = _(
+                    "Now it is paused after %(threshold)s. "
+                    "%(errors)s of the last %(lines)s lines have failed."
+                )
+            values = {"errors": write_number(brake["errors"]), "lines": write_number(brake["lines"])}
+            now = text % {"threshold": brake["stop_after_errors"], **values}
+        return Preview(
+            title=_("Brake of the batch"),
+            sentence=now,
+            button=_("Set the brake"),
+            back=url_for("batches.show", batch_id=batch_id),
+        )
+
+    def perform(session: Session) -> Done:
+        brake = read_brake(
+            stop_after_errors=str(form.stop_after_errors.data).strip(),
+            stop_min_lines=form.stop_min_lines.data,
+            stop_window_lines=form.stop_window_lines.data,
+            stop_ignore_codes=(form.stop_ignore_codes.data or "").split(),
+            stop_count_warnings=(form.stop_count_warnings.data or "").split(),
+        )
+        set_brake(session, batch_of(session, batch_id), brake or NO_BRAKE)
+        return Done(_("The brake of the batch is set."))
+
+    return act(form, preview, perform)

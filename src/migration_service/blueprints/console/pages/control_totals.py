@@ -1,0 +1,99 @@
+"""The control totals of a batch: what its supplier says that the file adds up to."""
+
+from typing import Any
+from uuid import UUID
+
+from flask import Blueprint, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+from wtforms import Field, TextAreaField
+from wtforms.validators import InputRequired
+
+from migration_service.blueprints.console.access import batch_of
+from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act
+from migration_service.blueprints.console.display import measured
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import ngettext
+from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
+from migration_service.schemas.control_totals import read_control_totals
+from migration_service.schemas.json import encode_json, parse_json
+from migration_service.services.batches.intake.control_totals import (
+    ControlTotals,
+    report_control_totals,
+    set_control_totals,
+)
+
+blueprint = Blueprint("control_totals", __name__, url_prefix="/batches/<uuid:batch_id>/control-totals")
+
+
+class ControlTotalsForm(ActionForm):
+    """What the supplier says."""
+
+    totals = TextAreaField(
+        _l("Control totals of the supplier"),
+        validators=[InputRequired()],
+        render_kw={"rows": 10, "spellcheck": "false", "maxlength": 20_000},
+        description=_l(
+            "As JSON. What is left out is not compared. Take the totals from the source system and not from "
+            "the file, so that they show what the file has lost."
+        ),
+    )
+
+    def find_field(self, item: ErrorItem) -> Field:  # each of its errors is about the JSON
+        """Return the only field."""
+        return self.totals
+
+
+@blueprint.route("/", methods=["GET", "POST"])
+def give(batch_id: UUID) -> Response:
+    """Say what the file of a batch should add up to."""
+    form = ControlTotalsForm()
+
+    def preview(session: Session) -> Preview:
+        report = report_control_totals(batch_of(session, batch_id))
+        if form.totals.data is None and report.control_totals:
+            form.totals.data = encode_json(report.control_totals).decode()
+        return Preview(
+            title=_("Control totals"),
+            sentence=_("They are compared with the file, all lines of it, also those that are refused."),
+            button=_("Compare with the file"),
+            back=url_for("batches.show", batch_id=batch_id),
+            facts=_facts(report),
+            is_empty=not report.totals,
+        )
+
+    def perform(session: Session) -> Done:
+        report = set_control_totals(session, batch_of(session, batch_id), read_totals(form.totals.data or ""))
+        if report.as_given:
+            return Done(_("The file is as the control totals say."))
+        if not report.differing:
+            return Done(_("As far as the file can be read, it is as the control totals say."))
+        return Done(ngettext("%(num)s total differs.", "%(num)s totals differ.", report.differing))
+
+    return act(form, preview, perform)
+
+
+def read_totals(text: str) -> dict[str, Any]:
+    """Return the control totals that somebody entered. Raise RequestFailedValidationError."""
+    try:
+        return read_control_totals(parse_json(text.encode()))
+    except ParseError as error:
+        raise RequestFailedValidationError(errors=error.errors) from error
+
+
+def _facts(report: ControlTotals) -> Facts:
+    """Return each total of the file beside the one that was given, if one was."""
+    return tuple(
+        (
+            total.measure,
+            _("%(file)s in the file", file=measured(total.file, total.measure))
+            if total.given is None
+            else _(
+                "%(given)s given, %(file)s in the file",
+                given=measured(total.given, total.measure),
+                file=measured(total.file, total.measure),
+            ),
+        )
+        for total in report.totals
+    )

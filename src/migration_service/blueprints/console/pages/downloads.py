@@ -1,0 +1,51 @@
+"""Lines of a batch as files: what failed as it was sent, and what became of each line."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from flask import Blueprint, Response
+
+from migration_service.blueprints.console.access import batch_of
+from migration_service.blueprints.console.filters import read_filter
+from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.streaming import CONTENT_TYPES, stream
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.batches.control import get_batch_with_lines
+from migration_service.services.batches.results.line_results import (
+    ResultFormat,
+    stream_failed_lines,
+    stream_results,
+)
+
+blueprint = Blueprint("downloads", __name__, url_prefix="/batches/<uuid:batch_id>")
+
+
+@blueprint.get("/failed-lines.ndjson")
+def failed_lines(batch_id: UUID) -> Response:
+    """Send the failed lines as they were sent, to correct them and send them again."""
+    _note_reading(batch_id)
+    pieces = stream_failed_lines(resources().Session, batch_id, read_filter())
+    return send_file(pieces, f"failed-lines-{batch_id}.ndjson", CONTENT_TYPES[ResultFormat.NDJSON])
+
+
+@blueprint.get("/results.<any(ndjson, csv):kind>")
+def results(batch_id: UUID, kind: str) -> Response:
+    """Send what became of each line, with every error at its path and with its value."""
+    _note_reading(batch_id)
+    pieces = stream_results(resources().Session, batch_id, ResultFormat(kind), read_filter())
+    return send_file(pieces, f"results-{batch_id}.{kind}", CONTENT_TYPES[ResultFormat(kind)])
+
+
+def _note_reading(batch_id: UUID) -> None:
+    """Write into the audit that an operator reads lines. Raise the error of a batch without lines."""
+    with resources().Session.begin() as session:
+        owner = batch_of(session, batch_id).organisation_id
+        get_batch_with_lines(session, str(batch_id), organisation_id=None)
+        record(session, AuditAction.BATCH_RESULTS_READ, "batch", batch_id, organisation_id=owner)
+
+
+def send_file(pieces: Iterable[bytes], name: str, kind: str) -> Response:
+    """Send these pieces as a file of a content type, which the browser saves under this name."""
+    response = stream(pieces, f"{kind}; charset=utf-8")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response

@@ -1,0 +1,146 @@
+"""What is wrong with a batch: from a code to its paths, its lines, and the place in the payload."""
+
+from typing import Any
+from uuid import UUID
+
+from flask import Blueprint, abort, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response
+
+from migration_service.blueprints.console.access import batch_of, may
+from migration_service.blueprints.console.masking import is_personal, is_revealed, mask, reveal
+from migration_service.blueprints.console.payload_view import view_payload
+from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.blueprints.requests.resources import resources
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.batches.control import get_batch_with_lines, report_batch
+from migration_service.services.batches.results.findings import (
+    count_paths,
+    count_values,
+    find_line,
+    list_lines,
+)
+from migration_service.services.batches.results.line_results import ResultFilter
+from migration_service.services.batches.retry import count_retryable
+from migration_service.states import BatchState, LineStatus
+
+blueprint = Blueprint("findings", __name__, url_prefix="/batches/<uuid:batch_id>")
+
+_PAGE = 50
+#: States in which failed lines can be made pending again.
+_RETRIED = frozenset(BatchState) - {BatchState.CANCELLED}
+
+
+@blueprint.get("/codes/<code>/")
+def show_code(batch_id: UUID, code: str) -> str:
+    """Show at which paths the lines have an error (or a warning) of a code, and with which values."""
+    warnings = request.args.get("kind") == "warning"
+    path = request.args.get("path") or None
+    wanted = ResultFilter(code=code, path=path)
+    with resources().Session.begin() as session:
+        batch = batch_of(session, batch_id)
+        get_batch_with_lines(session, str(batch_id), organisation_id=None)
+        report = report_batch(session, batch)
+        paths = count_paths(session, batch_id, code, warnings=warnings)
+        lines = list_lines(session, batch_id, wanted, after=_after(), limit=_PAGE + 1)
+        values = []
+        if path and not is_personal(path):
+            values = count_values(session, batch_id, wanted)
+        retryable = everything = 0
+        if report.state in _RETRIED and may("batch_actions.retry"):
+            found = count_retryable(session, batch, wanted)
+            retryable, everything = found.may_pass, found.everything
+    if not paths:
+        abort(404)
+    return render_template(
+        "code.html",
+        batch=report,
+        code=code,
+        warnings=warnings,
+        remedy=remedy_of(code),
+        paths=paths,
+        path=path,
+        values=values,
+        retryable=retryable,
+        everything=everything,
+        is_personal=is_personal,
+        lines=lines[:_PAGE],
+        next_after=lines[_PAGE - 1].line_number if len(lines) > _PAGE else None,
+    )
+
+
+@blueprint.get("/lines/")
+def show_lines(batch_id: UUID) -> str:
+    """List the lines of a batch, all or those of a status."""
+    given = request.args.get("status")
+    status = LineStatus(given) if given in set(LineStatus) else None
+    wanted = ResultFilter(status)
+    with resources().Session.begin() as session:
+        report = report_batch(session, batch_of(session, batch_id))
+        lines = list_lines(session, batch_id, wanted, after=_after(), limit=_PAGE + 1)
+    return render_template(
+        "lines.html",
+        batch=report,
+        status=status,
+        lines=lines[:_PAGE],
+        next_after=lines[_PAGE - 1].line_number if len(lines) > _PAGE else None,
+    )
+
+
+@blueprint.get("/lines/<int:line_number>/")
+def show_line(batch_id: UUID, line_number: int) -> str:
+    """Show a line as it was sent, with the places that are wrong marked."""
+    with resources().Session.begin() as session:
+        report = report_batch(session, batch_of(session, batch_id))
+        found = find_line(session, batch_id, line_number)
+    if found is None:
+        abort(404)
+    shown = is_revealed(_subject(batch_id, line_number))
+    findings = [(item, "error") for item in found.line.errors]
+    findings += [(item, "warning") for item in found.line.warnings]
+    payload = found.payload if shown else mask(found.payload)
+    return render_template(
+        "line.html",
+        batch=report,
+        line=found.line,
+        text=found.text if shown else None,
+        has_text=found.text is not None,
+        payload_tree=view_payload(payload, findings) if payload is not None else None,
+        findings=[_Shown(item, kind, shown) for item, kind in findings],
+        is_shown=shown,
+    )
+
+
+@blueprint.post("/lines/<int:line_number>/reveal/")
+def reveal_line(batch_id: UUID, line_number: int) -> Response:
+    """Show the personal data of a line for some minutes, and write that into the audit."""
+    with resources().Session.begin() as session:
+        batch = batch_of(session, batch_id)
+        record(
+            session,
+            AuditAction.BATCH_RESULTS_READ,
+            "batch",
+            batch.id,
+            organisation_id=batch.organisation_id,
+            details={"line": line_number},
+        )
+    reveal(_subject(batch_id, line_number))
+    return redirect(url_for("findings.show_line", batch_id=batch_id, line_number=line_number), 303)
+
+
+class _Shown:
+    """A finding as the page shows it. Its own sentence may repeat what was sent, so it can be masked."""
+
+    def __init__(self, item: dict[str, Any], kind: str, is_shown: bool) -> None:
+        self.code, self.attr, self.kind = str(item["code"]), item.get("attr"), kind
+        self.remedy = remedy_of(self.code)
+        masked = not is_shown and is_personal(self.attr or "")
+        self.detail = None if masked else str(item["detail"])
+
+
+def _subject(batch_id: UUID, line_number: int) -> str:
+    return f"line {batch_id} {line_number}"
+
+
+def _after() -> int:
+    text = request.args.get("after", "0")
+    return int(text[:18]) if text.isdecimal() else 0

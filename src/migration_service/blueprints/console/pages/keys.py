@@ -1,0 +1,176 @@
+"""API keys: who has which, what each may be used for, and issuing, rolling and revoking them."""
+
+from datetime import UTC, datetime, timedelta
+
+from flask import Blueprint, render_template, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+from wtforms import IntegerField, SelectField, SelectMultipleField, StringField
+from wtforms.validators import InputRequired, Length, NumberRange, Optional
+
+from migration_service.blueprints.console.access import sees, visible
+from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, act_on_reference
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.organisations import visible_organisations
+from migration_service.blueprints.requests.resources import resources
+from migration_service.errors import ApiKeyNotFoundError
+from migration_service.models import ApiKey
+from migration_service.services.access.api_keys import (
+    KeyLimits,
+    get_api_key,
+    issue_api_key,
+    list_api_keys,
+    revoke_api_key,
+    roll_api_key,
+)
+from migration_service.services.access.scopes import Scope
+from migration_service.services.access.sessions import list_sessions
+from migration_service.services.setup.suppliers import list_import_suppliers
+
+blueprint = Blueprint("keys", __name__, url_prefix="/setup/keys")
+
+_LONGEST_DAYS = 3660
+#: A key that ends within this time is pointed out.
+_SOON = timedelta(days=30)
+
+
+class KeyForm(ActionForm):
+    """What a new key may be used for."""
+
+    organisation = SelectField(_l("Organisation"), validators=[InputRequired()])
+    name = StringField(_l("Name"), validators=[Length(max=128)])
+    scopes = SelectMultipleField(
+        _l("Scopes"),
+        choices=[it.value for it in Scope],
+        description=_l("None chosen: everything that the organisation may do."),
+    )
+    suppliers = StringField(
+        _l("Import suppliers"), description=_l("Codes with spaces between. Empty: all of the organisation.")
+    )
+    networks = StringField(
+        _l("Networks"), description=_l("As 192.0.2.0/24, with spaces between. Empty: every address.")
+    )
+    days = IntegerField(
+        _l("Days until it ends"),
+        validators=[Optional(), NumberRange(1, _LONGEST_DAYS)],
+        description=_l("Empty: it does not end by itself."),
+    )
+
+
+class RollForm(ActionForm):
+    """How long the old key is still accepted."""
+
+    days = IntegerField(
+        _l("Days for which the old key is still accepted"), default=7, validators=[NumberRange(0, 365)]
+    )
+
+
+@blueprint.get("/")
+def show() -> str:
+    """List API keys."""
+    with resources().Session.begin() as session:
+        keys = visible(list_api_keys(session))
+        codes = {supplier.id: supplier.code for supplier, _owner in list_import_suppliers(session)}
+    now = datetime.now(UTC)
+    valid = [it for it, _owner in keys if not it.revoked_at and not (it.expires_at and it.expires_at <= now)]
+    return render_template(
+        "keys.html",
+        keys=keys,
+        codes=codes,
+        valid=len(valid),
+        ending=sum(bool(it.expires_at and it.expires_at <= now + _SOON) for it in valid),
+        unused=sum(it.last_used_at is None for it in valid),
+    )
+
+
+@blueprint.route("/new/", methods=["GET", "POST"])
+def issue() -> Response:
+    """Issue a key, and show it once."""
+    form = KeyForm()
+    form.organisation.choices = visible_organisations()
+
+    def preview(_session: Session) -> Preview:
+        return Preview(
+            title=_("New API key"),
+            sentence=_("Issues one key. It is shown once, because only its hash is stored."),
+            button=_("Issue"),
+            back=url_for("keys.show"),
+        )
+
+    def perform(session: Session) -> Done:
+        days = form.days.data
+        key = issue_api_key(
+            session,
+            organisation_name=str(form.organisation.data),
+            name=form.name.data or None,
+            limits=KeyLimits(
+                scopes=[Scope(it) for it in form.scopes.data or ()] or None,
+                import_suppliers=(form.suppliers.data or "").split() or None,
+                networks=(form.networks.data or "").split() or None,
+                expires_at=datetime.now(UTC) + timedelta(days=days) if days else None,
+            ),
+        )
+        return Done(_("The key was issued. It is not shown again."), secret=key)
+
+    return act(form, preview, perform)
+
+
+@blueprint.route("/<prefix>/roll/", methods=["GET", "POST"])
+def roll(prefix: str) -> Response:
+    """Make the successor of a key, and show it once."""
+    form = RollForm()
+
+    def preview(session: Session) -> Preview:
+        key = _key(session, prefix)
+        return Preview(
+            title=_("Roll API key %(prefix)s", prefix=prefix),
+            sentence=_(
+                "Makes one successor with the same name and limits. The old key ends after the overlap."
+            ),
+            button=_("Roll"),
+            back=url_for("keys.show"),
+            facts=((_("Last used"), key.last_used_at or _("never")),),
+        )
+
+    def perform(session: Session) -> Done:
+        _key(session, prefix)
+        new, _old = roll_api_key(session, prefix, timedelta(days=form.days.data or 0))
+        return Done(_("The successor was issued. It is not shown again."), secret=new)
+
+    return act_on_reference(form, preview, perform)
+
+
+@blueprint.route("/<prefix>/revoke/", methods=["GET", "POST"])
+def revoke(prefix: str) -> Response:
+    """Revoke a key with its tokens."""
+
+    def preview(session: Session) -> Preview:
+        running = len(list_sessions(session, _key(session, prefix)))
+        return Preview(
+            title=_("Revoke API key %(prefix)s", prefix=prefix),
+            sentence=ngettext(
+                "The key and %(num)s session end at once. Its batches pause. This cannot be taken back.",
+                "The key and %(num)s sessions end at once. Its batches pause. This cannot be taken back.",
+                running,
+            ),
+            button=_("Revoke for good"),
+            back=url_for("keys.show"),
+            is_dangerous=True,
+        )
+
+    def perform(session: Session) -> Done:
+        _key(session, prefix)
+        revoke_api_key(session, prefix)
+        return Done(_("API key %(prefix)s was revoked.", prefix=prefix))
+
+    return act_on_reference(ActionForm(), preview, perform)
+
+
+def _key(session: Session, prefix: str) -> ApiKey:
+    """Return the key. Raise ApiKeyNotFoundError if the operator sees none of this prefix."""
+    key = get_api_key(session, prefix)
+    if not sees(key.organisation_id):
+        raise ApiKeyNotFoundError(found=prefix)
+    return key

@@ -1,0 +1,174 @@
+"""Logging in and out, the own password, and the language."""
+
+from flask import Blueprint, flash, make_response, redirect, render_template, request, session, url_for
+from flask_login import current_user, login_user
+from werkzeug.wrappers import Response
+from wtforms import HiddenField, PasswordField, StringField
+from wtforms.validators import EqualTo, InputRequired, Length
+
+from migration_service.blueprints.console.access import Person, current_operator, current_session
+from migration_service.blueprints.console.faults import FormWithFaults
+from migration_service.blueprints.console.languages import COOKIE, LANGUAGES
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.views import MOUNT
+from migration_service.blueprints.requests.resources import resources
+from migration_service.errors import PasswordInvalidError, ThrottledError, UnauthenticatedError
+from migration_service.services.access.operator_sessions import (
+    begin_operator_session,
+    find_operator_session,
+    log_out_operator,
+    session_times,
+)
+from migration_service.services.access.operators import (
+    AuthenticatedOperator,
+    authenticate_operator,
+    set_operator_password,
+)
+from migration_service.services.access.throttle import MOST_FAILED_LOGINS, client_of, client_of_login
+
+blueprint = Blueprint("login", __name__)
+_A_YEAR = 31_536_000
+
+
+class LoginForm(FormWithFaults):
+    """A name and a password, and the page that was asked for before."""
+
+    name = StringField(validators=[InputRequired(), Length(max=128)])
+    password = PasswordField(validators=[InputRequired(), Length(max=256)])
+    next = HiddenField()
+
+
+class PasswordForm(FormWithFaults):
+    """The old password, and the new one twice."""
+
+    old = PasswordField(
+        _l("Old password"),
+        validators=[InputRequired(), Length(max=256)],
+        render_kw={"autocomplete": "current-password"},
+    )
+    new = PasswordField(
+        _l("New password"),
+        validators=[InputRequired(), Length(max=256)],
+        description=_l("12 to 256 characters."),
+        render_kw={"autocomplete": "new-password"},
+    )
+    again = PasswordField(
+        _l("The same again"),
+        validators=[InputRequired(), EqualTo("new", _l("The two passwords differ."))],
+        render_kw={"autocomplete": "new-password"},
+    )
+
+
+@blueprint.get("/login/")
+def show() -> Response:
+    """The page to log in."""
+    if current_user.is_authenticated:
+        return redirect(url_for("overview.show"))
+    return _page(LoginForm(next=request.args.get("next", "")))
+
+
+@blueprint.post("/login/")
+def enter() -> Response:
+    """Log in with a name and a password."""
+    form = LoginForm()
+    if not form.validate():
+        return _page(form, _("Enter your name and your password."), 400)
+    try:
+        _authenticate(str(form.name.data), str(form.password.data))
+    except ThrottledError as error:
+        detail = _("Too many attempts have failed. Try again in %(n)s seconds.", n=error.retry_after)
+        return _page(form, detail, 429)
+    except UnauthenticatedError:
+        return _page(form, _("The name or the password is not right."), 401)
+    return redirect(safe_target(form.next.data), 303)
+
+
+def _authenticate(name: str, password: str) -> None:
+    """Begin a session of the operator. Attempts are counted before the password is checked."""
+    shared = resources()
+    here, of_name = client_of(request.remote_addr), client_of_login(request.remote_addr, name)
+    shared.throttle.count_failure(of_name)
+    shared.throttle.count_failure(f"login {here}", MOST_FAILED_LOGINS)
+    try:
+        operator = authenticate_operator(shared.Session, name, password)
+    except UnauthenticatedError as error:
+        shared.refusals.note_refused_login(error, None)
+        raise
+    shared.throttle.forgive(of_name)
+    shared.throttle.forgive(f"login {here}")
+    begin(operator)
+
+
+def begin(operator: AuthenticatedOperator) -> None:
+    """Begin a session of an operator who has been authenticated, with a new cookie."""
+    shared = resources()
+    with shared.Session.begin() as database:
+        token = begin_operator_session(database, operator.id)
+        active = find_operator_session(database, token, session_times(shared.settings), is_used=True)
+    if active is None:
+        raise UnauthenticatedError
+    session.clear()
+    login_user(Person(token, active))
+
+
+@blueprint.post("/logout/")
+def leave() -> Response:
+    """End the session, also on the server."""
+    with resources().Session.begin() as database:
+        log_out_operator(database, current_session())
+    session.clear()
+    flash(_("You have logged out."), "done")
+    return redirect(url_for("login.show"), 303)
+
+
+@blueprint.route("/password/", methods=["GET", "POST"])
+def change_password() -> Response:
+    """Change the own password. Every session ends, and another one begins here."""
+    form = PasswordForm()
+    if request.method == "GET":
+        return _password_page(form)
+    if not form.validate():
+        return _password_page(form, 400)
+    name = current_operator().name
+    try:
+        _authenticate(name, str(form.old.data))
+        with resources().Session.begin() as database:
+            set_operator_password(database, name, str(form.new.data))
+    except (UnauthenticatedError, ThrottledError):
+        form.old.errors = [_("The old password is not right.")]
+        return _password_page(form, 401)
+    except PasswordInvalidError as error:
+        form.take(error)
+        return _password_page(form, 400)
+    session.clear()
+    flash(_("Your password has been changed. Log in with it."), "done")
+    return redirect(url_for("login.show"), 303)
+
+
+@blueprint.post("/language/")
+def choose_language() -> Response:
+    """Keep the language that somebody chose, in a cookie."""
+    response = redirect(safe_target(request.form.get("next")), 303)
+    language = request.form.get("language", "")
+    if language in LANGUAGES:
+        secure = resources().settings.console_url.startswith("https:")
+        response.set_cookie(
+            COOKIE, language, max_age=_A_YEAR, path=MOUNT, httponly=True, samesite="Lax", secure=secure
+        )
+    return response
+
+
+def safe_target(target: str | None) -> str:
+    """Return the page of the console that somebody wanted to see, or the overview for anything else."""
+    if target and target.startswith(f"{MOUNT}/") and "\\" not in target and target.isprintable():
+        return target
+    return url_for("overview.show")
+
+
+def _page(form: LoginForm, error: str | None = None, status: int = 200) -> Response:
+    return make_response(render_template("login.html", form=form, error=error), status)
+
+
+def _password_page(form: PasswordForm, status: int = 200) -> Response:
+    return make_response(render_template("password.html", form=form, faults=form.list_faults()), status)

@@ -1,0 +1,161 @@
+"""Operators: the people who log in here, their roles and their passwords."""
+
+from flask import Blueprint, render_template, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+from wtforms import PasswordField, SelectField, SelectMultipleField, StringField
+from wtforms.validators import EqualTo, InputRequired, Length
+
+from migration_service.blueprints.console.access import current_operator
+from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.organisations import visible_organisations
+from migration_service.blueprints.requests.resources import resources
+from migration_service.services.access.operator_sessions import list_operator_sessions
+from migration_service.services.access.operators import (
+    OperatorRole,
+    create_operator,
+    disable_operator,
+    list_operators,
+    set_operator_password,
+    set_operator_role,
+)
+
+blueprint = Blueprint("operators", __name__, url_prefix="/setup/operators")
+
+_ROLES = [role.value for role in OperatorRole]
+
+
+class OperatorForm(ActionForm):
+    """Who a new operator is."""
+
+    name = StringField(
+        _l("Name"),
+        validators=[InputRequired(), Length(max=128)],
+        description=_l("With OpenID Connect: what the provider's claim says, as a rule the e-mail address."),
+    )
+    role = SelectField(_l("Role"), choices=_ROLES)
+    organisations = SelectMultipleField(
+        _l("Organisations"), description=_l("Those that the operator is bound to. None chosen: all.")
+    )
+
+
+class RoleForm(ActionForm):
+    """The role that an operator gets."""
+
+    role = SelectField(_l("Role"), choices=_ROLES)
+
+
+class NewPasswordForm(ActionForm):
+    """A new password, twice."""
+
+    password = PasswordField(
+        _l("Password"),
+        validators=[InputRequired()],
+        description=_l("12 to 256 characters."),
+        render_kw={"autocomplete": "new-password"},
+    )
+    again = PasswordField(
+        _l("The same again"),
+        validators=[EqualTo("password", _l("The two passwords differ."))],
+        render_kw={"autocomplete": "new-password"},
+    )
+
+
+@blueprint.get("/")
+def show() -> str:
+    """List operators."""
+    with resources().Session.begin() as session:
+        operators = list_operators(session)
+    enabled = [it for it, _bound in operators if it.disabled_at is None]
+    roles = {role.value: sum(it.role == role for it in enabled) for role in OperatorRole}
+    return render_template("operators.html", operators=operators, enabled=len(enabled), roles=roles)
+
+
+@blueprint.route("/new/", methods=["GET", "POST"])
+def create() -> Response:
+    """Create an operator."""
+    form = OperatorForm()
+    form.organisations.choices = visible_organisations()
+
+    def preview(_session: Session) -> Preview:
+        return _preview(_("New operator"), _("Creates one operator, who can log in once a password is set."))
+
+    def perform(session: Session) -> Done:
+        name, bound = str(form.name.data), form.organisations.data or ()
+        create_operator(session, name, OperatorRole(form.role.data), organisations=bound)
+        done = _("Operator %(name)s was created. Set a password next.", name=name)
+        return Done(done, url_for("operators.set_password", name=name))
+
+    return act(form, preview, perform)
+
+
+@blueprint.route("/<name>/role/", methods=["GET", "POST"])
+def set_role(name: str) -> Response:
+    """Give an operator another role."""
+
+    def preview(_session: Session) -> Preview:
+        return _preview(
+            _("Role of %(name)s", name=name),
+            _("The role applies at once, also where the operator is logged in."),
+        )
+
+    form = RoleForm()
+
+    def perform(session: Session) -> Done:
+        set_operator_role(session, name, OperatorRole(form.role.data))
+        return Done(_("Operator %(name)s has the role %(role)s.", name=name, role=form.role.data))
+
+    return act(form, preview, perform)
+
+
+@blueprint.route("/<name>/password/", methods=["GET", "POST"])
+def set_password(name: str) -> Response:
+    """Set the password of an operator."""
+    form = NewPasswordForm()
+
+    def preview(session: Session) -> Preview:
+        return _preview(_("Password of %(name)s", name=name), _sessions_end(session, name))
+
+    def perform(session: Session) -> Done:
+        set_operator_password(session, name, str(form.password.data))
+        return Done(_("The password of operator %(name)s is set.", name=name))
+
+    return act(form, preview, perform)
+
+
+@blueprint.route("/<name>/disable/", methods=["GET", "POST"])
+def disable(name: str) -> Response:
+    """Let an operator log in no more."""
+
+    def preview(session: Session) -> Preview:
+        ends = _sessions_end(session, name)
+        if name == current_operator().name:
+            ends = _("This is you: you will be logged out, and cannot log in again.") + " " + ends
+        return _preview(_("Disable operator %(name)s", name=name), ends, is_dangerous=True)
+
+    def perform(session: Session) -> Done:
+        disable_operator(session, name)
+        return Done(_("Operator %(name)s is disabled.", name=name))
+
+    return act(ActionForm(), preview, perform)
+
+
+def _sessions_end(session: Session, name: str) -> str:
+    return ngettext(
+        "%(num)s session of the operator ends at once.",
+        "%(num)s sessions of the operator end at once.",
+        len(list_operator_sessions(session, name)),
+    )
+
+
+def _preview(title: str, sentence: str, *, is_dangerous: bool = False) -> Preview:
+    return Preview(
+        title=title,
+        sentence=sentence,
+        button=_("Disable") if is_dangerous else _("Save"),
+        back=url_for("operators.show"),
+        is_dangerous=is_dangerous,
+    )

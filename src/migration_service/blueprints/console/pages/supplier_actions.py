@@ -1,0 +1,183 @@
+"""What operators change about import suppliers: their status, their e-mails, and that they exist."""
+
+from flask import Blueprint, request, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+from wtforms import BooleanField, SelectField, StringField
+from wtforms.validators import InputRequired, Length
+
+from migration_service.blueprints.console.access import supplier_of
+from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, act_on_reference
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.organisations import visible_organisations
+from migration_service.services.batches.results.listing import list_batches
+from migration_service.services.setup.suppliers import (
+    DEFAULT_TIME_ZONE,
+    create_import_supplier,
+    set_customer_emails,
+    set_status,
+    set_time_zone,
+)
+from migration_service.states import Profile, SupplierStatus
+
+blueprint = Blueprint("supplier_actions", __name__, url_prefix="/suppliers")
+
+
+class StatusForm(ActionForm):
+    """The status that the supplier gets."""
+
+    status = SelectField(_l("Status"), choices=[it.value for it in SupplierStatus])
+
+
+class EmailsForm(ActionForm):
+    """Whether customers get an e-mail when their account is created."""
+
+    on = BooleanField(_l("Customers get an e-mail when their account is created"))
+
+
+class TimeZoneForm(ActionForm):
+    """The time zone that the supplier gets."""
+
+    time_zone = StringField(
+        _l("Time zone"), validators=[InputRequired()], description=_l("As Europe/Amsterdam.")
+    )
+
+
+class SupplierForm(ActionForm):
+    """What a new supplier has."""
+
+    organisation = SelectField(_l("Organisation"), validators=[InputRequired()])
+    code = StringField(_l("Code"), validators=[InputRequired(), Length(max=64)])
+    document_root = StringField(
+        _l("Document root"),
+        validators=[Length(max=1024)],
+        description=_l("What document paths are resolved against, as s3://bucket/folder."),
+    )
+    profile = SelectField(
+        _l("Profile"),
+        choices=[it.value for it in Profile],
+        description=_l("Under strict, warnings refuse an account."),
+    )
+    time_zone = StringField(
+        _l("Time zone"),
+        default=DEFAULT_TIME_ZONE,
+        description=_l("Decides what day is today for its data, as Europe/Amsterdam."),
+    )
+
+
+@blueprint.route("/<code>/status/", methods=["GET", "POST"])
+def set_status_of(code: str) -> Response:
+    """Set what a supplier accepts from now on."""
+    form = StatusForm(status=request.args.get("status"))
+
+    def preview(session: Session) -> Preview:
+        supplier = supplier_of(session, code)
+        batches = list_batches(session, organisation_id=None, import_supplier=code)
+        is_open = [batch for batch in batches if batch.finished_at is None]
+        return Preview(
+            title=_("Status of %(code)s", code=code),
+            sentence=ngettext(
+                "It is %(status)s now, and has %(num)s batch that has not ended.",
+                "It is %(status)s now, and has %(num)s batches that have not ended.",
+                len(is_open),
+                status=supplier.status,
+            ),
+            button=_("Set the status"),
+            back=url_for("suppliers.show", code=code),
+            facts=(
+                ("Ongoing", _("accepts new accounts; batches that wait continue")),
+                ("Paused", _("requests are refused; batches wait, and continue later")),
+                ("Complete", _("requests are refused; batches stop")),
+            ),
+        )
+
+    def perform(session: Session) -> Done:
+        supplier_of(session, code)
+        set_status(session, code, SupplierStatus(form.status.data))
+        return Done(_("Supplier %(code)s is %(status)s.", code=code, status=form.status.data))
+
+    return act_on_reference(form, preview, perform, feeds=True)
+
+
+@blueprint.route("/<code>/emails/", methods=["GET", "POST"])
+def set_emails(code: str) -> Response:
+    """Set whether customers of a supplier get an e-mail."""
+    form = EmailsForm()
+
+    def preview(session: Session) -> Preview:
+        supplier = supplier_of(session, code)
+        is_on = supplier.sends_customer_emails
+        return Preview(
+            title=_("Customer e-mails of %(code)s", code=code),
+            sentence=_("Customers get an e-mail when their account is created.")
+            if is_on
+            else _("Customers get no e-mail when their account is created."),
+            button=_("Set"),
+            back=url_for("suppliers.show", code=code),
+        )
+
+    def perform(session: Session) -> Done:
+        supplier_of(session, code)
+        set_customer_emails(session, code, on=bool(form.on.data))
+        if form.on.data:
+            return Done(_("Customers of %(code)s get an e-mail from now on.", code=code))
+        return Done(_("Customers of %(code)s get no e-mail from now on.", code=code))
+
+    return act_on_reference(form, preview, perform)
+
+
+@blueprint.route("/<code>/time-zone/", methods=["GET", "POST"])
+def set_time_zone_of(code: str) -> Response:
+    """Set the time zone in which it is today for the data of a supplier."""
+    form = TimeZoneForm()
+
+    def preview(session: Session) -> Preview:
+        supplier = supplier_of(session, code)
+        return Preview(
+            title=_("Time zone of %(code)s", code=code),
+            sentence=_(
+                "It is %(zone)s now. The time zone decides what day is today for its data: where the open "
+                "period ends, and what is in the future.",
+                zone=supplier.time_zone,
+            ),
+            button=_("Set"),
+            back=url_for("suppliers.show", code=code),
+        )
+
+    def perform(session: Session) -> Done:
+        supplier_of(session, code)
+        set_time_zone(session, code, str(form.time_zone.data))
+        return Done(_("The time zone of %(code)s is %(zone)s.", code=code, zone=form.time_zone.data))
+
+    return act_on_reference(form, preview, perform)
+
+
+@blueprint.route("/new/", methods=["GET", "POST"])
+def create() -> Response:
+    """Create an import supplier."""
+    form = SupplierForm()
+    form.organisation.choices = visible_organisations()
+
+    def preview(_session: Session) -> Preview:
+        return Preview(
+            title=_("New import supplier"),
+            sentence=_("Creates one import supplier, which is Ongoing from the start."),
+            button=_("Create"),
+            back=url_for("overview.show"),
+        )
+
+    def perform(session: Session) -> Done:
+        supplier = create_import_supplier(
+            session,
+            code=str(form.code.data),
+            organisation_name=str(form.organisation.data),
+            document_root=form.document_root.data or "",
+            profile=str(form.profile.data),
+            time_zone=form.time_zone.data or DEFAULT_TIME_ZONE,
+        )
+        done = _("Import supplier %(code)s was created.", code=supplier.code)
+        return Done(done, url_for("suppliers.show", code=supplier.code))
+
+    return act(form, preview, perform)

@@ -1,0 +1,142 @@
+"""The page of an import supplier: how far its book is, and what became of what was sent."""
+
+from datetime import datetime
+from itertools import islice
+from typing import cast
+
+from flask import Blueprint, Response, render_template, request
+
+from migration_service.blueprints.console.access import supplier_of
+from migration_service.blueprints.console.counting import count_accounts_by_state, created_by_day
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.masking import mask_differences
+from migration_service.blueprints.console.pages.downloads import send_file
+from migration_service.blueprints.console.pages.waves import find_current
+from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.console.programme import Progress, list_steps
+from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.streaming import CONTENT_TYPES
+from migration_service.models import ImportSupplier
+from migration_service.services.access.api_keys import list_api_keys
+from migration_service.services.batches.clock import read_clock
+from migration_service.services.batches.control import get_batch_to_reconcile
+from migration_service.services.batches.results.line_results import ResultFormat
+from migration_service.services.batches.results.listing import list_batches, list_modes
+from migration_service.services.reconciliation.acknowledgements import find_refused
+from migration_service.services.reconciliation.book_totals import count_book
+from migration_service.services.reconciliation.created_accounts import find_differences, stream_id_map
+from migration_service.services.reconciliation.differences import NOT_COMPARED, Totals
+from migration_service.services.reconciliation.submitted import count_sent, find_open
+from migration_service.services.reporting.history import count_failures_by_code
+from migration_service.services.waves.control import list_plans
+from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
+from migration_service.states import BatchState, SupplierStatus
+
+blueprint = Blueprint("suppliers", __name__, url_prefix="/suppliers")
+
+#: Open items and differences that a page lists.
+_SHOWN = 50
+#: Values of each account that a page lists. The page of the account has all of them.
+_SHOWN_VALUES = 5
+#: From this many accounts on, a book is compared only when somebody asks for it.
+_LARGE = 5_000
+
+
+@blueprint.get("/<code>/")
+def show(code: str) -> Response:
+    """Show how far the book of a supplier is."""
+    with resources().Session.begin() as session:
+        supplier = supplier_of(session, code)
+        live_at = session.get_one(ImportSupplier, supplier.id).live_at
+        states = count_accounts_by_state(session, [(supplier.id, code)])
+        batches = list_batches(session, organisation_id=None, import_supplier=code, limit=20)
+        owner = supplier.organisation_id
+        keys = [key for key, _owner in list_api_keys(session) if key.organisation_id == owner]
+        codes = count_failures_by_code(session, supplier.id)
+        created = created_by_day(session, supplier.id)
+        plans = list_plans(session, organisation_id=None, import_supplier=code, limit=1)
+        plan = report_plan(session, plans[0]) if plans else None
+        modes = list_modes(session, supplier.id)
+        refused = find_refused(session, supplier.id, batch_id=None, code=None, limit=1) if codes else []
+        is_live = live_at is not None and live_at <= read_clock(session)
+        open_now = None
+        reconciled = _find_last_reconciled(plan)
+        if reconciled is not None and reconciled.open:  # later batches may have settled it
+            open_now = count_sent(session, supplier.id, batch_id=reconciled.batch_id).open
+    current = find_current(plan) if plan else None
+    progress = Progress(
+        code=code,
+        modes=modes,
+        counts=states.counts[code],
+        plan=plan,
+        current=current,
+        is_refused=bool(refused),
+        reconciled=reconciled,
+        is_live=is_live,
+        is_closed=supplier.status == SupplierStatus.COMPLETE,
+    )
+    return page(
+        "supplier.html",
+        poll=BUSY if any(it.state == BatchState.RUNNING for it in batches) else CALM,
+        supplier=supplier,
+        live_at=live_at,
+        is_live=is_live,
+        counts=states.counts[code],
+        counted_at=states.counted_at,
+        batches=batches,
+        keys=[key for key in keys if key.revoked_at is None],
+        codes=codes,
+        remedy_of=remedy_of,
+        created=created,
+        plan=plan,
+        current=current,
+        reconciled=reconciled,
+        open_now=open_now,
+        steps=list_steps(progress),
+    )
+
+
+def _find_last_reconciled(plan: PlanReport | None) -> WaveReport | None:
+    # A wave that was undone since then is compared again: nothing is known of it.
+    waves = [it for it in plan.waves if it.differing is not None] if plan else []
+    return max(waves, key=lambda it: cast(datetime, it.reconciled_at), default=None)
+
+
+@blueprint.get("/<code>/reconciliation/")
+def reconcile(code: str) -> str:
+    """Compare what the supplier sent with what was created."""
+    sessions, totals = resources().Session, Totals()
+    with sessions.begin() as session:
+        supplier = supplier_of(session, code)
+        wanted = get_batch_to_reconcile(session, request.args.get("batch") or None, supplier)
+        sent = count_sent(session, supplier.id, batch_id=wanted)
+    compared = sent.created <= _LARGE or "compare" in request.args
+    differing = []
+    if compared:
+        differences = find_differences(sessions, supplier.id, totals, batch_id=wanted)
+        differing = list(islice(differences, _SHOWN))
+        for _rest in differences:
+            pass  # `totals` is complete at the end
+    return render_template(
+        "reconciliation.html",
+        supplier=supplier,
+        batch_id=wanted,
+        sent=sent,
+        open_items=list(islice(find_open(sessions, supplier.id, batch_id=wanted), _SHOWN)),
+        differing=[mask_differences(it) for it in differing],
+        most_values=_SHOWN_VALUES,
+        not_compared=[_(it) for it in NOT_COMPARED],
+        totals=totals,
+        compared=compared,
+        book=count_book(sessions, supplier.id, sent, batch_id=wanted) if compared else None,
+    )
+
+
+@blueprint.get("/<code>/id-map.csv")
+def download_id_map(code: str) -> Response:
+    """Send the old and the new number of every created account."""
+    with resources().Session.begin() as session:
+        supplier = supplier_of(session, code)
+    pieces = stream_id_map(resources().Session, supplier.id)
+    return send_file(pieces, f"id-map-{code}.csv", CONTENT_TYPES[ResultFormat.CSV])

@@ -1,0 +1,197 @@
+"""Undoing imports until go-live: what it would do, doing it, and what became of each account."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from flask import Blueprint, Response, request, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response as AnyResponse
+from wtforms import SelectMultipleField, StringField
+from wtforms.validators import DataRequired, Length
+
+from migration_service.blueprints.console.access import batch_of, current_operator, sees, supplier_of
+from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.filters import read_id
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.requests.resources import resources
+from migration_service.errors import UndoNotFoundError
+from migration_service.models import Undo
+from migration_service.services.access.operators import OperatorRole
+from migration_service.services.batches.results.line_results import ResultFormat
+from migration_service.services.setup.suppliers import get_import_supplier_by_id
+from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo
+from migration_service.services.undo.preview import UndoPreview, preview_undo
+from migration_service.services.undo.reading import get_undo, list_undos, report_undo, stream_outcomes
+from migration_service.services.undo.starting import cancel_undo, start_undo
+from migration_service.states import UndoBlocker, UndoState
+from migration_service.tasks.undo import dispatch_undos
+
+blueprint = Blueprint("undo", __name__)
+
+_PAGE = 50
+
+
+class UndoForm(ActionForm):
+    """Why the imports are undone, and which blockers do not count."""
+
+    reason = StringField(
+        _l("Reason"),
+        validators=[DataRequired(), Length(max=500)],
+        description=_l("Without personal data: it is kept."),
+    )
+    overrides = SelectMultipleField(
+        _l("Undo although this blocks it"),
+        choices=[blocker.value for blocker in UndoBlocker if blocker.may_be_overridden],
+    )
+
+
+@blueprint.route("/batches/<uuid:batch_id>/undo/", methods=["GET", "POST"])
+def undo_batch(batch_id: UUID) -> AnyResponse:
+    """Undo the import of every account that a batch created."""
+
+    def find(
+        session: Session, reason: str = "", overrides: frozenset[UndoBlocker] = frozenset()
+    ) -> UndoOrder:
+        batch = batch_of(session, batch_id)
+        supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
+        found = get_batch_to_undo(session, str(batch_id), supplier)
+        return UndoOrder(supplier=supplier, batch=found, reason=reason, overrides=overrides)
+
+    with resources().Session.begin() as session:
+        batch = batch_of(session, batch_id)
+        name = batch.name or batch.file_name or str(batch_id)[-12:]
+    back = url_for("batches.show", batch_id=batch_id)
+    return _undo(find, _("Undo the imports of batch %(name)s", name=name), back)
+
+
+@blueprint.route("/suppliers/<code>/accounts/<number:number>/undo/", methods=["GET", "POST"])
+def undo_account(code: str, number: str) -> AnyResponse:
+    """Undo the import of one account."""
+
+    def find(
+        session: Session, reason: str = "", overrides: frozenset[UndoBlocker] = frozenset()
+    ) -> UndoOrder:
+        return UndoOrder(
+            supplier=supplier_of(session, code),
+            external_account_numbers=[number],
+            reason=reason,
+            overrides=overrides,
+        )
+
+    back = url_for("accounts.show", code=code, number=number)
+    return _undo(find, _("Undo the import of account %(number)s", number=number), back)
+
+
+def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
+    form = UndoForm()
+    role = current_operator().role
+    if not role.includes(OperatorRole.ADMINISTER):
+        del form.overrides
+
+    def preview(session: Session) -> Preview:
+        return _describe(preview_undo(session, find(session)), title, back)
+
+    def perform(session: Session) -> Done:
+        chosen = form.overrides.data or () if form.overrides is not None else ()
+        order = find(session, str(form.reason.data), frozenset(map(UndoBlocker, chosen)))
+        undo_id = start_undo(session, order, role=role)
+        return Done(_("The undo has begun."), url_for("undo.show", undo_id=undo_id))
+
+    response = act(form, preview, perform)
+    if response.status_code == 303:
+        dispatch_undos(resources().celery, resources().Session)
+    return response
+
+
+def _describe(found: UndoPreview, title: str, back: str) -> Preview:
+    blocked = found.accounts - found.revertible
+    facts = [(_("Accounts that something blocks, and that stay"), blocked)]
+    facts += [(f"{item.code}: {', '.join(item.examples)}", item.accounts) for item in found.blockers]
+    if found.emails:
+        facts.append((_("E-mails that were not sent yet, and are withdrawn"), found.emails))
+    return Preview(
+        title=title,
+        sentence=ngettext(
+            "%(num)s account is removed with everything below it, and its import is pending again.",
+            "%(num)s accounts are removed with everything below them, and their imports are pending again.",
+            found.revertible,
+        ),
+        button=ngettext("Undo %(num)s import", "Undo %(num)s imports", found.revertible),
+        back=back,
+        is_dangerous=True,
+        is_empty=not found.revertible_with_overrides,
+        facts=tuple(facts),
+    )
+
+
+@blueprint.get("/undos/<uuid:undo_id>/")
+def show(undo_id: UUID) -> Response:
+    """Show how an undo is going."""
+    with resources().Session.begin() as session:
+        report = report_undo(session, _get(session, undo_id))
+    return page("undo.html", poll=BUSY if report.state == UndoState.RUNNING else None, undo=report)
+
+
+@blueprint.get("/undos/")
+def show_all() -> Response:
+    """List undos, newest first."""
+    code, before = request.args.get("supplier") or None, read_id(request.args.get("before"))
+    with resources().Session.begin() as session:
+        found = list_undos(
+            session, organisation_id=None, import_supplier=code, before=before, limit=_PAGE + 1
+        )
+    undos = found[:_PAGE]
+    return page(
+        "undos.html",
+        poll=CALM if any(it.state == UndoState.RUNNING for it in undos) else None,
+        undos=undos,
+        running=sum(it.state == UndoState.RUNNING for it in undos),
+        supplier=code,
+        next_before=undos[-1].undo_id if len(found) > _PAGE else None,
+    )
+
+
+@blueprint.get("/undos/<uuid:undo_id>/outcomes.csv")
+def outcomes(undo_id: UUID) -> Response:
+    """Send what became of each account."""
+    with resources().Session.begin() as session:
+        _get(session, undo_id)
+    pieces = stream_outcomes(resources().Session, undo_id, ResultFormat.CSV)
+    headers = {"Content-Disposition": f'attachment; filename="undo-{undo_id}.csv"'}
+    return Response(pieces, mimetype="text/csv", headers=headers)
+
+
+@blueprint.route("/undos/<uuid:undo_id>/cancel/", methods=["GET", "POST"])
+def cancel(undo_id: UUID) -> AnyResponse:
+    """Cancel an undo for good."""
+
+    def preview(session: Session) -> Preview:
+        report = report_undo(session, _get(session, undo_id))
+        counts = report.counts or {}
+        return Preview(
+            title=_("Cancel the undo for %(code)s", code=report.import_supplier),
+            sentence=ngettext(
+                "%(num)s account that is left stays. This cannot be taken back.",
+                "%(num)s accounts that are left stay. This cannot be taken back.",
+                counts.get("PENDING", 0),
+            ),
+            button=_("Cancel the undo for good"),
+            back=url_for("undo.show", undo_id=undo_id),
+            is_dangerous=True,
+        )
+
+    def perform(session: Session) -> Done:
+        cancel_undo(session, _get(session, undo_id))
+        return Done(_("The undo is cancelled."))
+
+    return act(ActionForm(), preview, perform)
+
+
+def _get(session: Session, undo_id: UUID) -> Undo:
+    undo = get_undo(session, str(undo_id), organisation_id=None)
+    if not sees(undo.organisation_id):
+        raise UndoNotFoundError(found=str(undo_id))
+    return undo

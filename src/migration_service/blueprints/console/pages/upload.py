@@ -1,0 +1,189 @@
+"""Uploading a file of any kind. It is taken in while it arrives, as the interface does it."""
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+from flask import Blueprint, flash, make_response, redirect, render_template, request, url_for
+from flask_wtf.csrf import validate_csrf
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import BadRequest
+from werkzeug.wrappers import Response
+from wtforms import (
+    BooleanField,
+    Field,
+    FileField,
+    RadioField,
+    SelectField,
+    StringField,
+    TextAreaField,
+    ValidationError,
+)
+
+from migration_service.blueprints.batch_upload import intake_limits
+from migration_service.blueprints.console.access import supplier_of
+from migration_service.blueprints.console.acting import ActionForm
+from migration_service.blueprints.console.faults import Fault, tell
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.multipart import FormWithFile
+from migration_service.blueprints.console.ordering import (
+    KINDS,
+    STEPS,
+    Lines,
+    order_batch,
+    team_choices,
+)
+from migration_service.blueprints.console.pages.control_totals import read_totals
+from migration_service.blueprints.requests.errors import status_of
+from migration_service.blueprints.requests.resources import resources
+from migration_service.errors import (
+    BatchFileError,
+    BatchQuotaError,
+    ErrorItem,
+    InvalidError,
+    RequestFailedValidationError,
+    TooManyUploadsError,
+)
+from migration_service.services.batches.intake.storing import take_in_batch
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import BatchKind, BatchMode
+from migration_service.tasks.batches import feed_batches
+
+blueprint = Blueprint("upload", __name__, url_prefix="/suppliers")
+
+#: Bytes of a form around its file.
+_MORE = 1_000_000
+_LONGEST_NAME = 128
+#: What a batch of transactions does unless its box is cleared.
+_OPTIONS = ("check_previously_added", "force_add_to_current_statement")
+
+
+class UploadForm(ActionForm):
+    """A file, what its lines are, and what is done with them."""
+
+    kind = SelectField(
+        _l("What the lines are"),
+        description=_l(
+            "Everything but accounts is added to accounts that exist, or that an import is creating."
+        ),
+    )
+    step = RadioField(_l("What is done with it"), default=BatchMode.VALIDATE.value)
+    team = SelectField(
+        _l("Operations team"), description=_l("Created accounts are linked to it. Other kinds have none.")
+    )
+    check_previously_added = BooleanField(_l("Skip those that were added before"), default=True)
+    force_add_to_current_statement = BooleanField(
+        _l("Move dates that are outside the open period into it"), default=True
+    )
+    name = StringField(
+        _l("Name of the batch"),
+        description=_l("Empty: the name of the file."),
+        render_kw={"maxlength": _LONGEST_NAME},
+    )
+    control_totals = TextAreaField(
+        _l("Control totals of the supplier"),
+        description=_l("For accounts, as JSON. Empty: not given. They can be given later, too."),
+        render_kw={"rows": 4, "spellcheck": "false", "maxlength": 20_000},
+    )
+    file = FileField(_l("File"), render_kw={"required": True})
+
+    def find_field(self, item: ErrorItem) -> Field | None:
+        """Return the field of an error. The interface calls some of them by other names."""
+        names = {"mode": self.step, "operations_team_name": self.team, "control_totals": self.control_totals}
+        return names.get((item.attr or "").partition(".")[0]) or super().find_field(item)
+
+
+@blueprint.get("/<code>/upload/")
+def show(code: str) -> Response:
+    """The form to upload a file."""
+    return _page(_supplier(code), UploadForm())
+
+
+@blueprint.post("/<code>/upload/")
+def send(code: str) -> Response:
+    """Take in a file, and start a batch with it."""
+    supplier = _supplier(code)
+    shared = resources()
+    limits = intake_limits(shared.settings)
+    request.max_content_length = limits.file.total + _MORE
+    boundary = request.mimetype_params.get("boundary")
+    if request.mimetype != "multipart/form-data" or not boundary:
+        raise BadRequest(_("Expected a form with a file."))
+    sent = FormWithFile(request.stream, boundary)
+    form = UploadForm(MultiDict(sent.fields))
+    form.form_token.data = str(uuid4())
+    try:
+        _check_token(sent.fields.get("csrf_token"))
+        mode, token = BatchMode(sent.fields["step"]), UUID(sent.fields["form_token"])
+        lines = _read_lines(sent)
+    except (KeyError, ValueError, ValidationError):
+        return _fail(supplier, form, _("The page has expired. Choose the file again."))
+    if not sent.file_name:
+        return _fail(supplier, form, _("Choose a file."))
+    try:
+        order = order_batch(
+            mode,
+            replace(lines, control_totals=_read_totals(sent.fields.get("control_totals", ""))),
+            sent.fields.get("team"),
+            token=str(token),
+        )
+        batch_id = take_in_batch(
+            shared.Session, supplier, order, sent.blocks(), redis=shared.redis, limits=limits
+        )
+    except BatchFileError as error:
+        return _fail(supplier, form, *map(tell, error.errors), status=status_of(type(error)))
+    except (InvalidError, BatchQuotaError, TooManyUploadsError) as error:
+        return _page(supplier, form, form.take(error), status_of(type(error)))
+    feed_batches(shared.celery, shared.Session)
+    flash(_("The file has arrived, and its batch has begun."), "done")
+    location = url_for("batches.show", batch_id=batch_id)
+    # The script shows the progress, and then goes there itself.
+    return Response(status=201, headers={"Location": location}) if _is_script() else redirect(location, 303)
+
+
+def _read_lines(sent: FormWithFile) -> Lines:
+    kind, options = BatchKind(sent.fields.get("kind", BatchKind.ACCOUNTS)), {}
+    if kind is BatchKind.TRANSACTIONS:
+        options = {name: False for name in _OPTIONS if name not in sent.fields}
+    name, file_name = sent.fields.get("name", "").strip()[:_LONGEST_NAME], (sent.file_name or "")[:255]
+    return Lines(kind, options, name, file_name)
+
+
+def _read_totals(text: str) -> dict[str, Any] | None:
+    """Return the control totals of the form, or None. Raise RequestFailedValidationError at their field."""
+    try:
+        return read_totals(text) if text.strip() else None
+    except RequestFailedValidationError as error:
+        errors = [replace(it, attr=f"control_totals.{it.attr or ''}".rstrip(".")) for it in error.errors]
+        raise RequestFailedValidationError(errors=errors) from error
+
+
+def _is_script() -> bool:
+    return "X-Upload" in request.headers
+
+
+def _check_token(token: str | None) -> None:
+    validate_csrf(token)
+
+
+def _supplier(code: str) -> KnownSupplier:
+    with resources().Session.begin() as session:
+        return supplier_of(session, code)
+
+
+def _fail(supplier: KnownSupplier, form: UploadForm, *texts: str, status: int = 400) -> Response:
+    """Return the form with what is wrong with its file."""
+    form.file.errors = texts
+    return _page(supplier, form, status=status)
+
+
+def _page(
+    supplier: KnownSupplier, form: UploadForm, others: list[Fault] | None = None, status: int = 200
+) -> Response:
+    with resources().Session.begin() as session:
+        form.team.choices = team_choices(session, supplier.organisation_id)
+    form.kind.choices = [(kind.value, f"{_(title)} ({kind})") for kind, title in KINDS.items()]
+    form.step.choices = [(mode.value, _(step.title)) for mode, step in STEPS.items()]
+    faults = [*form.list_faults(), *(others or [])]
+    return make_response(render_template("upload.html", supplier=supplier, form=form, faults=faults), status)

@@ -1,0 +1,218 @@
+"""What operators do with a wave. Each form says first how many accounts it is about."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from flask import Blueprint, url_for
+from sqlalchemy.orm import Session
+from werkzeug.wrappers import Response
+from wtforms import StringField
+from wtforms.validators import DataRequired, Length
+
+from migration_service.blueprints.console.access import plan_of
+from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
+from migration_service.blueprints.console.languages import ngettext
+from migration_service.errors import WaveNotFoundError
+from migration_service.models import Wave, WavePlan
+from migration_service.services.batches.results.counts import count_open
+from migration_service.services.waves import control
+from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
+from migration_service.states import LineStatus, WaveState
+
+blueprint = Blueprint("wave_actions", __name__, url_prefix="/waves/<uuid:plan_id>/<int:number>")
+
+_Change = Callable[[Session, WavePlan, Wave], None]
+
+
+class DecisionForm(ActionForm):
+    """Why somebody decided so."""
+
+    reason = StringField(
+        _l("Reason"),
+        validators=[DataRequired(), Length(max=1_000)],
+        description=_l("Without personal data: it is kept."),
+    )
+
+
+@blueprint.route("/start/", methods=["GET", "POST"])
+def start(plan_id: UUID, number: int) -> Response:
+    """Begin a wave by hand."""
+
+    def preview(_plan: PlanReport, wave: WaveReport) -> Preview:
+        return Preview(
+            title=_("Start wave %(number)s", number=number),
+            sentence=ngettext(
+                "The import of %(num)s account begins.", "The import of %(num)s accounts begins.", wave.lines
+            ),
+            button=ngettext("Import %(num)s account", "Import %(num)s accounts", wave.lines),
+            back=_page_of(plan_id, number),
+            facts=((_("Paused after"), _describe_brake(wave)),),
+        )
+
+    return _act(plan_id, number, preview, control.start_wave, _l("The wave has begun."))
+
+
+@blueprint.route("/pause/", methods=["GET", "POST"])
+def pause(plan_id: UUID, number: int) -> Response:
+    """Pause a wave until a person resumes it."""
+
+    def preview(_plan: PlanReport, wave: WaveReport) -> Preview:
+        return Preview(
+            title=_("Pause wave %(number)s", number=number),
+            sentence=ngettext(
+                "%(num)s account that is left waits until a person resumes the wave, whatever its window.",
+                "%(num)s accounts that are left wait until a person resumes the wave, whatever its window.",
+                count_open(wave.counts),
+            ),
+            button=_("Pause"),
+            back=_page_of(plan_id, number),
+        )
+
+    return _act(plan_id, number, preview, control.pause_wave, _l("The wave is paused."))
+
+
+@blueprint.route("/resume/", methods=["GET", "POST"])
+def resume(plan_id: UUID, number: int) -> Response:
+    """Let a paused wave go on."""
+
+    def preview(_plan: PlanReport, wave: WaveReport) -> Preview:
+        left = count_open(wave.counts)
+        return Preview(
+            title=_("Resume wave %(number)s", number=number),
+            sentence=ngettext(
+                "The import of %(num)s account that is left goes on: now, or in the next window.",
+                "The import of %(num)s accounts that are left goes on: now, or in the next window.",
+                left,
+            ),
+            button=_("Resume"),
+            back=_page_of(plan_id, number),
+            facts=((_("Failed so far"), wave.counts[LineStatus.FAILED]),),
+        )
+
+    return _act(plan_id, number, preview, control.resume_wave, _l("The wave goes on."))
+
+
+@blueprint.route("/reconcile/", methods=["GET", "POST"])
+def reconcile(plan_id: UUID, number: int) -> Response:
+    """Compare a wave again, after something was corrected or acknowledged."""
+
+    def preview(_plan: PlanReport, wave: WaveReport) -> Preview:
+        return Preview(
+            title=_("Reconcile wave %(number)s again", number=number),
+            sentence=ngettext(
+                "%(num)s account is compared with what was staged.",
+                "%(num)s accounts are compared with what was staged.",
+                wave.lines,
+            ),
+            button=_("Reconcile again"),
+            back=_page_of(plan_id, number),
+            facts=_found(wave),
+        )
+
+    return _act(plan_id, number, preview, control.compare_wave, _l("The wave is being reconciled."))
+
+
+@blueprint.route("/approve/", methods=["GET", "POST"])
+def approve(plan_id: UUID, number: int) -> Response:
+    """Let the next wave begin, whatever reconciliation found."""
+    form = DecisionForm()
+
+    def preview(plan: PlanReport, wave: WaveReport) -> Preview:
+        following = next((it for it in plan.waves if it.number == number + 1), None)
+        if following is None:
+            sentence = _("It is the last wave: the plan is finished.")
+        else:
+            sentence = ngettext(
+                "Wave %(next)s may begin, with %(num)s account.",
+                "Wave %(next)s may begin, with %(num)s accounts.",
+                following.lines,
+                next=following.number,
+            )
+        return Preview(
+            title=_("Approve wave %(number)s", number=number),
+            sentence=sentence,
+            button=_("Approve"),
+            back=_page_of(plan_id, number),
+            facts=_found(wave),
+        )
+
+    def change(session: Session, plan: WavePlan, wave: Wave) -> None:
+        control.approve_wave(session, plan, wave, reason=str(form.reason.data))
+
+    return _act(plan_id, number, preview, change, _l("The wave is approved."), form=form)
+
+
+@blueprint.route("/stop/", methods=["GET", "POST"])
+def stop(plan_id: UUID, number: int) -> Response:
+    """Stop a wave and every later one, for good."""
+    form = DecisionForm()
+
+    def preview(plan: PlanReport, _wave: WaveReport) -> Preview:
+        stopped = [it for it in plan.waves if it.number >= number and it.state != WaveState.STOPPED]
+        left = sum(count_open(it.counts) for it in stopped)
+        return Preview(
+            title=_("Stop wave %(number)s of %(code)s", number=number, code=plan.import_supplier),
+            sentence=ngettext(
+                "%(num)s account that is left is not imported. What was created stays. "
+                "This cannot be taken back.",
+                "%(num)s accounts that are left are not imported. What was created stays. "
+                "This cannot be taken back.",
+                left,
+            ),
+            button=ngettext("Stop %(num)s wave for good", "Stop %(num)s waves for good", len(stopped)),
+            back=_page_of(plan_id, number),
+            is_dangerous=True,
+            facts=((_("Waves that are stopped"), ", ".join(str(it.number) for it in stopped)),),
+        )
+
+    def change(session: Session, plan: WavePlan, wave: Wave) -> None:
+        control.stop_wave(session, plan, wave, reason=str(form.reason.data))
+
+    return _act(plan_id, number, preview, change, _l("The wave is stopped, and every later one."), form=form)
+
+
+def _act(
+    plan_id: UUID,
+    number: int,
+    preview: Callable[[PlanReport, WaveReport], Preview],
+    change: _Change,
+    message: object,
+    *,
+    form: ActionForm | None = None,
+) -> Response:
+    def show(session: Session) -> Preview:
+        plan = report_plan(session, plan_of(session, plan_id))
+        wave = next((it for it in plan.waves if it.number == number), None)
+        if wave is None:
+            raise WaveNotFoundError(found=str(number))
+        return preview(plan, wave)
+
+    def perform(session: Session) -> Done:
+        plan = plan_of(session, plan_id)
+        change(session, plan, control.lock_wave(session, plan, number))
+        return Done(str(message))
+
+    return act(form or ActionForm(), show, perform, feeds=True)
+
+
+def _found(wave: WaveReport) -> tuple[tuple[str, int | str], ...]:
+    """Return what reconciliation found, as facts."""
+    return (
+        (_("Failed"), wave.counts[LineStatus.FAILED]),
+        (_("Created, and different from what was staged"), _or_unknown(wave.differing)),
+        (_("Open: neither created nor acknowledged"), _or_unknown(wave.open)),
+    )
+
+
+def _or_unknown(found: int | None) -> int | str:
+    return _("not known yet") if found is None else found
+
+
+def _describe_brake(wave: WaveReport) -> str:
+    return _("%(threshold)s errors", threshold=wave.brake["stop_after_errors"]) if wave.brake else _("never")
+
+
+def _page_of(plan_id: UUID, number: int) -> str:
+    return url_for("waves.show", plan_id=plan_id, number=number)

@@ -1,0 +1,94 @@
+"""Plans of waves: how far each wave is, what was found after it, and who decided what."""
+
+from datetime import datetime
+from uuid import UUID
+
+from flask import Blueprint, Response, request
+
+from migration_service.blueprints.console.access import plan_of, visible
+from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.requests.resources import resources
+from migration_service.errors import WaveNotFoundError
+from migration_service.services.setup.suppliers import list_import_suppliers
+from migration_service.services.waves.control import list_plans
+from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
+from migration_service.states import WaveState, WaveWait
+
+blueprint = Blueprint("waves", __name__, url_prefix="/waves")
+
+_MOVING = (WaveState.RUNNING, WaveState.RECONCILING)
+#: A person decides about such a wave.
+_DECIDED = (WaveState.CLEAN, WaveState.DIFFERS)
+_OVER = (WaveState.APPROVED, WaveState.STOPPED)
+
+
+@blueprint.get("/")
+def show_all() -> Response:
+    """List the plans of waves, newest first."""
+    code = request.args.get("supplier") or None
+    with resources().Session.begin() as session:
+        suppliers = [supplier.code for supplier, _owner in visible(list_import_suppliers(session))]
+        found = list_plans(session, organisation_id=None, import_supplier=code)
+        plans = report_plans(session, found)
+    return page(
+        "plans.html",
+        poll=_next_poll(plans),
+        plans=plans,
+        suppliers=suppliers,
+        chosen=code,
+        openings=_list_openings(plans),
+        waiting=sum(_needs_somebody(plan) for plan in plans),
+    )
+
+
+@blueprint.get("/<uuid:plan_id>/")
+def show_plan(plan_id: UUID) -> Response:
+    """Show how far the waves of a plan are."""
+    plan = _report(plan_id)
+    return page("plan.html", poll=_next_poll([plan]), plan=plan, current=find_current(plan))
+
+
+@blueprint.get("/<uuid:plan_id>/<int:number>/")
+def show(plan_id: UUID, number: int) -> Response:
+    """Show how a wave is going, and what was found after it."""
+    plan = _report(plan_id)
+    wave = next((it for it in plan.waves if it.number == number), None)
+    if wave is None:
+        raise WaveNotFoundError(found=str(number))
+    poll = None if wave.state in _OVER else BUSY if wave.state in _MOVING else CALM
+    return page("wave.html", poll=poll, plan=plan, wave=wave, is_next=wave == find_current(plan))
+
+
+def find_current(plan: PlanReport) -> WaveReport | None:
+    """Return the first wave of a plan that waits, runs, or needs a decision. None: the plan is finished."""
+    waves = (it for it in plan.waves if it.state not in _OVER)
+    return next((it for it in waves if it.state != WaveState.CLEAN or not it.continue_if_clean), None)
+
+
+def _list_openings(plans: list[PlanReport]) -> list[tuple[datetime, PlanReport, WaveReport]]:
+    """Return the waves with a window, in the order in which they open. Of each, that is the next time."""
+    found = [
+        (wave.opens_at, plan, wave)
+        for plan in plans
+        if plan.finished_at is None
+        for wave in plan.waves
+        if wave.opens_at is not None
+    ]
+    return sorted(found, key=lambda it: it[0])
+
+
+def _needs_somebody(plan: PlanReport) -> bool:
+    wave = find_current(plan) if plan.finished_at is None else None
+    return wave is not None and (wave.state in _DECIDED or wave.waits_for == WaveWait.PERSON)
+
+
+def _report(plan_id: UUID) -> PlanReport:
+    with resources().Session.begin() as session:
+        return report_plan(session, plan_of(session, plan_id))
+
+
+def _next_poll(plans: list[PlanReport]) -> int | None:
+    open_plans = [plan for plan in plans if plan.finished_at is None]
+    if any(wave.state in _MOVING for plan in open_plans for wave in plan.waves):
+        return BUSY
+    return CALM if open_plans else None

@@ -1,0 +1,111 @@
+"""The whole description: what flask-smorest reads from the views, and what all operations share."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from flask import Flask
+from flask_smorest.spec.plugins import FlaskPlugin
+
+from migration_service.blueprints.description import token_operation
+from migration_service.blueprints.description.examples import NUMBER, SUPPLIER
+from migration_service.blueprints.description.responses import add_common_responses, common_responses
+from migration_service.blueprints.requests.description_headers import BY_STATUS, HEADERS, refer
+from migration_service.blueprints.requests.errors import RETRY_LATER_CODES
+
+INFO = {
+    "summary": "Moves customer accounts from another supplier into the platform.",
+    "description": "Validate an account, stage it, create it, then add notes, transactions, statements and "
+    "payment instructions to it. Whole books of accounts are sent as batches.\n\n"
+    "Every response has `X-Request-ID`. Send one yourself, or note the one that you got, and quote it when "
+    "you ask the service operator for help. An error has a stable `code`, and in `errors` a path to each "
+    "value at fault. Responses are compressed for clients that accept gzip, and bodies may be sent with "
+    "`Content-Encoding: gzip`.",
+    "contact": {"name": "The service operator, who issued your API key"},
+}
+#: The tags that are not simply the name of the blueprint.
+_TAGS = {"status": "Status and lists"}
+_ACCESS = {"name": "Access", "description": "Obtain the token that every other operation requires."}
+_NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 128}
+_ID: dict[str, Any] = {"type": "string", "format": "uuid"}
+_PATH_PARAMETERS: dict[str, dict[str, Any]] = {
+    "import_supplier_code": {
+        "description": "The code of the import supplier.",
+        "schema": _NAME,
+        "example": SUPPLIER,
+    },
+    "external_account_number": {
+        "description": "The account's number at the import supplier, percent-encoded.",
+        "schema": _NAME,
+        "example": NUMBER,
+    },
+    "batch_id": {"description": "The id of the batch, as returned when it was started.", "schema": _ID},
+    "later_batch_id": {"description": "The id of the batch that is compared with it.", "schema": _ID},
+    "attempt_id": {"description": "The id of the attempt, as returned when it was accepted.", "schema": _ID},
+    "session_id": {"description": "The id of the session, as listed.", "schema": _ID},
+    "undo_id": {"description": "The id of the undo, as returned when it was started.", "schema": _ID},
+    "plan_id": {"description": "The id of the plan, as returned when it was made.", "schema": _ID},
+    "number": {"description": "The number of the wave in its plan. The first is 1."},
+}
+#: Schemas that flask-smorest adds, and that nothing refers to.
+_UNUSED = ("Error", "PaginationMetadata")
+_METHODS = ("get", "post", "put", "patch", "delete")
+
+
+def complete_description(app: Flask, description: dict[str, Any]) -> dict[str, Any]:
+    """Return `description` with everything that does not belong to a single view."""
+    description["info"] |= INFO
+    description["servers"] = [{"url": "/", "description": "The service that this description came from."}]
+    description["security"] = [{"Token": []}]
+    components = description["components"]
+    components["headers"] = HEADERS
+    components["responses"] = common_responses()
+    components["schemas"] |= token_operation.SCHEMAS
+    for name in _UNUSED:
+        del components["schemas"][name]
+    endpoints = {FlaskPlugin.flaskpath2openapi(rule.rule): rule.endpoint for rule in app.url_map.iter_rules()}
+    for path, item in description["paths"].items():
+        blueprint = endpoints[path].rpartition(".")[0]
+        for operation in _operations(item):
+            operation.setdefault("security", [{"Token": []}])
+            operation["tags"] = [_tag(blueprint)]
+        for parameter in item.get("parameters", []):
+            parameter.update(_PATH_PARAMETERS.get(parameter["name"], {}))
+    _name_operations(app, description["paths"])
+    access = {"tags": [_ACCESS["name"]]}
+    token = {
+        "post": token_operation.token_operation() | access,
+        "get": token_operation.hint_operation() | access,
+    }
+    description["paths"] = {token_operation.PATH: token} | description["paths"]
+    for item in description["paths"].values():
+        for operation in _operations(item):
+            _complete_operation(operation)
+    tags = [tag | {"name": _tag(tag["name"])} for tag in description.get("tags", [])]
+    description["tags"] = [_ACCESS, *tags]
+    return description
+
+
+def _operations(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    return (item[method] for method in _METHODS if method in item)
+
+
+def _tag(blueprint: str) -> str:
+    return _TAGS.get(blueprint, blueprint.replace("_", " ").capitalize())
+
+
+def _name_operations(app: Flask, paths: dict[str, Any]) -> None:
+    """Give each operation the name of its endpoint, which generated clients use as a function name."""
+    for rule in app.url_map.iter_rules():
+        item = paths.get(FlaskPlugin.flaskpath2openapi(rule.rule), {})
+        for method in rule.methods or ():
+            if method.lower() in item:
+                item[method.lower()]["operationId"] = rule.endpoint.rpartition(".")[2]
+
+
+def _complete_operation(operation: dict[str, Any]) -> None:
+    for status, response in operation["responses"].items():
+        headers = refer("X-Request-ID", *BY_STATUS.get(status, ()))
+        if status == "400" and any(code in str(response) for code in RETRY_LATER_CODES):
+            headers |= refer("Retry-After")
+        response["headers"] = headers | response.get("headers", {})
+    operation["responses"] = add_common_responses(operation["responses"], has_body="requestBody" in operation)

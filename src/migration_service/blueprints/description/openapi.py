@@ -1,0 +1,114 @@
+"""The interface description: OpenAPI 3.1, its errors per operation, and a page that shows it."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from itertools import groupby
+
+from flask import Flask
+from flask_smorest import Api, Blueprint
+
+from migration_service.blueprints.description.docs_page import docs_blueprint
+from migration_service.blueprints.description.document import complete_description
+from migration_service.blueprints.description.error_catalogue import field_errors, meaning_of, rule_errors
+from migration_service.blueprints.description.examples import NUMBER
+from migration_service.blueprints.requests.describing import View, only_describe
+from migration_service.blueprints.requests.errors import error_body, status_of
+from migration_service.errors import (
+    AccountAlreadyImportedError,
+    AccountFailedValidationError,
+    InvalidError,
+    NotAuthenticatedError,
+    ParseError,
+    PermissionDeniedError,
+    RequestFailedValidationError,
+    ServiceError,
+    ServiceUnavailableError,
+    ShareUsedError,
+    UnauthenticatedError,
+)
+from migration_service.schemas.base import Fields
+from migration_service.schemas.requests import ErrorBodySchema
+
+#: Errors that every operation with a token can return.
+_EVERYWHERE: tuple[type[ServiceError], ...] = (
+    NotAuthenticatedError,
+    UnauthenticatedError,
+    PermissionDeniedError,
+    ShareUsedError,
+    RequestFailedValidationError,  # for a query parameter that the operation does not have
+    ServiceUnavailableError,
+)
+
+
+def answers_errors(
+    blueprint: Blueprint,
+    *classes: type[ServiceError],
+    everywhere: bool = True,
+    body: type[Fields] = ErrorBodySchema,
+    as_answered: Callable[[InvalidError], InvalidError] = lambda error: error,
+) -> Callable[[View], View]:
+    """Describe the errors of an operation: for each status its codes, each with an example.
+
+    `body` is the schema of the operation's 400. `as_answered` converts a listed error to the one that the
+    operation returns.
+    """
+
+    def example(error_class: type[ServiceError]) -> ServiceError:
+        error = _example(error_class)
+        return as_answered(error) if isinstance(error, InvalidError) else error
+
+    def decorate(view: View) -> View:
+        listed = sorted(dict.fromkeys((*classes, *(_EVERYWHERE if everywhere else ()))), key=status_of)
+        for status, group in groupby(listed, key=status_of):
+            members = list(group)
+            lines = [f"* `{error.code}`: {meaning_of(error)}{_codes_within(error)}" for error in members]
+            describe = blueprint.alt_response(
+                status.value,
+                schema=body if status == HTTPStatus.BAD_REQUEST else ErrorBodySchema,
+                description=f"{HTTPStatus(status).phrase}\n\n" + "\n".join(lines),
+                examples={error.code: {"value": error_body(example(error))} for error in members},
+            )
+            only_describe(describe)(view)
+        return view
+
+    return decorate
+
+
+def _codes_within(error: type[ServiceError]) -> str:
+    """Return a sentence with the codes that the `errors` of a failed validation can have."""
+    entries = []
+    if issubclass(error, RequestFailedValidationError) and error is not ParseError:
+        entries += field_errors()
+    if error is AccountFailedValidationError:
+        entries += rule_errors()
+    codes = ", ".join(f"`{code}`" for code in dict.fromkeys(entry.code for entry in entries))
+    return f"\n  Codes within: {codes}." if codes else ""
+
+
+def _example(error: type[ServiceError]) -> ServiceError:
+    if error is AccountAlreadyImportedError:
+        return AccountAlreadyImportedError(NUMBER, "A-7KX2M9QD")
+    return error()
+
+
+def configure_openapi(app: Flask) -> Api:
+    """Return the Api that collects the description of `app` while blueprints are registered."""
+    app.config.update(API_TITLE="Account Migration Import Service", API_VERSION="v1", OPENAPI_VERSION="3.1.0")
+    api = Api()
+    api.DEFAULT_ERROR_RESPONSE_NAME = None  # each operation lists its own errors
+    api.init_app(app)
+    api.spec.components.security_scheme(
+        "Token",
+        {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "The token that `obtain_token` returns, bare or as `Token <token>`.",
+        },
+    )
+    return api
+
+
+def serve_description(app: Flask, api: Api) -> None:
+    """Serve the description at /v1/openapi.json, and the page that shows it at /v1/docs/."""
+    app.register_blueprint(docs_blueprint(complete_description(app, api.spec.to_dict())))

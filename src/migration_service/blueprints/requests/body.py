@@ -1,0 +1,217 @@
+"""Reads request bodies and query strings, reports every error at once, and describes them in OpenAPI."""
+
+import zlib
+from collections.abc import Callable, Mapping
+from functools import wraps
+from types import MappingProxyType
+from typing import Any
+
+from flask import Flask, current_app, request
+from flask_smorest import Blueprint
+from marshmallow import Schema
+from werkzeug.exceptions import LengthRequired, RequestEntityTooLarge, UnsupportedMediaType
+
+from migration_service.blueprints.requests.describing import View, only_describe
+from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
+from migration_service.schemas.base import MAX_SUGGESTIONS, limit_errors, load, suggest
+from migration_service.schemas.json import parse_json
+
+#: Where the paths of the operations begin that refuse unknown query parameters. Monitors, browsers and
+#: GraphQL clients may add what they like to the other paths.
+INTERFACE = "/v1/data-import/"
+_IS_CLOSED = "_refuses_unknown_parameters"
+
+
+def read_json() -> Any:
+    """Return the JSON value of the request's body.
+
+    Raise ParseError if it is not JSON, and the exceptions of `read_text`.
+    """
+    return parse_json(read_text())
+
+
+def read_text() -> bytes:
+    """Return the request's body, which should be JSON. Raise the exceptions of 411, 413 and 415."""
+    if request.mimetype and not (request.is_json or request.mimetype == "text/json"):
+        raise UnsupportedMediaType("The body must be JSON: send Content-Type application/json.")
+    if request.content_encoding not in (None, "", "identity", "gzip", "x-gzip"):
+        raise UnsupportedMediaType("The body may be sent as it is, or with Content-Encoding: gzip.")
+    data = _read_body()
+    if request.content_encoding in ("gzip", "x-gzip"):
+        data = _decompress(data)
+    return data
+
+
+def _read_body() -> bytes:
+    if request.content_length is None and not request.environ.get("wsgi.input_terminated"):
+        raise LengthRequired("Send the body with Content-Length, or with Transfer-Encoding: chunked.")
+    try:
+        data = request.get_data(cache=False)
+    except RequestEntityTooLarge:
+        raise too_large() from None
+    limit = request.max_content_length
+    if limit is not None and request.content_length is None and len(data) >= limit:
+        # A chunked body is cut at the limit without an error.
+        raise too_large()
+    return data
+
+
+def _decompress(data: bytes) -> bytes:
+    """Return decompressed gzip data, never more than a body may have."""
+    limit = request.max_content_length or 0
+    member = zlib.decompressobj(zlib.MAX_WBITS + 16)
+    try:
+        plain = member.decompress(data, limit + 1 if limit else 0)
+    except zlib.error as error:
+        raise _broken_gzip(f"The gzip data of the body is corrupt: {error}.") from error
+    if limit and len(plain) > limit:
+        raise too_large()
+    if not member.eof or member.unused_data:
+        raise _broken_gzip("The body must be one gzip stream. It is incomplete, or more data follows it.")
+    return plain
+
+
+def _broken_gzip(detail: str) -> ParseError:
+    return ParseError(detail, errors=[ErrorItem(ParseError.code, detail)])
+
+
+def too_large() -> RequestEntityTooLarge:
+    """Return the error for a body that is too large. Its message has the limit."""
+    limit = request.max_content_length
+    return RequestEntityTooLarge(f"The body is larger than {limit:,} bytes, which is the most that is read.")
+
+
+def json_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Callable[[View], View]:
+    """Pass the request's body to the view, as `schema` loads it.
+
+    Raises RequestFailedValidationError with every error of the body.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            data, errors = load(schema, read_json())
+            if errors:
+                raise RequestFailedValidationError(errors=errors)
+            return view(*args, data, **kwargs)
+
+        return document_body(blueprint, schema, example)(wrapper)
+
+    return decorate
+
+
+def document_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Callable[[View], View]:
+    """Describe the request's body in OpenAPI without reading it."""
+    media: dict[str, Any] = {"schema": type(schema)}
+    if example is not None:
+        media["example"] = example
+    body = {"required": True, "content": {"application/json": media}}
+    return only_describe(blueprint.doc(requestBody=body))
+
+
+def document_parameters(blueprint: Blueprint, *parameters: dict[str, Any]) -> Callable[[View], View]:
+    """Describe further parameters of the operation in OpenAPI."""
+
+    def decorate(view: View) -> View:
+        known = getattr(view, "_apidoc", {}).get("manual_doc", {}).get("parameters", [])
+        return only_describe(blueprint.doc(parameters=[*known, *parameters]))(view)
+
+    return decorate
+
+
+def query_arguments(
+    blueprint: Blueprint, schema: Schema, hints: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[View], View]:
+    """Pass the query string to the view, as `schema` loads it.
+
+    A parameter that is given twice with two values is an error, and so is one that `schema` does not have.
+    `hints` says of such parameters, by name, what to send instead.
+    """
+    parameters = [
+        {
+            "in": "query",
+            "name": name,
+            "required": field.required,
+            "description": field.metadata.get("description", ""),
+            "schema": field.metadata.get("schema", {"type": "string", "minLength": 1}),
+        }
+        for name, field in schema.fields.items()
+    ]
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            errors = _contradictions(schema) + _unknown_parameters(schema.fields, hints)
+            data, load_errors = load(schema, request.args.to_dict())
+            if errors or load_errors:
+                raise RequestFailedValidationError(errors=limit_errors(errors + load_errors))
+            return view(*args, data, **kwargs)
+
+        vars(wrapper)[_IS_CLOSED] = True
+        return document_parameters(blueprint, *parameters)(wrapper)
+
+    return decorate
+
+
+def close_query_strings(app: Flask) -> None:
+    """Let every operation below `INTERFACE` refuse query parameters that it does not have.
+
+    So that a misspelt parameter is never ignored. Those with `query_arguments` do so themselves, in the form
+    of their other errors. Call it when all views are registered.
+    """
+    endpoints = {rule.endpoint for rule in app.url_map.iter_rules() if rule.rule.startswith(INTERFACE)}
+    for endpoint in endpoints:
+        view = app.view_functions[endpoint]
+        if _IS_CLOSED not in vars(view):
+            app.view_functions[endpoint] = _without_parameters(view)
+
+
+def _without_parameters(view: View) -> View:
+    @wraps(view)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if errors := _unknown_parameters({}, {}):
+            raise RequestFailedValidationError(errors=limit_errors(errors))
+        return view(*args, **kwargs)
+
+    return wrapper
+
+
+def _contradictions(schema: Schema) -> list[ErrorItem]:
+    detail = "This parameter is given more than once, with different values. Give it once."
+    return [
+        ErrorItem("invalid", detail, name)
+        for name, values in request.args.lists()
+        if name in schema.fields and len(set(values)) > 1
+    ]
+
+
+def _unknown_parameters(known: Mapping[str, Any], hints: Mapping[str, str]) -> list[ErrorItem]:
+    unknown = [name for name in request.args if name not in known]
+    return [
+        ErrorItem(
+            "unknown_field",
+            "This operation has no such query parameter."
+            + (_say_what_is_meant(name, known, hints) if place < MAX_SUGGESTIONS else ""),
+            name,
+        )
+        for place, name in enumerate(unknown)
+    ]
+
+
+def _say_what_is_meant(name: str, known: Mapping[str, Any], hints: Mapping[str, str]) -> str:
+    """Return a sentence that says what to send instead of a parameter, or an empty text."""
+    if hinted := suggest(name, hints):
+        return f" {hints[hinted]}"
+    if meant := suggest(name, known):
+        return f" Did you mean {meant}?"
+    if member := suggest(name, _body_members()):
+        return f" {member} belongs in the body."
+    return ""
+
+
+def _body_members() -> list[str]:
+    """Return the names of the members of the JSON body that the operation is described to take."""
+    view = current_app.view_functions[request.endpoint or ""]
+    body = getattr(view, "_apidoc", {}).get("manual_doc", {}).get("requestBody", {})
+    schema = body.get("content", {}).get("application/json", {}).get("schema")
+    return [*getattr(schema, "_declared_fields", ())]

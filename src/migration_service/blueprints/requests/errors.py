@@ -1,0 +1,127 @@
+"""Renders every error as the body of section 7.2, with the only table from errors to HTTP statuses."""
+
+import logging
+import random
+from http import HTTPStatus
+from typing import Any
+
+from flask import Flask, Response, jsonify
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from werkzeug.exceptions import HTTPException
+
+from migration_service import errors
+from migration_service.blueprints.requests.resources import resources
+from migration_service.schemas.json import encode_json
+
+logger = logging.getLogger(__name__)
+
+#: The status of each class of errors. The first ancestor of an error that is listed here counts.
+STATUS: dict[type[errors.ServiceError], HTTPStatus] = {
+    errors.InvalidError: HTTPStatus.BAD_REQUEST,
+    errors.BatchFileTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.UnauthenticatedError: HTTPStatus.UNAUTHORIZED,
+    errors.PermissionDeniedError: HTTPStatus.FORBIDDEN,
+    errors.NotFoundError: HTTPStatus.NOT_FOUND,
+    errors.ConcurrencyLimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.ShareUsedError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.StagedQuotaReachedError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.ThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.TooManyUploadsError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.BatchQuotaError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.PaymentVendorUnavailableError: HTTPStatus.INTERNAL_SERVER_ERROR,
+    errors.ServiceUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+#: The code of errors that Flask itself raises.
+HTTP_CODES = {
+    400: "parse_error",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "request_timeout",
+    411: "length_required",
+    413: "request_too_large",
+    414: "uri_too_long",
+    415: "unsupported_media_type",
+    417: "expectation_failed",
+    431: "headers_too_large",
+}
+
+#: The codes of 400s for which a later retry can succeed.
+RETRY_LATER_CODES = (
+    errors.AccountImportInProgressError.code,
+    errors.IdempotencyRequestInProgressError.code,
+)
+_RETRY_LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def status_of(error: type[errors.ServiceError]) -> HTTPStatus:
+    """Return the HTTP status of a class of errors."""
+    return next(STATUS[ancestor] for ancestor in error.__mro__ if ancestor in STATUS)
+
+
+def error_body(error: errors.ServiceError) -> dict[str, Any]:
+    """Return the body of an error: detail, code, errors, and the extra fields of the error."""
+    items = [item.to_dict() for item in error.errors]
+    return {"detail": error.detail, "code": error.code, "errors": items, **error.extra_fields()}
+
+
+def register_error_handlers(app: Flask) -> None:
+    """Answer every error of `app` with the body of section 7.2."""
+    app.register_error_handler(errors.ServiceError, _service_error)
+    app.register_error_handler(errors.PermissionDeniedError, _permission_denied)
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(OperationalError, _database_unavailable)
+    app.register_error_handler(PoolTimeoutError, _database_unavailable)
+    app.register_error_handler(Exception, _unexpected_error)
+
+
+def _service_error(error: errors.ServiceError) -> Response:
+    status = status_of(type(error))
+    # Not Flask's encoder, so that numbers of a transaction that is returned stay numbers.
+    response = Response(encode_json(error_body(error)), status, mimetype="application/json")
+    if status == HTTPStatus.UNAUTHORIZED:
+        response.headers["WWW-Authenticate"] = "Token"
+    if status in _RETRY_LATER or error.code in RETRY_LATER_CODES:
+        # Random, so that clients that were refused together do not retry together.
+        response.headers["Retry-After"] = str(random.randint(*error.retry_seconds))  # noqa: S311
+    return response
+
+
+def _permission_denied(error: errors.PermissionDeniedError) -> Response:
+    resources().refusals.note_refused_request(error)
+    return _service_error(error)
+
+
+_NO_SUCH_PATH = (
+    "There is nothing at this path. /v1/openapi.json describes every path, and /v1/docs/ shows it as a page."
+)
+
+
+def _http_error(error: HTTPException) -> Response:
+    status = error.code or 500
+    code = HTTP_CODES.get(status, "error")
+    detail = _NO_SUCH_PATH if status == HTTPStatus.NOT_FOUND else error.description
+    body = _plain_body(detail or HTTPStatus(status).phrase, code)
+    answer = jsonify(body)
+    answer.status_code = status
+    headers = error.get_response().headers
+    if "Allow" in headers:
+        answer.headers["Allow"] = headers["Allow"]
+    return answer
+
+
+def _database_unavailable(error: Exception) -> Response:
+    logger.error("The database did not answer: %s", type(error).__name__)
+    return _service_error(errors.ServiceUnavailableError())
+
+
+def _unexpected_error(_error: Exception) -> Response:
+    logger.exception("An unexpected error")
+    answer = jsonify(_plain_body("An unexpected error. Nothing was changed.", "error"))
+    answer.status_code = HTTPStatus.INTERNAL_SERVER_ERROR
+    return answer
+
+
+def _plain_body(detail: str, code: str) -> dict[str, Any]:
+    return {"detail": detail, "code": code, "errors": [{"detail": detail, "code": code, "attr": None}]}

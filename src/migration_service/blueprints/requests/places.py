@@ -1,0 +1,75 @@
+"""The place of a request in its web process (`shares`): taken once its sender is known, left at its end."""
+
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any
+
+from flask import Flask, Response, g, request
+
+from migration_service.blueprints.requests.resources import resources
+from migration_service.services.access.throttle import client_of
+
+
+def keep_places(app: Flask) -> None:
+    """Let every request of `app` leave its place in the end."""
+    app.after_request(_leave_with_last_byte)
+    app.teardown_request(_leave_without_an_answer)
+
+
+def enter_place(organisation_id: int | None = None) -> None:
+    """Wait until the sender of the current request may have it run: its organisation, or else its address.
+
+    Raise ShareUsedError if others need the process.
+    """
+    owner = client_of(request.remote_addr) if organisation_id is None else organisation_id
+    g.place = resources().places.enter(owner)
+
+
+def step_aside() -> None:
+    """Let another request of the sender run, because this one only waits from now on."""
+    if "place" in g:
+        resources().places.step_aside(g.place)
+
+
+def in_turns(made: Iterable[Any], pieces: Iterator[Any]) -> Iterator[Any]:
+    """Yield what is `made`, and then `pieces`, each made while the current request has its turn to run.
+
+    In between, the client may read as slowly as it likes. A request of the console has no turns.
+    """
+    places, place = resources().places, g.get("place")
+
+    def make() -> Any:
+        places.come_back(place)
+        try:
+            return next(pieces, None)
+        finally:
+            places.step_aside(place)
+
+    def whole() -> Iterator[Any]:
+        try:
+            yield from made
+            yield from pieces if place is None else iter(make, None)
+        finally:  # also if the client goes away
+            if isinstance(pieces, Generator):
+                pieces.close()
+            if place is not None:
+                places.leave(place)
+
+    return whole()
+
+
+def _leave_with_last_byte(response: Response) -> Response:
+    if "place" not in g:
+        return response
+    places, place = resources().places, g.pop("place")
+    if response.is_streamed:
+        places.step_aside(place)
+        response.call_on_close(lambda: places.leave(place))
+    else:
+        places.leave(place)
+    return response
+
+
+def _leave_without_an_answer(_error: BaseException | None) -> None:
+    """Leave the place of a request whose thread was ended before it had an answer."""
+    if "place" in g:
+        resources().places.leave(g.pop("place"))

@@ -1,0 +1,175 @@
+"""Erasing the personal data of one account, on the request of the person that it is about.
+
+The two numbers, the amounts and the dates of bookings stay, so that the books still balance and nobody is
+billed twice. Everything that names or describes a person or a connection goes. What keeps a copy outside of
+the tables (backups, the write-ahead log) is the subject of docs/operators/personal-data.md.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg.errors import DeadlockDetected, LockNotAvailable
+from sqlalchemy import Row
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from migration_service.errors import AccountImportInProgressError, AccountNotStagedError, ShareUsedError
+from migration_service.services.accounts import erasure_sql as sql
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.idempotency.keys import void_keys
+from migration_service.services.imports.skipping import skip_accounts
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import ImportState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """What was erased of an account."""
+
+    external_account_number: str
+    #: None if the account was never created. Then nothing of it is left but a mark to skip it.
+    service_account_number: str | None
+    #: Whether a staged payload was removed.
+    payload: bool
+    #: Lines of batches whose text, errors and warnings were removed.
+    batch_lines: int
+    #: Customers of the account that were removed.
+    customers: int
+    #: Kept answers to requests that were removed.
+    kept_answers: int
+
+
+def erase_account(
+    session: Session,
+    supplier: KnownSupplier,
+    external_account_number: str,
+    *,
+    reason: str,
+    by: str | None = None,
+) -> Erasure:
+    """Erase everything personal of one account. Erasing it again finds nothing more.
+
+    A created account keeps its numbers, ledgers, transactions and statements, without their texts. One that
+    was not created is removed, and marked to be skipped, so that a batch that still has it does not bring it
+    back. `reason` goes into the audit, and must not be personal. `by` is the name of whoever decided, if that
+    is not the actor. Raise AccountImportInProgressError while it is being created, and AccountNotStagedError
+    if nothing is known of it. Raise ShareUsedError while another account of the organisation is erased: the
+    search for its lines reads much.
+    """
+    if not session.scalar(sql.HOLD_ORGANISATION, {"organisation_id": supplier.organisation_id}):
+        raise ShareUsedError("Another erasure of your organisation is under way. Send one after the other.")
+    values = {"import_supplier_id": supplier.id, "number": external_account_number}
+    # The lines first, as a worker does: what it makes of them is seen by the statements that follow.
+    with _in_progress_if_locked():
+        lines = _erase_lines(session, values)
+        process = session.execute(sql.LOCK_PROCESS, values).one_or_none()
+    if process is not None and process.state == ImportState.IN_PROGRESS:
+        raise AccountImportInProgressError
+    _require_known(process, lines, session, values)
+    customers = 0
+    if process is not None and process.state == ImportState.IMPORTED:
+        customers = _erase_created(session, process.id)
+    else:
+        _remove_staged(session, supplier, external_account_number, process)
+    session.execute(sql.ERASE_REASONS, values)
+    record(
+        session,
+        AuditAction.ACCOUNT_ERASED,
+        "account",
+        process.id if process else f"{supplier.code}, never staged",
+        organisation_id=supplier.organisation_id,
+        details={
+            "reason": reason,
+            "batch_lines": lines,
+            "customers": customers,
+            **({"by": by} if by else {}),
+        },
+    )
+    return Erasure(
+        external_account_number=external_account_number,
+        service_account_number=process.service_account_number if process else None,
+        payload=bool(process and process.has_payload),
+        batch_lines=lines,
+        customers=customers,
+        kept_answers=void_keys(session, supplier.code, [external_account_number]),
+    )
+
+
+@contextmanager
+def _in_progress_if_locked() -> Iterator[None]:
+    """Raise AccountImportInProgressError if a worker holds a lock for longer than the database waits."""
+    try:
+        yield
+    except DBAPIError as error:
+        if isinstance(error.orig, (LockNotAvailable, DeadlockDetected)):
+            raise AccountImportInProgressError from error
+        raise
+
+
+def _require_known(process: Row[Any] | None, lines: int, session: Session, values: dict[str, Any]) -> None:
+    if process is None and not lines and session.execute(sql.FIND_MARK, values).first() is None:
+        raise AccountNotStagedError(
+            f"Nothing is known of account {values['number']!r}. Check the number and the import supplier."
+        )
+
+
+def _erase_created(session: Session, process_id: int) -> int:
+    """Erase what a created account has; return how many customers it had."""
+    account = {"account_id": session.execute(sql.LOCK_ACCOUNT, {"process_id": process_id}).scalar_one()}
+    for statement in sql.ERASE_BELOW_CUSTOMERS:
+        session.execute(statement, account)
+    customers = len(session.execute(sql.REMOVE_CUSTOMERS, account).all())
+    for statement in sql.ERASE_ACCOUNT:
+        session.execute(statement, account)
+    session.execute(sql.ERASE_PROCESS, {"process_id": process_id})
+    session.execute(sql.ERASE_ATTEMPTS, {"process_id": process_id})
+    return customers
+
+
+def _remove_staged(session: Session, supplier: KnownSupplier, number: str, process: Row[Any] | None) -> None:
+    if process is not None:
+        session.execute(sql.REMOVE_ATTEMPTS, {"process_ids": [process.id]})
+        session.execute(sql.REMOVE_PROCESSES, {"process_ids": [process.id]})
+    skip_accounts(session, supplier.id, [number])
+    session.execute(sql.MARK_ERASED, {"import_supplier_id": supplier.id, "number": number})
+
+
+def erase_outcomes(
+    session: Session, import_supplier_id: int, batch_id: UUID, line_numbers: Sequence[int]
+) -> None:
+    """Erase lines that have just got their outcome, if their account was erased before they arrived."""
+    if line_numbers:
+        values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
+        session.execute(sql.ERASE_OUTCOMES, values | {"line_numbers": list(line_numbers)})
+
+
+def remove_staged_again(session: Session, *, limit: int) -> int:
+    """Remove accounts that were staged at the moment at which they were erased, and return how many.
+
+    They are marked to be skipped, so that nothing was done with them.
+    """
+    ids = [row.id for row in session.execute(sql.LOCK_STAGED_AGAIN, {"limit": limit})]
+    if ids:
+        session.execute(sql.REMOVE_ATTEMPTS, {"process_ids": ids})
+        session.execute(sql.REMOVE_PROCESSES, {"process_ids": ids})
+    return len(ids)
+
+
+def _erase_lines(session: Session, values: dict[str, Any]) -> int:
+    """Erase the lines that have the number; return how many.
+
+    A line that is not JSON has no number of its own. Its text is searched, for both ways to write the number.
+    """
+    spelt = {
+        name: json.dumps(values["number"], ensure_ascii=ascii_only).encode()
+        for name, ascii_only in _SPELLINGS
+    }
+    return len(session.execute(sql.ERASE_LINES, values | spelt).all())
+
+
+#: Names of parameters; whether letters beyond ASCII are written as escapes.
+_SPELLINGS = (("plain", False), ("escaped", True))

@@ -1,0 +1,159 @@
+"""The statements behind `services.accounts.erasure`."""
+
+from sqlalchemy import text
+
+from migration_service.db.base import literals
+from migration_service.errors import AccountMarkedToSkipError
+from migration_service.states import ImportState, LineStatus
+
+#: Hold the organisation until the transaction ends. False if another erasure does. The first number tells the
+#: advisory locks of erasures from others.
+HOLD_ORGANISATION = text("SELECT pg_try_advisory_xact_lock(7215, hashint8(:organisation_id))")
+
+LOCK_PROCESS = text("""
+    SELECT id, state, service_account_number, payload IS NOT NULL AS has_payload
+    FROM account_import_process
+    WHERE import_supplier_id = :import_supplier_id AND external_account_number = :number
+    FOR UPDATE
+""")
+
+FIND_MARK = text("""
+    SELECT FROM skip_mark
+    WHERE import_supplier_id = :import_supplier_id AND external_account_number = :number
+""")
+
+#: Locked, so that nothing is added to the account meanwhile.
+LOCK_ACCOUNT = text("SELECT id FROM account WHERE account_import_process_id = :process_id FOR UPDATE")
+
+_OPEN = literals(status for status in LineStatus if status.is_open)
+
+# The codes of errors stay, because they are counted. Their texts may repeat what was sent.
+_CODES_ONLY = """(
+    SELECT jsonb_agg(jsonb_build_object('detail', 'Erased.', 'code', item ->> 'code', 'attr', NULL))
+    FROM jsonb_array_elements(line.{}) AS item)"""
+
+#: The lines that have the number; and those that could not be read, if their text has it.
+#: A worker locks the lines that it works on, so that this waits for their outcomes, and then erases those.
+ERASE_LINES = text(f"""
+    UPDATE batch_line AS line
+    SET payload = NULL, warnings = {_CODES_ONLY.format("warnings")},
+        status = CASE WHEN line.status IN ({_OPEN}) THEN '{LineStatus.SKIPPED}' ELSE line.status END,
+        errors = CASE WHEN line.status IN ({_OPEN}) THEN
+            '[{{"detail": "Erased.", "code": "{AccountMarkedToSkipError.code}", "attr": null}}]'
+            ELSE {_CODES_ONLY.format("errors")} END
+    FROM batch
+    WHERE batch.import_supplier_id = :import_supplier_id AND line.batch_id = batch.id
+      AND batch.lines_removed_at IS NULL
+      AND (line.external_account_number = :number
+           OR (line.external_account_number IS NULL
+               AND (position(CAST(:plain AS bytea) IN line.payload) > 0
+                    OR position(CAST(:escaped AS bytea) IN line.payload) > 0)))
+    RETURNING 1
+""")
+
+#: Lines of a batch that have just got their outcome, if their account was erased before.
+ERASE_OUTCOMES = text(f"""
+    UPDATE batch_line AS line
+    SET payload = NULL, errors = {_CODES_ONLY.format("errors")}, warnings = {_CODES_ONLY.format("warnings")}
+    WHERE line.batch_id = :batch_id AND line.line_number = ANY (:line_numbers)
+      AND (EXISTS (SELECT FROM skip_mark
+                   WHERE skip_mark.import_supplier_id = :import_supplier_id
+                     AND skip_mark.external_account_number = line.external_account_number
+                     AND skip_mark.erased_at IS NOT NULL)
+           OR EXISTS (SELECT FROM account_import_process AS process
+                      JOIN account ON account.account_import_process_id = process.id
+                      WHERE process.import_supplier_id = :import_supplier_id
+                        AND process.external_account_number = line.external_account_number
+                        AND account.erased_at IS NOT NULL))
+""")
+
+MARK_ERASED = text("""
+    UPDATE skip_mark SET erased_at = coalesce(erased_at, now())
+    WHERE import_supplier_id = :import_supplier_id AND external_account_number = :number
+""")
+
+#: Accounts that were staged for the first time while they were erased: neither saw the other.
+LOCK_STAGED_AGAIN = text(f"""
+    SELECT process.id FROM skip_mark AS mark
+    JOIN account_import_process AS process USING (import_supplier_id, external_account_number)
+    WHERE mark.erased_at IS NOT NULL
+      AND process.state IN ({literals([ImportState.PENDING, ImportState.SKIPPED])})
+    LIMIT :limit FOR UPDATE OF process SKIP LOCKED
+""")
+
+#: A reason may say anything. That something was acknowledged, by whom and when, stays.
+ERASE_REASONS = text("""
+    UPDATE acknowledgement SET reason = 'Erased.'
+    WHERE import_supplier_id = :import_supplier_id AND external_account_number = :number
+""")
+
+#: The hash of a payload would tell whoever guesses it that he is right.
+ERASE_PROCESS = text("""
+    UPDATE account_import_process SET payload = NULL, warnings = NULL, payload_sha256 = '',
+        refused_at = NULL, refused_errors = NULL, refused_extracted_at = NULL, refused_batch_id = NULL,
+        refused_line_number = NULL
+    WHERE id = :process_id
+""")
+
+ERASE_ATTEMPTS = text("""
+    UPDATE attempt SET errors = NULL, error_detail = NULL WHERE account_import_process_id = :process_id
+""")
+
+REMOVE_ATTEMPTS = text("DELETE FROM attempt WHERE account_import_process_id = ANY (:process_ids)")
+REMOVE_PROCESSES = text("DELETE FROM account_import_process WHERE id = ANY (:process_ids)")
+
+_CUSTOMERS = "SELECT id FROM customer WHERE account_pk = :account_id"
+_ADDRESSES = "SELECT id FROM supply_address WHERE account_pk = :account_id"
+_METER_POINTS = f"SELECT id FROM meter_point WHERE supply_address_pk IN ({_ADDRESSES})"
+_AGREEMENTS = f"SELECT id FROM agreement WHERE meter_point_pk IN ({_METER_POINTS})"
+_ADVANCES = f"SELECT id FROM monthly_advance_charge_template WHERE agreement_pk IN ({_AGREEMENTS})"
+_METERS = f"SELECT id FROM meter WHERE meter_point_pk IN ({_METER_POINTS})"
+_TRANSACTIONS = 'SELECT id FROM "transaction" WHERE account_pk = :account_id'
+
+REMOVE_CUSTOMERS = text("DELETE FROM customer WHERE account_pk = :account_id RETURNING 1")
+
+ERASE_BELOW_CUSTOMERS = [
+    text(f"DELETE FROM customer_email WHERE customer_pk IN ({_CUSTOMERS})"),
+    text(f"DELETE FROM user_detail WHERE customer_pk IN ({_CUSTOMERS})"),
+]
+#: Everything else of the account.
+ERASE_ACCOUNT = [
+    text(f"DELETE FROM cost_detail WHERE monthly_advance_charge_template_pk IN ({_ADVANCES})"),
+    text(f"DELETE FROM monthly_advance_charge_template WHERE agreement_pk IN ({_AGREEMENTS})"),
+    text(f"DELETE FROM agreement WHERE meter_point_pk IN ({_METER_POINTS})"),
+    text(f"DELETE FROM register WHERE meter_pk IN ({_METERS})"),
+    text(f"DELETE FROM meter WHERE meter_point_pk IN ({_METER_POINTS})"),
+    *(
+        text(f"DELETE FROM {table} WHERE meter_point_pk IN ({_METER_POINTS})")
+        for table in (
+            "energy_meter_point_configuration_period",
+            "energy_meter_point_grid_operator_effective_period",
+            "billing_configuration_period",
+            "estimated_annual_volume",
+        )
+    ),
+    text(f"DELETE FROM meter_point WHERE supply_address_pk IN ({_ADDRESSES})"),
+    text("DELETE FROM supply_address WHERE account_pk = :account_id"),
+    text("DELETE FROM note WHERE account_pk = :account_id"),
+    text("DELETE FROM payment_instruction WHERE account_pk = :account_id"),
+    text("UPDATE ledger SET identifiers = NULL WHERE account_pk = :account_id"),
+    text("""
+        UPDATE "transaction"
+        SET reference = NULL, display_note = NULL, note = NULL, reason = NULL WHERE account_pk = :account_id
+    """),
+    # What was used is personal. What was billed for it stays.
+    text(f"""
+        UPDATE line_item SET number_of_units = NULL, price_per_unit = NULL, units = NULL, ref = NULL
+        WHERE transaction_pk IN ({_TRANSACTIONS})
+    """),
+    text(f"UPDATE tax_item SET value_taxed = NULL, vat_on = NULL WHERE transaction_pk IN ({_TRANSACTIONS})"),
+    text("""
+        UPDATE statement SET statement_path = NULL, statement_location = NULL, statement_pdf_context = NULL
+        WHERE account_pk = :account_id
+    """),
+    text("""
+        UPDATE account SET billing_address1 = NULL, billing_address2 = NULL, billing_address3 = NULL,
+            billing_address4 = NULL, billing_postcode = NULL, erased_at = coalesce(erased_at, now())
+        WHERE id = :account_id
+    """),
+]

@@ -1,0 +1,99 @@
+"""Tells the people who run a migration of what waits for them, by e-mail, once for each event.
+
+The sweep looks at the rows: batches that the error threshold has paused, and waves that wait for a decision.
+What was resumed or decided before it looks needs no message. An event is a key of what happened, to what, and
+when. The key and the recipient are unique, so two sweeps at once record a message once.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+
+from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import one_of
+from migration_service.emails.messages import compose_alert
+from migration_service.models import AlertEmail, Batch, ImportSupplier
+from migration_service.services.alerts.texts import AlertText, describe_paused, describe_waiting
+from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
+from migration_service.services.emails.outbox import MailServer, deliver
+from migration_service.services.waves.progress import find_wave
+from migration_service.services.waves.waiting import list_waiting
+from migration_service.states import BatchState, EmailState
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    key: str
+    #: Reads what the message says, which is only needed once.
+    describe: Callable[[], AlertText]
+
+
+def record_alerts(session: Session, recipients: Sequence[str], console_url: str) -> None:
+    """Record a message to each recipient for each event of which they have not been told."""
+    events = [*_find_paused(session), *_find_waiting(session)]
+    if not events:
+        return
+    of_these = one_of(AlertEmail.event.expression, [event.key for event in events])
+    told = session.execute(select(AlertEmail.event, AlertEmail.recipient).where(of_these))
+    known = {(row.event, row.recipient) for row in told}
+    for event in events:
+        missing = [it for it in recipients if (event.key, it) not in known]
+        if not missing:
+            continue
+        found = event.describe()
+        text = {"event": event.key, "subject": found.subject, "body": found.write(console_url)}
+        rows = [text | {"recipient": recipient} for recipient in missing]
+        session.execute(insert(AlertEmail).values(rows).on_conflict_do_nothing())
+
+
+def deliver_alert(session: Session, email_id: int, server: MailServer) -> bool:
+    """Send a pending message, and record the result. Return False if the mail server is unavailable.
+
+    Nothing happens if another worker is sending it, or if it is no longer pending.
+    """
+    pending = select(AlertEmail).where(AlertEmail.id == email_id, AlertEmail.state == EmailState.PENDING)
+    email = session.scalars(pending.with_for_update(skip_locked=True)).one_or_none()
+    if email is None:
+        return True
+    compose = partial(
+        compose_alert,
+        message_id=email.message_id or "",
+        sender=server.sender,
+        recipient=email.recipient,
+        subject=email.subject,
+        body=email.body,
+        written_at=email.created_at,
+    )
+    return deliver(session, AlertEmail, email_id, server, compose, failures=email.failures)
+
+
+def _find_paused(session: Session) -> Iterator[_Event]:
+    rows = session.execute(
+        select(Batch, ImportSupplier.code)
+        .join(ImportSupplier, ImportSupplier.id == Batch.import_supplier_id)
+        .where(
+            Batch.finished_at.is_(None),
+            Batch.state == BatchState.PAUSED,
+            Batch.reason == ERROR_THRESHOLD_REACHED,
+        )
+    )
+    for batch, code in rows:
+        # Only a person lets it go on, and that moves `brake_since`.
+        key = f"batch.paused {batch.id} {_write(batch.brake_since or batch.created_at)}"
+        wave = find_wave(session, batch.id)
+        yield _Event(key, partial(describe_paused, session, batch, code, wave))
+
+
+def _write(moment: datetime | None) -> str:
+    """Return a moment to the microsecond, as each worker writes it."""
+    return moment.astimezone(UTC).isoformat() if moment else ""
+
+
+def _find_waiting(session: Session) -> Iterator[_Event]:
+    for it in list_waiting(session):
+        key = f"wave.{it.wave.state} {it.wave.plan_id} {it.wave.number} {_write(it.wave.reconciled_at)}"
+        yield _Event(key, partial(describe_waiting, session, it))

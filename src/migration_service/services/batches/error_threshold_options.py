@@ -1,0 +1,111 @@
+"""Reading the brake that a request, a command or a form asks for, and what is wrong with it."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from migration_service.errors import ErrorItem, LineError, RequestFailedValidationError, quoted
+from migration_service.rules.added_data import ADDED_DATA_RULES
+from migration_service.rules.catalogue import RULES
+from migration_service.rules.rule import Severity
+from migration_service.schemas.base import suggest
+from migration_service.services.batches.error_thresholds import OFF, PERCENTAGE, Brake
+
+#: The lines of the largest window, and of the largest number after which a percentage counts.
+MAX_WINDOW = 10_000
+#: The codes that a brake may leave out.
+MAX_IGNORED_CODES = 50
+#: The lines after which a percentage of the whole batch counts, unless told otherwise.
+USUAL_MIN_LINES = 200
+
+_NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
+_CODE = re.compile(r"[a-z][a-z0-9_]{0,99}", re.ASCII)
+
+
+def read_brake(
+    *,
+    stop_after_errors: str | None = None,
+    stop_min_lines: int | None = None,
+    stop_window_lines: int | None = None,
+    stop_ignore_codes: Sequence[str] = (),
+    stop_count_warnings: Sequence[str] = (),
+) -> Brake | None:
+    """Return the brake that is asked for, or None if nothing is said about it.
+
+    Raise RequestFailedValidationError if the parts are not valid, or do not fit together.
+    """
+    others = {"stop_min_lines": stop_min_lines, "stop_window_lines": stop_window_lines}
+    given = {name: number for name, number in others.items() if number is not None}
+    lists = {"stop_ignore_codes": stop_ignore_codes, "stop_count_warnings": stop_count_warnings}
+    names = [*given, *(name for name, codes in lists.items() if codes)]
+    errors = _faults_of_threshold(stop_after_errors, names)
+    for name, number in given.items():
+        if not 1 <= number <= MAX_WINDOW:
+            errors.append(ErrorItem("out_of_range", f"Expected 1 to {MAX_WINDOW:,} lines.", name))
+    if len(stop_ignore_codes) > MAX_IGNORED_CODES or not all(map(_CODE.fullmatch, stop_ignore_codes)):
+        detail = f"Expected at most {MAX_IGNORED_CODES} error codes, as invalid_phone_number."
+        errors.append(ErrorItem("invalid", detail, "stop_ignore_codes"))
+    errors += _faults_of_warnings(stop_count_warnings)
+    if errors:
+        raise RequestFailedValidationError(errors=errors)
+    if stop_after_errors is None:
+        return None
+    if stop_after_errors.endswith("%") and stop_min_lines is None:
+        stop_min_lines = stop_window_lines or USUAL_MIN_LINES
+    brake = Brake(
+        stop_after_errors=stop_after_errors,
+        stop_min_lines=stop_min_lines,
+        stop_window_lines=stop_window_lines,
+        stop_ignore_codes=tuple(stop_ignore_codes),
+        stop_count_warnings=tuple(stop_count_warnings),
+    )
+    _require_reachable(brake)
+    return brake
+
+
+def _faults_of_threshold(threshold: str | None, others: Sequence[str]) -> list[ErrorItem]:
+    attr = "stop_after_errors"
+    if threshold is None or threshold == OFF:
+        detail = "{} needs a number or a percentage of errors."
+        return [ErrorItem("required", detail.format(name), attr) for name in others[:1]]
+    if PERCENTAGE.fullmatch(threshold):
+        return []
+    if not _NUMBER.fullmatch(threshold):
+        detail = f"Expected a number from 1, a percentage from 0% to 99.99%, or {OFF}."
+        return [ErrorItem("invalid", detail, attr)]
+    if "stop_min_lines" in others:
+        detail = "A number of errors counts from the first line on. Only a percentage takes stop_min_lines."
+        return [ErrorItem("invalid", detail, "stop_min_lines")]
+    return []
+
+
+def _faults_of_warnings(codes: Sequence[str]) -> list[ErrorItem]:
+    attr = "stop_count_warnings"
+    if len(codes) > MAX_IGNORED_CODES:
+        return [ErrorItem("invalid", f"Expected at most {MAX_IGNORED_CODES} codes of warnings.", attr)]
+    known = known_warnings()
+    errors = []
+    for code in codes:
+        if code not in known:
+            # A misspelt code would never count.
+            meant = suggest(code, known)
+            hint = f": did you mean {meant}?" if meant else "."
+            errors.append(ErrorItem("invalid_choice", f"{quoted(code)} is no code of a warning{hint}", attr))
+    return errors
+
+
+@cache
+def known_warnings() -> frozenset[str]:
+    """Return the codes of all warnings that a line can have."""
+    rules = (rule.code for rule in RULES if rule.severity is Severity.WARNING)
+    of_lines = (error.code for error in LineError.__subclasses__() if error.severity == "warning")
+    return frozenset((*rules, *ADDED_DATA_RULES, *of_lines, "unknown_field"))
+
+
+def _require_reachable(brake: Brake) -> None:
+    """Raise RequestFailedValidationError if the window is too small for the brake ever to stop the batch."""
+    window = brake.stop_window_lines
+    number = int(brake.stop_after_errors) if _NUMBER.fullmatch(brake.stop_after_errors) else 0
+    if window is not None and window < max(number, brake.stop_min_lines or 0):
+        detail = "The window has fewer lines than the brake needs: it would never stop the batch."
+        raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "stop_window_lines")])

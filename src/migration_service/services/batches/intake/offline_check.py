@@ -1,0 +1,160 @@
+"""Validates a file of payloads without any server, with the findings of a batch in mode `validate`.
+
+Blocks of lines are sent to worker processes, at most two ahead of each, so memory stays small however large
+the file is. The functions that validate are those of the interface.
+"""
+
+import os
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
+from itertools import islice
+
+from migration_service.errors import (
+    DuplicateLineError,
+    ErrorItem,
+    ImportSupplierMismatchError,
+    LineTooLongError,
+    ParseError,
+)
+from migration_service.services.batches.intake.file_totals import FileTotals, add_up
+from migration_service.services.batches.intake.ndjson import Line
+from migration_service.services.imports.validation import validate_text
+from migration_service.services.setup.suppliers import DEFAULT_TIME_ZONE
+from migration_service.states import Profile
+
+#: Lines that a worker process gets at once.
+_BLOCK = 200
+#: How many examples are kept of each code.
+EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Where a code was found."""
+
+    line_number: int
+    external_account_number: str | None
+    attr: str | None
+    detail: str
+
+
+@dataclass(slots=True)
+class Summary:
+    """What was found in a file, or in a part of it."""
+
+    #: Lines that are not blank, and how many of them have an error.
+    lines: int = 0
+    failed: int = 0
+    #: Lines with this code among their errors, or their warnings.
+    errors: Counter[str] = field(default_factory=Counter)
+    warnings: Counter[str] = field(default_factory=Counter)
+    #: The first places of each code.
+    examples: dict[str, list[Example]] = field(default_factory=dict)
+    #: What the lines add up to.
+    totals: FileTotals = field(default_factory=FileTotals)
+
+    def add(self, other: "Summary") -> None:
+        """Add what was found in the next part."""
+        self.lines += other.lines
+        self.failed += other.failed
+        self.errors += other.errors
+        self.warnings += other.warnings
+        self.totals.add(other.totals)
+        for code, examples in other.examples.items():
+            self.examples[code] = (self.examples.get(code, []) + examples)[:EXAMPLES]
+
+    def find(self, checked: "_Checked") -> None:
+        """Add what was found in a line."""
+        self.lines += 1
+        self.failed += bool(checked.errors)
+        self.errors.update({item.code for item in checked.errors})
+        self.warnings.update({item.code for item in checked.warnings})
+        for item in (*checked.errors, *checked.warnings):
+            examples = self.examples.setdefault(item.code, [])
+            if len(examples) < EXAMPLES:
+                examples.append(Example(checked.line_number, checked.number, item.attr, item.detail))
+
+
+@dataclass(slots=True)
+class _Checked:
+    """A validated line, as a worker process returns it."""
+
+    line_number: int
+    number: str | None
+    errors: list[ErrorItem]
+    warnings: list[ErrorItem]
+
+
+def check_lines(
+    lines: Iterable[Line],
+    profile: Profile,
+    *,
+    supplier: str | None = None,
+    time_zone: str = DEFAULT_TIME_ZONE,
+    processes: int | None = None,
+) -> Iterator[Summary]:
+    """Yield what was found in the lines, part by part in their order, for the caller to add up.
+
+    With `supplier` every line must name that import supplier. `time_zone` decides what day is today.
+    `processes` is one per processor by default.
+    """
+    seen: set[bytes] = set()
+    blocks = _split(lines)
+    check = partial(_check_block, profile=profile, supplier=supplier, time_zone=time_zone)
+    if processes == 1:
+        for block in blocks:
+            yield _summarise(*check(block), seen)
+        return
+    with ProcessPoolExecutor(processes) as pool:
+        waiting: deque[Future[tuple[list[_Checked], FileTotals]]] = deque()
+        for block in blocks:
+            waiting.append(pool.submit(check, block))
+            if len(waiting) > 2 * (processes or os.cpu_count() or 1):
+                yield _summarise(*waiting.popleft().result(), seen)
+        while waiting:
+            yield _summarise(*waiting.popleft().result(), seen)
+
+
+def _split(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    rest = iter(lines)
+    while block := list(islice(rest, _BLOCK)):
+        yield block
+
+
+def _check_block(
+    lines: list[Line], *, profile: Profile, supplier: str | None, time_zone: str
+) -> tuple[list[_Checked], FileTotals]:
+    checked = [_check(line, profile, supplier, time_zone) for line in lines]
+    return checked, add_up(line.text for line in lines)
+
+
+def _check(line: Line, profile: Profile, supplier: str | None, time_zone: str) -> _Checked:
+    if line.text is None:
+        return _Checked(line.number, None, LineTooLongError().errors, [])
+    try:
+        account = validate_text(line.text, profile, time_zone)
+    except ParseError as error:
+        return _Checked(line.number, None, error.errors, [])
+    found = account.data.get("import_supplier", supplier)
+    if supplier is not None and found != supplier:
+        account.errors += ImportSupplierMismatchError(found=found, expected=supplier).errors
+    return _Checked(
+        line.number, account.data.get("external_account_number"), account.errors, account.warnings
+    )
+
+
+def _summarise(block: list[_Checked], totals: FileTotals, seen: set[bytes]) -> Summary:
+    """Return what was found in a block. `seen` has a hash of every number so far, to save memory."""
+    summary = Summary(totals=totals)
+    for checked in block:
+        if checked.number is not None:
+            key = blake2b(checked.number.encode(), digest_size=12).digest()
+            if key in seen:
+                checked.errors += DuplicateLineError().errors
+            seen.add(key)
+        summary.find(checked)
+    return summary

@@ -1,0 +1,103 @@
+"""Taking in the file of a batch: counted, spooled, checked, and only then stored.
+
+These functions open their own transactions, which are all short, except for the one that stores the lines.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from redis import Redis
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.errors import TooManyUploadsError
+from migration_service.services.batches.intake.ndjson import FileLimits
+from migration_service.services.batches.intake.options import BatchOrder
+from migration_service.services.batches.intake.quotas import (
+    BatchQuotas,
+    lease_upload,
+    lock_storing,
+    require_room,
+)
+from migration_service.services.batches.intake.spool import SpooledLines, spool
+from migration_service.services.batches.intake.upload import check_order, start_batch
+from migration_service.services.setup.suppliers import KnownSupplier
+
+#: Seconds between two tries to store.
+_PAUSE = 0.25
+#: Seconds that an upload waits until others of its organisation are stored.
+_LONGEST_WAIT = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeLimits:
+    """The bounds of an upload, and of what its organisation has."""
+
+    file: FileLimits
+    quotas: BatchQuotas
+    #: Uploads of an organisation at once.
+    uploads: int
+    #: Where uploads are kept; empty: the system's temporary folder.
+    folder: str = ""
+
+
+def take_in_batch(
+    sessions: sessionmaker[Session],
+    supplier: KnownSupplier,
+    order: BatchOrder,
+    blocks: Iterable[bytes],
+    *,
+    redis: Redis,
+    limits: IntakeLimits,
+) -> UUID:
+    """Read an upload to its end, and store it. Return the id of the batch.
+
+    No connection to the database is held while `blocks` come in. Raise what `start_batch`, `spool`,
+    `lease_upload` and `require_room` raise. Nothing is left then.
+    """
+    with sessions.begin() as session:
+        _check(session, supplier, order, limits)
+    with lease_upload(redis, supplier.organisation_id, limits.uploads) as renew:
+        identity = order.identify(supplier.code)
+        with spool(blocks, limits.file, identity=identity, folder=limits.folder, on_block=renew) as lines:
+            return _store(sessions, supplier, order, limits, lines=lines, renew=renew)
+
+
+def take_in_pending(
+    sessions: sessionmaker[Session], supplier: KnownSupplier, order: BatchOrder, limits: IntakeLimits
+) -> UUID:
+    """Store a batch of everything that the supplier has pending. Return its id.
+
+    Raise what `start_batch` and `require_room` raise.
+    """
+    return _store(sessions, supplier, order, limits)
+
+
+def _check(
+    session: Session, supplier: KnownSupplier, order: BatchOrder, limits: IntakeLimits, stored_bytes: int = 0
+) -> None:
+    if check_order(session, supplier, order):
+        require_room(session, supplier.organisation_id, limits.quotas, stored_bytes)
+
+
+def _store(
+    sessions: sessionmaker[Session],
+    supplier: KnownSupplier,
+    order: BatchOrder,
+    limits: IntakeLimits,
+    *,
+    lines: SpooledLines | None = None,
+    renew: Callable[[], None] = lambda: None,
+) -> UUID:
+    """Store the batch. While another one of the organisation is being stored, wait without a connection."""
+    deadline = time.monotonic() + _LONGEST_WAIT
+    stored_bytes = lines.stored_bytes if lines else 0
+    while time.monotonic() < deadline:
+        with sessions.begin() as session:
+            if lock_storing(session, supplier.organisation_id):
+                _check(session, supplier, order, limits, stored_bytes)
+                return start_batch(session, supplier, order, lines)
+        renew()
+        time.sleep(_PAUSE)
+    raise TooManyUploadsError

@@ -1,0 +1,298 @@
+"""Storing a batch: its lines go from the file on disk into the database, with one COPY in constant memory."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from psycopg.errors import LockNotAvailable
+from psycopg.types.json import Jsonb
+from sqlalchemy import ARRAY, BigInteger, bindparam, select, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import new_id
+from migration_service.db.statements import OpenTransaction
+from migration_service.errors import (
+    DuplicateLineError,
+    IdempotencyKeyReusedError,
+    IdempotencyRequestInProgressError,
+    LineTooLongError,
+)
+from migration_service.models import Batch
+from migration_service.origin import current_origin
+from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.schemas.json import encode_json
+from migration_service.services.batches.error_thresholds import brake_to_store, usual_brake
+from migration_service.services.batches.intake.added_data_chunks import AccountChunks
+from migration_service.services.batches.intake.options import BatchOrder, record_order
+from migration_service.services.batches.intake.ranges import LAST_CHUNK_LINES, RangeChunks, cut_lines
+from migration_service.services.batches.intake.spool import LINE_OVERHEAD, SentFile, SpooledLines
+from migration_service.services.batches.results.counts import recount
+from migration_service.services.batches.states import WINDOW_CLOSED
+from migration_service.services.imports.staging import require_ongoing
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.setup.teams import get_operations_team_id
+from migration_service.states import BatchMode, BatchState, ImportState, LineStatus
+
+#: A chunk is what a worker takes at once: this many lines, or fewer if they are long or the last ones.
+CHUNK_LINES = 100
+#: The batch of a wave that has not begun: paused, and for whoever resumes it by itself, with its time over.
+_HELD = {
+    "state": BatchState.PAUSED,
+    "reason": WINDOW_CLOSED,
+    "runs_until": datetime(1970, 1, 1, tzinfo=UTC),
+}
+#: The file is on this machine's disk by then.
+_LONGEST_COPY = "1h"
+
+
+def check_order(session: Session, supplier: KnownSupplier, order: BatchOrder) -> bool:
+    """Return whether a new batch would be started; if not, one with the same key was started earlier.
+
+    Raise what `start_batch` would raise before it stores a line.
+    """
+    if _find_earlier(session, supplier, order):
+        return False
+    _require_startable(session, supplier, order)
+    return True
+
+
+def start_batch(
+    session: Session, supplier: KnownSupplier, order: BatchOrder, lines: SpooledLines | None = None
+) -> UUID:
+    """Store a batch with all its lines. Return its id, or that of an earlier batch with the same key.
+
+    `lines` are those of an order of source UPLOAD. Nothing that can be refused is stored, so a refused batch
+    leaves no dead rows. Raise OperationsTeamNotFoundError, ImportSupplierPausedError or
+    ImportSupplierCompleteError, and IdempotencyKeyReusedError if the key came with something else.
+    """
+    digest = _digest(supplier, order, lines)
+    if earlier := _find_earlier(session, supplier, order):
+        if digest != earlier.request_sha256:
+            raise IdempotencyKeyReusedError
+        return earlier.id
+    team_id = _require_startable(session, supplier, order)
+    batch_id = _insert_batch(session, supplier, order, team_id, lines)
+    if batch_id is None:  # the same key at the same time: the other batch is committed now
+        return start_batch(session, supplier, order, lines)
+    session.execute(text(f"SET LOCAL statement_timeout = '{_LONGEST_COPY}'"))
+    if lines is None:
+        _take_pending(session, batch_id, supplier.id, order)
+    else:
+        _copy_lines(session, batch_id, lines, order)
+    recount(session, batch_id)
+    counted = {"stored_bytes": lines.stored_bytes if lines else None, "overhead": LINE_OVERHEAD}
+    session.execute(_COUNT_LINES, {"batch_id": batch_id, "sha256": digest, **counted})
+    record_order(session, order, batch_id, supplier.organisation_id)
+    return batch_id
+
+
+def validated_under(profile: str | None, supplier_profile: str) -> str:
+    """Return a text that identifies the rules and the profile under which lines are validated now."""
+    return f"{RULES_VERSION} {profile or supplier_profile}"
+
+
+def _digest(supplier: KnownSupplier, order: BatchOrder, lines: SpooledLines | None) -> bytes | None:
+    if order.idempotency_key is None:
+        return None
+    return lines.sha256 if lines else sha256(order.identify(supplier.code)).digest()
+
+
+def _find_earlier(session: Session, supplier: KnownSupplier, order: BatchOrder) -> Batch | None:
+    if order.idempotency_key is None:
+        return None
+    return session.execute(
+        select(Batch).where(
+            Batch.organisation_id == supplier.organisation_id,
+            Batch.idempotency_key == order.idempotency_key,
+        )
+    ).scalar_one_or_none()
+
+
+def _require_startable(session: Session, supplier: KnownSupplier, order: BatchOrder) -> int | None:
+    """Return the id of the team, or None if the mode needs no team."""
+    # Data may be added to accounts that exist whatever the status of their supplier is.
+    if order.mode is not BatchMode.VALIDATE and not order.kind.is_added_data:
+        require_ongoing(supplier.status)
+    if not order.creates_accounts:
+        return None
+    return get_operations_team_id(session, supplier.organisation_id, order.operations_team_name)
+
+
+def _insert_batch(
+    session: Session,
+    supplier: KnownSupplier,
+    order: BatchOrder,
+    team_id: int | None,
+    lines: SpooledLines | None,
+) -> UUID | None:
+    sent_file = order.sent_file or (lines.sent_file if lines else SentFile())
+    statement = (
+        insert(Batch)
+        .values(
+            id=new_id(),
+            organisation_id=supplier.organisation_id,
+            import_supplier_id=supplier.id,
+            kind=order.kind,
+            mode=order.mode,
+            options=order.options,
+            source=order.source,
+            operations_team_id=team_id,
+            api_key_id=order.api_key_id,
+            request_id=current_origin().request_id,
+            address=current_origin().address,
+            idempotency_key=order.idempotency_key,
+            name=order.name,
+            file_name=order.file_name,
+            file_sha256=sent_file.sha256,
+            file_bytes=sent_file.bytes,
+            file_totals=None if order.kind.is_added_data else sent_file.totals,
+            control_totals=order.control_totals,
+            profile=order.profile,
+            extracted_at=order.extracted_at,
+            validated_under=validated_under(order.profile, supplier.profile),
+            brake=brake_to_store(order.brake or usual_brake(order.mode)),
+            lines_per_minute=order.lines_per_minute,
+            **({} if order.wave_processes is None else _HELD),
+        )
+        .on_conflict_do_nothing(constraint="uq_batch_idempotency_key")
+        .returning(Batch.id)
+    )
+    try:
+        return session.scalar(statement)
+    except OperationalError as error:
+        # The row of another upload with the same key is not committed yet.
+        if order.idempotency_key and isinstance(error.orig, LockNotAvailable):
+            raise IdempotencyRequestInProgressError from error
+        raise
+
+
+class _Head(msgspec.Struct):
+    """What is read of a line while it arrives. Everything else of it is skipped."""
+
+    external_account_number: Any = None
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+
+
+def _find_number(line: bytes) -> str | None:
+    """Return the line's external account number if it has a valid one, to find repeated accounts."""
+    try:
+        number = _decode_head(line).external_account_number
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return number if isinstance(number, str) and number.isprintable() and len(number) <= 128 else None
+
+
+def _copy_lines(session: Session, batch_id: UUID, lines: SpooledLines, order: BatchOrder) -> None:
+    too_long = Jsonb([item.to_dict() for item in LineTooLongError().errors])
+    by_account = order.kind.is_added_data
+    chunks: RangeChunks | AccountChunks
+    if by_account:
+        chunks = AccountChunks(lines, CHUNK_LINES)
+    else:
+        chunks = RangeChunks(lines.count, CHUNK_LINES, _smallest_chunk(order))
+    with OpenTransaction.of(session).copy(_COPY) as copy:
+        copy.set_types(["uuid", "int8", "bytea", "text", "text", "jsonb", "int8"])
+        for line in lines:
+            number = None if line.text is None else _find_number(line.text)
+            status, errors = LineStatus.PENDING, None
+            if line.text is None:
+                status, errors = LineStatus.FAILED, too_long
+            row = (batch_id, line.number, line.text, number, status.value, errors, chunks.add(line, number))
+            copy.write_row(row)
+    if not by_account:
+        duplicate = encode_json([item.to_dict() for item in DuplicateLineError().errors]).decode()
+        session.execute(_MARK_DUPLICATES, {"batch_id": batch_id, "errors": duplicate})
+    _insert_chunks(session, batch_id, chunks.ranges, by_account=by_account)
+
+
+def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, order: BatchOrder) -> None:
+    values: dict[str, Any] = {
+        "batch_id": batch_id,
+        "import_supplier_id": import_supplier_id,
+        "include": order.includes_older_versions,
+    }
+    if order.wave_processes is None:
+        lines, older = session.execute(_TAKE_PENDING, values).one()
+        session.execute(_COUNT_OLDER, {"batch_id": batch_id, "older": older})
+    else:
+        lines, _ = session.execute(_TAKE_LISTED, values | {"process_ids": list(order.wave_processes)}).one()
+    _insert_chunks(session, batch_id, cut_lines(lines, CHUNK_LINES, _smallest_chunk(order)))
+
+
+def _smallest_chunk(order: BatchOrder) -> int:
+    """Return how few lines a chunk may have. A limit of lines a minute counts full chunks."""
+    return CHUNK_LINES if order.lines_per_minute else LAST_CHUNK_LINES
+
+
+def _insert_chunks(
+    session: Session, batch_id: UUID, ranges: Sequence[tuple[int, int]], *, by_account: bool = False
+) -> None:
+    values = {"batch_id": batch_id, "ranges": encode_json(ranges).decode(), "by_account": by_account}
+    session.execute(_INSERT_CHUNKS, values)
+
+
+_COPY = (
+    "COPY batch_line (batch_id, line_number, payload, external_account_number, status, errors, chunk_line) "
+    "FROM STDIN (FORMAT BINARY)"
+)
+
+# With an array, because the planner has no statistics of the new lines, and would join them row by row.
+_MARK_DUPLICATES = text(f"""
+    UPDATE batch_line SET status = '{LineStatus.FAILED}', errors = CAST(:errors AS jsonb)
+    WHERE batch_id = :batch_id AND line_number = ANY (ARRAY(
+        SELECT line_number FROM (
+            SELECT line_number,
+                   row_number() OVER (PARTITION BY external_account_number ORDER BY line_number) AS place
+            FROM batch_line WHERE batch_id = :batch_id AND external_account_number IS NOT NULL) AS numbered
+        WHERE place > 1))
+""")
+
+_INSERT_CHUNKS = text("""
+    INSERT INTO batch_chunk (batch_id, first_line, last_line, by_account)
+    SELECT :batch_id, CAST(range -> 0 AS bigint), CAST(range -> 1 AS bigint), :by_account
+    FROM jsonb_array_elements(CAST(:ranges AS jsonb)) AS range
+""")
+
+
+def _take(condition: str = "true") -> str:
+    """Return the statement that makes lines of pending accounts.
+
+    It returns how many there are, and how many are left out because a newer version of them was refused.
+    """
+    pending = f"""
+        FROM account_import_process
+        WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}' AND {condition}"""
+    return f"""
+        WITH taken AS (
+            INSERT INTO batch_line
+                (batch_id, line_number, external_account_number, account_import_process_id)
+            SELECT :batch_id, row_number() OVER (ORDER BY external_account_number),
+                external_account_number, id
+            {pending} AND (:include OR refused_at IS NULL)
+            RETURNING line_number)
+        SELECT (SELECT count(*) FROM taken) AS lines,
+               (SELECT count(*) {pending} AND NOT :include AND refused_at IS NOT NULL) AS older
+    """
+
+
+_TAKE_PENDING = text(_take())
+_TAKE_LISTED = text(_take("id = ANY (:process_ids)")).bindparams(
+    bindparam("process_ids", type_=ARRAY(BigInteger))
+)
+
+_COUNT_OLDER = text("UPDATE batch SET older_versions = :older WHERE id = :batch_id")
+
+_COUNT_LINES = text("""
+    UPDATE batch SET request_sha256 = :sha256, lines = counted.lines, runs_since = clock_timestamp(),
+        stored_bytes = coalesce(CAST(:stored_bytes AS bigint), counted.lines * :overhead)
+    FROM (SELECT coalesce(sum(CAST(value AS bigint)), 0) AS lines
+          FROM batch_chunk, jsonb_each(counts) WHERE batch_id = :batch_id) AS counted
+    WHERE id = :batch_id
+""")

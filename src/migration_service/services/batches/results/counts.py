@@ -1,0 +1,206 @@
+"""Counts of batches, which are sums over their chunks. The counts of a chunk are counted from its lines.
+
+They are counted in the transaction that changes the lines, so they are right even after a crash.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import ARRAY, BigInteger, DateTime, Double, bindparam, func, select, text
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import literals
+from migration_service.models import Batch
+from migration_service.services.batches.results.pace import Pace, Work, measure_pace
+from migration_service.states import BatchState, ChunkState, LineStatus
+
+_OPEN = literals(status for status in LineStatus if status.is_open)
+
+#: The lines of a row of batch_chunk: those of its range, or those that name it.
+LINES_OF_CHUNK = """(
+    SELECT * FROM batch_line WHERE NOT batch_chunk.by_account AND batch_line.batch_id = batch_chunk.batch_id
+      AND line_number BETWEEN batch_chunk.first_line AND batch_chunk.last_line
+    UNION ALL
+    SELECT * FROM batch_line WHERE batch_chunk.by_account AND batch_line.batch_id = batch_chunk.batch_id
+      AND batch_line.chunk_line = batch_chunk.first_line)"""
+
+#: After so many deaths of workers a chunk is worked on line by line, so that only the line that kills fails.
+ALONE_AFTER = 2
+
+# Deferred lines are worked on again after five seconds, and then less and less often.
+_LATER = """now() + greatest(interval '5 seconds',
+                         least(interval '5 minutes', (now() - coalesce(deferred_since, now())) / 2))"""
+
+_RECOUNT = text(f"""
+    WITH counted AS (
+        SELECT batch_chunk.first_line AS chunk, found.counts, found.errors, found.warnings,
+               found.staging, found.done, found.failures, found.warned
+        FROM batch_chunk CROSS JOIN LATERAL (
+            WITH line AS MATERIALIZED (
+                SELECT line_number, status, errors, warnings, staging_result FROM {LINES_OF_CHUNK} AS own)
+            SELECT (SELECT coalesce(jsonb_object_agg(status, n), '{{}}') FROM (
+                        SELECT status, count(*) AS n FROM line GROUP BY status) AS by_status) AS counts,
+                   (SELECT coalesce(jsonb_object_agg(code, n), '{{}}') FROM (
+                        SELECT error ->> 'code' AS code, count(DISTINCT line_number) AS n
+                        FROM line, jsonb_array_elements(errors) AS error GROUP BY 1) AS by_code) AS errors,
+                   (SELECT coalesce(jsonb_object_agg(code, n), '{{}}') FROM (
+                        SELECT warning ->> 'code' AS code, count(DISTINCT line_number) AS n
+                        FROM line, jsonb_array_elements(warnings) AS warning GROUP BY 1) AS by_code)
+                        AS warnings,
+                   (SELECT coalesce(jsonb_object_agg(staging_result, n), '{{}}') FROM (
+                        SELECT staging_result, count(*) AS n FROM line WHERE staging_result IS NOT NULL
+                        GROUP BY 1) AS by_result) AS staging,
+                   (SELECT count(*) FROM line WHERE status NOT IN ({_OPEN})) AS done,
+                   (SELECT coalesce(jsonb_object_agg(codes, n), '{{}}') FROM (
+                        SELECT (SELECT coalesce(string_agg(DISTINCT error ->> 'code', ' '), '-')
+                                FROM jsonb_array_elements(errors) AS error) AS codes, count(*) AS n
+                        FROM line WHERE status = '{LineStatus.FAILED}' GROUP BY 1) AS by_codes) AS failures,
+                   (SELECT coalesce(jsonb_object_agg(codes, n), '{{}}') FROM (
+                        SELECT CASE WHEN status = '{LineStatus.FAILED}' THEN
+                                   (SELECT coalesce(string_agg(DISTINCT error ->> 'code', ' '), '-')
+                                    FROM jsonb_array_elements(errors) AS error) ELSE '' END || '|' ||
+                               (SELECT string_agg(DISTINCT warning ->> 'code', ' ')
+                                FROM jsonb_array_elements(warnings) AS warning) AS codes, count(*) AS n
+                        FROM line WHERE status NOT IN ({_OPEN}) AND warnings <> '[]' GROUP BY 1) AS by_codes)
+                        AS warned
+            ) AS found
+        WHERE batch_id = :batch_id AND (:first_lines IS NULL OR first_line = ANY (:first_lines)))
+    UPDATE batch_chunk SET
+        counts = counted.counts, error_counts = counted.errors, warning_counts = counted.warnings,
+        staging_counts = counted.staging,
+        done = counted.done, failures = counted.failures, warned = counted.warned,
+        state = CASE WHEN NOT counted.counts ?| ARRAY[{_OPEN}] THEN '{ChunkState.DONE}'
+                     WHEN NOT counted.counts ? '{LineStatus.PENDING}' THEN '{ChunkState.PENDING}'
+                     WHEN state = '{ChunkState.DONE}' THEN '{ChunkState.PENDING}' ELSE state END,
+        finished_at = CASE WHEN NOT counted.counts ?| ARRAY[{_OPEN}] THEN now() END,
+        deferred_since = CASE WHEN counted.counts ? '{LineStatus.DEFERRED}'
+                              THEN coalesce(deferred_since, now()) END,
+        not_before = CASE WHEN counted.counts ? '{LineStatus.DEFERRED}'
+                           AND NOT counted.counts ? '{LineStatus.PENDING}' THEN {_LATER} END,
+        worked = CASE state WHEN '{ChunkState.DONE}' THEN 0 ELSE worked + :worked END,
+        worked_at = CASE WHEN :worked > 0 THEN clock_timestamp() ELSE worked_at END,
+        processor_wait = CASE WHEN :worked > 0 THEN :processor_wait ELSE processor_wait END,
+        throttled_at = CASE WHEN :worked > 0 THEN NULL ELSE throttled_at END,
+        refused = refused + :refused,
+        tries = least(greatest(tries - 1, 0), {ALONE_AFTER}),
+        attempts = NULL, dispatched_at = clock_timestamp()
+    FROM counted WHERE batch_id = :batch_id AND first_line = counted.chunk
+""").bindparams(bindparam("first_lines", type_=ARRAY(BigInteger)), bindparam("processor_wait", type_=Double))
+
+
+def recount(
+    session: Session,
+    batch_id: UUID,
+    first_lines: Sequence[int] | None = None,
+    *,
+    worked: int = 0,
+    refused: int = 0,
+    processor_wait: float | None = None,
+) -> None:
+    """Count the lines of these chunks (None: of all chunks) again, and release them from their workers.
+
+    A chunk whose lines all have an outcome becomes DONE. A DONE chunk that has pending lines is opened again.
+    One that has only deferred lines left waits for some time. `worked` lines of each have just got their
+    outcome, `refused` of them before an attempt began. `processor_wait` is the share of their time for which
+    the worker waited for a processor. The caller holds the locks of the chunks.
+    """
+    values = {"batch_id": batch_id, "first_lines": first_lines, "worked": worked, "refused": refused}
+    session.execute(_RECOUNT, values | {"processor_wait": processor_wait})
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """The progress of a batch."""
+
+    #: Lines by status. A status without lines is absent.
+    counts: dict[str, int]
+    #: The number of lines that have an error of this code, the most frequent first. The same for warnings.
+    error_counts: dict[str, int]
+    warning_counts: dict[str, int]
+    #: The number of lines by what staging their payload did.
+    staging_counts: dict[str, int]
+    #: Lines per second: of its pace while it runs, the average once it is over. None if it is not known.
+    rate: float | None
+    #: How fast it is, and how long it may take. None if it does not run, or too little was seen yet.
+    pace: Pace | None
+
+
+def count_open(counts: Mapping[str, int]) -> int:
+    """Return how many lines have no outcome yet, of counts by status."""
+    return sum(counts.get(status, 0) for status in LineStatus if status.is_open)
+
+
+def count_lines(session: Session, batch_ids: list[UUID]) -> dict[UUID, dict[str, int]]:
+    """Return the number of lines by status of each of these batches."""
+    counts: dict[UUID, dict[str, int]] = {batch_id: {} for batch_id in batch_ids}
+    for batch_id, status, n in session.execute(_COUNTS, {"batch_ids": batch_ids}):
+        counts[batch_id][status] = n
+    return counts
+
+
+def get_progress(session: Session, batch: Batch) -> BatchProgress:
+    """Return the counts of a batch, its rate, and its pace if it runs."""
+    found: dict[str, dict[str, int]] = {"counts": {}, "errors": {}, "warnings": {}, "staging": {}}
+    for kind, key, n in session.execute(_PROGRESS, {"batch_id": batch.id}):
+        found[kind][key] = n
+    pace = None
+    if batch.state == BatchState.RUNNING:
+        pace = _read_pace(session, batch, found["counts"].get(LineStatus.PENDING, 0))
+    rate = pace.rate if pace else None
+    if batch.started_at and batch.finished_at:
+        span = {"batch_id": batch.id, "started_at": batch.started_at, "finished_at": batch.finished_at}
+        rate = session.scalar(_AVERAGE, span)
+    return BatchProgress(
+        found["counts"],
+        found["errors"],
+        found["warnings"],
+        found["staging"],
+        float(rate) if rate else None,
+        pace,
+    )
+
+
+def _read_pace(session: Session, batch: Batch, pending: int) -> Pace | None:
+    rows = session.execute(_WORK, {"batch_id": batch.id, "started_at": batch.started_at}).all()
+    moment = session.scalars(select(func.extract("epoch", func.now()))).one()
+    since = batch.runs_since or batch.created_at
+    return measure_pace(
+        [Work(float(row.at), row.lines) for row in rows],
+        since=since.timestamp(),
+        now=float(moment),
+        pending=pending,
+        lines_per_minute=batch.lines_per_minute,
+    )
+
+
+_COUNTS = text("""
+    SELECT batch_id, key, CAST(sum(CAST(value AS bigint)) AS bigint)
+    FROM batch_chunk, jsonb_each(counts) WHERE batch_id = ANY (:batch_ids) GROUP BY batch_id, key
+""")
+
+_PROGRESS = text("""
+    SELECT kind, key, CAST(sum(CAST(value AS bigint)) AS bigint) AS n
+    FROM batch_chunk, LATERAL (
+        SELECT 'counts' AS kind, * FROM jsonb_each(counts)
+        UNION ALL SELECT 'errors', * FROM jsonb_each(error_counts)
+        UNION ALL SELECT 'warnings', * FROM jsonb_each(warning_counts)
+        UNION ALL SELECT 'staging', * FROM jsonb_each(staging_counts)) AS counted
+    WHERE batch_id = :batch_id GROUP BY kind, key ORDER BY kind, n DESC, key
+""")
+
+# A large batch has thousands of chunks. Those that were worked on one after the other are taken together.
+_WORK = text("""
+    SELECT extract(epoch FROM max(worked_at)) AS at, CAST(sum(worked) AS bigint) AS lines
+    FROM (SELECT worked_at, worked, ntile(400) OVER (ORDER BY worked_at) AS part FROM batch_chunk
+          WHERE batch_id = :batch_id AND worked > 0 AND worked_at >= :started_at) AS done
+    GROUP BY part ORDER BY part
+""").bindparams(bindparam("started_at", type_=DateTime(timezone=True)))
+
+_AVERAGE = text("""
+    SELECT sum(worked) / greatest(0.001, extract(epoch FROM CAST(:finished_at AS timestamptz) - :started_at))
+    FROM batch_chunk WHERE batch_id = :batch_id AND finished_at >= :started_at
+""").bindparams(
+    bindparam("started_at", type_=DateTime(timezone=True)),
+    bindparam("finished_at", type_=DateTime(timezone=True)),
+)

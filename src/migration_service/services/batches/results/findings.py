@@ -1,0 +1,181 @@
+"""What is wrong with a batch, from the code over the path to the line: for the pages of the console."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Text, bindparam, func, select, text, union_all
+from sqlalchemy.orm import Session
+
+from migration_service.errors import ParseError
+from migration_service.models import AccountImportProcess, Batch, BatchLine
+from migration_service.schemas.json import parse_json
+from migration_service.services.batches.results.counts import LINES_OF_CHUNK
+from migration_service.services.batches.results.line_results import ResultFilter, value_at
+
+#: Lines whose values are looked at.
+_SAMPLE = 500
+#: Values that are shown of a path.
+_MOST_VALUES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyPath:
+    """A path at which lines have an error or a warning of one code. `*` stands for any index."""
+
+    path: str | None
+    #: Lines that have it, and the sentence of one of them.
+    lines: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownLine:
+    """A line of a batch with what became of it."""
+
+    line_number: int
+    external_account_number: str | None
+    status: str
+    service_account_number: str | None
+    errors: list[dict[str, Any]]
+    warnings: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class SentLine:
+    """A line with its payload: as it was sent, or as it is staged. None if it is not kept or no JSON."""
+
+    line: ShownLine
+    payload: Any
+    #: The text, if it is no JSON.
+    text: str | None
+
+
+def count_paths(session: Session, batch_id: UUID, code: str, *, warnings: bool = False) -> list[FaultyPath]:
+    """Return the paths at which lines have an error (or a warning) of this code, the most frequent first."""
+    rows = session.execute(_PATHS, {"batch_id": batch_id, "code": code, "warnings": warnings})
+    return [FaultyPath(row.path, row.lines, row.detail) for row in rows]
+
+
+def list_lines(
+    session: Session, batch_id: UUID, wanted: ResultFilter, *, after: int = 0, limit: int = 50
+) -> list[ShownLine]:
+    """Return the wanted lines of a batch behind line `after`, in their order."""
+    statement = (
+        select(*_COLUMNS)
+        .where(BatchLine.batch_id == batch_id, BatchLine.line_number > after, wanted.condition())
+        .order_by(BatchLine.line_number)
+        .limit(limit)
+    )
+    return [_shown(row) for row in session.execute(statement)]
+
+
+def count_lines_of(session: Session, batch_id: UUID, wanted: ResultFilter) -> int:
+    """Return how many lines of a batch are wanted."""
+    counted = select(func.count()).where(BatchLine.batch_id == batch_id, wanted.condition())
+    return session.scalar(counted) or 0
+
+
+def find_line(session: Session, batch_id: UUID, line_number: int) -> SentLine | None:
+    """Return a line of a batch with its payload, or None if it has no such line."""
+    row = session.execute(
+        select(*_COLUMNS, BatchLine.payload, _STAGED)
+        .outerjoin(AccountImportProcess, AccountImportProcess.id == BatchLine.account_import_process_id)
+        .where(BatchLine.batch_id == batch_id, BatchLine.line_number == line_number)
+    ).one_or_none()
+    if row is None:
+        return None
+    sent = row.payload if row.payload is not None else (row.staged or "").encode() or None
+    try:
+        return SentLine(_shown(row), parse_json(sent) if sent is not None else None, None)
+    except ParseError:
+        return SentLine(_shown(row), None, bytes(sent or b"").decode(errors="replace"))
+
+
+def list_lines_of_account(
+    session: Session, import_supplier_id: int, external_account_number: str, limit: int = 20
+) -> list[dict[str, Any]]:
+    """Return the lines of batches that have an account, the newest first, with what became of each."""
+    found = (
+        select(
+            Batch.id.label("batch_id"),
+            Batch.name.label("batch_name"),
+            Batch.kind,
+            Batch.mode,
+            Batch.created_at,
+            *_COLUMNS,
+        )
+        .join(Batch, Batch.id == BatchLine.batch_id)
+        .where(
+            Batch.import_supplier_id == import_supplier_id,
+            BatchLine.external_account_number == external_account_number,
+        )
+        .order_by(Batch.id.desc(), BatchLine.line_number)
+        .limit(limit)
+    )
+    # Two statements, because the index by account has only the lines of accounts (`chunk_line` is null).
+    of_accounts = BatchLine.chunk_line.is_(None)
+    both = union_all(
+        *(select(found.where(is_it).subquery()) for is_it in (of_accounts, ~of_accounts))
+    ).subquery()
+    order = (both.c.batch_id.desc(), both.c.line_number)
+    rows = session.execute(select(both).order_by(*order).limit(limit))
+    return [
+        {**row, "errors": row["errors"] or [], "warnings": row["warnings"] or []} for row in rows.mappings()
+    ]
+
+
+def count_values(session: Session, batch_id: UUID, wanted: ResultFilter) -> list[tuple[str, int]]:
+    """Return the values that the wanted lines have at the path of the filter, the commonest first.
+
+    Only the first lines are looked at. The caller makes sure that the values are about no person.
+    """
+    statement = (
+        select(*_COLUMNS, BatchLine.payload, _STAGED)
+        .outerjoin(AccountImportProcess, AccountImportProcess.id == BatchLine.account_import_process_id)
+        .where(BatchLine.batch_id == batch_id, wanted.condition())
+        .order_by(BatchLine.line_number)
+        .limit(_SAMPLE)
+    )
+    values: Counter[str] = Counter()
+    for row in session.execute(statement):
+        try:
+            payload = parse_json(row.payload if row.payload is not None else (row.staged or "").encode())
+        except ParseError:
+            continue
+        shown = _shown(row)
+        for finding in (*shown.errors, *shown.warnings):
+            if wanted.picks(finding) and (value := value_at(payload, finding["attr"])) is not None:
+                values[value] += 1
+    return values.most_common(_MOST_VALUES)
+
+
+_COLUMNS = (
+    BatchLine.line_number,
+    BatchLine.external_account_number,
+    BatchLine.status,
+    BatchLine.service_account_number,
+    BatchLine.errors,
+    BatchLine.warnings,
+)
+_STAGED = AccountImportProcess.payload.op("::")(text("text")).label("staged")
+
+
+def _shown(row: Any) -> ShownLine:
+    number, account, status, service_number, errors, warnings = row[:6]
+    return ShownLine(number, account, status, service_number, errors or [], warnings or [])
+
+
+# Only chunks that have the code are read.
+_PATHS = text(f"""
+    SELECT regexp_replace(finding ->> 'attr', '(^|[.])[0-9]+(?=[.]|$)', '\\1*', 'g') AS path,
+           count(DISTINCT line_number) AS lines, min(finding ->> 'detail') AS detail
+    FROM batch_chunk CROSS JOIN LATERAL {LINES_OF_CHUNK} AS line
+    CROSS JOIN LATERAL jsonb_array_elements(
+        CASE WHEN :warnings THEN line.warnings ELSE line.errors END) AS finding
+    WHERE batch_chunk.batch_id = :batch_id AND finding ->> 'code' = :code
+      AND CASE WHEN :warnings THEN batch_chunk.warning_counts ELSE batch_chunk.error_counts END ? :code
+    GROUP BY 1 ORDER BY 2 DESC, 1
+    LIMIT 100
+""").bindparams(bindparam("code", type_=Text))

@@ -1,0 +1,114 @@
+"""Lists batches, and counts them."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, and_, func, select
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import one_of
+from migration_service.models import Batch, ImportSupplier, OperationsTeam
+from migration_service.origin import current_origin
+from migration_service.services.batches.control import BatchReport, fields_of
+from migration_service.services.batches.results.counts import count_lines
+from migration_service.services.batches.states import OPEN, WINDOW_CLOSED
+from migration_service.states import BatchKind, BatchMode, BatchState
+
+_OVER = (BatchState.COMPLETED, BatchState.CANCELLED)
+#: A batch that waits for the window of its wave goes on by itself.
+_WAITS_FOR_WINDOW = Batch.reason.is_not_distinct_from(WINDOW_CLOSED)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTotals:
+    """How many batches there are."""
+
+    batches: int
+    #: Those that are worked on, or wait for their supplier.
+    running: int
+    #: Those that go on only if somebody resumes them.
+    held: int
+
+
+def list_batches(
+    session: Session,
+    *,
+    organisation_id: int | None,
+    import_supplier: str | None = None,
+    kind: BatchKind | None = None,
+    state: BatchState | None = None,
+    only_open: bool = False,
+    before: UUID | None = None,
+    limit: int = 50,
+) -> list[BatchReport]:
+    """Return the organisation's batches (None: every organisation's), newest first, older than `before`.
+
+    `only_open` leaves out batches that are over, and those that wait for the window of their wave.
+    """
+    statement = (
+        select(Batch, ImportSupplier.code, OperationsTeam.name)
+        .join(ImportSupplier, ImportSupplier.id == Batch.import_supplier_id)
+        .outerjoin(OperationsTeam, OperationsTeam.id == Batch.operations_team_id)
+        .where(*_wanted(organisation_id, import_supplier, kind, state))
+        .order_by(Batch.id.desc())  # in the order of time
+        .limit(limit)
+    )
+    if only_open:
+        statement = statement.where(Batch.state.not_in(_OVER), ~_WAITS_FOR_WINDOW)
+    if before is not None:
+        statement = statement.where(Batch.id < before)
+    rows = session.execute(statement).all()
+    counts = count_lines(session, [batch.id for batch, _, _ in rows])
+    return [
+        BatchReport(**fields_of(batch, supplier, team, counts[batch.id])) for batch, supplier, team in rows
+    ]
+
+
+def count_batches(
+    session: Session,
+    *,
+    organisation_id: int | None,
+    import_supplier: str | None = None,
+    kind: BatchKind | None = None,
+    state: BatchState | None = None,
+) -> BatchTotals:
+    """Return how many batches `list_batches` would return without a limit."""
+    held = and_(Batch.state.not_in((*_OVER, *OPEN)), ~_WAITS_FOR_WINDOW)
+    row = session.execute(
+        select(func.count(), func.count().filter(Batch.state.in_(OPEN)), func.count().filter(held))
+        .select_from(Batch)
+        .join(ImportSupplier, ImportSupplier.id == Batch.import_supplier_id)
+        .where(*_wanted(organisation_id, import_supplier, kind, state))
+    ).one()
+    return BatchTotals(*row)
+
+
+def list_modes(session: Session, import_supplier_id: int) -> set[BatchMode]:
+    """Return the modes of the batches of accounts of a supplier that have ended."""
+    ended = select(Batch.mode).where(
+        Batch.import_supplier_id == import_supplier_id,
+        Batch.kind == BatchKind.ACCOUNTS,
+        Batch.state == BatchState.COMPLETED,
+    )
+    return set(map(BatchMode, session.scalars(ended.distinct())))
+
+
+def _wanted(
+    organisation_id: int | None,
+    import_supplier: str | None,
+    kind: BatchKind | None,
+    state: BatchState | None,
+) -> list[ColumnElement[bool]]:
+    wanted: list[ColumnElement[bool]] = []
+    if organisation_id is not None:
+        wanted.append(Batch.organisation_id == organisation_id)
+    allowed = current_origin().import_supplier_ids
+    if allowed is not None:
+        wanted.append(one_of(Batch.import_supplier_id.expression, allowed))
+    if import_supplier is not None:
+        wanted.append(ImportSupplier.code == import_supplier)
+    if kind is not None:
+        wanted.append(Batch.kind == kind)
+    if state is not None:
+        wanted.append(Batch.state == state)
+    return wanted

@@ -1,0 +1,108 @@
+"""The kinds of added data: for each the schema, the rules and the function behind the single endpoint."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy.orm import Session
+
+from migration_service.errors import ErrorItem, ServiceError
+from migration_service.schemas.added_data import (
+    AddedDataSchema,
+    NotesRequestSchema,
+    PaymentInstructionRequestSchema,
+    StatementsRequestSchema,
+    TransactionsRequestSchema,
+)
+from migration_service.services.accounts.added_data import (
+    Addition,
+    Check,
+)
+from migration_service.services.accounts.notes import NoteStatus, add_notes_to_accounts, check_notes
+from migration_service.services.accounts.payment_instructions import check_instruction
+from migration_service.services.accounts.statements import add_statements_to_accounts, check_statements
+from migration_service.services.accounts.transaction_checks import check_transactions
+from migration_service.services.accounts.transactions import TransactionStatus, add_transactions_to_accounts
+from migration_service.services.batches.work.added_data.instructions import add_instructions
+from migration_service.services.batches.work.attempts import ChunkJob
+from migration_service.states import BatchKind
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of the items of a line that was accepted."""
+
+    #: For each item whether it was added. The others were on the account already.
+    is_new: list[bool]
+    warnings: list[ErrorItem] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of added data."""
+
+    schema: AddedDataSchema
+    #: The member of a body that has the items.
+    member: str
+    #: Finds what is wrong with a body, without its account.
+    check: Check
+    #: Adds to accounts that are locked. Returns a result or an error for each, None to leave it for later.
+    add: Callable[[Session, Sequence[Addition], ChunkJob], Sequence[Added | ServiceError | None]]
+    #: Whether `add` takes bodies with errors, too, and finds what else is wrong with them.
+    adds_faulty: bool = False
+
+
+def _add_notes(session: Session, additions: Sequence[Addition], _job: ChunkJob) -> list[Added | ServiceError]:
+    return [
+        Added(
+            [note.status is NoteStatus.CREATED for note in notes],
+            [warning for note in notes for warning in note.warnings],
+        )
+        for notes in add_notes_to_accounts(session, additions)
+    ]
+
+
+def _add_statements(
+    session: Session, additions: Sequence[Addition], _job: ChunkJob
+) -> list[Added | ServiceError]:
+    added = add_statements_to_accounts(session, additions)
+    return [it if isinstance(it, ServiceError) else Added(it.is_new, it.warnings) for it in added]
+
+
+def _add_transactions(
+    session: Session, additions: Sequence[Addition], job: ChunkJob
+) -> list[Added | ServiceError]:
+    added = add_transactions_to_accounts(
+        session,
+        additions,
+        check_previously_added=job.options.get("check_previously_added", True),
+        force_add_to_current_statement=job.options.get("force_add_to_current_statement", True),
+    )
+    return [
+        it
+        if isinstance(it, ServiceError)
+        else Added(
+            [one.status is TransactionStatus.ADDED for one in it], [one.warning for one in it if one.warning]
+        )
+        for it in added
+    ]
+
+
+def _add_instructions(
+    session: Session, additions: Sequence[Addition], job: ChunkJob
+) -> list[Added | ServiceError | None]:
+    return [
+        it if it is None or isinstance(it, ServiceError) else Added([it])
+        for it in add_instructions(session, additions, job.answers)
+    ]
+
+
+KINDS = {
+    BatchKind.NOTES: Kind(NotesRequestSchema(), "notes", check_notes, _add_notes),
+    BatchKind.TRANSACTIONS: Kind(
+        TransactionsRequestSchema(), "transactions", check_transactions, _add_transactions, adds_faulty=True
+    ),
+    BatchKind.STATEMENTS: Kind(StatementsRequestSchema(), "statements", check_statements, _add_statements),
+    BatchKind.PAYMENT_INSTRUCTIONS: Kind(
+        PaymentInstructionRequestSchema(), "reference", check_instruction, _add_instructions
+    ),
+}

@@ -1,0 +1,80 @@
+"""The attempts of a batch, recorded as those of single requests are, but for many accounts at once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy.orm import Session
+
+from migration_service.db.statements import OpenTransaction
+from migration_service.errors import DryRunSucceededError, ServiceError
+from migration_service.origin import current_origin
+from migration_service.services.batches.work.added_data.instructions import Answer, InstructionKey
+from migration_service.services.imports.states import EndedAttempt, RunningAttempt, StagedProcess
+from migration_service.services.processing.attempts import complete_attempts, with_account
+from migration_service.services.processing.creation import CreatedAccount
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import BatchKind, BatchMode, Profile
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkJob:
+    """What to do with the lines of a chunk, and for whom."""
+
+    supplier: KnownSupplier
+    mode: BatchMode
+    operations_team_id: int | None
+    api_key_id: int | None
+    batch_id: UUID
+    #: The profile that the lines are validated under.
+    profile: Profile
+    #: Seconds of processor time that the validation of a line may take; 0: without limit.
+    line_seconds: float = 0.0
+    #: What the lines are, and the options of the batch.
+    kind: BatchKind = BatchKind.ACCOUNTS
+    options: Mapping[str, bool] = field(default_factory=dict)
+    #: When the supplier extracted the accounts, if it says so.
+    extracted_at: datetime | None = None
+    #: What payment vendors answered about the payment instructions of the lines.
+    answers: Mapping[InstructionKey, Answer] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PerformedLine:
+    """A line whose account was created, or could not be."""
+
+    attempt_id: UUID
+    process: StagedProcess
+    result: CreatedAccount | ServiceError
+
+
+def record_attempts(session: Session, job: ChunkJob, performed: Sequence[PerformedLine]) -> None:
+    """Record the attempts. Unless it is a dry run, the processes of created accounts become IMPORTED.
+
+    Their customers get e-mails if the supplier sends them.
+    """
+    complete_attempts(
+        OpenTransaction.of(session),
+        [_end(job, one) for one in performed],
+        begun=False,
+        sends_customer_emails=job.supplier.sends_customer_emails,
+    )
+
+
+def _end(job: ChunkJob, performed: PerformedLine) -> EndedAttempt:
+    dry_run = job.mode is BatchMode.DRY_RUN
+    attempt = RunningAttempt(
+        id=performed.attempt_id,
+        account_import_process_id=performed.process.id,
+        operations_team_id=job.operations_team_id or 0,
+        api_key_id=job.api_key_id,
+        dry_run=dry_run,
+        request_id=f"batch {job.batch_id}",
+        address=current_origin().address,
+    )
+    if isinstance(performed.result, ServiceError):
+        return EndedAttempt.with_error(attempt, performed.result)
+    if dry_run:
+        return EndedAttempt.with_error(attempt, DryRunSucceededError())
+    return with_account(attempt, performed.result)

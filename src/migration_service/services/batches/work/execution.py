@@ -1,0 +1,118 @@
+"""What a worker does with a chunk, from its message to its outcomes; see `chunks` for the steps.
+
+These functions open their own transactions, which is why they take a sessionmaker.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.db.base import new_id
+from migration_service.errors import ServiceUnavailableError, ShareUsedError
+from migration_service.services.batches.work.added_data.deferral import LONGEST_DEFERRAL
+from migration_service.services.batches.work.added_data.instructions import ask_vendors
+from migration_service.services.batches.work.chunks import (
+    ChunkKey,
+    ChunkPlan,
+    claim_chunk,
+    read_chunk,
+    read_wanted_instructions,
+    release_chunk,
+    work_on_chunk,
+)
+from migration_service.services.processing.slot_leases import acquire_slots, release_slots
+from migration_service.slots import Slots
+
+logger = logging.getLogger(__name__)
+
+#: Seconds that a worker waits for a slot before it releases the chunk.
+SLOT_TIMEOUT = 2.0
+#: Seconds that a worker goes on with the pieces of one chunk, before another organisation has its turn.
+CHUNK_TIMEOUT = 5.0
+# If the limit is off, batches are not limited either.
+_NO_CAP = 1_000_000
+
+
+def perform_chunk(
+    sessions: sessionmaker[Session],
+    slots: Slots,
+    key: ChunkKey,
+    *,
+    reserve: int,
+    line_seconds: float = 0.0,
+    longest_deferral: float = LONGEST_DEFERRAL,
+) -> bool:
+    """Bring the lines of a chunk to their outcomes, as many at once as there are slots.
+
+    `reserve` is the number of slots that batches leave to single requests. `line_seconds` is the processor
+    time that the validation of a line may take, and `longest_deferral` the seconds that one may wait for its
+    account. Return False if some lines are left because no slots were
+    free, or the time of the chunk is up; the chunk is released then.
+    """
+    deadline, is_throttled = time.monotonic() + CHUNK_TIMEOUT, False
+    while time.monotonic() < deadline:
+        with sessions.begin() as session:
+            plan = read_chunk(session, key)
+        if plan is None:
+            return True
+        attempts = _acquire_slots(sessions, slots, plan, reserve)
+        if not attempts:
+            is_throttled = True
+            break
+        try:
+            limits = {"line_seconds": line_seconds, "longest_deferral": longest_deferral}
+            if _perform_piece(sessions, key, plan, attempts, **limits):
+                return True
+        finally:
+            if plan.slot_owner is not None:
+                release_slots(slots, attempts)
+    with sessions.begin() as session:
+        release_chunk(session, key, is_throttled=is_throttled)
+    return False
+
+
+def _perform_piece(
+    sessions: sessionmaker[Session], key: ChunkKey, plan: ChunkPlan, attempts: Sequence[UUID], **limits: float
+) -> bool:
+    """Work on as many lines as there are attempts. Return whether nothing is left to do for this worker."""
+    with sessions.begin() as session:
+        claimed = claim_chunk(session, key, attempts)
+    if not claimed:
+        return True
+    answers = None
+    if plan.asks_vendors:
+        with sessions.begin() as session:
+            wanted = read_wanted_instructions(session, key, len(attempts), **limits)
+        answers = ask_vendors(sessions, wanted)
+    with sessions.begin() as session:
+        return not work_on_chunk(session, key, attempts, answers=answers, **limits)
+
+
+def _acquire_slots(
+    sessions: sessionmaker[Session], slots: Slots, plan: ChunkPlan, reserve: int
+) -> Sequence[UUID]:
+    """Return new attempts: one for each line, or one for each slot that was free in time."""
+    attempts = [new_id() for _ in range(plan.lines)]
+    if plan.slot_owner is None:
+        return attempts
+    cap = _NO_CAP if plan.limit is None else max(1, plan.limit - reserve)
+    try:
+        return acquire_slots(
+            sessions,
+            slots,
+            attempts,
+            owner=plan.slot_owner,
+            limit=plan.limit,
+            batch_cap=cap,
+            timeout=SLOT_TIMEOUT,
+        )
+    except ShareUsedError:
+        return []
+    except ServiceUnavailableError as error:
+        logger.warning("Redis is unavailable. A chunk waits for its slots: %s", error.__cause__)
+        # The chunk is dispatched again at once. Without a pause this would be a busy loop.
+        time.sleep(SLOT_TIMEOUT)
+        return []

@@ -1,0 +1,128 @@
+"""Which chunks are to be worked on now: a few of each organisation, so that none waits for another one.
+
+The batches of an organisation take turns within its share.
+
+The chunks in the database are the queue. A message only makes a worker read one. `recover_chunks` finds those
+whose message was lost.
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.services.batches.states import complete_batches, follow_keys, follow_suppliers
+from migration_service.services.batches.work.added_data.deferral import IS_DUE
+from migration_service.states import BatchKind, BatchState, ChunkState
+
+
+def feed(
+    sessions: sessionmaker[Session],
+    in_flight: int,
+    publish: Callable[[UUID, int], bool],
+    publish_to_vendors: Callable[[UUID, int], bool],
+) -> None:
+    """Dispatch the chunks that are next. What cannot be published now is published by the sweep.
+
+    `publish_to_vendors` publishes those whose work is to ask payment vendors, for a queue of their own.
+    """
+    with sessions.begin() as session:
+        chunks = dispatch_chunks(session, in_flight)
+        vendor_chunks = dispatch_vendor_chunks(session, in_flight)
+    for publish_one, some in ((publish, chunks), (publish_to_vendors, vendor_chunks)):
+        for batch_id, first_line in some:
+            if not publish_one(batch_id, first_line):
+                return
+
+
+def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
+    """Mark the next chunks DISPATCHED, up to `in_flight` of each organisation.
+
+    Return their batch and first line, for the caller to publish after the commit. The organisations take
+    turns, beginning with those that have the fewest chunks in the queue. So do the batches of each. Batches
+    also follow their API keys and suppliers here, and complete. Chunks of payment instructions are left to
+    `dispatch_vendor_chunks`.
+    """
+    complete_batches(session)
+    follow_keys(session)
+    follow_suppliers(session)
+    return _dispatch(session, in_flight, asks_vendors=False)
+
+
+def dispatch_vendor_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
+    """Do the same for chunks of payment instructions, which have a share and a queue of their own."""
+    return _dispatch(session, in_flight, asks_vendors=True)
+
+
+def _dispatch(session: Session, in_flight: int, *, asks_vendors: bool) -> list[tuple[UUID, int]]:
+    rows = session.execute(_DISPATCH, {"in_flight": in_flight, "asks_vendors": asks_vendors}).all()
+    return [(row.batch_id, row.first_line) for row in sorted(rows, key=lambda row: (row.place, row.batch_id))]
+
+
+def recover_chunks(session: Session) -> int:
+    """Release the chunks whose worker or message was lost. Return how many there were.
+
+    A worker holds the lock of the chunk that it works on, so SKIP LOCKED skips exactly those. While workers
+    have chunks, a message that nobody has taken yet may be waiting for them.
+    """
+    return len(session.execute(_RECOVER).all())
+
+
+# How many chunks a batch with a limit may have more: in ten seconds, or in the time that one chunk may take,
+# as many as the limit allows, less those in the queue and those that were worked on within that time.
+_SPAN = "greatest(10, 6000.0 / batch.lines_per_minute)"
+_ALLOWED = f"""CASE WHEN batch.lines_per_minute IS NOT NULL THEN (
+    SELECT greatest(0, greatest(1, floor(batch.lines_per_minute * {_SPAN} / 6000.0)) - count(*))
+    FROM batch_chunk AS recent WHERE recent.batch_id = batch.id
+      AND (recent.state = '{ChunkState.DISPATCHED}'
+           OR recent.worked_at > now() - make_interval(secs => CAST({_SPAN} AS double precision)))) END"""
+_IS_OURS = f"(batch.kind = '{BatchKind.PAYMENT_INSTRUCTIONS}') = :asks_vendors"
+
+# `turn` counts the chunks of the organisation that are in the queue already. So whoever has many of them
+# comes after those who have few, however many batches they have.
+_DISPATCH = text(f"""
+    WITH busy AS MATERIALIZED (
+        SELECT batch.organisation_id, count(*) AS chunks
+        FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id
+        WHERE batch_chunk.state = '{ChunkState.DISPATCHED}' AND batch.finished_at IS NULL AND {_IS_OURS}
+        GROUP BY 1),
+    next AS MATERIALIZED (
+        SELECT batch.organisation_id, chunk.*,
+               row_number() OVER (PARTITION BY chunk.batch_id ORDER BY chunk.first_line) AS place
+        FROM batch CROSS JOIN LATERAL (
+            SELECT batch_id, first_line FROM batch_chunk
+            WHERE batch_id = batch.id AND state = '{ChunkState.PENDING}' AND {IS_DUE} ORDER BY first_line
+            LIMIT least(:in_flight, {_ALLOWED}) FOR UPDATE SKIP LOCKED) AS chunk
+        WHERE batch.state = '{BatchState.RUNNING}' AND {_IS_OURS}),
+    chosen AS (
+        SELECT next.batch_id, next.first_line, coalesce(busy.chunks, 0)
+               + row_number() OVER (PARTITION BY organisation_id ORDER BY place, next.batch_id) AS turn
+        FROM next LEFT JOIN busy USING (organisation_id))
+    UPDATE batch_chunk SET state = '{ChunkState.DISPATCHED}', dispatched_at = now(), not_before = NULL
+    FROM chosen
+    WHERE batch_chunk.batch_id = chosen.batch_id AND batch_chunk.first_line = chosen.first_line
+      AND chosen.turn <= :in_flight
+    RETURNING batch_chunk.batch_id, batch_chunk.first_line, chosen.turn AS place
+""")
+
+# Workers have claimed a chunk, or had one within the last seconds: on a busy machine it takes some until they
+# claim the next one.
+_SOMEBODY_WORKS = """(
+    EXISTS (SELECT FROM batch_chunk AS working
+            WHERE working.attempts IS NOT NULL AND working.dispatched_at > now() - interval '60 seconds')
+    OR EXISTS (SELECT FROM batch JOIN batch_chunk AS working ON working.batch_id = batch.id
+               WHERE batch.finished_at IS NULL AND working.worked_at > now() - interval '20 seconds'))"""
+
+# A worker that waits for a slot releases the chunk after two seconds. One that works on it holds its lock. On
+# a busy machine a message waits behind those of other chunks, each of which may take ten seconds.
+_RECOVER = text(f"""
+    UPDATE batch_chunk SET state = '{ChunkState.PENDING}', attempts = NULL
+    FROM (SELECT batch_id, first_line FROM batch_chunk
+          WHERE state = '{ChunkState.DISPATCHED}' AND dispatched_at < now() - interval '15 seconds'
+            AND (attempts IS NOT NULL OR dispatched_at < now() - interval '90 seconds'
+                 OR NOT {_SOMEBODY_WORKS})
+          FOR UPDATE SKIP LOCKED) AS lost
+    WHERE batch_chunk.batch_id = lost.batch_id AND batch_chunk.first_line = lost.first_line
+    RETURNING batch_chunk.first_line
+""")

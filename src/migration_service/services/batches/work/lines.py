@@ -1,0 +1,389 @@
+"""Validates, stages and creates the accounts of a chunk's lines, many at once. Each line has its own outcome.
+
+Validation, staging and creation are the same functions as behind the single endpoints. If the database
+refuses a set of accounts, the set is halved until those at fault are found (`each_by_itself`).
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from traceback import extract_tb
+from typing import Any, TypeVar
+from uuid import UUID
+
+from psycopg.errors import DeadlockDetected, LockNotAvailable
+from sqlalchemy import and_, case, exists, select, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from migration_service.db.statements import OpenTransaction
+from migration_service.errors import (
+    AccountImportInProgressError,
+    DuplicateLineError,
+    ErrorItem,
+    ImportSupplierMismatchError,
+    LineFailedUnexpectedlyError,
+    LineTooExpensiveError,
+    NewerVersionRefusedError,
+    ServiceError,
+)
+from migration_service.models import AccountImportProcess, SkipMark
+from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.schemas.json import parse_json
+from migration_service.schemas.moments import write_moment
+from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS
+from migration_service.services.batches.work.added_data.marks import find_other_kind
+from migration_service.services.batches.work.attempts import ChunkJob, PerformedLine, record_attempts
+from migration_service.services.batches.work.processor_time import (
+    PieceTime,
+    ProcessorTimeExceededError,
+    limit_processor_time,
+)
+from migration_service.services.imports.payload_differences import compare_with_created
+from migration_service.services.imports.staging import refusal, refusal_of, stage_accounts
+from migration_service.services.imports.states import StagedProcess
+from migration_service.services.imports.validation import ValidatedAccount, validate_text
+from migration_service.services.processing.creation import (
+    KEEP_THE_PLAN,
+    CreatedAccount,
+    CreationJob,
+    create_accounts,
+    explain_refusal,
+)
+from migration_service.states import BatchMode, ImportState, LineStatus, StagingResult
+
+logger = logging.getLogger(__name__)
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+_Read = TypeVar("_Read")
+
+
+@dataclass(frozen=True, slots=True)
+class LineToDo:
+    """A pending line. Its payload is its own text, or staged with the process."""
+
+    line_number: int
+    payload: bytes | None
+    external_account_number: str | None
+    account_import_process_id: int | None
+
+
+@dataclass(slots=True)
+class LineResult:
+    """What became of a line."""
+
+    line_number: int
+    status: LineStatus
+    external_account_number: str | None
+    service_account_number: str | None = None
+    errors: list[ErrorItem] = field(default_factory=list)
+    warnings: list[ErrorItem] = field(default_factory=list)
+    staging_result: StagingResult | None = None
+    #: The hash of the payload, if it is valid.
+    sha256: bytes | None = None
+
+    def refuse(self, error: ServiceError, process: StagedProcess | None = None) -> None:
+        """Record that the account was refused for this reason."""
+        status = {ImportState.IMPORTED: LineStatus.ALREADY_IMPORTED, ImportState.SKIPPED: LineStatus.SKIPPED}
+        self.status = status.get(process.state, LineStatus.FAILED) if process else LineStatus.FAILED
+        self.errors = error.errors
+        self.service_account_number = process.service_account_number if process else None
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A line with a valid payload, before its account is staged or created."""
+
+    result: LineResult
+    attempt_id: UUID
+    #: None if the payload is already staged and need not be stored.
+    account: ValidatedAccount | None = None
+    process: StagedProcess | None = None
+
+
+def work_on_lines(
+    session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
+) -> list[LineResult]:
+    """Return the outcome of each line in the mode of its batch. `attempts` has an id for each line.
+
+    A dry run is rolled back to its savepoint. The caller must commit the outcomes in the same transaction as
+    what was done.
+    """
+    results, candidates = _read_lines(session, job, lines, attempts)
+    if job.mode is BatchMode.VALIDATE:
+        for candidate in candidates:
+            candidate.result.status = LineStatus.VALID
+        return results
+    if job.mode is not BatchMode.DRY_RUN:
+        record_attempts(session, job, _perform(session, job, candidates))
+        return results
+    everything = session.begin_nested()
+    performed = _perform(session, job, candidates)
+    everything.rollback()
+    # What a dry run staged for the first time is gone, and nothing can refer to it.
+    record_attempts(session, job, [one for one in performed if not one.process.first])
+    return results
+
+
+def _read_lines(
+    session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
+) -> tuple[list[LineResult], list[_Candidate]]:
+    """A result for each line, FAILED with what is wrong with it, and the candidates among them.
+
+    Lines that validation has no time for are left out, and stay as they are.
+    """
+    time_left = PieceTime()
+    results: list[LineResult] = []
+    candidates: list[_Candidate] = []
+    staged = _lock_staged(session, job, lines)
+    numbers: set[str | None] = set()
+    for line, attempt_id in zip(lines, attempts, strict=False):
+        if results and time_left.is_over():
+            break
+        candidate = _Candidate(
+            LineResult(line.line_number, LineStatus.FAILED, line.external_account_number), attempt_id
+        )
+        results.append(candidate.result)
+        if line.account_import_process_id is not None:
+            sound = _take_staged(job, line.account_import_process_id, staged, candidate)
+        else:
+            sound = _read_payload(job, line.payload or b"", candidate)
+        if sound and candidate.result.external_account_number in numbers:
+            # Found twice while the file came in, unless its text was hard to read (a number in escapes).
+            candidate.result.refuse(DuplicateLineError())
+        elif sound:
+            numbers.add(candidate.result.external_account_number)
+            candidates.append(candidate)
+    return results, candidates
+
+
+def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
+    """Validate a payload into the candidate. Return whether it has no errors."""
+    result = candidate.result
+    account = read_guarded(job, result, partial(_validate, job, payload))
+    if account is None:
+        return False
+    found = account.data.get("import_supplier", job.supplier.code)
+    if found != job.supplier.code:
+        account.errors += ImportSupplierMismatchError(found=found, expected=job.supplier.code).errors
+    result.external_account_number = account.data.get("external_account_number")
+    result.errors, result.warnings = account.errors, account.warnings
+    candidate.account = account
+    if not account.errors:
+        result.sha256 = account.sha256
+    return not account.errors
+
+
+def _validate(job: ChunkJob, payload: bytes) -> ValidatedAccount:
+    account = validate_text(payload, job.profile, job.supplier.time_zone)
+    if account.errors and (other := find_other_kind(parse_json(payload), job.kind)):
+        raise other
+    return account
+
+
+def read_guarded(job: ChunkJob, result: LineResult, read: Callable[[], _Read]) -> _Read | None:
+    """Return what `read` makes of the text of a line. If it fails, record why, and return None."""
+    try:
+        return limit_processor_time(job.line_seconds, read)
+    except ServiceError as error:
+        result.errors = error.errors
+    except ProcessorTimeExceededError:
+        text = f"Validating the line takes more than {job.line_seconds:g} seconds of processor time."
+        result.refuse(LineTooExpensiveError(text))
+    except _FAULTS as error:
+        _log_fault(job, result.line_number, error)
+        result.refuse(LineFailedUnexpectedlyError())
+    return None
+
+
+#: What a mistake in the validation raises. A lost connection or the time limit of a task is none.
+_FAULTS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+def _log_fault(job: ChunkJob, line_number: int, error: Exception) -> None:
+    """Log where an exception comes from, not its message: that could show values of the line."""
+    place = extract_tb(error.__traceback__)[-1]
+    logger.error(
+        "Line %d of batch %s failed: %s in %s, line %s",
+        *(line_number, job.batch_id, type(error).__name__, place.filename, place.lineno),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    process: StagedProcess
+    #: The payload, if it must be validated again because the rules or the supplier's profile changed.
+    payload: bytes | None
+    #: When a newer version was sent that was not taken.
+    refused_at: datetime | None
+    #: The warnings of the payload when it was staged, as they are stored.
+    warnings: list[dict[str, Any]]
+
+
+def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> dict[int, _Staged]:
+    """Lock and return the processes of lines of source `pending`, except those that are locked already."""
+    ids = [line.account_import_process_id for line in lines if line.account_import_process_id is not None]
+    if not ids:
+        return {}
+    process = AccountImportProcess
+    stale = (process.rules_version != RULES_VERSION) | (process.profile != job.profile)
+    payload = case((stale, process.payload.op("::")(text("text")))).label("payload")
+    # An account that was staged for the first time while an operator skipped it is PENDING, and has a mark.
+    is_marked = exists().where(
+        SkipMark.import_supplier_id == process.import_supplier_id,
+        SkipMark.external_account_number == process.external_account_number,
+    )
+    marked = and_(process.state == ImportState.PENDING, is_marked)
+    state = case((marked, ImportState.SKIPPED.value), else_=process.state).label("state")
+    rows = session.execute(
+        select(
+            process.id,
+            state,
+            process.service_account_number,
+            process.refused_at,
+            payload,
+            process.warnings,
+        )
+        .where(process.id.in_(ids))
+        .with_for_update(skip_locked=True)
+    )
+    return {
+        row.id: _Staged(
+            StagedProcess(row.id, ImportState(row.state), service_account_number=row.service_account_number),
+            row.payload.encode() if row.payload else None,
+            row.refused_at,
+            row.warnings or [],
+        )
+        for row in rows
+    }
+
+
+def _take_staged(job: ChunkJob, process_id: int, staged: dict[int, _Staged], candidate: _Candidate) -> bool:
+    found = staged.get(process_id)
+    process = found.process if found else StagedProcess(process_id, ImportState.IN_PROGRESS)
+    number = candidate.result.external_account_number or ""
+    if error := refusal(process.state, number, process.service_account_number):
+        candidate.result.refuse(error, process)
+        return False
+    if found and found.refused_at and not job.options.get(INCLUDE_OLDER_VERSIONS):
+        candidate.result.refuse(NewerVersionRefusedError.at(write_moment(found.refused_at)))
+        return False
+    candidate.process = process
+    if found and found.payload:
+        return _read_payload(job, found.payload, candidate)
+    candidate.result.warnings = [ErrorItem(**it) for it in (found.warnings if found else ())]
+    return True
+
+
+def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:
+    """Stage the candidates and create their accounts, as the mode says. Return the attempts made."""
+    _stage(session, job, [candidate for candidate in candidates if candidate.account])
+    taken = [candidate for candidate in candidates if candidate.process and not candidate.result.errors]
+    if not job.mode.creates:
+        for candidate in taken:
+            candidate.result.status = LineStatus.STAGED
+        return []
+    return _create(session, job, taken)
+
+
+def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> None:
+    def stage(some: Sequence[_Candidate]) -> list[StagedProcess]:
+        accounts = [it.account for it in some if it.account]
+        return stage_accounts(
+            OpenTransaction.of(session),
+            job.supplier,
+            accounts,
+            profile=job.profile,
+            extracted_at=job.extracted_at,
+            is_sent=not any(it.process for it in some),
+        )
+
+    outcomes: list[StagedProcess | ServiceError] = each_by_itself(session, candidates, stage)
+    for candidate, outcome in zip(candidates, outcomes, strict=True):
+        if isinstance(outcome, ServiceError):
+            candidate.result.refuse(outcome)
+            continue
+        candidate.process = outcome
+        number = candidate.result.external_account_number or ""
+        if error := refusal_of(outcome, number, job.extracted_at):
+            candidate.result.refuse(error, outcome)
+        elif job.mode is not BatchMode.DRY_RUN:
+            candidate.result.staging_result = outcome.result
+    _compare_repeated(session, candidates)
+
+
+def _compare_repeated(session: Session, candidates: Sequence[_Candidate]) -> None:
+    """Warn of accounts that exist, and were created from other data than their lines have."""
+    repeated = [
+        (candidate, candidate.process, candidate.account)
+        for candidate in candidates
+        if candidate.process and candidate.account and candidate.process.state is ImportState.IMPORTED
+    ]
+    pairs = [(process, account) for _, process, account in repeated]
+    differing = compare_with_created(OpenTransaction.of(session), pairs)
+    for (candidate, _, _), items in zip(repeated, differing, strict=True):
+        candidate.result.warnings = [*candidate.result.warnings, *items]
+
+
+def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:
+    def create(some: Sequence[_Candidate]) -> list[CreatedAccount]:
+        jobs = [CreationJob(it.process.id, job.operations_team_id or 0) for it in some if it.process]
+        made = create_accounts(OpenTransaction.of(session), jobs)
+        created = {account.account_import_process_id: account for account in made}
+        return [created[order.account_import_process_id] for order in jobs]
+
+    session.execute(text(KEEP_THE_PLAN))
+    done = LineStatus.WOULD_IMPORT if job.mode is BatchMode.DRY_RUN else LineStatus.IMPORTED
+    performed = []
+    outcomes: list[CreatedAccount | ServiceError] = each_by_itself(session, candidates, create)
+    for candidate, outcome in zip(candidates, outcomes, strict=True):
+        if isinstance(outcome, ServiceError):
+            candidate.result.refuse(outcome)
+        else:
+            candidate.result.status = done
+            if done is LineStatus.IMPORTED:
+                candidate.result.service_account_number = outcome.service_account_number
+        if candidate.process:
+            performed.append(PerformedLine(candidate.attempt_id, candidate.process, outcome))
+    return performed
+
+
+def each_by_itself(
+    session: Session,
+    items: Sequence[_Item],
+    action: Callable[[Sequence[_Item]], Sequence[_Result]],
+    explain: Callable[[DBAPIError], ServiceError | None] = explain_refusal,
+) -> list[_Result | ServiceError]:
+    """Call `action` with all items at once. If the database refuses them, do the same with each half.
+
+    So one bad item among a hundred costs some repetitions, and only its own result is an error. `explain`
+    returns that error, or None for a failure that is about no item.
+    """
+    if not items:
+        return []
+    try:
+        with session.begin_nested():
+            return [*action(items)]
+    except DBAPIError as error:
+        refused = explain(error)
+        if isinstance(error.orig, (LockNotAvailable, DeadlockDetected)):  # somebody else has the account
+            refused = AccountImportInProgressError()
+        if refused is None:
+            raise
+    if len(items) == 1:
+        return [refused]
+    middle = len(items) // 2
+    first = each_by_itself(session, items[:middle], action, explain)
+    return first + each_by_itself(session, items[middle:], action, explain)

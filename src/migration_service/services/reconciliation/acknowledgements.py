@@ -1,0 +1,129 @@
+"""Acknowledgements, each with a reason, that something that was sent stays out of the platform."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from migration_service.errors import ErrorItem, RequestFailedValidationError
+from migration_service.models import Acknowledgement, ImportSupplier
+from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.reconciliation.submitted_items import OpenItem
+from migration_service.services.reconciliation.submitted_sql import ACKNOWLEDGE, LIST_REFUSED
+from migration_service.states import OpenReason
+
+#: An entry of the audit lists so many accounts or lines, and has the hash of all of them.
+MOST_LISTED = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgementOrder:
+    """What is acknowledged, by whom and why: accounts, or lines of a batch that have no account number."""
+
+    reason: str
+    acknowledged_by: str
+    external_account_numbers: Sequence[str] = ()
+    batch_id: UUID | None = None
+    #: The lines, or None for every line of the batch that has no number.
+    line_numbers: Sequence[int] | None = None
+
+
+def acknowledge(session: Session, import_supplier_id: int, order: AcknowledgementOrder) -> int:
+    """Store the acknowledgement of each account and line. Return how many there are.
+
+    Raise RequestFailedValidationError if one of them was not refused. An account that is staged can be
+    skipped instead, and one that was created or never sent has nothing to acknowledge.
+    """
+    rows = session.execute(
+        ACKNOWLEDGE,
+        {
+            "import_supplier_id": import_supplier_id,
+            "batch_id": order.batch_id,
+            "numbers": list(order.external_account_numbers),
+            "line_numbers": None if order.line_numbers is None else list(order.line_numbers),
+            "reason": order.reason,
+            "acknowledged_by": order.acknowledged_by,
+        },
+    ).all()
+    numbers = {row.external_account_number for row in rows if row.external_account_number is not None}
+    lines = {row.line_number for row in rows if row.external_account_number is None}
+    errors = [
+        ErrorItem("invalid", _NOT_REFUSED.format(f"Account {number!r}"), f"external_account_numbers.{index}")
+        for index, number in enumerate(order.external_account_numbers)
+        if number not in numbers
+    ] + [
+        ErrorItem("invalid", _NOT_UNNUMBERED.format(number), f"line_numbers.{index}")
+        for index, number in enumerate(order.line_numbers or ())
+        if number not in lines
+    ]
+    if errors:
+        raise RequestFailedValidationError(errors[0].detail, errors=errors)
+    if rows:
+        supplier = session.get_one(ImportSupplier, import_supplier_id)
+        details = {
+            "acknowledged": len(rows),
+            "batch_id": order.batch_id and str(order.batch_id),
+            "reason": order.reason,
+            "by": order.acknowledged_by,
+            **_list(sorted(numbers), sorted(lines)),
+        }
+        record(
+            session,
+            AuditAction.REFUSALS_ACKNOWLEDGED,
+            "import_supplier",
+            supplier.code,
+            organisation_id=supplier.organisation_id,
+            details=details,
+        )
+    return len(rows)
+
+
+def _list(numbers: Sequence[str], lines: Sequence[int]) -> dict[str, Any]:
+    """Return the accounts or lines as the audit keeps them: the first ones, and the hash of all."""
+    texts = [*numbers, *map(str, lines)]
+    return {
+        "accounts" if numbers else "lines": [*numbers, *lines][:MOST_LISTED],
+        "sha256": sha256("".join(f"{text}\n" for text in texts).encode()).hexdigest(),
+    }
+
+
+def find_refused(
+    session: Session, import_supplier_id: int, *, batch_id: UUID | None, code: str | None, limit: int
+) -> list[OpenItem]:
+    """Return what was refused and is not acknowledged, of a batch, with an error of a code, or all of it."""
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "code": code, "limit": limit}
+    return [
+        OpenItem(
+            row.external_account_number, OpenReason.REFUSED, row.batch_id, row.line_number, row.errors or []
+        )
+        for row in session.execute(LIST_REFUSED, values)
+    ]
+
+
+def list_acknowledgements(
+    session: Session, import_supplier_id: int, *, before: int | None = None, limit: int | None = None
+) -> Sequence[Acknowledgement]:
+    """Return the acknowledgements of a supplier, the newest first: all of them, or those before an id."""
+    statement = select(Acknowledgement).where(Acknowledgement.import_supplier_id == import_supplier_id)
+    if before is not None:
+        statement = statement.where(Acknowledgement.id < before)
+    return session.scalars(statement.order_by(Acknowledgement.id.desc()).limit(limit)).all()
+
+
+def count_acknowledgements(session: Session, import_supplier_id: int) -> int:
+    """Return how many acknowledgements a supplier has."""
+    wanted = Acknowledgement.import_supplier_id == import_supplier_id
+    return session.scalar(select(func.count()).where(wanted)) or 0
+
+
+_NOT_REFUSED = (
+    "{} is not among those that were refused or wait. An account that is staged can be skipped. "
+    "One that was created or never sent has nothing to acknowledge."
+)
+_NOT_UNNUMBERED = (
+    "Line {} of the batch does not exist, or it has an account number: then acknowledge the number."
+)

@@ -1,0 +1,109 @@
+"""What a supplier sent, and what of it is open: not created, not skipped, and not acknowledged.
+
+What was sent are the lines of stage and import batches of accounts and single stagings, each account number
+once. A line without a number counts by itself. Each account is counted by its current state, so it is no
+longer open once a later line has settled it. `added_data` does the same for a batch of added data.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, text
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.services.reconciliation.added_data import count_added, find_kind, find_open_lines
+from migration_service.services.reconciliation.submitted_items import OpenItem, Sent
+from migration_service.services.reconciliation.submitted_sql import (
+    COUNT_PROCESSES,
+    COUNT_PROCESSES_OF_BATCH,
+    COUNT_REMOVED_LINES,
+    COUNT_UNSTAGED,
+    LIST_STAGED,
+    LIST_STAGED_OF_BATCH,
+    LIST_UNSTAGED,
+)
+from migration_service.states import ImportState, LineStatus, OpenReason
+
+_PAGE = 10_000
+
+
+def count_sent(session: Session, import_supplier_id: int, *, batch_id: UUID | None = None) -> Sent:
+    """Return what the supplier sent, by outcome. With `batch_id`, only what is on the lines of that batch."""
+    session.execute(text("SET LOCAL statement_timeout = '10min'"))
+    if batch_id is not None and find_kind(session, batch_id).is_added_data:
+        return count_added(session, import_supplier_id, batch_id)
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
+    states = dict.fromkeys(ImportState, 0)
+    older, older_open = states.copy(), states.copy()
+    statement = COUNT_PROCESSES if batch_id is None else COUNT_PROCESSES_OF_BATCH
+    for state, *numbers in session.execute(statement, values):
+        states[state], older[state], older_open[state] = numbers
+    refused, waiting, acknowledged = session.execute(COUNT_UNSTAGED, values).one()
+    staged = states[ImportState.PENDING] + states[ImportState.IN_PROGRESS]
+    created = ImportState.IMPORTED
+    acknowledged += older[created] - older_open[created]
+    return Sent(
+        sent=refused + waiting + sum(states.values()),
+        refused=refused,
+        waiting=waiting,
+        staged=staged,
+        created=states[created],
+        skipped=states[ImportState.SKIPPED],
+        acknowledged=acknowledged,
+        open=refused + waiting + staged + older[created] - acknowledged,
+        staged_older_version=older[ImportState.PENDING] + older[ImportState.IN_PROGRESS],
+        created_older_version=older[created],
+        lines_removed=int(session.scalar(COUNT_REMOVED_LINES, values) or 0),
+    )
+
+
+def find_open(
+    sessions: sessionmaker[Session], import_supplier_id: int, *, batch_id: UUID | None = None
+) -> Iterator[OpenItem]:
+    """Yield everything that is open.
+
+    First what is staged, or was created from an older version, then refused accounts, then lines without a
+    number.
+    Of a batch of added data, its lines that are open. Each page is a transaction of its own.
+    """
+    with sessions.begin() as session:
+        kind = find_kind(session, batch_id)
+    if batch_id is not None and kind.is_added_data:
+        yield from find_open_lines(sessions, import_supplier_id, batch_id)
+        return
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": _PAGE}
+    yield from _find_staged(sessions, values)
+    place: dict[str, Any] = {"unnumbered": False, "number_key": "", "batch_key": "", "line_key": -1}
+    while True:
+        with sessions.begin() as session:
+            session.execute(text("SET LOCAL statement_timeout = '10min'"))
+            rows = session.execute(LIST_UNSTAGED, values | place).all()
+        for row in rows:
+            reason = OpenReason.REFUSED if row.status == LineStatus.FAILED else OpenReason.WAITING
+            yield OpenItem(
+                row.external_account_number, reason, row.batch_id, row.line_number, row.errors or []
+            )
+        if len(rows) < _PAGE:
+            return
+        place = {name: getattr(rows[-1], name) for name in place}
+
+
+def _find_staged(sessions: sessionmaker[Session], values: dict[str, Any]) -> Iterator[OpenItem]:
+    statement = LIST_STAGED if values["batch_id"] is None else LIST_STAGED_OF_BATCH
+    after = ""
+    while True:
+        with sessions.begin() as session:
+            rows = session.execute(statement, values | {"after": after}).all()
+        for row in rows:
+            yield _describe(row)
+        if len(rows) < _PAGE:
+            return
+        after = rows[-1].place
+
+
+def _describe(row: Row[Any]) -> OpenItem:
+    if not row.is_older:
+        return OpenItem(row.external_account_number, OpenReason.STAGED)
+    reason = OpenReason.STAGED_OLDER_VERSION if row.is_staged else OpenReason.CREATED_OLDER_VERSION
+    return OpenItem(row.external_account_number, reason, row.batch_id, row.line_number, row.errors)

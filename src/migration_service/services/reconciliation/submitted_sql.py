@@ -1,0 +1,199 @@
+"""The statements behind `services.reconciliation.submitted`."""
+
+from sqlalchemy import ARRAY, BigInteger, Text, Uuid, bindparam, text
+
+from migration_service.db.base import literals
+from migration_service.errors import DuplicateLineError
+from migration_service.states import BatchKind, BatchMode, ImportState, LineStatus
+
+#: Modes whose payloads are kept, and states without an account.
+_KEEPING = literals([BatchMode.STAGE, BatchMode.IMPORT])
+_NOT_CREATED = literals([ImportState.PENDING, ImportState.IN_PROGRESS])
+
+# Each account number of the lines of stage and import batches (or of one batch, whatever its mode) that
+# has no import process, with its newest line; and each line without a number. The newest batch has the
+# largest id. A line that repeats the number of an earlier one is never the one that counts.
+_UNSTAGED = f"""
+    SELECT DISTINCT ON (unnumbered, number_key, batch_key, line_key) *
+    FROM (
+        SELECT line.external_account_number, line.batch_id, line.line_number, line.status, line.errors,
+               batch.created_at AS sent_at, line.external_account_number IS NULL AS unnumbered,
+               coalesce(line.external_account_number, '') AS number_key,
+               CASE WHEN line.external_account_number IS NULL
+                    THEN CAST(line.batch_id AS text) ELSE '' END AS batch_key,
+               CASE WHEN line.external_account_number IS NULL THEN line.line_number ELSE 0 END AS line_key
+        FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
+        WHERE batch.import_supplier_id = :import_supplier_id
+          AND batch.kind = '{BatchKind.ACCOUNTS}'
+          AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode IN ({_KEEPING})))
+          AND (line.errors IS NULL OR NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
+          AND NOT EXISTS (
+              SELECT FROM account_import_process AS process
+              WHERE process.import_supplier_id = :import_supplier_id
+                AND process.external_account_number = line.external_account_number)) AS sent
+    ORDER BY unnumbered, number_key, batch_key, line_key, batch_id DESC, line_number
+"""
+
+_ACKNOWLEDGED = """
+    EXISTS (SELECT FROM acknowledgement
+            WHERE acknowledgement.import_supplier_id = :import_supplier_id
+              AND acknowledged_at >= sent_at
+              AND (acknowledgement.external_account_number = unstaged.external_account_number
+                   OR (unstaged.external_account_number IS NULL
+                       AND acknowledgement.external_account_number IS NULL
+                       AND acknowledgement.batch_id = unstaged.batch_id
+                       AND acknowledgement.line_number = unstaged.line_number)))
+"""
+
+_BATCH_ID = bindparam("batch_id", type_=Uuid)
+
+#: What has no import process: how much was refused, waits, and is acknowledged.
+COUNT_UNSTAGED = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
+    SELECT count(*) FILTER (WHERE status = '{LineStatus.FAILED}') AS refused,
+           count(*) FILTER (WHERE status <> '{LineStatus.FAILED}') AS waiting,
+           count(*) FILTER (WHERE {_ACKNOWLEDGED}) AS acknowledged
+    FROM unstaged
+""").bindparams(_BATCH_ID)
+
+#: The codes for which accounts and lines are refused now, and the first lines of each.
+REFUSED_BY_CODE = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED}),
+    found AS (
+        SELECT item ->> 'code' AS code, item ->> 'attr' AS path, batch_id, line_number,
+               row_number() OVER (PARTITION BY item ->> 'code' ORDER BY batch_id, line_number) AS place
+        FROM unstaged, jsonb_array_elements(errors) AS item
+        WHERE status = '{LineStatus.FAILED}')
+    SELECT code, count(DISTINCT (batch_id, line_number)) AS lines,
+           jsonb_agg(jsonb_build_array(batch_id, line_number, path) ORDER BY place)
+               FILTER (WHERE place <= :examples) AS examples
+    FROM found GROUP BY code ORDER BY lines DESC, code LIMIT :limit
+""").bindparams(_BATCH_ID)
+
+# A newer version of the process was sent and not taken, and nobody has acknowledged that.
+_LEFT_OPEN = """
+    NOT EXISTS (SELECT FROM acknowledgement
+                WHERE acknowledgement.import_supplier_id = process.import_supplier_id
+                  AND acknowledgement.external_account_number = process.external_account_number
+                  AND acknowledged_at >= process.refused_at)
+"""
+
+#: Import processes of a supplier by their state: how many there are, of how many a newer version was not
+#: taken, and for how many of these that was not acknowledged.
+COUNT_PROCESSES = text(f"""
+    SELECT state, count(*) AS n, count(*) FILTER (WHERE refused_at IS NOT NULL) AS older,
+           count(*) FILTER (WHERE refused_at IS NOT NULL AND {_LEFT_OPEN}) AS older_open
+    FROM account_import_process AS process
+    WHERE import_supplier_id = :import_supplier_id GROUP BY state
+""")
+
+#: The same for the account numbers on the lines of a batch.
+COUNT_PROCESSES_OF_BATCH = text(f"""
+    SELECT process.state, count(DISTINCT process.id) AS n,
+           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL) AS older,
+           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL AND {_LEFT_OPEN}) AS older_open
+    FROM batch_line AS line
+    JOIN account_import_process AS process
+      ON process.import_supplier_id = :import_supplier_id
+     AND process.external_account_number = line.external_account_number
+    WHERE line.batch_id = :batch_id GROUP BY process.state
+""")
+
+#: Lines of stage and import batches that are no longer kept, so that nothing can be said about them.
+COUNT_REMOVED_LINES = text(f"""
+    SELECT coalesce(sum(lines), 0) FROM batch
+    WHERE import_supplier_id = :import_supplier_id AND mode IN ({_KEEPING})
+      AND kind = '{BatchKind.ACCOUNTS}' AND lines_removed_at IS NOT NULL AND :batch_id IS NULL
+""").bindparams(_BATCH_ID)
+
+#: One page of what has no import process and is not acknowledged: accounts first, then lines without a
+#: number. The four keys are those of the last one of the page before.
+LIST_UNSTAGED = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
+    SELECT external_account_number, batch_id, line_number, status, errors,
+           unnumbered, number_key, batch_key, line_key
+    FROM unstaged
+    WHERE NOT {_ACKNOWLEDGED}
+      AND (unnumbered, number_key, batch_key, line_key)
+          > (:unnumbered, :number_key, :batch_key, CAST(:line_key AS bigint))
+    ORDER BY unnumbered, number_key, batch_key, line_key LIMIT :limit
+""").bindparams(_BATCH_ID)
+
+#: What was refused and is not acknowledged, with an error of a code or with any, in the order of the lines.
+#: Of an account that exists, that is a newer version.
+LIST_REFUSED = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED}),
+    refused AS (
+        SELECT external_account_number, batch_id, line_number, errors FROM unstaged
+        WHERE status = '{LineStatus.FAILED}' AND NOT {_ACKNOWLEDGED}
+        UNION ALL
+        SELECT external_account_number, refused_batch_id, refused_line_number, refused_errors
+        FROM account_import_process AS process
+        WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.IMPORTED}'
+          AND refused_at IS NOT NULL AND {_LEFT_OPEN}
+          AND (:batch_id IS NULL OR refused_batch_id = :batch_id))
+    SELECT * FROM refused
+    WHERE :code IS NULL OR errors @> jsonb_build_array(jsonb_build_object('code', :code))
+    ORDER BY batch_id, line_number LIMIT :limit
+""").bindparams(_BATCH_ID, bindparam("code", type_=Text))
+
+_IS_OPEN = f"""
+    (process.state IN ({_NOT_CREATED})
+     OR (process.state = '{ImportState.IMPORTED}' AND refused_at IS NOT NULL AND {_LEFT_OPEN}))
+"""
+_OPEN_COLUMNS = f"""
+    process.external_account_number, process.external_account_number AS place,
+    process.state IN ({_NOT_CREATED}) AS is_staged, refused_at IS NOT NULL AS is_older,
+    refused_batch_id AS batch_id, refused_line_number AS line_number, refused_errors AS errors
+"""
+
+#: One page of the accounts that are staged and not created, or were created from an older version.
+LIST_STAGED = text(f"""
+    SELECT {_OPEN_COLUMNS}
+    FROM account_import_process AS process
+    WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
+      AND {_IS_OPEN}
+    ORDER BY process.external_account_number LIMIT :limit
+""")
+
+#: The same of the accounts on the lines of a batch.
+LIST_STAGED_OF_BATCH = text(f"""
+    SELECT {_OPEN_COLUMNS}
+    FROM account_import_process AS process
+    WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
+      AND process.external_account_number IN (
+          SELECT external_account_number FROM batch_line AS line WHERE line.batch_id = :batch_id)
+      AND {_IS_OPEN}
+    ORDER BY process.external_account_number LIMIT :limit
+""")
+
+#: Acknowledge what has no import process: these account numbers, or these lines of a batch (NULL: all its
+#: lines) that have no number. Of accounts that exist, acknowledge that they are an older version. Returns
+#: what was acknowledged.
+ACKNOWLEDGE = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
+    INSERT INTO acknowledgement (import_supplier_id, external_account_number, batch_id, line_number, reason,
+        acknowledged_by)
+    SELECT :import_supplier_id, external_account_number, batch_id, line_number, :reason, :acknowledged_by
+    FROM unstaged
+    WHERE external_account_number = ANY (:numbers)
+       OR (unnumbered AND batch_id = :batch_id
+           AND (:line_numbers IS NULL OR line_number = ANY (:line_numbers)))
+    UNION ALL
+    SELECT import_supplier_id, external_account_number, refused_batch_id, refused_line_number, :reason,
+        :acknowledged_by
+    FROM account_import_process
+    WHERE import_supplier_id = :import_supplier_id AND external_account_number = ANY (:numbers)
+      AND state = '{ImportState.IMPORTED}' AND refused_at IS NOT NULL
+    RETURNING external_account_number, line_number
+""").bindparams(
+    _BATCH_ID, bindparam("numbers", type_=ARRAY(Text)), bindparam("line_numbers", type_=ARRAY(BigInteger))
+)
+
+#: The refused lines as they were sent, and whether they are acknowledged. A line that was too long is NULL.
+LIST_REFUSED_LINES = text(f"""
+    WITH unstaged AS MATERIALIZED ({_UNSTAGED})
+    SELECT line.payload, {_ACKNOWLEDGED} AS acknowledged
+    FROM unstaged JOIN batch_line AS line USING (batch_id, line_number)
+    WHERE unstaged.status = '{LineStatus.FAILED}'
+""").bindparams(_BATCH_ID)

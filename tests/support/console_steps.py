@@ -1,0 +1,50 @@
+"""What people do in the console in a real browser: they log in, upload a file, and wait for a state."""
+
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from drill.scene import TEAM, Scene
+from support.browser import Visitor
+
+#: Milliseconds after which a page has to show what it is waited for.
+PATIENCE = 90_000
+
+
+def log_in(visitor: Visitor, scene: Scene) -> None:
+    """Log in as the first operator."""
+    visitor.log_in("admin", (scene.home / "console-password").read_text().strip())
+
+
+def upload(visitor: Visitor, code: str, file: Path, step: str) -> None:
+    """Upload a file, and see the page of its batch."""
+    visitor.open(f"/suppliers/{code}/upload/")
+    visitor.page.check(f"#step-{step}")
+    visitor.page.select_option("#team", TEAM)
+    visitor.page.set_input_files("#file", file)
+    visitor.page.click("text=Upload >> nth=-1")
+    visitor.page.wait_for_url("**/batches/*/")
+    expect(visitor.page.locator(".alert-success")).to_contain_text("The file has arrived")
+
+
+def wait_for_end(visitor: Visitor, patience: int = PATIENCE) -> int:
+    """Wait until the batch is over. Return how many lines failed."""
+    wait_for(visitor, "COMPLETED", patience)
+    failed = visitor.page.locator(".lead").inner_text().split(", ")[1].split()[0]
+    return int(failed.replace(",", ""))
+
+
+def wait_for(visitor: Visitor, state: str, patience: int = PATIENCE) -> None:
+    """Wait until the first sentence of the page has a state: the page moves by itself, or has a link."""
+    page = visitor.page
+    if visitor.has_script:
+        page.evaluate("window.seen = 'this very page'")
+        expect(page.locator(".lead")).to_contain_text(state, timeout=patience)
+        assert page.evaluate("window.seen") == "this very page"
+        return
+    for _ in range(patience // 1_000):
+        if state in page.locator(".lead").inner_text():
+            break
+        page.wait_for_timeout(1_000)
+        page.click("text=Refresh")
+    expect(page.locator(".lead")).to_contain_text(state)

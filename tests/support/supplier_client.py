@@ -1,0 +1,173 @@
+"""A supplier for one test: its organisation, key, token and team, and its calls of the interface."""
+
+import time
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from flask import Flask
+from sqlalchemy import ColumnElement, and_, select
+from sqlalchemy.orm import Session as OrmSession
+from sqlalchemy.orm import sessionmaker
+from werkzeug.test import TestResponse
+
+from migration_service.models import AccountImportProcess, ImportSupplier
+from migration_service.services.access.api_keys import issue_api_key
+from migration_service.services.setup.suppliers import set_status
+from migration_service.states import SupplierStatus
+from migration_service_local.samples import generate_accounts
+from support.factories import make_customer
+
+API = "/v1/data-import"
+
+
+class Seeds:
+    """One seed after the other for generated accounts, the same ones in each test."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with the first seed again."""
+        self._numbers = count(1_000)
+
+    def next(self) -> int:
+        """Return a seed that no other supplier of this test has."""
+        return next(self._numbers)
+
+
+SEEDS = Seeds()
+
+#: Seconds after which a copy of a supplier obtains another token. Tokens expire after an hour.
+_TOKEN_HOLDS = 1_800.0
+
+
+@dataclass
+class SupplierClient:
+    """Calls the interface over a Flask test client with the token of one organisation."""
+
+    app: Flask
+    Session: sessionmaker[OrmSession]
+    code: str
+    organisation: str
+    team: str
+    token: str = ""
+    api_key: str = ""
+    _seed: int = field(default_factory=SEEDS.next)
+    _made_at: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def create(
+        cls, app: Flask, sessions: sessionmaker[OrmSession], *, profile: str = "lenient"
+    ) -> "SupplierClient":
+        """Create an organisation with one supplier, whose documents are below s3://bucket/<code>."""
+        customer = make_customer(sessions, profile=profile)
+        client = cls(
+            app,
+            sessions,
+            customer.import_supplier,
+            customer.organisation,
+            customer.operations_team,
+            api_key=customer.api_key,
+        )
+        client.token = client.obtain_token()
+        return client
+
+    def copy(self) -> "SupplierClient":
+        """Return the same supplier for another test, for which its rows were put back."""
+        copied = replace(self, _seed=SEEDS.next())
+        if time.monotonic() - self._made_at > _TOKEN_HOLDS:
+            copied.token = copied.obtain_token()
+        return copied
+
+    def obtain_token(self) -> str:
+        """Obtain a token with the GraphQL mutation."""
+        query = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
+        body = {"query": query, "variables": {"key": self.api_key}}
+        answer = self.app.test_client().post("/v1/graphql/", json=body)
+        return str(answer.json["data"]["obtainServiceToken"]["token"])  # type: ignore[index]
+
+    def renew_key(self) -> None:
+        """Issue another key of the same organisation, and obtain a token with it."""
+        with self.Session.begin() as session:
+            self.api_key = issue_api_key(session, organisation_name=self.organisation)
+        self.token = self.obtain_token()
+
+    def organisation_id(self) -> int:
+        """Return the id of its organisation."""
+        with self.Session() as session:
+            owner = select(ImportSupplier.organisation_id).where(ImportSupplier.code == self.code)
+            return session.scalars(owner).one()
+
+    def accounts(self, number: int = 1) -> list[dict[str, Any]]:
+        """Return generated payloads of this supplier, the same at each call."""
+        return list(generate_accounts(number, supplier=self.code, seed=self._seed))
+
+    def get(self, path: str, **kwargs: Any) -> TestResponse:
+        """GET below /v1/data-import, with the token."""
+        return self._call("GET", path, **kwargs)
+
+    def post(self, path: str, json: Any = None, **kwargs: Any) -> TestResponse:
+        """POST below /v1/data-import, with the token."""
+        return self._call("POST", path, json=json, **kwargs)
+
+    def put(self, path: str, json: Any = None, **kwargs: Any) -> TestResponse:
+        """PUT below /v1/data-import, with the token."""
+        return self._call("PUT", path, json=json, **kwargs)
+
+    def validate(self, payload: Any, **kwargs: Any) -> TestResponse:
+        """Section 4.1."""
+        return self.post("/validate-account/", payload, **kwargs)
+
+    def stage(self, payload: Any, **query: str) -> TestResponse:
+        """Section 4.2."""
+        return self.post("/account-import-process/create-or-update/", payload, query_string=query)
+
+    def process(self, number: str, *, prefer: str = "respond-async", **fields: Any) -> TestResponse:
+        """Section 4.3, without waiting, so that the test decides when a worker takes it."""
+        body = {
+            "external_account_number": number,
+            "import_supplier_code": self.code,
+            "operations_team_name": self.team,
+            **fields,
+        }
+        return self.post("/account-import-process/process/", body, headers={"Prefer": prefer})
+
+    def status(self, number: str) -> TestResponse:
+        """Section 4.4."""
+        return self.get(f"/account-transfer-status/{self.code}/{quote(number, safe='')}/")
+
+    def set_status(self, status: SupplierStatus) -> None:
+        """Set the status, as an operator does with `suppliers set-status`."""
+        with self.Session.begin() as session:
+            set_status(session, self.code, status)
+
+    def process_of(self, number: str) -> ColumnElement[bool]:
+        """Return the condition for the row of this account. Other suppliers may use the same number."""
+        supplier = select(ImportSupplier.id).where(ImportSupplier.code == self.code).scalar_subquery()
+        return and_(
+            AccountImportProcess.import_supplier_id == supplier,
+            AccountImportProcess.external_account_number == number,
+        )
+
+    def is_in_progress(self, number: str) -> bool:
+        """Return whether an attempt is in progress for an account, as the database has it."""
+        return self._find_attempt(number) is not None
+
+    def current_attempt(self, number: str) -> UUID:
+        """Return the attempt that is in progress for an account."""
+        attempt_id = self._find_attempt(number)
+        assert attempt_id is not None
+        return attempt_id
+
+    def _find_attempt(self, number: str) -> UUID | None:
+        with self.Session() as session:
+            return session.scalar(select(AccountImportProcess.attempt_id).where(self.process_of(number)))
+
+    def _call(
+        self, method: str, path: str, headers: dict[str, str] | None = None, **kwargs: Any
+    ) -> TestResponse:
+        headers = {"Authorization": f"Token {self.token}"} | (headers or {})
+        return self.app.test_client().open(API + path, method=method, headers=headers, **kwargs)

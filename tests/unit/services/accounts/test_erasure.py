@@ -1,0 +1,427 @@
+"""What is erased of an account, row by row, and what is left of it and of others."""
+
+from collections import defaultdict
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Date,
+    DateTime,
+    LargeBinary,
+    Numeric,
+    Table,
+    Text,
+    null,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.db.base import Base, new_id
+from migration_service.errors import AccountImportInProgressError, AccountNotStagedError
+from migration_service.models import (
+    Account,
+    AccountImportProcess,
+    Acknowledgement,
+    Attempt,
+    AuditEntry,
+    Batch,
+    BatchLine,
+    IdempotencyKey,
+    PaymentVendor,
+    SkipMark,
+)
+from migration_service.services.accounts.erasure import (
+    Erasure,
+    erase_account,
+    erase_outcomes,
+    remove_staged_again,
+)
+from migration_service.services.setup.suppliers import KnownSupplier
+from unit.services.reporting.rows import (
+    add,
+    make_account,
+    make_batch,
+    make_line,
+    make_process,
+    make_supplier,
+    read_now,
+    team_of,
+)
+
+_LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+#: A value of each type.
+_VALUES: dict[type[Any], Any] = {
+    Text: "x",
+    BigInteger: 1,
+    Boolean: False,
+    Date: date(2026, 1, 1),
+    DateTime: _LONG_AGO,
+    Numeric: Decimal(1),
+    LargeBinary: b"x",
+    JSONB: ["x"],
+}
+#: Columns for which that value is not allowed.
+_EXCEPTIONS = {
+    ("transaction", "period"): "OPEN",
+    ("statement", "origin"): "PAYLOAD",
+    ("customer_email", "state"): "PENDING",
+    ("customer_email", "sent_at"): None,
+    ("ledger", "identifiers"): ["x"],
+    ("line_item", "units"): [Decimal(1)],
+}
+
+_BILLING = {f"billing_address{number}" for number in range(1, 5)} | {"billing_postcode"}
+#: The columns of a created account that are changed, and the tables that keep nothing of it.
+_EMPTIED = {
+    "account": _BILLING | {"erased_at"},
+    "account_import_process": {"payload", "warnings", "payload_sha256"},
+    "attempt": {"errors", "error_detail"},
+    "ledger": {"identifiers"},
+    "transaction": {"reference", "display_note", "note", "reason"},
+    "line_item": {"number_of_units", "price_per_unit", "units", "ref"},
+    "tax_item": {"value_taxed", "vat_on"},
+    "statement": {"statement_path", "statement_location", "statement_pdf_context"},
+}
+_REMOVED = {
+    *("customer", "customer_email", "user_detail", "supply_address", "meter_point", "agreement"),
+    *("monthly_advance_charge_template", "cost_detail", "meter", "register", "billing_configuration_period"),
+    *("energy_meter_point_configuration_period", "energy_meter_point_grid_operator_effective_period"),
+    *("estimated_annual_volume", "note", "payment_instruction"),
+}
+
+
+def _fill(table: Table, parents: dict[str, int]) -> dict[str, Any]:
+    """Return a value of each column, so that what is not erased is seen."""
+    values: dict[str, Any] = {}
+    for column in table.columns:
+        if column.primary_key:
+            continue
+        key = next((it.column.table.name for it in column.foreign_keys), None)
+        if key:
+            values[column.name] = parents[key]
+        elif (table.name, column.name) in _EXCEPTIONS:
+            values[column.name] = _EXCEPTIONS[table.name, column.name]
+        else:
+            values[column.name] = next(it for type_, it in _VALUES.items() if isinstance(column.type, type_))
+    return values
+
+
+def _tables() -> list[Table]:
+    """Return the tables whose rows belong to an account, those with keys of others last."""
+    found = {"account"}
+    below = []
+    for table in Base.metadata.sorted_tables:
+        if found & {key.column.table.name for key in table.foreign_keys}:
+            found.add(table.name)
+            below.append(table)
+    return below
+
+
+def _make_whole(session: Session, known: KnownSupplier, number: str, vendor: int) -> AccountImportProcess:
+    """Insert a created account with a row in each table below it, each column filled, and its attempt."""
+    process = make_process(session, known, number, payload={"x": 1}, payload_sha256=b"x", warnings=["x"])
+    account = make_account(session, process, **dict.fromkeys(_BILLING, "x"))
+    parents = {"account": account.id, "payment_vendor": vendor}
+    for table in _tables():
+        row = session.execute(table.insert().values(_fill(table, parents)).returning(table.c.id))
+        parents[table.name] = row.scalar_one()
+    _make_attempt(session, known, process)
+    return process
+
+
+def _make_attempt(session: Session, known: KnownSupplier, process: AccountImportProcess) -> None:
+    attempt = Attempt(
+        id=new_id(),
+        account_import_process_id=process.id,
+        operations_team_id=team_of(known),
+        dry_run=False,
+        finished_at=_LONG_AGO,
+        outcome="FAILED",
+        error_code="x",
+        error_detail="x",
+        errors=["x"],
+    )
+    add(session, attempt)
+
+
+def _read_rows(session: Session) -> dict[tuple[str, Any], dict[str, Any]]:
+    """Return every row of accounts, by table and id."""
+    models = (Account, AccountImportProcess, Attempt)
+    tables = [*_tables(), *(model.__table__ for model in models)]
+    return {
+        (table.name, row.id): row._asdict()
+        for table in tables
+        for row in session.execute(table.select())
+        if isinstance(table, Table)
+    }
+
+
+@pytest.fixture
+def vendor(session: Session) -> int:
+    return add(session, PaymentVendor(name="vendor", kind="http", url="")).id
+
+
+def _erase(session: Session, known: KnownSupplier, number: str) -> Erasure:
+    return erase_account(session, known, number, reason="Request 1", by="ben")
+
+
+def test_everything_personal_of_a_created_account_goes(
+    session: Session, known: KnownSupplier, other: KnownSupplier, vendor: int
+) -> None:
+    process = _make_whole(session, known, "1", vendor)
+    own = _read_rows(session).keys()
+    for supplier, number in ((known, "2"), (other, "1")):
+        _make_whole(session, supplier, number, vendor)
+    process.service_account_number = "A-1"
+    session.flush()
+    before = _read_rows(session)
+    found = _erase(session, known, "1")
+    after = _read_rows(session)
+    gone = [table for table, _ in before.keys() - after.keys()]
+    assert sorted(gone) == sorted(_REMOVED)
+    changed = defaultdict(set)
+    for key, row in after.items():
+        for column, value in row.items():
+            if value != before[key][column]:
+                changed[key[0]].add(column)
+                expected = {"payload_sha256": b"", "erased_at": read_now(session)}.get(column)
+                assert value == expected, column
+    assert changed == _EMPTIED
+    assert {key: after.get(key) for key in before.keys() - own} == {
+        key: row for key, row in before.items() if key not in own
+    }
+    assert found == Erasure(
+        external_account_number="1",
+        service_account_number="A-1",
+        payload=True,
+        batch_lines=0,
+        customers=1,
+        kept_answers=0,
+    )
+    (told,) = session.query(AuditEntry).where(AuditEntry.action == "account.erased")
+    assert (told.subject_kind, told.subject) == ("account", str(process.id))
+    assert told.organisation_id == known.organisation_id
+    assert told.details == {"reason": "Request 1", "batch_lines": 0, "customers": 1, "by": "ben"}
+
+
+def test_erasing_again_finds_nothing_more(session: Session, known: KnownSupplier) -> None:
+    process = make_process(session, known, "1", payload=null())
+    account = make_account(session, process, erased_at=_LONG_AGO)
+    found = _erase(session, known, "1")
+    assert (found.payload, found.customers) == (False, 0)
+    session.refresh(account)
+    assert account.erased_at == _LONG_AGO
+    assert session.query(SkipMark).all() == []
+
+
+@pytest.mark.parametrize("state", ["PENDING", "SKIPPED"])
+def test_a_staged_account_is_removed_and_marked(
+    session: Session, known: KnownSupplier, other: KnownSupplier, state: str
+) -> None:
+    kept = [make_process(session, known, "2", state=state), make_process(session, other, "1", state=state)]
+    for process in (make_process(session, known, "1", state=state), *kept):
+        _make_attempt(session, known, process)
+    for supplier, number in ((known, "2"), (other, "1")):
+        add(session, SkipMark(import_supplier_id=supplier.id, external_account_number=number))
+    found = _erase(session, known, "1")
+    assert (found.service_account_number, found.payload, found.customers) == (None, True, 0)
+    left = session.query(AccountImportProcess).order_by(AccountImportProcess.id).all()
+    assert left == kept
+    attempts = session.query(Attempt).order_by(Attempt.account_import_process_id).all()
+    assert [it.account_import_process_id for it in attempts] == [it.id for it in kept]
+    marks = {
+        (it.import_supplier_id, it.external_account_number): it.erased_at for it in session.query(SkipMark)
+    }
+    assert marks == {(known.id, "1"): read_now(session), (known.id, "2"): None, (other.id, "1"): None}
+
+
+def test_an_account_that_was_only_marked_is_known(session: Session, known: KnownSupplier) -> None:
+    mark = SkipMark(import_supplier_id=known.id, external_account_number="1", erased_at=_LONG_AGO)
+    add(session, mark)
+    assert _erase(session, known, "1").batch_lines == 0
+    session.refresh(mark)
+    assert mark.erased_at == _LONG_AGO
+    (told,) = session.query(AuditEntry).where(AuditEntry.action == "account.erased")
+    assert told.subject == "MINE, never staged"
+
+
+def test_an_account_that_is_unknown_or_busy_is_not_erased(
+    session: Session, known: KnownSupplier, other: KnownSupplier
+) -> None:
+    for supplier, number in ((known, "2"), (other, "1")):
+        add(session, SkipMark(import_supplier_id=supplier.id, external_account_number=number))
+    with pytest.raises(AccountNotStagedError) as refused:
+        _erase(session, known, "1")
+    assert refused.value.detail == (
+        "Nothing is known of account '1'. Check the number and the import supplier."
+    )
+    make_process(session, known, "1", state="IN_PROGRESS")
+    with pytest.raises(AccountImportInProgressError):
+        _erase(session, known, "1")
+
+
+def test_answers_and_reasons_about_the_account_go(
+    session: Session, known: KnownSupplier, other: KnownSupplier
+) -> None:
+    for supplier, number in ((known, "1"), (known, "2"), (other, "1")):
+        key = IdempotencyKey(
+            organisation_id=supplier.organisation_id,
+            endpoint="e",
+            key=number,
+            request_sha256=b"",
+            claim_id=new_id(),
+            leased_until=_LONG_AGO,
+            import_supplier=supplier.code,
+            external_account_number=number,
+        )
+        add(session, key)
+        acknowledged = Acknowledgement(
+            import_supplier_id=supplier.id, external_account_number=number, reason="x", acknowledged_by="x"
+        )
+        add(session, acknowledged)
+    make_process(session, known, "1", state="PENDING")
+    assert _erase(session, known, "1").kept_answers == 1
+    session.expire_all()
+    reasons = [it.reason for it in session.query(Acknowledgement).order_by(Acknowledgement.id)]
+    assert reasons == ["Erased.", "x", "x"]
+
+
+def _read_line(session: Session, line: BatchLine) -> tuple[Any, ...]:
+    session.refresh(line)
+    return (line.payload, line.status, line.errors, line.warnings)
+
+
+def _erased(*codes: str) -> list[Any]:
+    return [{"code": code, "detail": "Erased.", "attr": None} for code in codes]
+
+
+#: What a line has, and what is left of it.
+_SAID = [{"code": code, "detail": "x", "attr": "x"} for code in ("a", "b")]
+_WHOLE = (b'"1" "\xc3\xa9" x', _SAID, _SAID[:1])
+
+
+def _make_line(
+    session: Session, batch: Batch, line: int, number: str | None, status: str, **values: Any
+) -> BatchLine:
+    given = dict(zip(("payload", "errors", "warnings"), _WHOLE, strict=True)) | values
+    return make_line(session, batch, line, number, status, **given)
+
+
+def test_lines_of_the_account_are_erased(
+    session: Session, known: KnownSupplier, other: KnownSupplier
+) -> None:
+    batch, removed = make_batch(session, known), make_batch(session, known, lines_removed_at=_LONG_AGO)
+    skipped = ("SKIPPED", _erased("account_marked_to_skip"), _erased("a"))
+    expected = [
+        (_make_line(session, batch, 1, "1", "PENDING"), skipped),
+        (_make_line(session, batch, 2, "1", "DEFERRED"), skipped),
+        (_make_line(session, batch, 3, "1", "FAILED"), ("FAILED", _erased("a", "b"), _erased("a"))),
+        (
+            _make_line(session, batch, 4, "1", "STAGED", errors=null(), warnings=null()),
+            ("STAGED", None, None),
+        ),
+        (_make_line(session, batch, 5, None, "FAILED"), ("FAILED", _erased("a", "b"), _erased("a"))),
+    ]
+    others = [
+        _make_line(session, batch, 11, "2", "FAILED"),
+        _make_line(session, batch, 12, None, "FAILED", payload=b'"11"'),
+        _make_line(session, removed, 1, "1", "FAILED"),
+        _make_line(session, make_batch(session, other), 1, "1", "FAILED"),
+    ]
+    silent = _make_line(session, batch, 13, None, "FAILED", payload=null())
+    kept = [_read_line(session, line) for line in (*others, silent)]
+    assert _erase(session, known, "1").batch_lines == 5
+    assert [_read_line(session, line) for line, _ in expected] == [(None, *left) for _, left in expected]
+    assert [_read_line(session, line) for line in (*others, silent)] == kept
+
+
+@pytest.mark.parametrize("spelt", ['"é"', '"\\u00e9"'])
+def test_a_line_without_a_number_is_searched_for_both_spellings(
+    session: Session, known: KnownSupplier, spelt: str
+) -> None:
+    line = _make_line(session, make_batch(session, known), 1, None, "FAILED", payload=spelt.encode())
+    assert _erase(session, known, "é").batch_lines == 1
+    assert _read_line(session, line)[0] is None
+
+
+def test_outcomes_of_accounts_that_were_erased_before_are_erased(
+    session: Session, known: KnownSupplier, other: KnownSupplier
+) -> None:
+    for supplier, number, erased_at in (
+        (known, "marked", _LONG_AGO),
+        (known, "only skipped", None),
+        (other, "created", _LONG_AGO),
+    ):
+        mark = SkipMark(import_supplier_id=supplier.id, external_account_number=number, erased_at=erased_at)
+        add(session, mark)
+    for supplier, number, erased_at in (
+        (known, "erased", _LONG_AGO),
+        (known, "created", None),
+        (other, "created", _LONG_AGO),
+        (other, "only skipped", _LONG_AGO),
+    ):
+        make_account(session, make_process(session, supplier, number), erased_at=erased_at)
+    batch, another = make_batch(session, known), make_batch(session, known)
+    lines = [
+        _make_line(session, batch, line, number, "FAILED")
+        for line, number in enumerate(("marked", "only skipped", "erased", "created", None, "erased"), 1)
+    ]
+    elsewhere = _make_line(session, another, 1, "marked", "FAILED")
+    whole, left = (_WHOLE[0], "FAILED", *_WHOLE[1:]), (None, "FAILED", _erased("a", "b"), _erased("a"))
+    erase_outcomes(session, known.id, batch.id, [])
+    assert _read_line(session, lines[0]) == whole
+    erase_outcomes(session, known.id, batch.id, [1, 2, 3, 4, 5])
+    assert [_read_line(session, it) for it in lines] == [left, whole, left, whole, whole, whole]
+    assert _read_line(session, elsewhere) == whole
+
+
+def test_what_was_staged_while_it_was_erased_is_removed(
+    session: Session, known: KnownSupplier, other: KnownSupplier
+) -> None:
+    for supplier, number, state, erased_at in (
+        (known, "1", "PENDING", _LONG_AGO),
+        (known, "2", "SKIPPED", _LONG_AGO),
+        (known, "3", "IMPORTED", _LONG_AGO),
+        (known, "4", "IN_PROGRESS", _LONG_AGO),
+        (known, "5", "PENDING", None),
+        (other, "6", "PENDING", _LONG_AGO),
+    ):
+        _make_attempt(session, known, make_process(session, supplier, number, state=state))
+        mark = SkipMark(import_supplier_id=known.id, external_account_number=number, erased_at=erased_at)
+        add(session, mark)
+
+    def left() -> list[str]:
+        return sorted(it.external_account_number for it in session.query(AccountImportProcess))
+
+    assert remove_staged_again(session, limit=1) == 1
+    assert len(left()) == 5
+    assert remove_staged_again(session, limit=9) == 1
+    assert left() == ["3", "4", "5", "6"]
+    assert remove_staged_again(session, limit=9) == 0
+
+
+def test_an_account_that_a_worker_has_locked_is_neither_erased_nor_removed(
+    sessions: sessionmaker[Session],
+) -> None:
+    with sessions.begin() as session:
+        known = make_supplier(session, "MINE")
+        for number in "12":
+            make_process(session, known, number, state="PENDING")
+        mark = SkipMark(import_supplier_id=known.id, external_account_number="1", erased_at=_LONG_AGO)
+        add(session, mark)
+    with sessions() as worker, sessions() as session:
+        locked = select(AccountImportProcess).where(AccountImportProcess.external_account_number == "1")
+        worker.scalars(locked.with_for_update()).one()
+        session.execute(text("SET LOCAL lock_timeout = '50ms'"))
+        assert remove_staged_again(session, limit=9) == 0
+        with pytest.raises(AccountImportInProgressError):
+            _erase(session, known, "1")
+    with sessions() as session:
+        assert remove_staged_again(session, limit=9) == 1

@@ -1,0 +1,150 @@
+"""Whether running batches make progress, and if not, why."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import new_id
+from migration_service.models import Batch
+from migration_service.services.batches.results.activity import Activity, read_activity
+from migration_service.states import BatchCondition, BatchState
+from support.factories import Customer
+from unit.services.batches.batch_rows import add_chunk, make_batch, seconds
+
+_PENDING = {"PENDING": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "queue"), [("accounts", "batch"), ("transactions", "batch"), ("payment-instructions", "vendors")]
+)
+def test_a_batch_is_worked_on_by_the_workers_of_the_queue_of_its_kind(
+    session: Session, customer: Customer, kind: str, queue: str
+) -> None:
+    batch = make_batch(session, customer, kind=kind)
+    add_chunk(session, batch, counts=_PENDING)
+    assert _activity(session, batch).queue == queue
+
+
+def _activity(session: Session, batch: Batch) -> Activity:
+    return read_activity(session, [batch.id])[batch.id]
+
+
+def _ago(session: Session, number: float) -> Any:
+    return session.scalar(select(func.now() - timedelta(seconds=number)))
+
+
+@pytest.mark.parametrize(
+    ("worked", "runs", "created", "idle"),
+    [
+        ((50, 20, None), 80, 90, 20),
+        ((50, 60), 30, 300, 30),  # it was resumed, or its window opened
+        ((None,), 40, 300, 40),  # its upload took long
+        ((None,), None, 70, 70),
+    ],
+)
+def test_a_batch_is_idle_since_lines_were_worked_on_or_it_began_to_run(
+    session: Session,
+    customer: Customer,
+    *,
+    worked: tuple[int | None, ...],
+    runs: int | None,
+    created: int,
+    idle: int,
+) -> None:
+    times = {"created_at": created, "runs_since": runs}
+    moments = {name: ago and _ago(session, ago) for name, ago in times.items()}
+    batch, other = make_batch(session, customer, **moments), make_batch(session, customer)
+    for first, ago in enumerate(worked, 1):
+        add_chunk(session, batch, first, counts=_PENDING, worked_at=ago and _ago(session, ago))
+    add_chunk(session, other, counts=_PENDING, worked_at=func.now(), throttled_at=func.now())
+    found = _activity(session, batch)
+    assert (found.idle_seconds, found.is_throttled) == (idle, False)
+
+
+@pytest.mark.parametrize(("throttled", "expected"), [((29, 90), True), ((90, 31), False), ((None, 3), True)])
+def test_a_batch_is_throttled_for_half_a_minute(
+    session: Session, customer: Customer, throttled: tuple[int | None, ...], *, expected: bool
+) -> None:
+    batch = make_batch(session, customer)
+    for first, ago in enumerate(throttled, 1):
+        throttled_at = None if ago is None else func.now() - seconds(ago)
+        add_chunk(session, batch, first, counts=_PENDING, throttled_at=throttled_at)
+    assert _activity(session, batch).is_throttled is expected
+
+
+def test_workers_wait_for_a_processor_as_they_did_for_their_last_five_chunks(
+    session: Session, customer: Customer
+) -> None:
+    batch = make_batch(session, customer, runs_since=_ago(session, 280))
+    add_chunk(session, batch, 90, counts=_PENDING)
+    assert _activity(session, batch).processor_wait is None
+    waits = [0.9, None, 0.5, 0.7, 0.7, 0.0, 0.0]
+    for first, wait in enumerate(waits):
+        add_chunk(session, batch, first, worked_at=_ago(session, 50 + first), processor_wait=wait)
+    assert _activity(session, batch).processor_wait == pytest.approx(0.7)
+    batch.runs_since = _ago(session, 50.5)
+    session.flush()
+    assert _activity(session, batch).processor_wait == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(("ago", "attempts", "expected"), [(59, 1, True), (61, 1, False), (1, 0, False)])
+def test_a_chunk_is_taken_while_a_worker_may_have_it(
+    session: Session, customer: Customer, *, ago: int, attempts: int, expected: bool
+) -> None:
+    batch = make_batch(session, customer)
+    taken = {"attempts": [new_id()] if attempts else None, "dispatched_at": _ago(session, ago)}
+    add_chunk(session, batch, counts=_PENDING, **taken)
+    assert _activity(session, batch).is_taken is expected
+
+
+def test_only_a_running_batch_with_pending_lines_is_active(session: Session, customer: Customer) -> None:
+    def make(state: BatchState, *chunks: dict[str, int]) -> Batch:
+        batch = make_batch(session, customer, state=state)
+        for first, counts in enumerate(chunks, 1):
+            add_chunk(session, batch, first, counts=counts)
+        return batch
+
+    running = make(BatchState.RUNNING, {"VALID": 1}, {"VALID": 1, "PENDING": 2})
+    others = [
+        make(BatchState.RUNNING, {"VALID": 1}),
+        make(BatchState.RUNNING, {"DEFERRED": 1}),  # each is tried again by itself
+        make(BatchState.RUNNING),
+        make(BatchState.PAUSED, _PENDING),
+        make(BatchState.WAITING, _PENDING),
+    ]
+    make(BatchState.RUNNING, _PENDING)
+    assert [*read_activity(session, [it.id for it in (running, *others)])] == [running.id]
+
+
+_GOING: dict[str, Any] = {
+    "idle_seconds": 5.0,
+    "is_throttled": False,
+    "processor_wait": 0.3,
+    "is_taken": True,
+    "queue": "batch",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "condition"),
+    [
+        ({}, None),
+        ({"processor_wait": None}, None),
+        ({"idle_seconds": 60.0}, None),
+        ({"idle_seconds": 60.1}, BatchCondition.STALLED),
+        ({"processor_wait": 0.74}, None),
+        ({"processor_wait": 0.75}, BatchCondition.STARVING),
+        ({"processor_wait": 0.9, "is_taken": False}, BatchCondition.STARVING),
+        ({"processor_wait": 0.9, "idle_seconds": 61.0}, BatchCondition.STARVING),
+        # Nobody has taken a chunk: there is no worker that could starve.
+        ({"processor_wait": 0.9, "idle_seconds": 61.0, "is_taken": False}, BatchCondition.STALLED),
+        ({"is_throttled": True, "idle_seconds": 90.0, "processor_wait": 0.9}, BatchCondition.THROTTLED),
+    ],
+)
+def test_why_a_batch_makes_little_or_no_progress(
+    changed: dict[str, Any], condition: BatchCondition | None
+) -> None:
+    assert Activity(**_GOING | changed).condition is condition

@@ -1,0 +1,311 @@
+"""What is wrong with a batch: its faulty paths, the lines and values behind them, the lines of an account."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import null
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.models import AccountImportProcess, Batch, BatchLine
+from migration_service.services.batches.results.counts import recount
+from migration_service.services.batches.results.findings import (
+    FaultyPath,
+    count_lines_of,
+    count_paths,
+    count_values,
+    find_line,
+    list_lines,
+    list_lines_of_account,
+)
+from migration_service.services.batches.results.line_results import (
+    ResultFilter,
+    ResultFormat,
+    stream_failed_lines,
+    stream_results,
+    value_at,
+)
+from migration_service.states import LineStatus
+from support.factories import Customer, make_customer
+from unit.services.batches.batch_rows import add_chunk, make_batch, without_indexes
+
+
+def _item(code: str, attr: str | None, detail: str = "D") -> dict[str, Any]:
+    return {"code": code, "attr": attr, "detail": detail}
+
+
+def _line(batch: Batch, number: int, status: str = "FAILED", **values: Any) -> BatchLine:
+    given = {"errors": null(), "warnings": null()} | values
+    return BatchLine(batch_id=batch.id, line_number=number, status=status, **given)
+
+
+@pytest.fixture
+def batch(session: Session, customer: Customer) -> Batch:
+    """A batch of six lines, and another one with one line more, whose lines nobody asks for."""
+    batches = [make_batch(session, customer) for _ in range(2)]
+    for batch in reversed(batches):
+        session.add_all(
+            [
+                _line(
+                    batch,
+                    6,
+                    external_account_number="6",
+                    payload=b'{"a": [{"b": "x"}, {"b": "y"}], "c": 7}',
+                    errors=[_item("one", "a.0.b", "Z"), _item("one", "a.1.b", "A")],
+                ),
+                _line(batch, 2, payload=b'{"a": [{"b": "y"}]}', errors=[_item("one", "a.0.b", "M")]),
+                _line(batch, 3, payload=b'{"c": 7}', errors=[_item("one", "c"), _item("two", "c")]),
+                _line(batch, 4, payload=b"{", errors=[_item("one", None)]),
+                _line(
+                    batch,
+                    5,
+                    "VALID",
+                    payload=b'{"c": 8, "a": [{"bb": 1}]}',
+                    service_account_number="A-5",
+                    warnings=[_item("one", "c", "W"), _item("one", "a.0.bb", "W")],
+                ),
+                _line(batch, 9, "VALID"),
+            ]
+        )
+        if batch is batches[1]:
+            session.add(_line(batch, 8, errors=[_item("one", "a.0.b"), _item("two", "c")]))
+        session.flush()
+        add_chunk(session, batch, 1, 9)
+        recount(session, batch.id)
+    return batches[0]
+
+
+def test_paths_are_those_of_one_code_the_most_frequent_first(session: Session, batch: Batch) -> None:
+    assert count_paths(session, batch.id, "one") == [
+        FaultyPath("a.*.b", 2, "A"),
+        FaultyPath("c", 1, "D"),
+        FaultyPath(None, 1, "D"),
+    ]
+    assert count_paths(session, batch.id, "two") == [FaultyPath("c", 1, "D")]
+    assert count_paths(session, batch.id, "one", warnings=True) == [
+        FaultyPath("a.*.bb", 1, "W"),
+        FaultyPath("c", 1, "W"),
+    ]
+    assert count_paths(session, batch.id, "two", warnings=True) == []
+
+
+def test_a_hundred_paths_are_counted(session: Session, customer: Customer) -> None:
+    batch = make_batch(session, customer)
+    several = [_item("one", f"a{i}") for i in range(101)]
+    session.add(_line(batch, 1, errors=[*several, _item("two", "a"), _item("two", "z")]))
+    session.add(_line(batch, 2, errors=[_item("two", "z")]))
+    session.flush()
+    add_chunk(session, batch)
+    recount(session, batch.id)
+    assert len(count_paths(session, batch.id, "one")) == 100
+    assert [(it.path, it.lines) for it in count_paths(session, batch.id, "two")] == [("z", 2), ("a", 1)]
+    assert [it.line_number for it in list_lines(session, batch.id, ResultFilter())] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "numbers"),
+    [
+        (ResultFilter(), [2, 3, 4, 5, 6, 9]),
+        (ResultFilter(status=LineStatus.VALID), [5, 9]),
+        (ResultFilter(line=4), [4]),
+        (ResultFilter(code="one"), [2, 3, 4, 5, 6]),
+        (ResultFilter(code="two"), [3]),
+        (ResultFilter(path="a.*.b"), [2, 6]),
+        (ResultFilter(path="a.1"), [6]),
+        (ResultFilter(path="a"), [2, 5, 6]),
+        (ResultFilter(path="c", code="one"), [3, 5]),
+        (ResultFilter(path="c", code="one", status=LineStatus.FAILED), [3]),
+        (ResultFilter(path="."), []),
+    ],
+)
+def test_lines_are_wanted_by_status_number_code_and_path(
+    session: Session, batch: Batch, wanted: ResultFilter, numbers: list[int]
+) -> None:
+    without_indexes(session)
+    assert [it.line_number for it in list_lines(session, batch.id, wanted)] == numbers
+    assert count_lines_of(session, batch.id, wanted) == len(numbers)
+    assert [it.line_number for it in list_lines(session, batch.id, wanted, after=4)] == [
+        it for it in numbers if it > 4
+    ]
+    assert [it.line_number for it in list_lines(session, batch.id, wanted, limit=1)] == numbers[:1]
+
+
+def test_a_shown_line_has_everything_that_became_of_it(session: Session, batch: Batch) -> None:
+    found = {it.line_number: it for it in list_lines(session, batch.id, ResultFilter())}
+    assert (found[5].status, found[5].service_account_number) == ("VALID", "A-5")
+    assert (found[5].external_account_number, found[6].external_account_number) == (None, "6")
+    assert [it["code"] for it in found[3].errors] == ["one", "two"]
+    assert (found[3].warnings, found[5].errors, len(found[5].warnings)) == ([], [], 2)
+
+
+def test_the_values_at_a_path_are_counted_the_commonest_first(session: Session, batch: Batch) -> None:
+    assert count_values(session, batch.id, ResultFilter(code="one", path="a.*.b")) == [("y", 2), ("x", 1)]
+    assert dict(count_values(session, batch.id, ResultFilter(path="c"))) == {"7": 2, "8": 1}
+    assert count_values(session, batch.id, ResultFilter(code="two")) == [("7", 1)]
+    assert count_values(session, batch.id, ResultFilter(code="none")) == []
+
+
+def test_the_values_of_five_hundred_lines_are_counted_and_twenty_shown(
+    session: Session, customer: Customer
+) -> None:
+    batch = make_batch(session, customer)
+    for number in range(1, 502):
+        value = 21 if number > 499 else number % 25
+        payload = b'{"c": %d}' % value
+        session.add(_line(batch, number, payload=payload, errors=[_item("one", "c")]))
+    session.flush()
+    found = count_values(session, batch.id, ResultFilter(code="one"))
+    assert len(found) == 20
+    # The line behind the five hundredth is not counted.
+    assert found[0] == ("21", 21)
+
+
+def _stage(session: Session, batch: Batch, number: str) -> AccountImportProcess:
+    process = AccountImportProcess(
+        import_supplier_id=batch.import_supplier_id,
+        external_account_number=number,
+        payload={"c": number},
+        payload_sha256=b"",
+        rules_version="",
+        profile="lenient",
+    )
+    session.add(process)
+    session.flush()
+    return process
+
+
+def test_a_line_has_its_payload_or_that_of_its_staged_account(session: Session, batch: Batch) -> None:
+    process = _stage(session, batch, "7")
+    _stage(session, batch, "8")
+    session.add(_line(batch, 7, account_import_process_id=process.id))
+    session.flush()
+
+    def find(number: int) -> tuple[Any, str | None]:
+        found = find_line(session, batch.id, number)
+        assert found is not None
+        assert found.line.line_number == number
+        return found.payload, found.text
+
+    assert find(3) == ({"c": 7}, None)
+    assert find(4) == (None, "{")
+    assert find(7) == ({"c": "7"}, None)
+    assert find(9) == (None, None)
+    assert find_line(session, batch.id, 1) is None
+    session.get_one(BatchLine, (batch.id, 7)).errors = [_item("one", "c")]
+    session.flush()
+    assert count_values(session, batch.id, ResultFilter(line=7, code="one")) == [("7", 1)]
+
+
+def test_lines_of_an_account_are_listed_the_newest_batch_first(
+    session: Session, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    older = make_batch(session, customer, name="older", mode="stage")
+    newer = make_batch(session, customer, name="newer", kind="notes")
+    theirs = make_batch(session, make_customer(sessions))
+    for batch in (theirs, newer, older):
+        for number in (8, 3):
+            chunk_line = 1 if batch is newer else None
+            line = _line(batch, number, external_account_number="1", chunk_line=chunk_line)
+            session.add(line)
+        session.add(_line(batch, 5, external_account_number="2"))
+    session.add(_line(older, 9, "STAGED", external_account_number="1", errors=[_item("e", "a")]))
+    session.flush()
+    without_indexes(session)
+    found = list_lines_of_account(session, older.import_supplier_id, "1")
+    assert [(it["batch_id"], it["line_number"]) for it in found] == [
+        (newer.id, 3),
+        (newer.id, 8),
+        (older.id, 3),
+        (older.id, 8),
+        (older.id, 9),
+    ]
+    assert (found[0]["batch_name"], found[0]["kind"], found[0]["mode"]) == ("newer", "notes", "validate")
+    assert (found[4]["batch_name"], found[4]["kind"], found[4]["mode"]) == ("older", "accounts", "stage")
+    assert (found[4]["status"], found[4]["errors"], found[4]["warnings"]) == ("STAGED", [_item("e", "a")], [])
+    assert found[0]["errors"] == []
+    for limit in (1, 3):
+        limited = list_lines_of_account(session, older.import_supplier_id, "1", limit=limit)
+        assert limited == found[:limit]
+
+
+def test_results_of_lines_are_written_as_ndjson_and_csv(
+    sessions: sessionmaker[Session], session: Session, batch: Batch
+) -> None:
+    session.commit()
+
+    def ndjson(wanted: ResultFilter) -> list[bytes]:
+        return b"".join(stream_results(sessions, batch.id, ResultFormat.NDJSON, wanted)).splitlines()
+
+    assert len(ndjson(ResultFilter())) == 6
+    assert ndjson(ResultFilter(line=9)) == [
+        b'{"line_number":9,"external_account_number":null,"status":"VALID","service_account_number":null,'
+        b'"errors":[],"warnings":[],"staging_result":null}'
+    ]
+    [five] = ndjson(ResultFilter(status=LineStatus.VALID, code="one"))
+    assert b'"service_account_number":"A-5","errors":[],"warnings":[{' in five
+    wanted = ResultFilter(code="one", path="c")
+    rows = b"".join(stream_results(sessions, batch.id, ResultFormat.CSV, wanted)).decode().splitlines()
+    assert rows == [
+        '"line_number","external_account_number","status","service_account_number","severity","code","path",'
+        '"detail","value"',
+        '"3","","FAILED","","error","one","c","D","7"',
+        '"5","","VALID","A-5","warning","one","c","W","8"',
+    ]
+    everything = b"".join(stream_results(sessions, batch.id, ResultFormat.CSV)).decode().splitlines()
+    assert len(everything) == 1 + 1 + 2 + 1 + 2 + 2 + 1
+    assert '"4","","FAILED","","error","one","","D",""' in everything
+    assert everything[-1] == '"9","","VALID","","","","","",""'
+
+
+def test_failed_lines_are_streamed_as_they_were_sent(
+    sessions: sessionmaker[Session], session: Session, batch: Batch
+) -> None:
+    process = _stage(session, batch, "7")
+    session.add_all(
+        [
+            _line(batch, 7, account_import_process_id=process.id),
+            _line(batch, 8, payload=b"repeated", errors=[_item("duplicate_line_in_batch", None)]),
+            _line(batch, 10),
+            *(_line(batch, number, payload=b"%d" % number) for number in range(11, 71)),
+        ]
+    )
+    session.commit()
+    lines = b"".join(stream_failed_lines(sessions, batch.id)).splitlines()
+    assert lines[:5] == [
+        b'{"a": [{"b": "y"}]}',
+        b'{"c": 7}',
+        b"{",
+        b'{"a": [{"b": "x"}, {"b": "y"}], "c": 7}',
+        b'{"c": "7"}',
+    ]
+    assert lines[5:] == [b"%d" % number for number in range(11, 71)]
+    only = ResultFilter(code="two", status=LineStatus.VALID)
+    assert b"".join(stream_failed_lines(sessions, batch.id, only)) == b'{"c": 7}\n'
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("a", "x"),
+        ("b.0", "1"),
+        ("b.1", '{"c":true}'),
+        ("b.1.c", "true"),
+        ("b.2", None),
+        ("b.-1", None),
+        ("b.c", None),
+        ("z", None),
+        ("a.0", None),
+        ("d.0", "y"),
+        (None, None),
+        ("long", "x" * 200),
+        ("longer", "x" * 200 + "..."),
+    ],
+)
+def test_the_value_at_a_path_is_shown_shortened(path: str | None, value: str | None) -> None:
+    payload = {
+        "a": "x",
+        "b": [1, {"c": True}],
+        "d": {"0": "y"},
+        "long": "x" * 200,
+        "longer": "x" * 201,
+    }
+    assert value_at(payload, path) == value

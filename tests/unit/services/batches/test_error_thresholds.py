@@ -1,0 +1,209 @@
+"""Which brakes there are, and when they stop a batch."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from migration_service.errors import RequestFailedValidationError
+from migration_service.services.batches.error_threshold_options import read_brake
+from migration_service.services.batches.error_thresholds import (
+    NO_BRAKE,
+    Brake,
+    BrakeCounts,
+    brake_to_report,
+    brake_to_store,
+    measure,
+    stored_brake,
+    usual_brake,
+)
+from migration_service.states import BatchMode
+from support.factories import Customer
+from unit.services.batches.batch_rows import add_chunk, make_batch, seconds
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, None),
+        ({"stop_after_errors": "off"}, NO_BRAKE),
+        ({"stop_after_errors": "12"}, Brake(stop_after_errors="12")),
+        ({"stop_after_errors": "5%"}, Brake(stop_after_errors="5%", stop_min_lines=200)),
+        (
+            {"stop_after_errors": "0.25%", "stop_min_lines": 1_000},
+            Brake(stop_after_errors="0.25%", stop_min_lines=1_000),
+        ),
+        (
+            {"stop_after_errors": "50%", "stop_window_lines": 300},
+            Brake(stop_after_errors="50%", stop_min_lines=300, stop_window_lines=300),
+        ),
+        (
+            {"stop_after_errors": "1", "stop_window_lines": 10, "stop_ignore_codes": ["required"]},
+            Brake(stop_after_errors="1", stop_window_lines=10, stop_ignore_codes=("required",)),
+        ),
+        (
+            {"stop_after_errors": "1%", "stop_min_lines": 1, "stop_window_lines": 1},
+            Brake(stop_after_errors="1%", stop_min_lines=1, stop_window_lines=1),
+        ),
+        (
+            {"stop_after_errors": "1%", "stop_min_lines": 10_000, "stop_window_lines": 10_000},
+            Brake(stop_after_errors="1%", stop_min_lines=10_000, stop_window_lines=10_000),
+        ),
+        (
+            {"stop_after_errors": "7", "stop_window_lines": 7, "stop_ignore_codes": ["a"] * 50},
+            Brake(stop_after_errors="7", stop_window_lines=7, stop_ignore_codes=("a",) * 50),
+        ),
+    ],
+)
+def test_what_is_asked_for_is_completed(given: dict[str, Any], expected: Brake | None) -> None:
+    assert read_brake(**given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "attr"),
+    [
+        ({"stop_after_errors": "0"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "-1"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "1.5"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "100%"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "\u0665%"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "half"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "1234567890"}, "invalid", "stop_after_errors"),
+        ({"stop_after_errors": "7", "stop_window_lines": 0}, "out_of_range", "stop_window_lines"),
+        ({"stop_window_lines": 5}, "required", "stop_after_errors"),
+        ({"stop_ignore_codes": ["required"]}, "required", "stop_after_errors"),
+        ({"stop_after_errors": "off", "stop_min_lines": 5}, "required", "stop_after_errors"),
+        ({"stop_after_errors": "7", "stop_min_lines": 5}, "invalid", "stop_min_lines"),
+        ({"stop_after_errors": "7%", "stop_min_lines": 0}, "out_of_range", "stop_min_lines"),
+        ({"stop_after_errors": "7%", "stop_window_lines": 10_001}, "out_of_range", "stop_window_lines"),
+        ({"stop_after_errors": "7", "stop_window_lines": 6}, "out_of_range", "stop_window_lines"),
+        (
+            {"stop_after_errors": "7%", "stop_min_lines": 9, "stop_window_lines": 8},
+            "out_of_range",
+            "stop_window_lines",
+        ),
+        ({"stop_after_errors": "7", "stop_ignore_codes": ["No Code"]}, "invalid", "stop_ignore_codes"),
+        ({"stop_after_errors": "7", "stop_ignore_codes": ["a"] * 51}, "invalid", "stop_ignore_codes"),
+        ({"stop_count_warnings": ["ledger_missing"]}, "required", "stop_after_errors"),
+        (
+            {"stop_after_errors": "7", "stop_count_warnings": ["unknown_field"] * 51},
+            "invalid",
+            "stop_count_warnings",
+        ),
+        # An error counts as it is.
+        (
+            {"stop_after_errors": "7", "stop_count_warnings": ["customer_required"]},
+            "invalid_choice",
+            "stop_count_warnings",
+        ),
+    ],
+)
+def test_what_does_not_make_sense_is_refused(given: dict[str, Any], code: str, attr: str) -> None:
+    with pytest.raises(RequestFailedValidationError) as refused:
+        read_brake(**given)
+    assert [(item.code, item.attr) for item in refused.value.errors] == [(code, attr)]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ledger_missing",
+        "transaction_date_changed",
+        "note_created_in_future",
+        "already_added",
+        "unknown_field",
+    ],
+)
+def test_the_warnings_of_every_kind_of_line_can_count(code: str) -> None:
+    brake = read_brake(stop_after_errors="7", stop_count_warnings=[code])
+    assert brake == Brake(stop_after_errors="7", stop_count_warnings=(code,))
+    stored = brake_to_store(brake)
+    assert stored_brake(stored) == brake
+    assert (brake_to_report(stored) or {})["stop_count_warnings"] == [code]
+    assert (brake_to_report(brake_to_store(Brake(stop_after_errors="7"))) or {})["stop_count_warnings"] == []
+
+
+def test_a_misspelt_warning_is_refused_with_the_one_that_was_meant() -> None:
+    with pytest.raises(RequestFailedValidationError) as refused:
+        read_brake(stop_after_errors="7", stop_count_warnings=["ledgers_missing"])
+    (item,) = refused.value.errors
+    assert item.detail == "'ledgers_missing' is no code of a warning: did you mean ledger_missing?"
+
+
+def test_what_needs_a_threshold_is_named_and_all_faults_are_found() -> None:
+    with pytest.raises(RequestFailedValidationError) as refused:
+        read_brake(stop_min_lines=0, stop_window_lines=20_000, stop_ignore_codes=["-"])
+    assert [(item.code, item.attr) for item in refused.value.errors] == [
+        ("required", "stop_after_errors"),
+        ("out_of_range", "stop_min_lines"),
+        ("out_of_range", "stop_window_lines"),
+        ("invalid", "stop_ignore_codes"),
+    ]
+    assert refused.value.errors[0].detail == "stop_min_lines needs a number or a percentage of errors."
+
+
+@pytest.mark.parametrize(
+    ("threshold", "min_lines", "lines", "errors", "reached"),
+    [
+        ("1%", None, 1, 1, True),
+        ("3", None, 3, 2, False),
+        ("3", None, 3, 3, True),
+        ("50%", 4, 4, 2, False),
+        ("50%", 4, 5, 3, True),
+        ("50%", 4, 3, 3, False),
+        ("0%", 4, 4, 0, False),
+        ("0%", 4, 400, 1, True),
+        ("0.5%", 4, 200, 1, False),
+        ("0.5%", 4, 199, 1, True),
+    ],
+)
+def test_a_number_is_enough_and_a_percentage_is_exceeded(
+    threshold: str, min_lines: int | None, lines: int, errors: int, *, reached: bool
+) -> None:
+    brake = Brake(stop_after_errors=threshold, stop_min_lines=min_lines)
+    assert brake.is_reached(BrakeCounts(lines, errors)) is reached
+
+
+@pytest.mark.parametrize("mode", BatchMode)
+def test_only_an_import_is_braked_without_a_word(mode: BatchMode) -> None:
+    brake = usual_brake(mode)
+    usual = Brake(stop_after_errors="50%", stop_min_lines=200, stop_window_lines=200)
+    assert brake == (usual if mode is BatchMode.IMPORT else NO_BRAKE)
+    assert stored_brake(brake_to_store(brake)) == brake
+    assert (brake_to_store(brake) is None) is (mode is not BatchMode.IMPORT)
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        (None, BrakeCounts(19, 13)),
+        (1, BrakeCounts(4, 1)),
+        (4, BrakeCounts(4, 1)),
+        (5, BrakeCounts(8, 3)),
+        (8, BrakeCounts(8, 3)),
+        (9, BrakeCounts(13, 8)),
+        (10_000, BrakeCounts(19, 13)),
+    ],
+)
+def test_a_window_has_the_chunks_that_were_worked_on_last(
+    session: Session, customer: Customer, window: int | None, expected: BrakeCounts
+) -> None:
+    batch = make_batch(session, customer)
+    add_chunk(session, make_batch(session, customer), done=9, failures={"-": 9}, worked_at=func.now())
+    # Two were finished at the same moment. Of these the later lines count as newer.
+    for first_line, ago, done, failures in [
+        (1, 30, 6, {"required": 5}),
+        (10, 10, 4, {"required": 2}),
+        (20, 20, 5, {"required": 3, "invalid required": 2, "ignored": 1, "also ignored": 1}),
+        (30, 10, 4, {"-": 1}),
+        (40, 15, 0, {}),
+        (50, 40, 7, {"required": 7}),
+    ]:
+        values: dict[str, Any] = {"done": done, "failures": failures}
+        add_chunk(session, batch, first_line, worked_at=func.now() - seconds(ago), **values)
+    brake = Brake(
+        stop_after_errors="1", stop_window_lines=window, stop_ignore_codes=("also", "ignored", "other")
+    )
+    since = session.scalar(select(func.now() - seconds(40)))
+    assert measure(session, batch.id, brake, since) == expected

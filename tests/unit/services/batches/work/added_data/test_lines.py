@@ -1,0 +1,236 @@
+"""What becomes of the lines of a chunk of added data: added, refused, or left for later."""
+
+from datetime import datetime
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from sqlalchemy import func, select, text, update
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.models import (
+    Account,
+    AccountImportProcess,
+    Note,
+)
+from migration_service.services.accounts import notes as notes_service
+from migration_service.services.batches.work import processor_time
+from migration_service.services.batches.work.added_data import lines as added_lines
+from migration_service.services.batches.work.added_data.deferral import find_deferred
+from support.factories import Customer
+from unit.services.batches.batch_rows import (
+    chunk_of,
+    codes_of,
+    line_of,
+    lines_of,
+    make_chunk,
+    payload_of,
+    seconds,
+    warnings_of,
+    work,
+)
+from unit.services.undo.undo_rows import add_account
+
+_NOT_FOUND = ("FAILED", [("account_not_found", "external_account_number")])
+_ADDED: tuple[str, list[Any]] = ("ADDED", [])
+_DEFERRED: tuple[str, list[Any]] = ("DEFERRED", [])
+_PENDING: tuple[str, list[Any]] = ("PENDING", [])
+
+
+def _note(customer: Customer, number: str, *bodies: str, **more: Any) -> dict[str, Any]:
+    return line_of(customer, number, notes=[{"body": body} for body in bodies], **more)
+
+
+def _bodies(session: Session) -> list[str | None]:
+    return list(session.scalars(select(Note.body).order_by(Note.id)))
+
+
+def test_what_can_be_added_is_added_and_the_others_say_what_is_wrong(
+    session: Session, customer: Customer
+) -> None:
+    account = add_account(session, customer, "a")
+    erased = add_account(session, customer, "erased")
+    erased.erased_at = datetime.fromisoformat("2026-03-02T12:00:00Z")
+    foreign = {"import_supplier": "ELSEWHERE", "dry_run": True}
+    lines: list[Any] = [
+        _note(customer, "a", "one"),
+        _note(customer, "a", "one", "two"),
+        _note(customer, "a", "two"),
+        _note(customer, "nobody", "x"),
+        _note(customer, "erased", "x"),
+        _note(customer, "a", "x") | foreign,
+        _note(customer, "nobody"),
+        _note(customer, "a", "x", extra=1),
+        b'{"notes": [{"body": "x"}], "import_supplier": 5}',
+        b"{",
+        payload_of(customer, "a"),
+        line_of(customer, "a", notes=[{"body": "pin", "unpin_at": "2027-01-01T00:00:00Z"}]),
+    ]
+    key = make_chunk(session, customer, lines, kind="notes")
+    assert work(session, key, len(lines)) == 0
+    assert codes_of(session, key) == [
+        _ADDED,
+        _ADDED,
+        ("ALREADY_ADDED", []),
+        _NOT_FOUND,
+        ("FAILED", [("account_erased", None)]),
+        ("FAILED", [("import_supplier_mismatch", "import_supplier"), ("dry_run_in_line", "dry_run")]),
+        ("FAILED", [("empty", "notes")]),
+        ("FAILED", [("unknown_field", "extra")]),
+        ("FAILED", [("invalid", "import_supplier"), ("required", "external_account_number")]),
+        ("FAILED", [("parse_error", None)]),
+        ("FAILED", [("line_kind_mismatch", "billing_address1")]),
+        _ADDED,
+    ]
+    assert _bodies(session) == ["one", "two", "pin"]
+    found = lines_of(session, key)
+    number = account.service_account_number
+    assert [it.service_account_number for it in found] == [number] * 3 + [None] * 8 + [number]
+    assert [it.external_account_number for it in found] == [
+        *["a"] * 3,
+        *("nobody", "erased", "a", "nobody", "a"),
+        *[None] * 2,
+        *["a"] * 2,
+    ]
+    already = {"code": "already_added", "detail": "This was on the account already.", "attr": "notes.0"}
+    assert [it.warnings for it in found[:11]] == [None, [already], *[None] * 9]
+    assert warnings_of(session, key)[11] == [("unpin_without_pin", "notes.0.unpin_at")]
+    assert (found[3].errors or [])[0]["detail"] == (
+        "No imported account exists for this import supplier and external account number."
+    )
+    assert (found[5].errors or [])[0]["detail"] == (
+        f"The account names import supplier 'ELSEWHERE', but the batch is for '{customer.import_supplier}'."
+    )
+
+
+@pytest.mark.parametrize(("mode", "good"), [("validate", "VALID"), ("dry-run", "WOULD_ADD")])
+def test_nothing_is_added_if_that_is_not_asked_for(
+    session: Session, customer: Customer, mode: str, good: str
+) -> None:
+    add_account(session, customer, "a")
+    lines = [_note(customer, "a", "x"), _note(customer, "nobody", "x"), _note(customer, "a")]
+    key = make_chunk(session, customer, lines, kind="notes", mode=mode)
+    assert work(session, key, 3) == 0
+    nobody = (good, []) if mode == "validate" else _NOT_FOUND
+    assert codes_of(session, key) == [(good, []), nobody, ("FAILED", [("empty", "notes")])]
+    assert _bodies(session) == []
+
+
+@pytest.mark.parametrize("limit", ["PIECE_SECONDS", "PIECE_CLOCK_SECONDS"])
+def test_lines_that_there_is_no_time_for_stay_as_they_are(
+    session: Session, customer: Customer, limit: str
+) -> None:
+    key = make_chunk(session, customer, [b"{"] * 3, kind="notes")
+    with patch.object(processor_time, limit, -1.0):
+        assert work(session, key, 3) == 2
+        assert work(session, key, 3) == 1
+    assert codes_of(session, key) == [*[("FAILED", [("parse_error", None)])] * 2, _PENDING]
+
+
+def test_lines_that_the_database_refuses_fail_on_their_own(session: Session, customer: Customer) -> None:
+    write = notes_service._row
+
+    def refuse(*args: Any) -> dict[str, Any]:
+        row = write(*args)
+        return row | {"is_pinned": None} if row["body"] == "refused" else row
+
+    for number in "ab":
+        add_account(session, customer, number)
+    lines = [_note(customer, it, body) for it in "ab" for body in ("x", "refused", "y")]
+    key = make_chunk(session, customer, lines, kind="notes")
+    with patch.object(notes_service, "_row", refuse):
+        assert work(session, key, 6) == 0
+    failed = ("FAILED", [("line_failed_unexpectedly", None)])
+    assert codes_of(session, key) == [_ADDED, failed, _ADDED] * 2
+    assert (lines_of(session, key)[1].errors or [])[0]["detail"] == (
+        "The database refused a value of the line."
+    )
+    assert _bodies(session) == ["x", "y"] * 2
+
+
+def test_a_failure_that_is_about_no_line_is_raised(session: Session, customer: Customer) -> None:
+    add_account(session, customer, "a")
+    key = make_chunk(session, customer, [_note(customer, "a", "x")], kind="notes")
+
+    def fail(*_args: Any) -> None:
+        session.execute(text("SELECT 1 FROM no_such_table"))
+
+    with patch.object(notes_service, "_row", fail), pytest.raises(DBAPIError):
+        work(session, key, 1)
+    with patch.object(added_lines, "open_accounts", fail), pytest.raises(DBAPIError):
+        work(session, key, 1)
+
+
+def test_lines_of_an_account_that_somebody_else_holds_wait_and_the_others_are_added(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions.begin() as session:
+        for number in "ab":
+            add_account(session, customer, number)
+        lines = [_note(customer, it, it) for it in "aba"]
+        key = make_chunk(session, customer, lines, kind="notes")
+    held = select(Account.id).where(Account.external_account_number == "a")
+    with sessions() as another, sessions() as session:
+        another.execute(held.with_for_update())
+        session.execute(text("SET LOCAL lock_timeout = '20ms'"))
+        assert work(session, key, 3) == 0
+        assert codes_of(session, key) == [_DEFERRED, _ADDED, _DEFERRED]
+        assert lines_of(session, key)[0].warnings == [
+            {
+                "code": "account_busy",
+                "detail": "The account is being changed at this moment. The line is worked on later.",
+                "attr": "external_account_number",
+            }
+        ]
+        assert _bodies(session) == ["b"]
+
+
+def test_lines_wait_for_an_account_that_is_being_created_but_not_for_ever(
+    session: Session, customer: Customer
+) -> None:
+    for number in "ab":
+        session.delete(add_account(session, customer, number, state="PENDING"))
+    lines = [_note(customer, it, it) for it in "aba"]
+    key = make_chunk(session, customer, lines, kind="notes")
+    process = update(AccountImportProcess).where(AccountImportProcess.external_account_number == "a")
+    session.execute(process.values(state="IN_PROGRESS", attempt_id=text("gen_random_uuid()")))
+    assert work(session, key, 2) == 1
+    assert codes_of(session, key) == [_DEFERRED, _NOT_FOUND, _PENDING]
+    assert warnings_of(session, key)[0] == [("account_import_in_progress", None)]
+    assert work(session, key, 1) == 0
+    assert codes_of(session, key) == [_DEFERRED, _NOT_FOUND, _DEFERRED]
+    chunk = chunk_of(session, key)
+    chunk.deferred_since = func.now() - seconds(20)
+    session.flush()
+    session.refresh(chunk)
+    assert work(session, key, 2, longest_deferral=30.0) == 0
+    assert codes_of(session, key) == [_DEFERRED, _NOT_FOUND, _DEFERRED]
+    assert work(session, key, 2, longest_deferral=10.0) == 0
+    assert codes_of(session, key) == [_NOT_FOUND] * 3
+    assert chunk_of(session, key).counts == {"FAILED": 3}
+
+
+def test_later_lines_wait_behind_deferred_ones_even_if_their_account_has_just_been_created(
+    session: Session, customer: Customer
+) -> None:
+    account = add_account(session, customer, "a")
+    account.external_account_number = "not yet"
+    being_created = {"state": "IN_PROGRESS", "attempt_id": text("gen_random_uuid()")}
+    session.execute(update(AccountImportProcess).values(being_created))
+    lines = [_note(customer, "a", it) for it in ("first", "second")]
+    key = make_chunk(session, customer, lines, kind="notes")
+    assert work(session, key, 1) == 1
+
+    def find_after_creation(*args: Any) -> set[str]:
+        account.external_account_number = "a"
+        session.flush()
+        return find_deferred(*args)
+
+    with patch.object(added_lines, "find_deferred", find_after_creation):
+        assert work(session, key, 1) == 0
+    assert codes_of(session, key) == [_DEFERRED, _DEFERRED]
+    assert warnings_of(session, key) == [[("account_import_in_progress", None)]] * 2
+    assert work(session, key, 2) == 0
+    assert codes_of(session, key) == [_ADDED, _ADDED]
+    assert _bodies(session) == ["first", "second"]

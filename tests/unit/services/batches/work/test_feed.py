@@ -1,0 +1,255 @@
+"""Which chunks are dispatched: a few of each organisation, in turns, and never beyond a batch's limit."""
+
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from sqlalchemy import delete, func, select, text, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.db.base import new_id
+from migration_service.models import ApiKey, Batch, BatchChunk, ImportSupplier
+from migration_service.services.batches.work.feed import (
+    dispatch_chunks,
+    dispatch_vendor_chunks,
+    feed,
+    recover_chunks,
+)
+from support.factories import Customer
+from unit.services.batches.batch_rows import add_chunk, make_batch, seconds, without_indexes
+
+
+def _batch(session: Session, customer: Customer, chunks: int, **values: Any) -> Batch:
+    batch = make_batch(session, customer, **values)
+    for first in range(chunks, 0, -1):
+        add_chunk(session, batch, first, first)
+    return batch
+
+
+def _dispatched(session: Session, batch: Batch) -> list[int]:
+    """Return the first lines of the chunks in the queue."""
+    chunks = select(BatchChunk.first_line).where(BatchChunk.batch_id == batch.id)
+    return list(
+        session.scalars(chunks.where(BatchChunk.state == "DISPATCHED").order_by(BatchChunk.first_line))
+    )
+
+
+def test_an_organisation_has_so_many_chunks_in_the_queue_and_its_batches_take_turns(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    one, two = (_batch(session, customer, 5) for _ in range(2))
+    theirs = _batch(session, other, 1)
+    without_indexes(session)
+    found = dispatch_chunks(session, 3)
+    assert set(found) == {(one.id, 1), (one.id, 2), (two.id, 1), (theirs.id, 1)}
+    # Those that come first for their organisation come first.
+    assert {batch_id for batch_id, _ in found[:2]} == {one.id, theirs.id}
+    assert [it for it in found if it[0] != theirs.id] == [(one.id, 1), (two.id, 1), (one.id, 2)]
+    assert (_dispatched(session, one), _dispatched(session, two)) == ([1, 2], [1])
+    assert dispatch_chunks(session, 3) == []
+    session.execute(delete(BatchChunk).where(BatchChunk.batch_id == one.id, BatchChunk.first_line == 1))
+    assert dispatch_chunks(session, 3) == [(one.id, 3)]
+
+
+def test_who_has_few_chunks_in_the_queue_comes_first(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    busy = _batch(session, customer, 4)
+    dispatch_chunks(session, 2)
+    idle = _batch(session, other, 1)
+    assert dispatch_chunks(session, 3) == [(idle.id, 1), (busy.id, 3)]
+
+
+def test_a_dispatched_chunk_waits_no_longer(session: Session, customer: Customer) -> None:
+    batch = _batch(session, customer, 0)
+    chunk = add_chunk(
+        session, batch, not_before=func.now() - seconds(1), dispatched_at=func.now() - seconds(9)
+    )
+    dispatch_chunks(session, 1)
+    session.refresh(chunk)
+    now = session.execute(select(func.now())).scalar_one()
+    assert (chunk.state, chunk.dispatched_at, chunk.not_before) == ("DISPATCHED", now, None)
+
+
+def test_only_pending_chunks_of_running_batches_that_are_due_are_dispatched(
+    session: Session, customer: Customer
+) -> None:
+    for state in ("PAUSED", "WAITING", "STOPPED", "CANCELLED", "COMPLETED"):
+        _batch(session, customer, 1, state=state)
+    batch = _batch(session, customer, 0)
+    add_chunk(session, batch, 1, state="DONE")
+    add_chunk(session, batch, 2, not_before=func.now() + seconds(60))
+    add_chunk(session, batch, 3)
+    assert dispatch_chunks(session, 8) == [(batch.id, 3)]
+
+
+def test_batches_follow_their_keys_and_suppliers_before_anything_is_dispatched(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    key_id = session.scalars(select(ApiKey.id).where(ApiKey.organisation_id == other.organisation_id)).one()
+    theirs = _batch(session, other, 1, api_key_id=key_id)
+    mine = _batch(session, customer, 1, mode="stage")
+    session.execute(update(ApiKey).values(revoked_at=func.now()))
+    session.execute(update(ImportSupplier).values(status="Paused"))
+    assert dispatch_chunks(session, 8) == []
+    for batch, expected in (
+        (theirs, ("PAUSED", "api_key_revoked")),
+        (mine, ("WAITING", "import_supplier_paused")),
+    ):
+        session.refresh(batch)
+        assert (batch.state, batch.reason) == expected
+
+
+def test_chunks_that_somebody_has_locked_are_left_for_later(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session:
+        batch = _batch(session, customer, 2)
+        session.commit()
+        with sessions() as other:
+            locked = select(BatchChunk).where(BatchChunk.first_line == 1).with_for_update()
+            assert other.scalars(locked).one()
+            assert dispatch_chunks(session, 8) == [(batch.id, 2)]
+            session.commit()
+        assert dispatch_chunks(session, 8) == [(batch.id, 1)]
+
+
+def test_batches_that_ask_vendors_have_a_share_of_their_own(session: Session, customer: Customer) -> None:
+    accounts = _batch(session, customer, 3)
+    vendors = _batch(session, customer, 3, mode="import", kind="payment-instructions")
+    assert dispatch_vendor_chunks(session, 2) == [(vendors.id, 1), (vendors.id, 2)]
+    assert dispatch_chunks(session, 2) == [(accounts.id, 1), (accounts.id, 2)]
+    assert dispatch_vendor_chunks(session, 3) == [(vendors.id, 3)]
+
+
+def test_chunks_of_a_batch_that_is_over_are_not_in_the_queue(session: Session, customer: Customer) -> None:
+    over = _batch(session, customer, 0, finished_at=func.now(), state="CANCELLED")
+    add_chunk(session, over, 1, state="DISPATCHED")
+    batch = _batch(session, customer, 2)
+    assert dispatch_chunks(session, 1) == [(batch.id, 1)]
+
+
+@pytest.mark.parametrize(
+    ("per_minute", "worked", "expected"),
+    [
+        (1, [], 1),  # at least one at a time
+        (1, ["queue"], 0),
+        (600, [], 1),  # 600 a minute are 100 in ten seconds, and a chunk counts for a hundred
+        (1_800, [], 3),
+        (1_800, ["queue", "queue"], 1),
+        (1_800, [9, "queue"], 1),
+        (1_800, [11], 3),
+        (60, [99], 0),  # one chunk in a hundred seconds
+        (60, [101], 1),
+        (None, [1, 1, 1, "queue", "queue"], 5),
+    ],
+)
+def test_a_batch_with_a_limit_has_as_many_chunks_as_the_limit_allows(
+    session: Session, customer: Customer, per_minute: int | None, worked: list[int | str], expected: int
+) -> None:
+    """`worked` has the seconds since a chunk was worked on, or that it is in the queue."""
+    batch = _batch(session, customer, 5, lines_per_minute=per_minute)
+    for first, ago in enumerate(worked, 100):
+        if ago == "queue":
+            add_chunk(session, batch, first, state="DISPATCHED")
+        else:
+            add_chunk(session, batch, first, state="DONE", worked_at=func.now() - seconds(ago))
+    other = _batch(session, customer, 0)
+    add_chunk(session, other, 1, state="DONE", worked_at=func.now())
+    assert len(dispatch_chunks(session, 20)) == expected
+
+
+def test_lost_chunks_are_released_after_fifteen_seconds(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session:
+        batch = _batch(session, customer, 0)
+        attempts = [new_id()]
+        lost, held, recent = (
+            add_chunk(
+                session,
+                batch,
+                first,
+                state="DISPATCHED",
+                dispatched_at=func.now() - seconds(ago),
+                attempts=attempts,
+            )
+            for first, ago in ((1, 3_600), (2, 3_600), (3, -3_600))
+        )
+        done = add_chunk(session, batch, 4, state="DONE", dispatched_at=func.now() - seconds(3_600))
+        add_chunk(session, _batch(session, customer, 0), 1, state="DISPATCHED", dispatched_at=func.now())
+        session.commit()
+        with sessions() as other:
+            assert other.scalars(select(BatchChunk).where(BatchChunk.first_line == 2).with_for_update()).one()
+            assert recover_chunks(session) == 1
+            session.commit()
+        for chunk in (lost, held, recent, done):
+            session.refresh(chunk)
+        assert [it.state for it in (lost, held, recent, done)] == [
+            "PENDING",
+            "DISPATCHED",
+            "DISPATCHED",
+            "DONE",
+        ]
+        assert (lost.attempts, held.attempts) == (None, attempts)
+
+
+@pytest.mark.parametrize(("ago", "expected"), [(14, 0), (16, 1)])
+def test_a_chunk_counts_as_lost_after_fifteen_seconds(
+    session: Session, customer: Customer, ago: int, expected: int
+) -> None:
+    batch = _batch(session, customer, 0)
+    add_chunk(session, batch, state="DISPATCHED", dispatched_at=func.now() - seconds(ago))
+    assert recover_chunks(session) == expected
+
+
+@pytest.mark.parametrize(
+    ("ago", "other", "expected"),
+    [
+        (89, {"state": "DISPATCHED", "dispatched_at": 59}, 0),
+        (91, {"state": "DISPATCHED", "dispatched_at": 59}, 1),
+        (89, {"state": "DISPATCHED", "dispatched_at": 61}, 1),
+        (89, {"state": "DONE", "worked_at": 19}, 0),
+        (89, {"state": "DONE", "worked_at": 21}, 1),
+        (16, {"state": "PENDING"}, 1),
+    ],
+)
+def test_a_message_that_waits_behind_those_of_busy_workers_is_not_lost(
+    sessions: sessionmaker[Session], customer: Customer, *, ago: int, other: dict[str, Any], expected: int
+) -> None:
+    with sessions.begin() as session:
+        batch = _batch(session, customer, 0)
+        add_chunk(session, batch, 1, state="DISPATCHED", dispatched_at=func.now() - seconds(ago))
+        values = {key: func.now() - seconds(it) if isinstance(it, int) else it for key, it in other.items()}
+        add_chunk(session, batch, 2, attempts=[new_id()] if "dispatched_at" in other else None, **values)
+    with sessions() as worker, sessions() as session:
+        worker.scalars(select(BatchChunk).where(BatchChunk.first_line == 2).with_for_update()).one()
+        assert recover_chunks(session) == expected
+
+
+def test_chunks_are_published_after_the_commit_until_one_cannot_be(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions.begin() as session:
+        accounts = _batch(session, customer, 2)
+        vendors = _batch(session, customer, 1, mode="import", kind="payment-instructions")
+        finished = _batch(session, customer, 0)
+
+    def committed(*_: object) -> bool:
+        with sessions() as session:
+            return bool(
+                session.execute(text("SELECT count(*) FROM batch_chunk WHERE state = 'DISPATCHED'")).scalar()
+            )
+
+    publish, publish_to_vendors = Mock(side_effect=committed), Mock(side_effect=committed)
+    feed(sessions, 5, publish, publish_to_vendors)
+    assert [it.args for it in publish.call_args_list] == [(accounts.id, 1), (accounts.id, 2)]
+    assert [it.args for it in publish_to_vendors.call_args_list] == [(vendors.id, 1)]
+    with sessions.begin() as session:
+        assert session.get_one(Batch, finished.id).state == "COMPLETED"
+        for batch, first in ((accounts, 7), (accounts, 8), (vendors, 7)):
+            add_chunk(session, session.get_one(Batch, batch.id), first)
+    nobody, to_vendors = Mock(return_value=False), Mock(return_value=True)
+    feed(sessions, 9, nobody, to_vendors)
+    assert nobody.call_count == 1
+    assert not to_vendors.called

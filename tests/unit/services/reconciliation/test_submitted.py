@@ -1,0 +1,354 @@
+"""What was sent and what of it is open: by account, by line without a number, and as acknowledged."""
+
+import hashlib
+from dataclasses import replace
+from datetime import timedelta
+from itertools import islice
+from typing import Any
+from unittest.mock import patch
+from uuid import UUID
+
+import pytest
+from sqlalchemy import delete, text, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.errors import RequestFailedValidationError
+from migration_service.models import (
+    AccountImportProcess,
+    Acknowledgement,
+    AuditEntry,
+    Batch,
+    BatchLine,
+)
+from migration_service.services.reconciliation import acknowledgements, submitted
+from migration_service.services.reconciliation.acknowledgements import (
+    AcknowledgementOrder,
+    acknowledge,
+    list_acknowledgements,
+)
+from migration_service.services.reconciliation.submitted import count_sent, find_open
+from migration_service.services.reconciliation.submitted_items import OpenItem, Sent
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import OpenReason
+from unit.services.reporting.rows import (
+    add,
+    build_line,
+    make_batch,
+    make_process,
+    make_supplier,
+    read_now,
+)
+
+_NOTHING = Sent(
+    sent=0,
+    refused=0,
+    waiting=0,
+    staged=0,
+    created=0,
+    skipped=0,
+    acknowledged=0,
+    open=0,
+    lines_removed=0,
+)
+
+
+def _errors(*codes: str) -> list[Any]:
+    return [{"code": code, "detail": "", "attr": None} for code in codes]
+
+
+def _refused(number: str | None, batch: Batch, line: int, *codes: str) -> OpenItem:
+    return OpenItem(number, OpenReason.REFUSED, batch.id, line, _errors(*codes))
+
+
+def _staged(number: str) -> OpenItem:
+    return OpenItem(number, OpenReason.STAGED)
+
+
+@pytest.fixture
+def book(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[Batch]:
+    """Return two batches. The second one is the newer one, and a third and a fourth only validate or add."""
+    first, second, third = (make_batch(session, known, mode=mode) for mode in ("stage", "import", "validate"))
+    notes = make_batch(session, known, mode="import", kind="notes")
+    theirs = make_batch(session, other)
+    for batch, line, number, status, *codes in (
+        (first, 1, "settled", "FAILED", "x"),
+        (first, 2, "broken", "FAILED", "old"),
+        (first, 3, "later", "PENDING"),
+        (first, 4, None, "FAILED", "parse_error"),
+        (first, 5, "waiting", "FAILED", "x"),
+        (first, 6, "created", "STAGED"),
+        (first, 7, "first", "FAILED", "a"),
+        (second, 1, "broken", "FAILED", "duplicate_line_in_batch"),
+        (second, 2, "broken", "FAILED", "new", "other"),
+        (second, 3, "broken", "FAILED", "newest"),
+        (second, 4, "waiting", "PENDING"),
+        (second, 5, None, "FAILED", "parse_error"),
+        (second, 6, None, "PENDING"),
+        (second, 7, "created", "IMPORTED"),
+        (second, 8, "busy", "IMPORTED"),
+        (second, 9, "created", "IMPORTED"),
+        (second, 10, "busy", "IMPORTED"),
+        (third, 1, "rehearsed", "FAILED", "r"),
+        (third, 2, "staged", "VALID"),
+        (notes, 1, "noted", "FAILED", "n"),
+        (theirs, 1, "theirs", "FAILED", "t"),
+    ):
+        session.add(build_line(batch, line, number, status, *codes))
+    for number, state in (
+        ("settled", "PENDING"),
+        ("created", "IMPORTED"),
+        ("created too", "IMPORTED"),
+        ("busy", "IN_PROGRESS"),
+        ("staged", "PENDING"),
+        ("skipped", "SKIPPED"),
+    ):
+        make_process(session, known, number, state=state)
+    for number in ("created", "broken", "first"):
+        make_process(session, other, number, state="PENDING")
+    return [first, second, third]
+
+
+def test_each_account_counts_once_by_its_newest_line(
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    other: KnownSupplier,
+    book: list[Batch],
+) -> None:
+    first, second, _ = book
+    for supplier, mode, kind, lines in (
+        (known, "stage", "accounts", 7),
+        (known, "import", "accounts", 20),
+        (known, "validate", "accounts", 100),
+        (known, "stage", "notes", 1_000),
+        (other, "stage", "accounts", 10_000),
+    ):
+        removed = {"lines": lines, "lines_removed_at": read_now(session)}
+        make_batch(session, supplier, mode=mode, kind=kind, **removed)
+    make_batch(session, known, lines=3_000)
+    assert count_sent(session, known.id) == Sent(
+        sent=13,
+        refused=4,
+        waiting=3,
+        staged=3,
+        created=2,
+        skipped=1,
+        acknowledged=0,
+        open=10,
+        lines_removed=27,
+    )
+    assert list(find_open(within, known.id)) == [
+        *(_staged("busy"), _staged("settled"), _staged("staged")),
+        _refused("broken", second, 2, "new", "other"),
+        _refused("first", first, 7, "a"),
+        OpenItem("later", OpenReason.WAITING, first.id, 3, []),
+        OpenItem("waiting", OpenReason.WAITING, second.id, 4, []),
+        _refused(None, first, 4, "parse_error"),
+        _refused(None, second, 5, "parse_error"),
+        OpenItem(None, OpenReason.WAITING, second.id, 6, []),
+    ]
+
+
+@pytest.mark.usefixtures("unsorted")
+def test_a_batch_has_what_is_on_its_lines(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier, book: list[Batch]
+) -> None:
+    first, second, third = book
+    for batch, expected, found in (
+        (
+            first,
+            replace(_NOTHING, sent=7, refused=4, waiting=1, staged=1, created=1, open=6),
+            [
+                _staged("settled"),
+                _refused("broken", first, 2, "old"),
+                _refused("first", first, 7, "a"),
+                OpenItem("later", OpenReason.WAITING, first.id, 3, []),
+                _refused("waiting", first, 5, "x"),
+                _refused(None, first, 4, "parse_error"),
+            ],
+        ),
+        (
+            second,
+            replace(_NOTHING, sent=6, refused=2, waiting=2, staged=1, created=1, open=5),
+            [
+                _staged("busy"),
+                _refused("broken", second, 2, "new", "other"),
+                OpenItem("waiting", OpenReason.WAITING, second.id, 4, []),
+                _refused(None, second, 5, "parse_error"),
+                OpenItem(None, OpenReason.WAITING, second.id, 6, []),
+            ],
+        ),
+        (
+            third,
+            replace(_NOTHING, sent=2, refused=1, staged=1, open=2),
+            [_staged("staged"), _refused("rehearsed", third, 1, "r")],
+        ),
+    ):
+        assert count_sent(session, known.id, batch_id=batch.id) == expected
+        assert list(find_open(within, known.id, batch_id=batch.id)) == found
+
+
+@pytest.mark.usefixtures("unsorted")
+def test_pages_join(
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    book: list[Batch],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    targets: list[UUID | None] = [None, book[1].id]
+    make_process(session, known, "waiting", state="PENDING")
+    whole = [list(find_open(within, known.id, batch_id=it)) for it in targets]
+    assert [len(it) for it in whole] == [10, 5]
+    assert whole[1][:2] == [_staged("busy"), _staged("waiting")]
+    for page in (1, 2):
+        monkeypatch.setattr(submitted, "_PAGE", page)
+        assert [list(find_open(within, known.id, batch_id=it)) for it in targets] == whole
+
+
+@pytest.mark.parametrize(("of_batch", "taken"), [(False, 1), (False, 4), (True, 1), (True, 3)])
+def test_a_page_is_read_when_it_is_wanted(
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    book: list[Batch],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    of_batch: bool,
+    taken: int,
+) -> None:
+    make_process(session, known, "waiting", state="PENDING")
+    monkeypatch.setattr(submitted, "_PAGE", 1)
+    items = find_open(within, known.id, batch_id=book[1].id if of_batch else None)
+    assert len(list(islice(items, taken))) == taken
+    session.execute(delete(BatchLine))
+    session.execute(update(AccountImportProcess).values(state="SKIPPED", attempt_id=None))
+    assert list(items) == []
+
+
+def test_a_large_book_has_ten_minutes(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier
+) -> None:
+    for count in (lambda: count_sent(session, known.id), lambda: list(find_open(within, known.id))):
+        session.execute(text("SET LOCAL statement_timeout = '1min'"))
+        count()
+        assert session.scalar(text("SHOW statement_timeout")) == "10min"
+
+
+def _order(**given: Any) -> AcknowledgementOrder:
+    return AcknowledgementOrder(reason="Closed.", acknowledged_by="dora", **given)
+
+
+def _open_of(within: sessionmaker[Session], known: KnownSupplier) -> list[str | int | None]:
+    """Return what is open and not staged: the numbers, and the lines without one."""
+    found = [it for it in find_open(within, known.id) if it.reason is not OpenReason.STAGED]
+    return [it.external_account_number or it.line_number for it in found]
+
+
+def test_what_is_acknowledged_is_not_open(
+    session: Session,
+    within: sessionmaker[Session],
+    known: KnownSupplier,
+    other: KnownSupplier,
+    book: list[Batch],
+) -> None:
+    first, second, _ = book
+    numbers = ["broken", "later"]
+    assert acknowledge(session, known.id, _order(external_account_numbers=numbers)) == 2
+    assert _open_of(within, known) == ["first", "waiting", 4, 5, 6]
+    assert acknowledge(session, known.id, _order(batch_id=second.id, line_numbers=[6])) == 1
+    assert _open_of(within, known) == ["first", "waiting", 4, 5]
+    assert acknowledge(session, known.id, _order(batch_id=second.id)) == 2
+    assert _open_of(within, known) == ["first", "waiting", 4]
+    found = count_sent(session, known.id)
+    assert (found.acknowledged, found.open, found.refused, found.waiting) == (4, 6, 4, 3)
+    add(
+        session,
+        Acknowledgement(
+            import_supplier_id=other.id, external_account_number="first", reason="", acknowledged_by=""
+        ),
+    )
+    assert "first" in _open_of(within, known)
+    assert acknowledge(session, known.id, _order(batch_id=first.id, line_numbers=[4])) == 1
+    assert _open_of(within, known) == ["first", "waiting"]
+    stored = list_acknowledgements(session, known.id)
+    assert [it.id for it in stored] == sorted((it.id for it in stored), reverse=True)
+    assert [(it.external_account_number, it.batch_id, it.line_number) for it in stored[:1]] == [
+        (None, first.id, 4)
+    ]
+    assert {
+        (it.external_account_number, it.batch_id, it.line_number) for it in stored if it.batch_id == first.id
+    } == {(None, first.id, 4), ("later", first.id, 3)}
+    assert {(it.import_supplier_id, it.reason, it.acknowledged_by) for it in stored} == {
+        (known.id, "Closed.", "dora")
+    }
+    assert len(stored) == 6
+
+
+def test_what_is_refused_again_is_open_again(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier, book: list[Batch]
+) -> None:
+    for given in ({"external_account_numbers": ["first"]}, {"batch_id": book[0].id}):
+        acknowledge(session, known.id, _order(**given))
+    for made in session.query(Acknowledgement):
+        made.acknowledged_at = read_now(session) - timedelta(seconds=1)
+    session.flush()
+    assert _open_of(within, known) == ["broken", "first", "later", "waiting", 4, 5, 6]
+    for batch in book:
+        batch.created_at = read_now(session) - timedelta(seconds=1)
+    session.flush()
+    assert _open_of(within, known) == ["broken", "later", "waiting", 5, 6]
+
+
+def test_only_what_was_refused_or_waits_can_be_acknowledged(
+    session: Session, known: KnownSupplier, book: list[Batch]
+) -> None:
+    numbers = ["first", "created", "theirs"]
+    with pytest.raises(RequestFailedValidationError) as refused:
+        acknowledge(session, known.id, _order(external_account_numbers=numbers))
+    expected = (
+        "Account {!r} is not among those that were refused or wait. An account that is staged can be "
+        "skipped. One that was created or never sent has nothing to acknowledge."
+    )
+    errors = [(it.code, it.detail, it.attr) for it in refused.value.errors]
+    assert errors == [
+        ("invalid", expected.format("created"), "external_account_numbers.1"),
+        ("invalid", expected.format("theirs"), "external_account_numbers.2"),
+    ]
+    assert refused.value.detail == errors[0][1]
+    with pytest.raises(RequestFailedValidationError) as refused:
+        acknowledge(session, known.id, _order(batch_id=book[0].id, line_numbers=[4, 7, 5]))
+    expected = (
+        "Line {} of the batch does not exist, or it has an account number: then acknowledge the number."
+    )
+    assert [(it.code, it.detail, it.attr) for it in refused.value.errors] == [
+        ("invalid", expected.format(7), "line_numbers.1"),
+        ("invalid", expected.format(5), "line_numbers.2"),
+    ]
+
+
+def _sha256(*texts: str) -> str:
+    return hashlib.sha256("".join(f"{it}\n" for it in texts).encode()).hexdigest()
+
+
+def test_the_audit_says_what_was_acknowledged_by_whom_and_why(
+    session: Session, known: KnownSupplier, book: list[Batch]
+) -> None:
+
+    second = make_supplier(session, "SECOND", known.organisation_id)
+    empty = make_batch(session, second)
+    assert acknowledge(session, second.id, _order(batch_id=empty.id)) == 0
+    acknowledge(session, known.id, _order(batch_id=book[1].id))
+    with patch.object(acknowledgements, "MOST_LISTED", 1):
+        acknowledge(session, known.id, _order(external_account_numbers=["first", "broken"]))
+    told = [
+        (it.action, it.subject_kind, it.subject, it.organisation_id, it.details)
+        for it in session.query(AuditEntry).order_by(AuditEntry.id)
+    ]
+    what = ("import_supplier.refusals_acknowledged", "import_supplier", "MINE", known.organisation_id)
+    why = {"reason": "Closed.", "by": "dora"}
+    of_lines, of_accounts = _sha256("5", "6"), _sha256("broken", "first")
+    assert told == [
+        (*what, {"acknowledged": 2, "batch_id": str(book[1].id), "lines": [5, 6], **why, "sha256": of_lines}),
+        (*what, {"acknowledged": 2, "batch_id": None, "accounts": ["broken"], **why, "sha256": of_accounts}),
+    ]
