@@ -1,6 +1,6 @@
 """Record what the estimate of the time left sees of a batch: `python -m benchmarks.record_progress`.
 
-    python -m benchmarks.record_progress BATCH_ID "quiet import" tests/unit/services/batches/runs/import.json
+    python -m benchmarks.record_progress BATCH_ID "quiet import" FILE
 
 It reads the database of DATABASE_URL each second until the batch is over. tests/unit/services/batches/
 test_recorded_runs.py compares the estimate with ten such runs. Times are seconds since the batch

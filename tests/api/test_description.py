@@ -11,7 +11,7 @@ from jsonschema_rs import Draft202012Validator
 
 from migration_service.blueprints.description.error_catalogue import request_errors
 from migration_service.blueprints.description.examples import NUMBER, SUPPLIER
-from migration_service.blueprints.requests.errors import RETRY_LATER_CODES
+from migration_service.blueprints.requests.error_bodies import RETRY_LATER_CODES
 from support.supplier_client import API, SupplierClient
 
 #: The errors that the web server and Flask answer in place of any operation, and of those that take a body.

@@ -14,7 +14,7 @@ from migration_service.blueprints.description.error_catalogue import (
     rule_errors,
 )
 from migration_service.blueprints.description.examples import ACCOUNT, NUMBER
-from migration_service.blueprints.requests.errors import HTTP_CODES
+from migration_service.blueprints.requests.error_bodies import HTTP_CODES
 from migration_service.rules.catalogue import check_account
 from migration_service.schemas.account import load_account
 from migration_service.schemas.json import encode_json, parse_json

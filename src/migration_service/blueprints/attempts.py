@@ -10,7 +10,7 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.auth import caller, require_token
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
-from migration_service.blueprints.requests.errors import error_body
+from migration_service.blueprints.requests.error_bodies import error_body
 from migration_service.blueprints.requests.names import check_names
 from migration_service.blueprints.requests.paging import read_page
 from migration_service.blueprints.requests.resources import resources

@@ -3,7 +3,6 @@
 import logging
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 from http import HTTPStatus
 from typing import Any
 
@@ -13,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
 from migration_service.blueprints.graphql_schema import SCHEMA
-from migration_service.blueprints.requests.errors import HTTP_CODES, status_of
+from migration_service.blueprints.requests.error_bodies import HTTP_CODES, ErrorType, status_of
 from migration_service.errors import (
     ErrorItem,
     ParseError,
@@ -58,19 +57,6 @@ _EXPECTED = (
 )
 #: The names of the schema that a message may repeat.
 _SCHEMA_NAMES = frozenset(re.findall(r"\w+", print_schema(SCHEMA)))
-
-
-class ErrorType(StrEnum):
-    """`errorType` of a GraphQL error: what the client must do about it."""
-
-    #: The request is invalid: change it.
-    VALIDATION = "VALIDATION"
-    #: The API key or the refresh token is not valid: use another one.
-    AUTHENTICATION = "AUTHENTICATION"
-    #: Too many failed attempts: wait.
-    THROTTLING = "THROTTLING"
-    #: The service cannot answer right now: try again.
-    APPLICATION = "APPLICATION"
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class Batch(Base):
     #: if there was no file, or if the batch is older than these columns.
     file_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
     file_bytes: Mapped[int | None]
-    #: What all lines of the file add up to, as `services.batches.intake.file_totals` counts it while it comes in.
+    #: The sums over all lines of the file, as `services.batches.intake.file_totals` counts them.
     file_totals: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     #: What the supplier says the file adds up to. None if it did not say.
     control_totals: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
@@ -106,7 +106,7 @@ class Batch(Base):
     request_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
     #: When its lines were removed, after their retention time.
     lines_removed_at: Mapped[datetime | None]
-    #: What pauses it after too many errors, as `services.batches.error_thresholds` has it. None: nothing does.
+    #: The error threshold, as `services.batches.error_thresholds` has it. None if it has none.
     brake: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     #: When it was last resumed or retried. The brake counts only chunks that were worked on since.
     brake_since: Mapped[datetime | None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from migration_service import errors
-from migration_service.blueprints.requests.errors import HTTP_CODES, status_of
+from migration_service.blueprints.requests.error_bodies import HTTP_CODES, status_of
 from migration_service.rules.added_data import ADDED_DATA_RULES
 from migration_service.rules.catalogue import RULES
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from migration_service.blueprints.graphql_errors import ErrorType
+from migration_service.blueprints.requests.error_bodies import ErrorType
 
 PATH = "/v1/graphql/"
 _MUTATION = (

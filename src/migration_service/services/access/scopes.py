@@ -6,7 +6,6 @@ from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from migration_service.errors import NetworkInvalidError, PermissionDeniedError
-from migration_service.origin import current_origin
 
 
 class Scope(StrEnum):
@@ -37,13 +36,6 @@ def require_scope(granted: Collection[str] | None, accepted: Sequence[Scope]) ->
     if granted is not None and not any(scope in granted for scope in accepted):
         wanted = " or ".join(repr(scope.value) for scope in accepted)
         raise PermissionDeniedError(f"The API key does not have the scope {wanted}.")
-
-
-def require_supplier_allowed(import_supplier_id: int, code: str) -> None:
-    """Raise PermissionDeniedError if the actor is limited to other import suppliers of its organisation."""
-    allowed = current_origin().import_supplier_ids
-    if allowed is not None and import_supplier_id not in allowed:
-        raise PermissionDeniedError(f"The API key may not be used for import supplier {code!r}.")
 
 
 def require_address(networks: Sequence[str] | None, address: str | None) -> None:

@@ -11,9 +11,8 @@ from migration_service.db.base import literals
 from migration_service.db.statements import Statements
 from migration_service.errors import AccountNotFoundError, ImportSupplierNotFoundError
 from migration_service.schemas.moments import sql_moment
-from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.setup.names import is_name
-from migration_service.services.setup.suppliers import MAX_CODE, KnownSupplier
+from migration_service.services.setup.suppliers import MAX_CODE, KnownSupplier, require_supplier_allowed
 from migration_service.states import ImportState, Outcome
 
 

@@ -1,7 +1,7 @@
 """Where the money of a book is: given by the supplier, in the file, refused, staged, created.
 
-For each measure of `services.batches.intake.file_totals` there is one row. What was refused is read from the lines
-as they were sent, a few at a time. What is staged is read from the payloads, what is created from the tables.
+Each measure of `services.batches.intake.file_totals` has one row. What was refused is read from the lines as
+they were sent, a few at a time. What is staged is read from the payloads, what is created from the tables.
 """
 
 from dataclasses import asdict, dataclass, field

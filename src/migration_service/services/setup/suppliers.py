@@ -17,10 +17,11 @@ from migration_service.errors import (
     ImportSupplierNotFoundError,
     ImportSupplierNotFoundInBodyError,
     NameInvalidError,
+    PermissionDeniedError,
     quoted,
 )
 from migration_service.models import ImportSupplier, Organisation
-from migration_service.services.access.scopes import require_supplier_allowed
+from migration_service.origin import current_origin
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
@@ -163,6 +164,13 @@ def get_import_supplier_by_id(database: Session | Statements, import_supplier_id
     """Return the import supplier that a row refers to."""
     (row,) = _statements(database).execute(_BY_ID, {"id": import_supplier_id})
     return KnownSupplier(*row)
+
+
+def require_supplier_allowed(import_supplier_id: int, code: str) -> None:
+    """Raise PermissionDeniedError if the actor is limited to other import suppliers of its organisation."""
+    allowed = current_origin().import_supplier_ids
+    if allowed is not None and import_supplier_id not in allowed:
+        raise PermissionDeniedError(f"The API key may not be used for import supplier {code!r}.")
 
 
 def list_import_suppliers(session: Session) -> Sequence[tuple[ImportSupplier, str]]:

@@ -14,8 +14,8 @@ from migration_service.errors import UndoNotFoundError
 from migration_service.models import ImportSupplier, Undo, Wave
 from migration_service.origin import current_origin
 from migration_service.schemas.json import encode_json
-from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.batches.results.line_results import ResultFormat, write_csv
+from migration_service.services.setup.suppliers import require_supplier_allowed
 from migration_service.services.waves.progress import find_wave
 from migration_service.states import UndoOutcome
 

@@ -14,12 +14,12 @@ from migration_service.errors import (
 from migration_service.models import Batch, ImportSupplier, Wave, WavePlan
 from migration_service.origin import current_origin
 from migration_service.schemas.moments import write_moment
-from migration_service.services.access.scopes import require_supplier_allowed
 from migration_service.services.audit.entries import AuditAction
 from migration_service.services.batches import clock
 from migration_service.services.batches.control import take_over
 from migration_service.services.batches.states import OPEN, WINDOW_CLOSED, change_batch, pause_by_window
 from migration_service.services.batches.states import PAUSE as PAUSE_BATCH
+from migration_service.services.setup.suppliers import require_supplier_allowed
 from migration_service.services.waves.progress import (
     begin_wave,
     closing_time,

@@ -6,7 +6,7 @@ usual, so that it neither slows the rate down for long nor makes what was measur
 
 The time left is a range. It has the rates of the whole run, and of the last half, quarter and eighth of it.
 It is the wider the more the rate changed from one eighth of the run to the next, and the fewer chunks there
-were. tests/unit/services/batches/test_recorded_runs.py compares it with what was true in recorded runs.
+were. `test_recorded_runs.py` compares it with what was true in recorded runs.
 """
 
 from collections.abc import Sequence
