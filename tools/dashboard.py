@@ -141,11 +141,6 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
         "reqps",
         [("sum by (source) (rate(migration_reference_reads_total[$__rate_interval]))", "{{source}}")],
     ),
-    (
-        "Leases on kept rows that were lost, in ten minutes",
-        "short",
-        [("sum(increase(migration_reference_leases_lost_total[10m]))", "lost")],
-    ),
 ]
 
 

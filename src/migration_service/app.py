@@ -3,7 +3,6 @@
 from functools import partial
 
 from flask import Flask
-from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.middleware.proxy_fix import ProxyFix
 
@@ -43,9 +42,7 @@ from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db.commits import CommitWatch, make_probe_engine
 from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.db.reference_data.lease import Lease
-from migration_service.db.reference_data.listener import ChangeListener
-from migration_service.db.reference_data.reader import ReferenceReader
+from migration_service.db.reference import ReferenceReader
 from migration_service.payment_vendors.measured import CALLS as VENDOR_CALLS
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
@@ -60,7 +57,7 @@ from migration_service.tasks.accounts import publish_set
 
 #: Requests that may wait for an outcome at once in one process. Each needs a connection to Redis.
 _MOST_WAITING = 512
-#: What a web process keeps in memory.
+#: The statements whose rows a web process keeps in memory.
 KEPT_STATEMENTS = (FIND_CALLER, FIND_SUPPLIER)
 
 
@@ -151,7 +148,7 @@ def _connect(settings: Settings) -> Resources:
     return Resources(
         settings,
         session_maker,
-        _reference(settings, session_maker),
+        ReferenceReader(session_maker, KEPT_STATEMENTS, settings.reference_lease_seconds),
         redis,
         dispatch,
         celery,
@@ -161,14 +158,3 @@ def _connect(settings: Settings) -> Resources:
         Places(),
         CommitWatch(partial(make_probe_engine, settings, "migration-health")),
     )
-
-
-def _reference(settings: Settings, session_maker: sessionmaker[Session]) -> ReferenceReader:
-    lease = Lease(settings.reference_lease_seconds)
-    listener = None
-    if settings.reference_lease_seconds and not settings.database_pooler:
-        engine = make_engine(
-            settings.database_url, pool_size=1, max_overflow=0, application_name="migration-listener"
-        )
-        listener = ChangeListener(engine, lease)
-    return ReferenceReader(session_maker, KEPT_STATEMENTS, lease, listener)

@@ -27,7 +27,6 @@ def disconnect(app: Flask) -> None:
     """Close every connection of an application. One that is left open is an error in a later test."""
     with app.app_context():
         shared = resources()
-    shared.reference.close()
     shared.Session.kw["bind"].dispose()
     shared.redis.connection_pool.disconnect()
     shared.dispatch.waiting_redis.connection_pool.disconnect()

@@ -1,7 +1,7 @@
 """Procedures of the database that tests share: to empty its tables, and to put rows back into them.
 
 PostgreSQL keeps the plans of their statements, because they name all tables. Triggers do not run: neither
-those that keep the audit nor those of foreign keys, nor those that notify.
+those that keep the audit nor those of foreign keys.
 """
 
 # Writes the procedure that empties the tables. A test that left a transaction open is found at the row that
@@ -31,7 +31,7 @@ BEGIN
   $$, $$BEGIN
     SET LOCAL session_replication_role = replica;
     SET LOCAL lock_timeout = '10s';
-    $$ || statements || $$PERFORM pg_notify('migration_reference', ''); END$$);
+    $$ || statements || 'END');
 END $do$;
 """
 

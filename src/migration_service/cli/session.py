@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings, SettingsError, system_user
 from migration_service.db.engine import make_engine, make_sessionmaker, parse_database_url
-from migration_service.db.reference_data.lease import wait_out_lease
+from migration_service.db.reference import wait_until_known
 from migration_service.errors import RequestFailedValidationError, ServiceError
 from migration_service.origin import ActorKind, Origin, acting_as
 
@@ -57,7 +57,7 @@ def open_session_of_reference(settings: Settings) -> Iterator[Session]:
     """
     with open_session(settings) as session:
         yield session
-    wait_out_lease(settings.reference_lease_seconds)
+    wait_until_known(settings.reference_lease_seconds)
 
 
 @contextmanager

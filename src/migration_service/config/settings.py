@@ -210,9 +210,9 @@ class Settings:
     )
     reference_lease_seconds: float = setting(
         "MIGRATION_SERVICE_REFERENCE_LEASE_SECONDS",
-        "Seconds for which a web process may use API keys, sessions and import suppliers from memory without "
-        "another proof that nothing has changed. Revoking a key takes as long. The same for every "
-        "process. 0: they are looked up in each request.",
+        "Seconds for which a web process keeps an API key, a session or an import supplier in memory, from "
+        "the beginning of its look-up. Revoking a key takes as long. The same for every process. "
+        "0: they are looked up in each request.",
         1.0,
         at_least=0,
         at_most=1,

@@ -8,7 +8,7 @@ There are these types, so that the type checker refuses to mix them up:
 
 Statements            single statements. Each is a transaction of its own, unless the subclass is given
 ├── OpenTransaction   statements that are committed together or not at all
-└── ReferenceReader   single statements, some of them answered from memory (db/reference_data/reader.py)
+└── ReferenceReader   single statements, some of them answered from memory (db/reference.py)
 
 A function that locks rows, writes with more than one statement, or must be rolled back takes an
 OpenTransaction.

@@ -45,11 +45,6 @@ REFERENCE_READS = Counter(
     ("source",),
 )
 
-REFERENCE_LEASES_LOST = Counter(
-    "migration_reference_leases_lost_total",
-    "Times that a web process had to drop the rows it kept because it could no longer listen for changes.",
-)
-
 
 def exposition(collector: Collector, *, shared_folder: str) -> bytes:
     """Return everything that the processes of this server counted, and what `collector` reads now.

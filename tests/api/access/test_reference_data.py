@@ -1,6 +1,5 @@
 """A web process keeps callers and suppliers in memory, and answers as if it looked them up each time."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from flask.testing import FlaskClient
 from prometheus_client import REGISTRY
-from sqlalchemy import text, update
+from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli import main
@@ -25,7 +24,7 @@ STATUS = "/v1/data-import/account-transfer-status/{}/10000001/"
 
 @pytest.fixture
 def keeping(make_client: MakeClient, migrated: Settings) -> FlaskClient:
-    """A client of an application with a lease of a second."""
+    """A client of an application that keeps rows for a second, as it does by default."""
     return make_client(replace(migrated, reference_lease_seconds=1.0))
 
 
@@ -135,42 +134,3 @@ def test_a_supplier_that_is_kept_does_not_exist_for_another_organisation(
     assert keeping.post(VALIDATE, json=account, headers=own).status_code == 200
     refused = keeping.post(VALIDATE, json=account, headers=foreign)
     assert (refused.status_code, refused.json and refused.json["code"]) == (400, "import_supplier_not_found")
-
-
-def test_requests_are_answered_while_the_listening_connection_is_cut_off_again_and_again(
-    keeping: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
-) -> None:
-    cut = text(
-        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-        " WHERE application_name = 'migration-listener'"
-    )
-
-    def is_cut_off() -> bool:
-        with sessions.begin() as session:
-            return bool(session.execute(cut).scalar_one() == 1)
-
-    headers, _ = _log_in(keeping, customer)
-    for _ in range(3):
-        _wait_until_kept(keeping, headers, customer)
-        # After the last time, callers are kept for a moment before the connection is opened again.
-        wait_until(is_cut_off, "the listening connection")
-        assert {_status(keeping, headers, customer) for _ in range(20)} == {404}
-    _wait_until_kept(keeping, headers, customer)
-
-
-@pytest.fixture
-def looking_up(make_client: MakeClient, migrated: Settings) -> Iterator[FlaskClient]:
-    """A client of an application behind a pooler, which keeps nothing."""
-    yield make_client(replace(migrated, reference_lease_seconds=1.0, database_pooler=True))
-
-
-def test_nothing_is_kept_and_nobody_listens_behind_a_pooler(
-    looking_up: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
-) -> None:
-    headers, _ = _log_in(looking_up, customer)
-    before = _from_memory()
-    assert {_status(looking_up, headers, customer) for _ in range(5)} == {404}
-    assert _from_memory() == before
-    with sessions() as session:
-        listeners = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'migration-listener'"
-        assert session.scalar(text(listeners)) == 0

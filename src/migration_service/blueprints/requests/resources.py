@@ -8,9 +8,8 @@ from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
+from migration_service.db import reference
 from migration_service.db.commits import CommitWatch
-from migration_service.db.reference_data.lease import wait_out_lease
-from migration_service.db.reference_data.reader import ReferenceReader
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
 from migration_service.services.imports.quota import StagedQuota
@@ -28,8 +27,8 @@ class Resources:
     settings: Settings
     #: `with resources().Session.begin() as session:` is a view's transaction.
     Session: sessionmaker[Session]
-    #: Reads API keys, sessions and import suppliers, and keeps them while nothing changes.
-    reference: ReferenceReader
+    #: Reads API keys, sessions and import suppliers, and keeps them for a second.
+    reference: reference.ReferenceReader
     #: For short commands. Its time-outs are about a second, so that a frozen Redis cannot block a view.
     redis: Redis
     #: With which the process endpoint dispatches attempts.
@@ -60,4 +59,4 @@ def resources() -> Resources:
 
 def wait_until_known() -> None:
     """Wait until every web process knows what was committed. No transaction may be open meanwhile."""
-    wait_out_lease(resources().settings.reference_lease_seconds)
+    reference.wait_until_known(resources().settings.reference_lease_seconds)

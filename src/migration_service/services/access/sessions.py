@@ -85,7 +85,7 @@ def _end_oldest(session: Session, api_key: ApiKey, most: int) -> None:
     )
     if session.scalar(newest_first.offset(most - 1).limit(1)) is None:
         return
-    # A tenth at once: web processes forget what they have in memory whenever a session ends.
+    # A tenth at once, so that not each further session is an entry of the audit.
     oldest = newest_first.offset(most - max(1, most // 10)).subquery()
     ended = session.scalars(
         update(TokenSession)

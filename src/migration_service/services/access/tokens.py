@@ -1,8 +1,8 @@
 """Tokens (section 5): signed texts with the API key that they were obtained with, and the time they expire.
 
 Each request reads the row of the API key and the session of the token, so that revoking the one or ending
-the other ends the token. A web process keeps them in memory while nothing changes (decision 10), and whoever
-revokes or ends waits until every process knows it. A token names its key by prefix, not by a number that
+the other ends the token. A web process keeps them in memory for a second (decision 10), and whoever revokes
+or ends waits until every process knows it. A token names its key by prefix, not by a number that
 another database would use again.
 """
 
@@ -28,7 +28,7 @@ from migration_service.services.access.scopes import require_address
 from migration_service.services.access.sessions import RefreshGrant, begin_session, exchange
 from migration_service.services.access.signing import read_claims, sign
 
-#: A web process keeps its rows in memory: it may only read columns that notify (revision 0017).
+#: A web process keeps its rows in memory for a second. Whoever changes them waits for so long.
 FIND_CALLER = """
     SELECT key.id, key.organisation_id, key.scopes, key.import_supplier_ids, key.allowed_networks,
            key.revoked_at IS NOT NULL AS revoked,

@@ -71,7 +71,7 @@ _SELECT = """
     FROM import_supplier supplier JOIN organisation ON organisation.id = supplier.organisation_id
 """
 # The code alone is unique, so that the organisation only says whether the caller may see the supplier.
-# A web process keeps its rows in memory: it may only read columns that notify (revisions 0017 and 0023).
+# A web process keeps its rows in memory for a second. Whoever changes them waits for so long.
 FIND_SUPPLIER = f"{_SELECT} WHERE supplier.code = %(code)s"
 _BY_ID = f"{_SELECT} WHERE supplier.id = %(id)s"
 
