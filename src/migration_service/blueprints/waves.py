@@ -79,8 +79,9 @@ _WAVE_ERRORS = (RequestFailedValidationError, WavePlanNotFoundError, WaveNotFoun
 def plan(body: dict[str, Any]) -> Any:
     """Plan the waves of a supplier
 
-    Cuts what is pending now into waves. Each is a batch that is paused until the wave begins: by itself in
-    its window, or by hand if it has none. A supplier has one plan at a time.
+    Cuts what is pending now into waves. Each is a batch that is paused until the wave begins: in its
+    window, or if it has none after the wave before. The first wave is then started by hand. A supplier has
+    one plan at a time.
     """
     settings, sender = resources().settings, caller()
     quotas = BatchQuotas(settings.max_open_batches, settings.max_batch_storage_bytes)
@@ -178,7 +179,8 @@ def reconcile(plan_id: str, number: int) -> PlanReport:
 def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Approve a reconciled wave, so that the next one begins
 
-    Whatever reconciliation found. The reason is kept with the wave and in the audit.
+    Whatever reconciliation found. The next one begins in its window, or within some seconds if it has none.
+    The reason is kept with the wave and in the audit.
     """
     return _act(plan_id, number, lambda *args: control.approve_wave(*args, reason=body["reason"]))
 

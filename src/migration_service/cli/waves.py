@@ -22,6 +22,7 @@ from migration_service.services.waves import control
 from migration_service.services.waves.orders import read_plan
 from migration_service.services.waves.plans import plan_waves
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
+from migration_service.services.waves.words import describe_found, describe_state
 from migration_service.states import LineStatus
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -94,7 +95,11 @@ def list_all(supplier: str | None, as_json: bool) -> None:
 @click.argument("plan_id")
 @json_option
 def show(plan_id: str, as_json: bool) -> None:
-    """Show the plan PLAN_ID and the progress of its waves."""
+    """Show the plan PLAN_ID and the progress of its waves.
+
+    What reconciliation found has the moment at which it did. An open account was then not created, not
+    skipped and not acknowledged.
+    """
     with open_session(read_settings()) as session:
         report = report_plan(session, control.get_plan(session, plan_id, organisation_id=None))
     _show(report, as_json)
@@ -110,16 +115,14 @@ def _show(report: PlanReport, as_json: bool) -> None:
 
 
 def _row(wave: WaveReport) -> Record:
-    why = wave.waits_for and f"for the {wave.waits_for}" if wave.waits_for else wave.reason
     return {
         "wave": wave.number,
         "name": wave.name,
-        "state": wave.state + (f" ({why})" if why else ""),
+        "state": describe_state(wave),
         "accounts": wave.lines,
         "done": wave.lines - wave.counts[LineStatus.PENDING] - wave.undone,
         "failed": wave.counts[LineStatus.FAILED],
-        "differing": wave.differing,
-        "open": wave.open,
+        "reconciliation": describe_found(wave),
         "existing": wave.existing,
         "undone": wave.undone or None,
         "opens_at": wave.opens_at,
@@ -169,7 +172,9 @@ def reconcile(plan_id: str, number: int, as_json: bool) -> None:
 @_REASON
 @BY
 def approve(plan_id: str, number: int, reason: str, by: str | None, as_json: bool) -> None:
-    """Approve wave NUMBER of PLAN_ID, which is reconciled, so that the next one begins."""
+    """Approve wave NUMBER of PLAN_ID, which is reconciled, so that the next one begins: in its window, or
+    within some seconds if it has none.
+    """
     _act(plan_id, number, lambda *args: control.approve_wave(*args, reason=reason, by=by), as_json)
 
 

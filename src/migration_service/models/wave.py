@@ -65,7 +65,7 @@ class Wave(Base):
     reason: Mapped[str | None]
     #: Whether the next wave begins without a person if this one is clean. None: as its plan says.
     continue_if_clean: Mapped[bool | None]
-    #: A `services.waves.windows.Window`. None: it begins by hand, at any time.
+    #: A `services.waves.windows.Window`. None: it may run at any time. The first wave then begins by hand.
     time_window: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     #: Of a random draw: for each stratum how many accounts it had, and how many of them were drawn.
     strata: Mapped[list[Any] | None] = mapped_column(JSONB(none_as_null=True))

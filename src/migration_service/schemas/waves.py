@@ -41,6 +41,7 @@ WAVE_BRAKE: dict[str, Any] = {
     "stop_count_warnings": [],
 }
 _MOST = 2**31 - 1
+_NO_WINDOW = "Without one the first wave is started by hand, and a later one begins after the one before it."
 
 
 class TimeOfDay(Text):
@@ -113,7 +114,7 @@ class BrakeBodySchema(_Part):
 
 
 def _window() -> Object:
-    return Object(WindowSchema, metadata=about("When it may run. Without one it begins by hand.", _WINDOW))
+    return Object(WindowSchema, metadata=about(f"When it may run. {_NO_WINDOW}", _WINDOW))
 
 
 def _lines_per_minute() -> Count:
@@ -260,7 +261,7 @@ class WaveAnswerSchema(AnswerSchema):
         allow_none=True,
         metadata=about(
             "What it waits for if it is WAITING: its window, the approval of an earlier wave, or a person "
-            "who starts it.",
+            "who starts it. Null: it begins within some seconds.",
             "window",
             enum=[*(wait.value for wait in WaveWait), None],
         ),
@@ -274,7 +275,7 @@ class WaveAnswerSchema(AnswerSchema):
     window = fields.Nested(
         WindowAnswerSchema,
         allow_none=True,
-        metadata=about("When it may run. Null: it begins by hand.", ANSWERED_WINDOW),
+        metadata=about(f"When it may run. {_NO_WINDOW}", ANSWERED_WINDOW),
     )
     opens_at = AnsweredMoment(
         allow_none=True,
@@ -304,7 +305,8 @@ class WaveAnswerSchema(AnswerSchema):
         allow_none=True, metadata=about("Created accounts that are not as they were staged.", 0)
     )
     open = fields.Integer(
-        allow_none=True, metadata=about("Accounts that were not created, and not skipped.", 2)
+        allow_none=True,
+        metadata=about("Accounts that were then not created, not skipped and not acknowledged.", 2),
     )
     reverted = fields.Integer(metadata=about("Accounts that undos of the wave have reverted.", 0))
     existing = fields.Integer(

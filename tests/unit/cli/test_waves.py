@@ -1,6 +1,7 @@
 """`migration-service waves`, with `--json` and for people."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_a_plan_goes_through_all_its_commands(run: Run, waves: WaveClient) -> No
     planned = run("plan", "-", "--json", given=given)
     plan_id = json.loads(planned.stdout)["plan_id"]
     shown = run("show", plan_id).stdout
-    assert "Pilot\tWAITING (for the person)\t2" in shown
+    assert "Pilot\tWAITING for somebody to start it\t2" in shown
     assert [shown.count(it) for it in ("\ta person decides\t", "\tgoes on\t")] == [1, 1]
     for command, state in (("start", "RUNNING"), ("pause", "PAUSED"), ("resume", "RUNNING")):
         assert json.loads(run(command, plan_id, "1", "--json").stdout)["state"] == state
@@ -69,11 +70,13 @@ def test_a_wave_that_was_undone_is_not_shown_as_done(run: Run, waves: WaveClient
     plan_id = json.loads(run("plan", "-", "--json", given=_body(waves, {"rest": True})).stdout)["plan_id"]
     run("start", plan_id, "1")
     waves.run()
-    for exist, undone in ((4, "-"), (0, "4")):
+    for exist, undone, state in ((4, "-", "CLEAN"), (0, "4", "CLEAN, 4 undone")):
         header, row = (line.split("\t") for line in run("show", plan_id).stdout.splitlines()[-2:])
         shown = dict(zip(header, row, strict=False))
         assert (shown["accounts"], shown["done"], shown["existing"]) == ("4", str(exist), str(exist))
-        assert shown["undone"] == undone
+        assert (shown["undone"], shown["state"]) == (undone, state), "also before the next sweep"
+        found = r"0 differ, 0 open at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+        assert re.fullmatch(found, shown["reconciliation"])
         if exist:
             UndoClient(waves.supplier).run(batch=shown["batch id"])
 

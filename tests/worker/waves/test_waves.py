@@ -61,7 +61,7 @@ def test_a_plan_cuts_what_is_pending_and_every_account_is_in_one_wave(waves: Wav
     assert [wave["state"] for wave in plan["waves"]] == ["WAITING", *["PLANNED"] * 3]
     assert (plan["waves"][0]["waits_for"], plan["seed"], plan["unplanned"]) == ("person", 1, 0)
     waves.run()
-    assert not _created(waves), "without a window a wave begins by hand"
+    assert not _created(waves), "without a window the first wave begins by hand"
 
 
 def test_a_wave_runs_in_its_window_pauses_at_its_end_and_goes_on_in_the_next(waves: WaveClient) -> None:
@@ -212,9 +212,12 @@ def test_failed_lines_that_are_retried_reopen_the_wave(waves: WaveClient) -> Non
     assert (waves.states(plan), len(_created(waves))) == (["CLEAN"], 5)
 
 
-def test_a_wave_without_a_window_begins_and_goes_on_by_hand(waves: WaveClient) -> None:
+@pytest.mark.parametrize("continues", [True, False])
+def test_without_windows_a_plan_begins_by_hand_and_goes_on_by_itself_or_once_it_is_approved(
+    waves: WaveClient, *, continues: bool
+) -> None:
     waves.stage(10)
-    plan = waves.plan({"size": 5}, {"rest": True}, continue_if_clean=True)
+    plan = waves.plan({"size": 5}, {"rest": True}, continue_if_clean=continues)
     assert waves.act(plan, 1, "start").json["waves"][0]["state"] == "RUNNING"
     again = waves.act(plan, 1, "start")
     assert (again.status_code, again.json["code"]) == (400, "wave_state_conflict")
@@ -222,12 +225,14 @@ def test_a_wave_without_a_window_begins_and_goes_on_by_hand(waves: WaveClient) -
     waves.run()
     assert not _created(waves)
     assert waves.act(plan, 1, "resume").json["waves"][0]["state"] == "RUNNING"
+    for _ in range(2):
+        waves.run()
+    if not continues:
+        assert (waves.states(plan), _wave(waves, plan, 2)["waits_for"]) == (["CLEAN", "WAITING"], "approval")
+        waves.act(plan, 1, "approve", reason="All five are right")
+        waves.run()
     waves.run()
-    assert waves.states(plan) == ["CLEAN", "WAITING"]
-    assert _wave(waves, plan, 2)["waits_for"] == "person"
-    waves.act(plan, 2, "start")
-    waves.run()
-    assert len(_created(waves)) == 10
+    assert (waves.states(plan)[1], len(_created(waves))) == ("CLEAN", 10)
 
 
 def test_by_hand_a_wave_begins_only_within_its_window(waves: WaveClient) -> None:

@@ -67,7 +67,7 @@ _OF_WAVE: Mapping[str, str] = {
     WaveState.PAUSED: mark("Wave %(number)s is paused"),
     WaveState.RECONCILING: mark("Wave %(number)s is being reconciled"),
     WaveState.CLEAN: mark("Wave %(number)s is clean"),
-    WaveState.DIFFERS: mark("Wave %(number)s differs"),
+    WaveState.DIFFERS: mark("Wave %(number)s has accounts that differ or are open"),
     WaveState.APPROVED: mark("Wave %(number)s is approved"),
     WaveState.STOPPED: mark("Wave %(number)s is stopped"),
 }

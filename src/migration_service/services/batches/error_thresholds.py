@@ -8,7 +8,7 @@ somebody who has seen the errors, only the chunks count that were worked on sinc
 """
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -73,6 +73,9 @@ class BrakeCounts:
     errors: int
 
 
+#: A percentage of fewer lines of a wave says nothing.
+_LEAST_LINES_OF_WAVE = 10
+
 #: What brakes a batch that says nothing about it: nothing, or for imports a mapping that is wrong.
 NO_BRAKE = Brake(stop_after_errors=OFF)
 IMPORT_BRAKE = Brake(stop_after_errors="50%", stop_min_lines=200, stop_window_lines=200)
@@ -81,6 +84,16 @@ IMPORT_BRAKE = Brake(stop_after_errors="50%", stop_min_lines=200, stop_window_li
 def usual_brake(mode: BatchMode) -> Brake:
     """Return the brake of a batch that was not told otherwise. A rehearsal is to show every error."""
     return IMPORT_BRAKE if mode is BatchMode.IMPORT else NO_BRAKE
+
+
+def fit_to_wave(brake: Brake, lines: int) -> Brake:
+    """Return the brake of a wave with so many lines, which is reached while most of them are still to come.
+
+    A percentage counts from a fifth of them on at the latest, but not before 10.
+    """
+    if brake.stop_min_lines is None:
+        return brake
+    return replace(brake, stop_min_lines=min(brake.stop_min_lines, max(lines // 5, _LEAST_LINES_OF_WAVE)))
 
 
 def stored_brake(values: dict[str, Any] | None) -> Brake:

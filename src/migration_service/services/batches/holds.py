@@ -31,18 +31,17 @@ def require_no_undo(session: Session, batch: Batch) -> None:
 
 def find_undo_of_plan(session: Session, plan_id: UUID) -> UUID | None:
     """Return the undo of a wave of this plan that is not over, or None."""
-    return find_undos_of_plans(session, [plan_id]).get(plan_id)
+    return min(find_undos_of_plans(session, [plan_id]).values(), default=None)
 
 
 def find_undos_of_plans(session: Session, plan_ids: Collection[UUID]) -> dict[UUID, UUID]:
-    """Return the undo of a wave that is not over, of each of these plans that has one."""
+    """Return the undo that is not over of each wave of these plans that has one, by its batch."""
     running = (
-        select(Wave.plan_id, Undo.id)
+        select(Wave.batch_id, Undo.id)
         .join(Undo, Undo.batch_id == Wave.batch_id)
         .where(Undo.finished_at.is_(None), one_of(Wave.plan_id.expression, plan_ids))
-        .order_by(Undo.id.desc())
     )
-    return {row.plan_id: row.id for row in session.execute(running)}
+    return {row.batch_id: row.id for row in session.execute(running)}
 
 
 def _find_undo_of_batch(session: Session, batch_id: UUID) -> UUID | None:

@@ -16,6 +16,8 @@ from migration_service.services.batches.control import BatchReport
 from migration_service.services.reconciliation.differences import NOT_COMPARED, is_amount
 from migration_service.services.reporting.report import Report
 from migration_service.services.reporting.report_rates import Rates
+from migration_service.services.waves.reports import WaveReport
+from migration_service.services.waves.words import describe_state
 from migration_service.states import BatchSource, LineStatus, Weekday
 
 #: The chart in units of its own. The page scales it.
@@ -93,6 +95,7 @@ def _templates() -> Environment:
         "duration": _duration,
         "words": lambda name: str(name).replace("_", " ").replace(".", " "),
         "details": _details,
+        "state": describe_state,
         "window": _window,
         "done": lambda counts: sum(counts[status] for status in _DONE),
         "waiting": lambda counts: sum(counts[status] for status in _OPEN),
@@ -150,10 +153,11 @@ def _duration(seconds: float) -> str:
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
 
 
-def _window(window: Mapping[str, Any] | None) -> str:
-    """Return the window of a wave as text."""
+def _window(wave: WaveReport) -> str:
+    """Return the window of a wave as text, or when it begins without one."""
+    window = wave.window
     if window is None:
-        return "by hand"
+        return "by hand" if wave.number == 1 else "after the wave before"
     every_day = len(window["days"]) == len(Weekday)
     days = "every day" if every_day else ", ".join(window["days"])
     return f"{window['start']} to {window['end']} {window['time_zone']}, {days}, from {window['first_day']}"

@@ -146,7 +146,7 @@ def compare_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 
 
 def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: str | None = None) -> None:
-    """Let the next wave begin, whatever reconciliation found.
+    """Let the next wave begin, in its window if it has one, whatever reconciliation found.
 
     From now on the failed lines of this wave may be retried at any time. Raise WaveStateError if it is not
     reconciled, if it is over, as a clean wave is whose plan goes on by itself, or if accounts of the plan are

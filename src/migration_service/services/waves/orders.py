@@ -27,7 +27,7 @@ class WaveOrder:
     #: The accounts with these numbers.
     accounts: Sequence[str] | None = None
     name: str | None = None
-    #: None: it begins by hand.
+    #: None: it may run at any time. The first wave then begins by hand.
     window: Window | None = None
     lines_per_minute: int | None = None
     brake: Brake | None = None

@@ -110,8 +110,10 @@ def _carry_on_wave(
         return
     if wave.state == WaveState.PLANNED:
         change_wave(session, plan, wave, QUEUE)
-    if wave.state == WaveState.WAITING and wave.time_window:
-        if closes_at := closing_time(wave, now):
+    if wave.state == WaveState.WAITING:
+        closes_at = closing_time(wave, now)
+        # The first wave of a plan without a window is begun by a person, a later one by the one before it.
+        if closes_at or (wave.time_window is None and wave.number > 1):
             begin_wave(session, plan, wave, batch, until=closes_at)
     elif wave.state in DECIDABLE:
         if batch.state not in _ENDED:

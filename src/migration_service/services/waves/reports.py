@@ -31,6 +31,8 @@ class WaveReport:
     #: Why it is PAUSED, and what it waits for if it is WAITING.
     reason: str | None
     waits_for: WaveWait | None
+    #: The earlier wave whose approval it waits for.
+    waits_for_wave: int | None
     #: Whether the next wave begins without a person if this one is clean.
     continue_if_clean: bool
     batch_id: UUID
@@ -50,6 +52,8 @@ class WaveReport:
     #: Accounts that undos of the wave have reverted, and those of the wave that exist now.
     reverted: int
     existing: int
+    #: The undo of this wave that runs.
+    undo_id: UUID | None
     decided_by: str | None
     decided_at: datetime | None
     decision_reason: str | None
@@ -142,7 +146,7 @@ class _Read:
     counts: dict[UUID, dict[str, int]]
     #: By the id of the batch.
     reverted: dict[UUID, Reverted]
-    #: By the id of the plan.
+    #: By the id of the batch.
     undos: dict[UUID, UUID]
 
 
@@ -158,12 +162,12 @@ def _report_plan(plan: WavePlan, waves: Sequence[Wave], read: _Read) -> PlanRepo
         finished_at=plan.finished_at,
         unplanned=plan.unplanned,
         older_versions=plan.older_versions,
-        undo_id=read.undos.get(plan.id),
-        waves=[_report_wave(plan, wave, read, _waits_for(plan, waves, wave)) for wave in waves],
+        undo_id=min((read.undos[it.batch_id] for it in waves if it.batch_id in read.undos), default=None),
+        waves=[_report_wave(plan, wave, read, _find_earlier(plan, waves, wave)) for wave in waves],
     )
 
 
-def _report_wave(plan: WavePlan, wave: Wave, read: _Read, waits_for: WaveWait | None) -> WaveReport:
+def _report_wave(plan: WavePlan, wave: Wave, read: _Read, earlier: int | None) -> WaveReport:
     batch, counts = read.batches[wave.batch_id], read.counts[wave.batch_id]
     reverted = read.reverted.get(wave.batch_id, Reverted())
     needed = wave.state in (WaveState.PLANNED, WaveState.WAITING, WaveState.RUNNING, WaveState.PAUSED)
@@ -174,7 +178,8 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, waits_for: WaveWait | 
         name=wave.name,
         state=wave.state,
         reason=wave.reason,
-        waits_for=waits_for,
+        waits_for=_waits_for(wave, earlier),
+        waits_for_wave=earlier if wave.state == WaveState.WAITING else None,
         continue_if_clean=continues_if_clean(plan, wave),
         batch_id=wave.batch_id,
         lines=batch.lines,
@@ -191,15 +196,24 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, waits_for: WaveWait | 
         open=wave.open,
         reverted=reverted.accounts,
         existing=count_created(counts) - reverted.accounts + reverted.again,
+        undo_id=read.undos.get(wave.batch_id),
         decided_by=wave.decided_by,
         decided_at=wave.decided_at,
         decision_reason=wave.decision_reason,
     )
 
 
-def _waits_for(plan: WavePlan, waves: Sequence[Wave], wave: Wave) -> WaveWait | None:
+def _find_earlier(plan: WavePlan, waves: Sequence[Wave], wave: Wave) -> int | None:
+    """Return the first wave before this one that is not over, or None."""
+    return next((it.number for it in waves if it.number < wave.number and not is_over(plan, it)), None)
+
+
+def _waits_for(wave: Wave, earlier: int | None) -> WaveWait | None:
+    """Return what a wave waits for. None: the next sweep begins it, if it is WAITING."""
     if wave.state != WaveState.WAITING:
         return None
-    if not all(is_over(plan, earlier) for earlier in waves if earlier.number < wave.number):
+    if earlier is not None:
         return WaveWait.APPROVAL
-    return WaveWait.WINDOW if wave.time_window else WaveWait.PERSON
+    if wave.time_window:
+        return WaveWait.WINDOW
+    return WaveWait.PERSON if wave.number == 1 else None

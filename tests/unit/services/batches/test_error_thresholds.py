@@ -1,5 +1,6 @@
 """Which brakes there are, and when they stop a batch."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from migration_service.services.batches.error_thresholds import (
     BrakeCounts,
     brake_to_report,
     brake_to_store,
+    fit_to_wave,
     measure,
     stored_brake,
     usual_brake,
@@ -172,6 +174,17 @@ def test_only_an_import_is_braked_without_a_word(mode: BatchMode) -> None:
     assert brake == (usual if mode is BatchMode.IMPORT else NO_BRAKE)
     assert stored_brake(brake_to_store(brake)) == brake
     assert (brake_to_store(brake) is None) is (mode is not BatchMode.IMPORT)
+
+
+@pytest.mark.parametrize(
+    ("lines", "given", "expected"),
+    [(100, 200, 20), (200, 200, 40), (30, 200, 10), (5_000, 200, 200), (100, 15, 15), (100, None, None)],
+)
+def test_the_brake_of_a_wave_is_reached_while_most_of_it_is_still_to_come(
+    lines: int, given: int | None, expected: int | None
+) -> None:
+    brake = Brake(stop_after_errors="2%" if given else "5", stop_min_lines=given)
+    assert fit_to_wave(brake, lines) == replace(brake, stop_min_lines=expected)
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,9 @@ def test_a_wave_waits_for_the_first_undo_of_any_wave_of_its_plan(
     add_undo(session, customer, batch_id=first.batch_id, finished_at=MOMENT)
     undo = add_undo(session, customer, batch_id=waves[earlier].batch_id)
     session.flush()
-    add_undo(session, customer, batch_id=waves[1 - earlier].batch_id)
-    assert find_undos_of_plans(session, [plan.id, elsewhere.id]) == {plan.id: undo.id}
+    second_undo = add_undo(session, customer, batch_id=waves[1 - earlier].batch_id)
+    running = {waves[earlier].batch_id: undo.id, waves[1 - earlier].batch_id: second_undo.id}
+    assert find_undos_of_plans(session, [plan.id, elsewhere.id]) == running
     assert find_undos_of_plans(session, [elsewhere.id]) == {}
     expected = f"^Undo {undo.id} of accounts of this plan runs. Wait until it is over, or cancel it.$"
     with pytest.raises(BatchStateError, match=expected):

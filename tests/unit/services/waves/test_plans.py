@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from hashlib import md5
 from typing import Any
@@ -23,7 +24,7 @@ from migration_service.errors import (
     WavePlanOpenError,
 )
 from migration_service.models import ApiKey, AuditEntry, Batch, BatchLine, WavePlan
-from migration_service.services.batches.error_thresholds import Brake
+from migration_service.services.batches.error_thresholds import IMPORT_BRAKE, Brake
 from migration_service.services.batches.intake.quotas import BatchQuotas, lock_storing
 from migration_service.services.setup.suppliers import set_status
 from migration_service.services.waves.orders import PlanOrder, WaveOrder
@@ -117,6 +118,7 @@ def test_a_plan_and_its_waves_are_stored_as_they_were_ordered(
         ("Wave 2", None, len(letters) - 1),
     ]
     assert batches[0].brake == brake.to_dict()
+    assert batches[1].brake == replace(IMPORT_BRAKE, stop_min_lines=10).to_dict()
     for batch in batches:
         assert (batch.mode, batch.source, batch.kind) == ("import", "pending", "accounts")
         assert (batch.operations_team_id, batch.api_key_id) == (plan.operations_team_id, key_id)

@@ -219,8 +219,8 @@ def test_a_wave_with_lines_left_waits_for_its_next_window(
 @pytest.mark.parametrize(
     ("states", "expected"),
     [
-        ([WaveState.APPROVED, PLANNED, PLANNED], ["APPROVED", "WAITING", "PLANNED"]),
-        ([WaveState.STOPPED, PLANNED, PLANNED], ["STOPPED", "WAITING", "PLANNED"]),
+        ([WaveState.APPROVED, PLANNED, PLANNED], ["APPROVED", "RUNNING", "PLANNED"]),
+        ([WaveState.STOPPED, PLANNED, PLANNED], ["STOPPED", "RUNNING", "PLANNED"]),
         # The next one is already announced, for the approval that it waits for.
         ([WaveState.CLEAN, PLANNED, PLANNED], ["CLEAN", "WAITING", "PLANNED"]),
         ([WaveState.DIFFERS, WAITING, PLANNED], ["DIFFERS", "WAITING", "PLANNED"]),

@@ -131,7 +131,8 @@ def _about_waves(plans: list[PlanReport]) -> Iterator[Concern]:
         values = {"number": wave.number, "code": plan.import_supplier}
         if wave.state == WaveState.DIFFERS:
             sentence = _(
-                "Wave %(number)s of %(code)s differs from what was staged, and waits for your decision.",
+                "Wave %(number)s of %(code)s has accounts that differ or are open, and waits for your "
+                "decision.",
                 **values,
             )
         elif wave.state == WaveState.CLEAN:

@@ -10,7 +10,8 @@ from wtforms import StringField
 from wtforms.validators import DataRequired, Length
 
 from migration_service.blueprints.console.access import plan_of
-from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act
+from migration_service.blueprints.console.display import zoned
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
@@ -123,10 +124,17 @@ def approve(plan_id: UUID, number: int) -> Response:
         following = next((it for it in plan.waves if it.number == number + 1), None)
         if following is None:
             sentence = _("It is the last wave: the plan is finished.")
+        elif following.window is None:
+            sentence = ngettext(
+                "Wave %(next)s begins within some seconds, with %(num)s account.",
+                "Wave %(next)s begins within some seconds, with %(num)s accounts.",
+                following.lines,
+                next=following.number,
+            )
         else:
             sentence = ngettext(
-                "Wave %(next)s may begin, with %(num)s account.",
-                "Wave %(next)s may begin, with %(num)s accounts.",
+                "Wave %(next)s begins in its window, with %(num)s account.",
+                "Wave %(next)s begins in its window, with %(num)s accounts.",
                 following.lines,
                 next=following.number,
             )
@@ -197,9 +205,10 @@ def _act(
     return act(form or ActionForm(), show, perform, feeds=True)
 
 
-def _found(wave: WaveReport) -> tuple[tuple[str, int | str], ...]:
+def _found(wave: WaveReport) -> Facts:
     """Return what reconciliation found, as facts."""
     return (
+        (_("Reconciled"), zoned(wave.reconciled_at)),
         (_("Failed"), wave.counts[LineStatus.FAILED]),
         (_("Created, and different from what was staged"), _or_unknown(wave.differing)),
         (_("Open: neither created nor acknowledged"), _or_unknown(wave.open)),

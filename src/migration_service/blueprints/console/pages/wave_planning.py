@@ -77,8 +77,10 @@ def _name_of(number: int, wave: WaveOrder) -> str:
 def _describe(order: PlanOrder, wave: WaveOrder, size: int) -> str:
     """Return how many accounts a wave gets, when it may begin, what bounds it, and what comes after it."""
     accounts = ngettext("%(num)s account", "%(num)s accounts", size)
-    if wave.window is None:
+    if wave.window is None and wave is order.waves[0]:
         begins = _("%(accounts)s, started by hand", accounts=accounts)
+    elif wave.window is None:
+        begins = _("%(accounts)s, after the wave before", accounts=accounts)
     else:
         window = write_window(wave.window.to_dict())
         begins = _("%(accounts)s, at %(window)s", accounts=accounts, window=window)
