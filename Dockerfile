@@ -39,6 +39,6 @@ ENV PATH=/opt/migration-service/bin:$PATH \
     MIGRATION_SERVICE_HOME=/var/lib/migration-service
 USER migration
 EXPOSE 8000
-# gunicorn finishes the requests that it has when it gets SIGTERM, for up to 40 seconds.
+# After SIGTERM gunicorn leaves its balancer for 10 seconds, and finishes the requests that it has for up to 40.
 STOPSIGNAL SIGTERM
 CMD ["gunicorn", "--config", "gunicorn.conf.py", "--bind", "0.0.0.0:8000"]

@@ -15,6 +15,7 @@ from gunicorn.arbiter import Arbiter
 from gunicorn.workers.base import Worker
 
 from migration_service.config import Settings
+from migration_service.leaving import leave_before_ending
 from migration_service.loading import begin_loading, end_loading
 from migration_service.log import make_handler
 from migration_service.shares import THREADS
@@ -61,6 +62,11 @@ def on_starting(_server: Arbiter) -> None:
     _METRICS_FOLDER.mkdir(parents=True, exist_ok=True)
     for file in _METRICS_FOLDER.glob("*.db"):
         file.unlink()
+
+
+def when_ready(_server: Arbiter) -> None:
+    """Leave the balancer first when the server is told to end."""
+    leave_before_ending(_SETTINGS.leave_seconds)
 
 
 def post_fork(_server: Arbiter, _worker: Worker) -> None:

@@ -271,6 +271,19 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
             self._close_oldest()
         super().accept(listener)
 
+    def set_accept_enabled(self, enabled: bool) -> None:
+        """Begin or stop to accept. In the end, accept what has arrived, and let the system refuse the rest.
+
+        gunicorn's own way keeps the port open until the last connection is closed, and resets what comes.
+        """
+        super().set_accept_enabled(enabled)
+        for listener in () if self.alive else self.sockets:
+            before = None
+            while before != self.nr_conns:
+                before = self.nr_conns
+                self.accept(listener)
+            listener.close()
+
     def enqueue_req(self, conn: TConn) -> None:
         """Hand a connection to a thread if the head of its request has arrived; otherwise let it wait."""
         if self.cfg.is_ssl or self._has_head(conn):

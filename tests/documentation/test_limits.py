@@ -22,7 +22,7 @@ _CONSTANTS = sorted(set(re.findall(r"`([a-z_.]+\.[A-Z_]+)`", _PAGE)))
 _SETTINGS = sorted(set(re.findall(r"`(MIGRATION_SERVICE_[A-Z_]+)`", _PAGE)))
 #: Settings that limit what a client may do. A new one with such a name must be on the page.
 _BOUNDS = re.compile("_MAX_|_SECONDS$|_RATIO$|_RESERVE$|_IN_FLIGHT$")
-_OTHERS = {"token_lifetime_seconds", "refresh_token_lifetime_seconds"}
+_OTHERS = {"token_lifetime_seconds", "refresh_token_lifetime_seconds", "leave_seconds"}
 
 
 def _codes_below(error: type[ServiceError]) -> set[str]:

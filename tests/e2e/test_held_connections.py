@@ -1,24 +1,19 @@
 """With incomplete requests and slow readers, a web server with four threads still answers other clients."""
 
-import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from http.client import HTTPConnection
-from pathlib import Path
 
 import psutil
 import pytest
-import requests
 
 from migration_service.config import Settings
-from migration_service_local.servers.ports import LOOPBACK
+from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from support.servers import wait_until
+from support.web_servers import is_answered, web_server
 
-ROOT = Path(__file__).parents[2]
 THREADS = 4
 #: Seconds that a client has to send a request.
 TIME_LIMIT = 3
@@ -28,43 +23,18 @@ HEAD = b"POST /v1/data-import/validate-account/ HTTP/1.1\r\nHost: x\r\n"
 @pytest.fixture(scope="module")
 def port(migrated: Settings) -> Iterator[int]:
     """A web server of one process with four threads."""
-    with socket.create_server((LOOPBACK, 0)) as probe:
-        port = int(probe.getsockname()[1])
-    environment = os.environ | {
-        "DATABASE_URL": migrated.database_url,
-        "REDIS_URL": migrated.redis_url,
-        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
-        "MIGRATION_SERVICE_HOME": str(migrated.home),
+    port = random_free_port()
+    variables = {
         "MIGRATION_SERVICE_CONSOLE": "on",
         "MIGRATION_SERVICE_REQUEST_SECONDS": str(TIME_LIMIT),
+        "MIGRATION_SERVICE_LEAVE_SECONDS": "0",
     }
-    server = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "gunicorn", "--config", str(ROOT / "gunicorn.conf.py")),
-            *("--bind", f"{LOOPBACK}:{port}", "--workers", "1", "--threads", str(THREADS)),
-        ],
-        cwd=ROOT,
-        env=environment,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        wait_until(lambda: _is_answered(port), "the web server")
+    with web_server(migrated, port, variables, processes=1, threads=THREADS):
         yield port
-    finally:
-        server.terminate()
-        server.wait(30)
 
 
 def _connect(port: int) -> socket.socket:
     return socket.create_connection((LOOPBACK, port), timeout=30)
-
-
-def _is_answered(port: int, timeout: float = 2.0) -> bool:
-    """Return True if a request is answered before any held thread could become free."""
-    try:
-        return requests.get(f"http://{LOOPBACK}:{port}/health/live", timeout=timeout).ok
-    except requests.RequestException:
-        return False
 
 
 def _read_answer(connection: socket.socket) -> bytes:
@@ -81,7 +51,7 @@ def test_incomplete_request_heads_hold_no_threads(port: int) -> None:
             connection = stack.enter_context(_connect(port))
             connection.sendall(HEAD + b"X-A: " + b"b" * (place * 500))
         for _ in range(5):
-            assert _is_answered(port)
+            assert is_answered(port)
         assert connection.recv(1) == b""  # it was closed when its time was up
 
 
@@ -92,7 +62,7 @@ def test_incomplete_request_heads_on_kept_alive_connections_hold_no_threads(port
             connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
             assert _read_answer(connection).startswith(b"HTTP/1.1 200 ")
             connection.sendall(HEAD)
-        assert _is_answered(port)
+        assert is_answered(port)
 
 
 def test_a_request_head_without_end_is_answered_431_and_not_stored(port: int) -> None:
@@ -119,7 +89,7 @@ def test_connections_beyond_what_a_process_accepts_close_those_that_wait_longest
     with ExitStack() as stack:
         for _ in range(2_100):  # gunicorn.conf.py: 2,000
             stack.enter_context(_connect(port)).sendall(HEAD)
-        assert _is_answered(port)
+        assert is_answered(port)
 
 
 @pytest.mark.parametrize("path", [b"/v1/openapi.json", b"/console/assets/bootstrap.css"])
@@ -132,7 +102,7 @@ def test_readers_that_stall_lose_their_threads(port: int, path: bytes) -> None:
             connection.connect((LOOPBACK, port))
             connection.sendall(request * 200)  # and no answer is read
         wait_until(lambda: not _has_connections(port), "the end of connections that nobody reads")
-        assert _is_answered(port)
+        assert is_answered(port)
         for connection in connections:
             assert 0 < _read_to_the_end(connection).count(b"HTTP/1.1 200 ") < 200
 
@@ -166,7 +136,7 @@ def test_clients_that_do_not_close_their_end_delay_nobody(port: int) -> None:
             connection = stack.enter_context(_connect(port))
             connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             assert _read_answer(connection).startswith(b"HTTP/1.1 200 ")
-        assert _is_answered(port)
+        assert is_answered(port)
 
 
 def _has_connections(port: int) -> bool:

@@ -11,17 +11,20 @@ ROOT = Path(__file__).resolve().parents[1]
 SECRET_SETTINGS = {it.metadata["env"] for it in fields(Settings) if it.metadata["secret"]}
 
 
-def seconds_of_web() -> int:
-    """Return how long gunicorn lets requests finish after SIGTERM."""
+def seconds_of_web() -> float:
+    """Return how long gunicorn goes on after SIGTERM, and then lets requests finish."""
     found = re.search(r"^graceful_timeout = (\d+)$", (ROOT / "gunicorn.conf.py").read_text(), re.MULTILINE)
     assert found
-    return int(found[1])
+    return float(found[1]) + _defaults().leave_seconds
 
 
 def seconds_of_workers() -> float:
     """Return how long a worker lets tasks finish after SIGTERM."""
-    settings = Settings.from_env({"REDIS_URL": "redis://127.0.0.1/0"}, without=("database_url", "secret_key"))
-    return float(create_celery(settings, loads_tasks=False).conf.worker_soft_shutdown_timeout)
+    return float(create_celery(_defaults(), loads_tasks=False).conf.worker_soft_shutdown_timeout)
+
+
+def _defaults() -> Settings:
+    return Settings.from_env({"REDIS_URL": "redis://127.0.0.1/0"}, without=("database_url", "secret_key"))
 
 
 def options(command: str, name: str) -> list[str]:

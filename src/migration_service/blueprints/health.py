@@ -7,6 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.engine import ONLY_READS
+from migration_service.leaving import is_leaving
 
 blueprint = Blueprint("health", __name__, url_prefix="/health")
 
@@ -19,7 +20,7 @@ def live() -> Response:
 
 @blueprint.get("/ready")
 def ready() -> tuple[Response, int]:
-    """Return 200 if the database answers, writes and commits, and 503 otherwise.
+    """Return 200 if the database answers, writes and commits, and nobody told this server to end; else 503.
 
     Whether it commits is tried in the background, at most once in some seconds: this is the last result.
 
@@ -27,8 +28,8 @@ def ready() -> tuple[Response, int]:
     """
     database = _ask_database()
     redis = "ok" if _redis_answers() else "unavailable"
-    status = 200 if database == "ok" else 503
-    return jsonify(status="ok" if status == 200 else "away", database=database, redis=redis), status
+    status = "leaving" if is_leaving() else "ok" if database == "ok" else "away"
+    return jsonify(status=status, database=database, redis=redis), 200 if status == "ok" else 503
 
 
 def _ask_database() -> str:

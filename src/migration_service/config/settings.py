@@ -64,6 +64,14 @@ class Settings:
         20.0,
         at_least=0,
     )
+    leave_seconds: float = setting(
+        "MIGRATION_SERVICE_LEAVE_SECONDS",
+        "Seconds for which a web server that is told to end goes on as before, and only /health/ready "
+        "answers 503, so that its balancer sends it nothing more. 0: without a balancer. `up` always uses 0.",
+        10.0,
+        at_least=0,
+        at_most=60,
+    )
     max_batch_bytes: int = setting(
         "MIGRATION_SERVICE_MAX_BATCH_BYTES",
         "The largest file of a batch, in bytes after decompression. A larger one is answered with 413.",

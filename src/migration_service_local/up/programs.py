@@ -68,7 +68,7 @@ class Programs:
                 *("--workers", str(self._scale.web_workers), "--threads", str(self._scale.web_threads)),
             ],
             stop_seconds=45,
-            environment=self._sandbox_secret(),
+            environment={"MIGRATION_SERVICE_LEAVE_SECONDS": "0"} | self._sandbox_secret(),
         )
 
     def sandbox(self, port: int) -> Program:

@@ -1,0 +1,153 @@
+"""Restarts of web servers: behind a balancer no request fails, and without one none is cut off."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection, HTTPException
+from itertools import count
+from json import dumps
+from pathlib import Path
+
+import pytest
+
+from migration_service.config import Settings
+from migration_service_local.samples import generate_accounts
+from migration_service_local.servers.ports import LOOPBACK, is_free, random_free_port
+from support.servers import wait_until
+from support.supplier_client import API, SupplierClient
+from support.web_servers import ROOT, web_server
+
+#: Debian has it in a folder that is not in everybody's path.
+HAPROXY = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
+
+#: The variables of a server without a balancer.
+AT_ONCE = {"MIGRATION_SERVICE_LEAVE_SECONDS": "0"}
+
+
+class Clients:
+    """Clients that send one request after the other, and never send one again. Use it in a `with` statement.
+
+    Half of them keep their connection, and half open one for each request.
+    """
+
+    def __init__(self, port: int, supplier: SupplierClient) -> None:
+        self.answers: Counter[str] = Counter()
+        self._port, self._supplier = port, supplier
+        self._enough = threading.Event()
+        self._payload = next(iter(generate_accounts(1, supplier=supplier.code, seed=1)))
+        self._numbers = count()
+        self._threads = [threading.Thread(target=self._run, args=[index % 2 == 0]) for index in range(6)]
+
+    def __enter__(self) -> "Clients":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._enough.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for(self, further: int) -> None:
+        """Wait until as many requests more were answered."""
+        before = self.answers.total()
+        wait_until(lambda: self.answers.total() >= before + further, "further answers", 60)
+
+    def _run(self, keeps: bool) -> None:
+        headers = {"Authorization": f"Token {self._supplier.token}", "Content-Type": "application/json"}
+        connection = HTTPConnection(LOOPBACK, self._port, timeout=60)
+        while not self._enough.wait(0.02):
+            number = next(self._numbers)
+            try:
+                if number % 2:
+                    body = dumps(self._payload | {"external_account_number": f"ROLL-{number}"})
+                    path = f"{API}/account-import-process/create-or-update/"
+                    connection.request("POST", path, body, headers)
+                else:
+                    path = f"{API}/pending-account-import-processes/{self._supplier.code}/"
+                    connection.request("GET", path, headers=headers)
+                answer = connection.getresponse()
+                answer.read()
+                self.answers[str(answer.status)] += 1
+            except (OSError, HTTPException) as error:
+                self.answers[repr(error)] += 1
+                connection.close()
+            if not keeps:
+                connection.close()
+        connection.close()
+
+
+@contextmanager
+def balancer(folder: Path, ports: tuple[int, int]) -> "Iterator[tuple[int, Path]]":
+    """HAProxy as the project configures it, with these addresses. Yield its port and its socket."""
+    port, control = random_free_port(), folder / "admin.sock"
+    text = (ROOT / "deployment/haproxy/haproxy.cfg").read_text()
+    for before, after in (
+        (":443 ssl crt /etc/haproxy/migration-service.pem", f"{LOOPBACK}:{port}"),
+        ("/run/haproxy/admin.sock", str(control)),
+        ("10.0.0.11:8000", f"{LOOPBACK}:{ports[0]}"),
+        ("10.0.0.12:8000", f"{LOOPBACK}:{ports[1]}"),
+    ):
+        assert before in text
+        text = text.replace(before, after)
+    (folder / "haproxy.cfg").write_text(text)
+    process = subprocess.Popen([str(HAPROXY), "-db", "-f", str(folder / "haproxy.cfg")])
+    try:
+        yield port, control
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _serving(control: Path) -> list[str]:
+    """Return the names of the servers to which HAProxy sends requests."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(control))
+        connection.sendall(b"show stat\n")
+        text = b"".join(iter(lambda: connection.recv(65_536), b"")).decode()
+    return re.findall(r"^web,(one|two),.*,UP,", text, re.MULTILINE)
+
+
+@pytest.mark.skipif(HAPROXY is None, reason="HAProxy is not installed: apt-get install haproxy")
+def test_a_rolling_restart_behind_the_documented_balancer_fails_no_request(
+    migrated: Settings, supplier: SupplierClient, tmp_path: Path
+) -> None:
+    ports = random_free_port(), random_free_port()
+    with ExitStack() as stack:
+        servers = [stack.enter_context(web_server(migrated, port)) for port in ports]
+        entry, control = stack.enter_context(balancer(tmp_path, ports))
+        wait_until(control.exists, "HAProxy")
+        with Clients(entry, supplier) as clients:
+            for server, port in zip(servers, ports, strict=True):
+                wait_until(lambda: len(_serving(control)) == 2, "both servers are in the balancer")
+                clients.wait_for(50)
+                server.terminate()
+                server.wait(60)
+                clients.wait_for(50)
+                stack.enter_context(web_server(migrated, port, AT_ONCE))
+            wait_until(lambda: len(_serving(control)) == 2, "both servers are in the balancer")
+            clients.wait_for(50)
+    assert set(clients.answers) == {"200", "201"}, clients.answers
+
+
+def test_a_server_that_ends_takes_no_new_connection_and_finishes_the_requests_that_it_has(
+    migrated: Settings,
+) -> None:
+    port = random_free_port()
+    with (
+        web_server(migrated, port, AT_ONCE) as server,
+        socket.create_connection((LOOPBACK, port), timeout=30) as connection,
+    ):
+        connection.sendall(b"POST /v1/graphql/ HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{")
+        server.terminate()
+        wait_until(lambda: is_free(port), "nobody listens", 15)
+        assert server.poll() is None
+        connection.sendall(b"}")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 400 ")
+        assert server.wait(30) == 0
