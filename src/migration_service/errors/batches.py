@@ -179,12 +179,17 @@ class DryRunInLineError(LineError):
 
 
 class AlreadyAddedError(LineError):
-    """This item of the line was on the account already, and the others were added."""
+    """This item was on the account already, or is in the line twice. The other items were added."""
 
     severity = "warning"
     code = "already_added"
     default_detail = "This was on the account already."
     remedy = "Nothing."
+
+    @classmethod
+    def within_line(cls) -> "AlreadyAddedError":
+        """Return the error for an item that is the same as an earlier one of its line."""
+        return cls("An earlier item of this line is the same. It was added once.")
 
 
 class AccountBusyError(LineError):

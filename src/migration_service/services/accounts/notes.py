@@ -124,7 +124,9 @@ def write_notes(
     session: Session, posted: Sequence[tuple[OpenAccount, list[dict[str, Any]]]]
 ) -> list[list[NoteResult]]:
     """Add notes to accounts that the caller has locked, as `add_notes_to_accounts` does."""
-    books = _Books(session, {(account.id, _sameness(note)) for account, notes in posted for note in notes})
+    books = _Books(
+        session, {(account.id, hash_sameness(note)) for account, notes in posted for note in notes}
+    )
     results = [[books.take(account, it, i) for i, it in enumerate(notes)] for account, notes in posted]
     if books.rows:
         session.execute(insert(Note), books.rows)
@@ -141,7 +143,7 @@ class _Books:
 
     def take(self, account: OpenAccount, note: dict[str, Any], index: int) -> NoteResult:
         """Return the result for a note, which is known from now on. `index` is its place in the body."""
-        sameness = _sameness(note)
+        sameness = hash_sameness(note)
         same = self._known.setdefault((account.id, sameness), {})
         created_at = note.get("created_at")
         if bool(same) if created_at is None else created_at in same:
@@ -178,7 +180,8 @@ def _now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-def _sameness(note: dict[str, Any]) -> bytes:
+def hash_sameness(note: dict[str, Any]) -> bytes:
+    """Return the hash of what makes a note the same as another, without its created_at."""
     if body := note.get("body"):
         return sha256(b"body" + body.encode()).digest()
     paths = sorted(document["document_path"] for document in note["document_paths"])

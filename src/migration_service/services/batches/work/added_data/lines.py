@@ -251,10 +251,20 @@ def _settle(job: ChunkJob, kind: Kind, candidate: _Candidate, added: Added) -> N
     if not any(added.is_new):
         _finish(candidate, LineStatus.ALREADY_ADDED)
         return
-    candidate.result.warnings += [
-        ErrorItem(AlreadyAddedError.code, AlreadyAddedError.default_detail, f"{kind.member}.{index}")
-        for index, is_new in enumerate(added.is_new)
-        if not is_new
-    ]
+    if not all(added.is_new):
+        candidate.result.warnings += _find_known(kind, candidate.body.data[kind.member], added.is_new)
     dry_run = job.mode is BatchMode.DRY_RUN
     _finish(candidate, LineStatus.WOULD_ADD if dry_run else LineStatus.ADDED)
+
+
+def _find_known(kind: Kind, items: Sequence[dict[str, Any]], is_new: Sequence[bool]) -> list[ErrorItem]:
+    """Return a warning for each item that was not added, as it was there before or is repeated."""
+    own = set()
+    warnings = []
+    for index, item in enumerate(items):
+        if is_new[index]:
+            own.add(kind.identify(item))
+            continue
+        error = AlreadyAddedError.within_line() if kind.identify(item) in own else AlreadyAddedError()
+        warnings += [replace(it, attr=f"{kind.member}.{index}") for it in error.errors]
+    return warnings

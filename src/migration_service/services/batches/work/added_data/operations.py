@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -17,12 +19,17 @@ from migration_service.services.accounts.added_data import (
     Addition,
     Check,
 )
-from migration_service.services.accounts.notes import NoteStatus, add_notes_to_accounts, check_notes
+from migration_service.services.accounts.notes import (
+    NoteStatus,
+    add_notes_to_accounts,
+    check_notes,
+    hash_sameness,
+)
 from migration_service.services.accounts.payment_instructions import check_instruction
 from migration_service.services.accounts.statements import add_statements_to_accounts, check_statements
 from migration_service.services.accounts.transaction_checks import check_transactions
 from migration_service.services.accounts.transactions import TransactionStatus, add_transactions_to_accounts
-from migration_service.services.batches.work.added_data.instructions import add_instructions
+from migration_service.services.batches.work.added_data.instructions import InstructionKey, add_instructions
 from migration_service.services.batches.work.attempts import ChunkJob
 from migration_service.states import BatchKind
 
@@ -43,6 +50,8 @@ class Kind:
     schema: AddedDataSchema
     #: The member of a body that has the items.
     member: str
+    #: Returns what makes an item the same as another.
+    identify: Callable[[dict[str, Any]], Any]
     #: Finds what is wrong with a body, without its account.
     check: Check
     #: Adds to accounts that are locked. Returns a result or an error for each, None to leave it for later.
@@ -97,12 +106,27 @@ def _add_instructions(
 
 
 KINDS = {
-    BatchKind.NOTES: Kind(NotesRequestSchema(), "notes", check_notes, _add_notes),
+    BatchKind.NOTES: Kind(NotesRequestSchema(), "notes", hash_sameness, check_notes, _add_notes),
     BatchKind.TRANSACTIONS: Kind(
-        TransactionsRequestSchema(), "transactions", check_transactions, _add_transactions, adds_faulty=True
+        TransactionsRequestSchema(),
+        "transactions",
+        itemgetter("transaction_id"),
+        check_transactions,
+        _add_transactions,
+        adds_faulty=True,
     ),
-    BatchKind.STATEMENTS: Kind(StatementsRequestSchema(), "statements", check_statements, _add_statements),
+    BatchKind.STATEMENTS: Kind(
+        StatementsRequestSchema(),
+        "statements",
+        itemgetter("statement_id"),
+        check_statements,
+        _add_statements,
+    ),
     BatchKind.PAYMENT_INSTRUCTIONS: Kind(
-        PaymentInstructionRequestSchema(), "reference", check_instruction, _add_instructions
+        PaymentInstructionRequestSchema(),
+        "reference",
+        InstructionKey.of,
+        check_instruction,
+        _add_instructions,
     ),
 }

@@ -8,7 +8,15 @@ from sqlalchemy.orm import Session
 
 from migration_service.models import Transaction
 from support.factories import Customer
-from unit.services.batches.batch_rows import codes_of, line_of, make_chunk, payload_of, warnings_of, work
+from unit.services.batches.batch_rows import (
+    codes_of,
+    line_of,
+    lines_of,
+    make_chunk,
+    payload_of,
+    warnings_of,
+    work,
+)
 
 _ADDED: tuple[str, list[Any]] = ("ADDED", [])
 _TRANSACTION = {
@@ -84,6 +92,32 @@ def test_each_kind_has_the_schema_and_the_profile_of_its_endpoint(
     else:
         assert codes_of(session, key) == [("VALID", []), ("FAILED", [error])]
         assert warnings_of(session, key)[0] == unknown
+
+
+@pytest.mark.parametrize(
+    ("kind", "items"),
+    [
+        ("notes", [{"body": "x"}, {"body": "y"}]),
+        (
+            "statements",
+            [_STATEMENT | {"statement_id": "S"}, _STATEMENT | {"statement_id": "U", "number": "M"}],
+        ),
+        ("transactions", [_TRANSACTION | {"transaction_id": it, "amount": 1} for it in ("T", "U")]),
+    ],
+)
+def test_an_item_that_is_in_its_line_twice_is_not_called_one_of_the_account(
+    session: Session, customer: Customer, kind: str, items: list[dict[str, Any]]
+) -> None:
+    one, other = items
+    work(session, make_chunk(session, customer, [payload_of(customer, "a")]), 1)
+    lines = [line_of(customer, "a", **{kind: it}) for it in ([one], [one, other, other])]
+    key = make_chunk(session, customer, lines, kind=kind)
+    assert work(session, key, 2) == 0
+    assert codes_of(session, key) == [_ADDED, _ADDED]
+    assert [(it["attr"], it["detail"]) for it in lines_of(session, key)[1].warnings or []] == [
+        (f"{kind}.0", "This was on the account already."),
+        (f"{kind}.2", "An earlier item of this line is the same. It was added once."),
+    ]
 
 
 def test_faulty_transactions_say_everything_that_is_wrong_with_them(
