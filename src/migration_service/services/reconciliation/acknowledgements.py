@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, case, func, select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
@@ -107,17 +107,32 @@ def find_refused(
 def list_acknowledgements(
     session: Session, import_supplier_id: int, *, before: int | None = None, limit: int | None = None
 ) -> Sequence[Acknowledgement]:
-    """Return the acknowledgements of a supplier, the newest first: all of them, or those before an id."""
-    statement = select(Acknowledgement).where(Acknowledgement.import_supplier_id == import_supplier_id)
+    """Return what a supplier has acknowledged, the newest first: all of it, or what is before an id.
+
+    Of an account or a line that was acknowledged again, only the latest acknowledgement is returned.
+    """
+    statement = select(Acknowledgement).where(Acknowledgement.id.in_(_latest(import_supplier_id)))
     if before is not None:
         statement = statement.where(Acknowledgement.id < before)
     return session.scalars(statement.order_by(Acknowledgement.id.desc()).limit(limit)).all()
 
 
 def count_acknowledgements(session: Session, import_supplier_id: int) -> int:
-    """Return how many acknowledgements a supplier has."""
-    wanted = Acknowledgement.import_supplier_id == import_supplier_id
-    return session.scalar(select(func.count()).where(wanted)) or 0
+    """Return how many accounts and lines a supplier has acknowledged."""
+    return session.scalar(select(func.count()).select_from(_latest(import_supplier_id).subquery())) or 0
+
+
+def _latest(import_supplier_id: int) -> Select[int]:
+    """Return the query for the latest acknowledgement of each account, and of each line without a number."""
+    number = Acknowledgement.external_account_number
+    line = [
+        case((number.is_(None), column)) for column in (Acknowledgement.batch_id, Acknowledgement.line_number)
+    ]
+    return (
+        select(func.max(Acknowledgement.id))
+        .where(Acknowledgement.import_supplier_id == import_supplier_id)
+        .group_by(number, *line)
+    )
 
 
 _NOT_REFUSED = (

@@ -24,6 +24,7 @@ from migration_service.services.reconciliation import acknowledgements, submitte
 from migration_service.services.reconciliation.acknowledgements import (
     AcknowledgementOrder,
     acknowledge,
+    count_acknowledgements,
     list_acknowledgements,
 )
 from migration_service.services.reconciliation.submitted import count_sent, find_open
@@ -282,7 +283,17 @@ def test_what_is_acknowledged_is_not_open(
     assert {(it.import_supplier_id, it.reason, it.acknowledged_by) for it in stored} == {
         (known.id, "Closed.", "dora")
     }
-    assert len(stored) == 6
+    # Line 6 of the second batch was acknowledged twice.
+    assert len(stored) == count_acknowledgements(session, known.id) == 5
+
+
+def test_of_an_account_that_is_acknowledged_again_the_latest_reason_counts(
+    session: Session, known: KnownSupplier, book: list[Batch]
+) -> None:
+    for reason in ("Closed.", "Moved out."):
+        acknowledge(session, known.id, replace(_order(external_account_numbers=["later"]), reason=reason))
+    assert [it.reason for it in list_acknowledgements(session, known.id)] == ["Moved out."]
+    assert count_acknowledgements(session, known.id) == 1
 
 
 def test_what_is_refused_again_is_open_again(
