@@ -246,6 +246,12 @@ def test_each_wave_may_have_a_window_a_threshold_a_rate_and_a_hold_of_its_own(
     pilot, second, rest = plan["waves"]
     assert [it["continue_if_clean"] for it in plan["waves"]] == [False, True, True]
     assert (pilot["window"], pilot["lines_per_minute"]) == (None, 600)
+    pages = [administrator.see(f"/waves/{plan['plan_id']}/{number}/") for number in (1, 2, 3)]
+    assert [dict(_FACT.findall(page))["if it is clean"] for page in pages] == [
+        "a person decides",
+        "the next one begins",
+        "the plan is finished",
+    ]
     assert second["window"] == night | {"time_zone": "UTC", "first_day": "2026-03-02", "days": ["sat"]}
     assert {name: rest["window"][name] for name in night} == night
     assert [it["brake"]["stop_after_errors"] for it in plan["waves"]] == ["2%", "2%", "5"]

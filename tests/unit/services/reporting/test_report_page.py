@@ -220,7 +220,7 @@ def test_lines_are_done_failed_or_not_done_yet(batch: Callable[..., Any]) -> Non
 def test_a_wave_has_its_window() -> None:
     window = {"start": "22:00", "end": "06:00", "time_zone": "Europe/Amsterdam", "first_day": "2026-01-05"}
     subject = ReportSubject(ReportKind.PLAN, _SUPPLIER, (), _BATCH_ID)
-    plan: Any = SimpleNamespace(**dict.fromkeys(_PLAN))
+    plan: Any = SimpleNamespace(**(dict.fromkeys(_PLAN) | {"waves": [None]}))
     for given, shown in (
         (None, "by hand"),
         ({"days": ["mon", "fri"]}, "22:00 to 06:00 Europe/Amsterdam, mon, fri, from 2026-01-05"),
@@ -230,6 +230,33 @@ def test_a_wave_has_its_window() -> None:
         wave: Any = SimpleNamespace(**(dict.fromkeys(_WAVE) | values))
         text = _text(_make(subject=subject, plan=plan, waves=[wave]))
         assert f"1 APPROVED {shown} 1,000 no brake" in text
+
+
+@pytest.mark.parametrize(
+    ("going_on", "said"),
+    [
+        ([True], ""),
+        ([False], ""),
+        ([False, False, True], "Each wave needs an approval before the next one begins."),
+        ([True, True, False], "The wave after a clean one begins without a person."),
+        (
+            [False, True, True],
+            "After wave 2 the next one begins without a person if it is clean. The others need an approval.",
+        ),
+    ],
+)
+def test_no_wave_is_said_to_begin_after_the_last_one(going_on: list[bool], said: str) -> None:
+    states = {"state": "WAITING", "lines": 1}
+    waves: Any = [
+        SimpleNamespace(**(dict.fromkeys(_WAVE) | states | {"number": number, "continue_if_clean": it}))
+        for number, it in enumerate(going_on, 1)
+    ]
+    plan: Any = SimpleNamespace(**(dict.fromkeys(_PLAN) | {"waves": waves}))
+    subject = ReportSubject(ReportKind.PLAN, _SUPPLIER, (), _BATCH_ID)
+    text = _text(_make(subject=subject, plan=plan, waves=waves))
+    before = "The tables below are of the time at which this page was made."
+    assert f"{before} {said}".strip() + " Decisions after each wave" in text
+    assert ("begin" in text) == bool(said)
 
 
 def test_a_page_has_its_style_if_it_links_none() -> None:
