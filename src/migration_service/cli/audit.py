@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from migration_service.cli.moments import Moment
 from migration_service.cli.output import (
     escape_controls,
     escape_json,
@@ -23,7 +24,7 @@ from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import FIELDS, TrailFilter, read_trail, stream_trail
 from migration_service.states import AuditOutcome
 
-_moment = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"])
+_moment = Moment(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"], "2027-03-01, or as 2027-03-01T06:00:00Z")
 _FILTERS = [
     click.option("--since", type=_moment, help="From this moment on (UTC)."),
     click.option("--until", type=_moment, help="Before this moment (UTC)."),

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from migration_service.cli.deciding import BY
+from migration_service.cli.moments import Moment
 from migration_service.cli.output import count, json_option, show_done
 from migration_service.cli.session import open_sessions, read_settings
 from migration_service.services.undo.go_live import GoLivePreview, preview_live, set_live
@@ -14,7 +15,7 @@ from migration_service.services.undo.go_live import GoLivePreview, preview_live,
 @click.argument("supplier")
 @click.option(
     "--at",
-    type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z"]),
+    type=Moment(["%Y-%m-%dT%H:%M:%S%z"], "2027-03-01T06:00:00Z"),
     metavar="MOMENT",
     help="When, as 2027-03-01T06:00:00Z.  [default: now]",
 )

@@ -30,7 +30,8 @@ ServiceError                              (base)
 │   │   ├── NameTakenError                (setup)
 │   │   ├── NameInvalidError              (setup)
 │   │   ├── PaymentVendorInvalidError     (setup)
-│   │   └── GoLivePastError               (undo)
+│   │   ├── GoLivePastError               (undo)
+│   │   └── GoLiveFarError                (undo)
 │   ├── BatchFileError                    (batches)
 │   │   ├── BatchFileFormatError          (batches)
 │   │   └── BatchFileTooLargeError        (batches) 413
@@ -197,6 +198,7 @@ from migration_service.errors.setup import (
 )
 from migration_service.errors.undo import (
     AccountInUndoError,
+    GoLiveFarError,
     GoLivePastError,
     ImportSupplierLiveError,
     NothingToUndoError,
@@ -245,6 +247,7 @@ __all__ = [
     "DryRunSucceededError",
     "DuplicateLineError",
     "ErrorItem",
+    "GoLiveFarError",
     "GoLivePastError",
     "HistoricalStatementAlreadyExistsError",
     "HostNotAllowedError",

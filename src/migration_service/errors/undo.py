@@ -51,3 +51,13 @@ class GoLivePastError(OperatorError):
     default_detail = "The moment of the go-live is in the past."
     detail_with_found = "The moment of the go-live, {found}, is in the past."
     remedy = "Check the date. If the supplier did go live then, confirm that it is in the past."
+
+
+class GoLiveFarError(OperatorError):
+    """The moment of the go-live is more than five years from now, so it is probably mistyped."""
+
+    code = "go_live_too_far"
+    default_detail = "The moment of the go-live is more than five years from now."
+    detail_with_found = "The moment of the go-live, {found}, is more than five years from now."
+    remedy = "Check the year. A date that is not known yet can be set later."
+    default_attr = "at"

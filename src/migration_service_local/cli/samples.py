@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import click
 
+from migration_service.cli.moments import Moment
 from migration_service_local.samples.parallel import BookOrder, generate_chunks
 
 
@@ -20,7 +21,7 @@ from migration_service_local.samples.parallel import BookOrder, generate_chunks
 )
 @click.option(
     "--today",
-    type=click.DateTime(["%Y-%m-%d"]),
+    type=Moment(["%Y-%m-%d"], "2027-03-01"),
     help="The date of the book. Nothing in it is later.  [default: today in UTC]",
 )
 @click.option(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from click.testing import Result
@@ -102,19 +103,29 @@ def test_an_undo_is_cancelled(run: Run, account: ImportedAccount) -> None:
 
 
 def test_go_live_is_set_changed_and_then_final(run: Run, account: ImportedAccount) -> None:
-    code = account.supplier.code
-    future = ("go-live", code, "--at", "2100-01-01T06:00:00+02:00")
+    code, year = account.supplier.code, datetime.now(UTC).year + 2
+    future = ("go-live", code, "--at", f"{year}-01-01T06:00:00+02:00")
     assert run(*future, given="n\n").exit_code == 1
     asked = run(*future, given="y\n")
-    assert "From 2100-01-01 04:00:00 UTC, import supplier" in asked.stderr
+    assert f"From {year}-01-01 04:00:00 UTC, import supplier" in asked.stderr
     assert "It has 1 account now." in asked.stderr
-    assert "goes live at 2100-01-01 04:00:00 UTC" in asked.stdout
+    assert f"goes live at {year}-01-01 04:00:00 UTC" in asked.stdout
     assert _start(run, account)
-    later = ("--at", "2100-02-01T06:00:00+01:00", "--yes", "--json")
+    later = ("--at", f"{year}-02-01T06:00:00+01:00", "--yes", "--json")
     moved = json.loads(run("go-live", code, *later).stdout)
-    assert (moved["live_at"], moved["accounts"]) == ("2100-02-01T05:00:00Z", 1)
-    assert "UTC instead of at 2100-02-01 05:00:00 UTC" in run(*future, given="n\n").stderr
+    assert (moved["live_at"], moved["accounts"]) == (f"{year}-02-01T05:00:00Z", 1)
+    assert f"UTC instead of at {year}-02-01 05:00:00 UTC" in run(*future, given="n\n").stderr
     assert "its 1 account can never be undone" in run("go-live", code, given="n\n").stderr
+    far = run("go-live", code, "--at", "2207-01-01T06:00:00Z", "--yes")
+    assert (far.exit_code, "is more than five years from now" in far.stderr) == (1, True)
+
+
+def test_a_moment_that_cannot_be_read_is_answered_with_an_example(run: Run) -> None:
+    refused = run("go-live", "ANY", "--at", "1 March")
+    assert (refused.exit_code, "'1 March' is not a date as 2027-03-01T06:00:00Z." in refused.stderr) == (
+        2,
+        True,
+    )
 
 
 def test_a_go_live_in_the_past_is_confirmed_and_final(run: Run, account: ImportedAccount) -> None:
@@ -129,7 +140,7 @@ def test_a_go_live_in_the_past_is_confirmed_and_final(run: Run, account: Importe
     (listed,) = run("audit", "list", "--action", "import_supplier.live_set", "--json").stdout.splitlines()
     told = json.loads(listed)
     assert (told["actor_kind"], told["details"]["by"]) == ("system_user", "Ada")
-    final = run("go-live", code, "--at", "2100-01-01T06:00:00Z")
+    final = run("go-live", code)
     assert (final.exit_code, "went live" in final.output) == (1, True)
     refused = run("undo", "start", code, account.number, "--reason", "r", "--yes")
     assert (refused.exit_code, "gone live" in refused.output) == (1, True)

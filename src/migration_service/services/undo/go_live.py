@@ -1,17 +1,20 @@
 """Go-live: from then on the accounts of a supplier are the platform's, and none of them can be undone."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from migration_service.errors import GoLivePastError, ImportSupplierLiveError
+from migration_service.errors import GoLiveFarError, GoLivePastError, ImportSupplierLiveError
 from migration_service.models import Account, ImportSupplier
 from migration_service.schemas.moments import write_moment
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.clock import read_clock
 from migration_service.services.setup.suppliers import get_import_supplier
+
+#: A later go-live is a mistake.
+_FARTHEST = timedelta(days=5 * 366)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +34,13 @@ class GoLivePreview:
 def preview_live(session: Session, code: str, at: datetime | None) -> GoLivePreview:
     """Return what it would mean if a supplier went live at this moment (None: now). Nothing is changed.
 
-    Raise ImportSupplierNotFoundError, and ImportSupplierLiveError if it has gone live already.
+    Raise ImportSupplierNotFoundError, ImportSupplierLiveError if it has gone live already, and GoLiveFarError
+    if the moment is more than five years from now.
     """
     supplier = _find(session, code)
     now = read_clock(session)
     _require_not_live(supplier, now)
+    _require_near(at, now)
     accounts = select(func.count()).where(Account.import_supplier_id == supplier.id)
     return GoLivePreview(
         import_supplier=code,
@@ -53,11 +58,13 @@ def set_live(
 
     Accounts that a worker reverts at this moment are finished first. `by` is the name of whoever decided, if
     that was not the actor. Raise ImportSupplierNotFoundError, ImportSupplierLiveError if the supplier has
-    gone live already, and GoLivePastError if the moment is in the past and that was not confirmed.
+    gone live already, GoLivePastError if the moment is in the past and that was not confirmed, and
+    GoLiveFarError if it is more than five years from now.
     """
     supplier = _find(session, code, locked=True)
     now = read_clock(session)
     _require_not_live(supplier, now)
+    _require_near(at, now)
     if at is not None and at <= now and not may_be_past:
         raise GoLivePastError(found=write_moment(at))
     before, supplier.live_at = supplier.live_at, at or now
@@ -87,3 +94,8 @@ def _require_not_live(supplier: ImportSupplier, now: datetime) -> None:
     if supplier.live_at is not None and supplier.live_at <= now:
         at = write_moment(supplier.live_at)
         raise ImportSupplierLiveError(f"Import supplier {supplier.code!r} went live at {at}.")
+
+
+def _require_near(at: datetime | None, now: datetime) -> None:
+    if at is not None and at > now + _FARTHEST:
+        raise GoLiveFarError(found=write_moment(at))

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import GoLivePastError, ImportSupplierLiveError
+from migration_service.errors import GoLiveFarError, GoLivePastError, ImportSupplierLiveError
 from migration_service.models import AuditEntry, ImportSupplier
 from migration_service.services.batches.clock import read_clock
 from migration_service.services.undo.go_live import preview_live, set_live
@@ -35,6 +35,13 @@ def test_a_date_that_has_not_come_can_be_moved(session: Session, customer: Custo
     assert {(it.subject_kind, it.subject, it.organisation_id) for it in entries} == {
         ("import_supplier", customer.import_supplier, customer.organisation_id)
     }
+
+
+def test_a_date_of_another_century_is_refused(session: Session, customer: Customer) -> None:
+    far = read_clock(session) + timedelta(days=6 * 366)
+    for refusing in (preview_live, set_live):
+        with pytest.raises(GoLiveFarError, match="is more than five years from now"):
+            refusing(session, customer.import_supplier, far)
 
 
 def test_a_preview_says_when_and_for_how_many_accounts_undo_ends(
