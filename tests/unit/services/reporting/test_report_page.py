@@ -226,7 +226,8 @@ def test_a_wave_has_its_window() -> None:
         ({"days": ["mon", "fri"]}, "22:00 to 06:00 Europe/Amsterdam, mon, fri, from 2026-01-05"),
         ({"days": [*Weekday]}, "22:00 to 06:00 Europe/Amsterdam, every day, from 2026-01-05"),
     ):
-        values = {"number": 1, "state": "APPROVED", "lines": 1_000, "window": given and window | given}
+        window_of = given and window | given
+        values = {"number": 1, "state": "APPROVED", "lines": 1_000, "undone": 0, "window": window_of}
         wave: Any = SimpleNamespace(**(dict.fromkeys(_WAVE) | values))
         text = _text(_make(subject=subject, plan=plan, waves=[wave]))
         assert f"1 APPROVED {shown} 1,000 no brake" in text
@@ -246,7 +247,7 @@ def test_a_wave_has_its_window() -> None:
     ],
 )
 def test_no_wave_is_said_to_begin_after_the_last_one(going_on: list[bool], said: str) -> None:
-    states = {"state": "WAITING", "lines": 1}
+    states = {"state": "WAITING", "lines": 1, "undone": 0}
     waves: Any = [
         SimpleNamespace(**(dict.fromkeys(_WAVE) | states | {"number": number, "continue_if_clean": it}))
         for number, it in enumerate(going_on, 1)
