@@ -102,7 +102,7 @@ def test_each_kind_has_the_schema_and_the_profile_of_its_endpoint(
             "statements",
             [_STATEMENT | {"statement_id": "S"}, _STATEMENT | {"statement_id": "U", "number": "M"}],
         ),
-        ("transactions", [_TRANSACTION | {"transaction_id": it, "amount": 1} for it in ("T", "U")]),
+        ("transactions", [_TRANSACTION | {"transaction_id": it, "amount": "1.00"} for it in ("T", "U")]),
     ],
 )
 def test_an_item_that_is_in_its_line_twice_is_not_called_one_of_the_account(
