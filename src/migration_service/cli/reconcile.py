@@ -47,9 +47,22 @@ _SENT = ("sent", "refused", "waiting", "staged", "created", "skipped", "acknowle
     metavar="FILE.csv",
     help="Also write the old and the new number of every created account.",
 )
+@click.option(
+    "--connections",
+    type=click.IntRange(1, 32),
+    default=2,
+    show_default=True,
+    help="Connections over which accounts are compared. Each occupies one processor of the database server.",
+)
 @json_option
 def reconcile(
-    supplier: str, batch_id: str | None, created_only: bool, id_map: Path | None, as_json: bool
+    supplier: str,
+    *,
+    batch_id: str | None,
+    created_only: bool,
+    id_map: Path | None,
+    connections: int,
+    as_json: bool,
 ) -> None:
     """Compare what SUPPLIER sent with what was created.
 
@@ -69,7 +82,8 @@ def reconcile(
     """
     totals = Totals()
     report = _Report(as_json)
-    with _nothing_is_refused(), open_sessions(read_settings()) as sessions:
+    settings = read_settings()
+    with _nothing_is_refused(), open_sessions(settings, connections=connections + 1) as sessions:
         with sessions.begin() as session:
             found = get_import_supplier(session, supplier, organisation_id=None)
             wanted = get_batch_to_reconcile(session, batch_id, found)
@@ -81,7 +95,8 @@ def reconcile(
         book = count_book(sessions, found.id, sent, batch_id=wanted)
         for item in find_open(sessions, found.id, batch_id=wanted):
             report.add_open(item)
-        for account in find_differences(sessions, found.id, totals, batch_id=wanted):
+        differences = find_differences(sessions, found.id, totals, batch_id=wanted, connections=connections)
+        for account in differences:
             if account.values and not report.has_values:  # they are shown as they are
                 with sessions.begin() as session:
                     action, owner = AuditAction.ACCOUNT_READ, found.organisation_id

@@ -61,12 +61,15 @@ def open_session_of_reference(settings: Settings) -> Iterator[Session]:
 
 
 @contextmanager
-def open_sessions(settings: Settings) -> Iterator[sessionmaker[Session]]:
-    """Open sessions for a command with several transactions. Raise what `open_session` raises."""
+def open_sessions(settings: Settings, *, connections: int = 1) -> Iterator[sessionmaker[Session]]:
+    """Open sessions for a command with several transactions. Raise what `open_session` raises.
+
+    So many of them can be open at the same time.
+    """
     try:
         engine = make_engine(
             settings.database_url,
-            pool_size=1,
+            pool_size=connections,
             max_overflow=0,
             application_name="migration-command",
             pooler=settings.database_pooler,

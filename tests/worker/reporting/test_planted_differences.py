@@ -7,6 +7,10 @@ import pytest
 from migration_service.schemas.json import encode_json, parse_json
 from migration_service.services.imports.validation import validate_text
 from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.reconciliation import created_accounts
+from migration_service.services.reconciliation.created_accounts import find_differences
+from migration_service.services.reconciliation.differences import Totals
+from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import Profile
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
@@ -24,7 +28,9 @@ def _reconcile(batches: BatchClient) -> Any:
     return parse_json(batches.supplier.get(f"/reconciliation/{batches.supplier.code}/").data)
 
 
-def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(batches: BatchClient) -> None:
+def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(
+    batches: BatchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     accounts = make_book(batches.supplier.code, len(PLANTED) + 5)
     assert batches.run(accounts)["counts"]["IMPORTED"] == len(accounts)
     before = _reconcile(batches)
@@ -41,6 +47,14 @@ def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(batche
     } == {number: sorted(planted.paths) for number, planted in expected.items()}
     assert (after["clean"], after["created_clean"], after["complete"]) == (False, False, True)
     assert (after["differing"], after["compared"]) == (len(PLANTED), len(accounts))
+    monkeypatch.setattr(created_accounts, "_PAYLOADS", 10_000)
+    totals = Totals()
+    sessions = batches.supplier.Session
+    with sessions.begin() as session:
+        supplier = get_import_supplier(session, batches.supplier.code, organisation_id=None)
+    found = list(find_differences(sessions, supplier.id, totals, connections=2))
+    assert parse_json(encode_json(found)) == after["differences"]
+    assert parse_json(encode_json(totals.to_dict(0)["totals"])) == after["totals"]
 
 
 #: Values that are accepted and written in another way than usual.

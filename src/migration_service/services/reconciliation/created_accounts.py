@@ -2,13 +2,15 @@
 
 The database makes JSON of the rows of each account, and compares it with the payload. The two share no code,
 so this also finds what creation itself got wrong. Only what is not equal is read here, and compared value by
-value. Memory and each statement stay small however large the book is, because it is read page by page.
+value. Memory and each statement stay small however large the book is, because it is read piece by piece.
 `services.reconciliation.submitted` says what was sent and never created.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Row
@@ -41,34 +43,66 @@ _PAGE = 2_000
 #: Bytes of compressed payloads that one statement compares, so that it ends in time also if they are large.
 _PAYLOADS = 4_000_000
 
+_Rows: TypeAlias = Sequence[Row[Any]]
+_Item = TypeVar("_Item")
+_Done = TypeVar("_Done")
+
 
 def find_differences(
-    sessions: sessionmaker[Session], import_supplier_id: int, totals: Totals, *, batch_id: UUID | None = None
+    sessions: sessionmaker[Session],
+    import_supplier_id: int,
+    totals: Totals,
+    *,
+    batch_id: UUID | None = None,
+    connections: int = 1,
 ) -> Iterator[AccountDifference]:
     """Yield every created account that differs, by number (or by line of the batch), and fill `totals`.
 
     With `batch_id`, only the accounts on the lines of that batch. What was added to accounts after their
     creation, and moved their balances, is left out on both sides. What batches added is compared afterwards
-    with their lines. Each page is a transaction of its own.
+    with their lines. Accounts are compared over so many connections at once, each piece in a transaction.
     """
     with sessions.begin() as session:
         kind = find_kind(session, batch_id)
     if batch_id is not None and kind.is_added_data:
         yield from find_added_differences(sessions, import_supplier_id, totals, batch_id)
         return
-    yield from _find_created(sessions, import_supplier_id, totals, batch_id)
+
+    def compare(piece: _Rows) -> tuple[_Rows, _Rows]:
+        with sessions.begin() as session:
+            return piece, _compare(session, piece)
+
+    pieces = _list_pieces(sessions, import_supplier_id, batch_id)
+    for piece, compared in (
+        _work_ahead(compare, pieces, connections) if connections > 1 else map(compare, pieces)
+    ):
+        yield from _find_differing(piece, compared, totals)
     if batch_id is None:
         yield from find_differences_of_batches(sessions, import_supplier_id, totals)
 
 
-def _find_created(
-    sessions: sessionmaker[Session], import_supplier_id: int, totals: Totals, batch_id: UUID | None
-) -> Iterator[AccountDifference]:
+def _list_pieces(
+    sessions: sessionmaker[Session], import_supplier_id: int, batch_id: UUID | None
+) -> Iterator[_Rows]:
     after: Any = "" if batch_id is None else 0
-    while after is not None:
+    while True:
         with sessions.begin() as session:
-            after, found = compare_page(session, import_supplier_id, totals, after=after, batch_id=batch_id)
-        yield from found
+            page = _list_page(session, import_supplier_id, after, batch_id)
+        if not page:
+            return
+        yield from _cut(page)
+        after = page[-1].place
+
+
+def _work_ahead(work: Callable[[_Item], _Done], items: Iterable[_Item], threads: int) -> Iterator[_Done]:
+    """Yield the results in the order of the items. Only a few items are taken before their turn."""
+    with ThreadPoolExecutor(threads) as pool:
+        ahead: deque[Future[_Done]] = deque()
+        for item in items:
+            ahead.append(pool.submit(work, item))
+            if len(ahead) > threads:
+                yield ahead.popleft().result()
+        yield from (future.result() for future in ahead)
 
 
 def compare_page(
@@ -78,14 +112,10 @@ def compare_page(
 
     Return where the next page starts (None: there was no account left), and the accounts that differ.
     """
-    statement = LIST_PAGE if batch_id is None else LIST_PAGE_OF_BATCH
-    values: dict[str, Any] = {"import_supplier_id": import_supplier_id, "limit": _PAGE, "after": after}
-    if batch_id is not None:
-        values["batch_id"] = batch_id
-    page = session.execute(statement, values).all()
-    if not page:
-        return None, []
-    return page[-1].place, _compare(session, page, totals)
+    page = _list_page(session, import_supplier_id, after, batch_id)
+    pieces = _cut(page)
+    found = [it for piece in pieces for it in _find_differing(piece, _compare(session, piece), totals)]
+    return page[-1].place if page else None, found
 
 
 def compare_account(session: Session, process_id: int) -> AccountDifference | None:
@@ -93,56 +123,59 @@ def compare_account(session: Session, process_id: int) -> AccountDifference | No
 
     Return None if there is nothing to compare: no account, or no payload any more.
     """
-    page = session.execute(LIST_ACCOUNT, {"process_id": process_id}).all()
-    if not page or page[0].size is None:
+    piece = session.execute(LIST_ACCOUNT, {"process_id": process_id}).all()
+    if not piece or piece[0].size is None:
         return None
-    same = AccountDifference(page[0].external_account_number, page[0].service_account_number, [])
-    return next(iter(_compare(session, page, Totals())), same)
+    same = AccountDifference(piece[0].external_account_number, piece[0].service_account_number, [])
+    return next(iter(_find_differing(piece, _compare(session, piece), Totals())), same)
 
 
-def _compare(session: Session, page: Sequence[Row[Any]], totals: Totals) -> list[AccountDifference]:
-    """Return the accounts of a page that differ, in its order, and add the page to `totals`."""
-    imported, created = (sum(row.is_imported for row in page), sum(row.has_account for row in page))
-    totals.add("accounts", Decimal(imported), Decimal(created))
-    found = {
-        row.id: AccountDifference(row.external_account_number, row.service_account_number, []) for row in page
-    }
-    for row in page:
-        if row.is_imported != row.has_account:
-            difference = Difference("accounts", Decimal(row.is_imported), Decimal(row.has_account))
-            found[row.id].differences.append(difference)
+def _list_page(session: Session, import_supplier_id: int, after: Any, batch_id: UUID | None) -> _Rows:
+    values: dict[str, Any] = {"import_supplier_id": import_supplier_id, "limit": _PAGE, "after": after}
+    if batch_id is None:
+        return session.execute(LIST_PAGE, values).all()
+    return session.execute(LIST_PAGE_OF_BATCH, values | {"batch_id": batch_id}).all()
+
+
+def _cut(page: _Rows) -> Iterator[_Rows]:
+    """Yield the processes of a page, as many at a time as one statement compares."""
+    first = size = 0
+    for place, row in enumerate(page):
+        if size and size + (row.size or 0) > _PAYLOADS:
+            yield page[first:place]
+            first, size = place, 0
+        size += row.size or 0
+    if page:
+        yield page[first:]
+
+
+def _compare(session: Session, piece: _Rows) -> _Rows:
     session.execute(PREPARE)
-    for process_ids in _pieces(page, totals):
-        for process_id, measure, staged, made in session.execute(COMPARE, {"process_ids": process_ids}):
-            if process_id is None:
-                totals.add(measure, Decimal(staged), Decimal(made))
-            elif measure is None:
-                values = compare_fields(read_json(staged), read_json(made))
-                found[process_id].values.extend(values)
-            elif Decimal(staged) != Decimal(made):
-                difference = Difference(measure, Decimal(staged), Decimal(made))
-                found[process_id].differences.append(difference)
+    return session.execute(COMPARE, {"process_ids": [row.id for row in piece if row.size is not None]}).all()
+
+
+def _find_differing(piece: _Rows, compared: _Rows, totals: Totals) -> list[AccountDifference]:
+    """Return the accounts of a piece that differ, in its order, and add the piece to `totals`."""
+    found = {}
+    for row in piece:
+        found[row.id] = AccountDifference(row.external_account_number, row.service_account_number, [])
+        imported, created = Decimal(row.is_imported), Decimal(row.has_account)
+        totals.add("accounts", imported, created)
+        if imported != created:
+            found[row.id].differences.append(Difference("accounts", imported, created))
+        totals.compared += row.has_account and row.size is not None
+        totals.not_comparable += row.size is None
+    for row in compared:
+        if row.measure is None:
+            found[row.id].values.extend(compare_fields(read_json(row.staged), read_json(row.created)))
+            continue
+        difference = Difference(row.measure, Decimal(row.staged), Decimal(row.created))
+        totals.add(difference.measure, difference.staged, difference.created)
+        if row.id is not None and difference.staged != difference.created:
+            found[row.id].differences.append(difference)
     differing = [it for it in found.values() if it.differences or it.values]
     totals.differing += len(differing)
     return differing
-
-
-def _pieces(page: Sequence[Row[Any]], totals: Totals) -> Iterator[list[int]]:
-    """Yield the processes of a page that can be compared, as many at a time as one statement takes."""
-    piece: list[int] = []
-    size = 0
-    for row in page:
-        if row.size is None:
-            totals.not_comparable += 1
-            continue
-        if piece and size + row.size > _PAYLOADS:
-            yield piece
-            piece, size = [], 0
-        piece.append(row.id)
-        size += row.size
-        totals.compared += row.has_account
-    if piece:
-        yield piece
 
 
 def stream_reconciliation(

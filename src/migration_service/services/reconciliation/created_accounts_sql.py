@@ -20,9 +20,6 @@ _STAGED = """
                       THEN jsonb_build_object('service_account_number', process.service_account_number)
                       ELSE '{}' END END"""
 
-_SUMS = """CAST(coalesce(sum(value) FILTER (WHERE is_staged), 0) AS text) AS staged,
-           CAST(coalesce(sum(value) FILTER (WHERE is_created), 0) AS text) AS created"""
-
 #: One page of the processes whose account was created; `place` is where the next page starts.
 LIST_PAGE = text(f"""
     SELECT process.id, process.external_account_number, process.service_account_number,
@@ -63,11 +60,11 @@ LIST_PAGE_OF_BATCH = text(f"""
     ORDER BY line.line_number LIMIT :limit
 """)
 
-#: Compares the payloads of some processes with their accounts, value by value. Three kinds of row come back:
-#: the staged and the created sum of each measure (without an id); the same for each account whose values are
-#: not all equal; and both sides of such an account as JSON (without a measure). All values are texts, so that
-#: no amount becomes a float on its way. The staged side is the payload itself, and the created one is made of
-#: rows; what is equal on both sides is added up once.
+#: Compares the payloads of some processes with their accounts, value by value. Two kinds of row come back:
+#: the staged and the created sum of each measure, for each account whose values are not all equal, and for
+#: all others together (without an id); and both sides of such an account as JSON (without a measure). All
+#: values are texts, so that no amount becomes a float on its way. The staged side is the payload itself, and
+#: the created one is made of rows; what is equal on both sides is added up once.
 COMPARE = text(f"""
     WITH compared AS MATERIALIZED (
         SELECT id, staged, is_same, CASE WHEN NOT is_same THEN created END AS created
@@ -81,31 +78,29 @@ COMPARE = text(f"""
               OFFSET 0) AS side  -- so that both are made once
         CROSS JOIN LATERAL (SELECT staged = created AS is_same OFFSET 0) AS found
     ), document (id, document, is_staged, is_created) AS (
-        SELECT id, staged, true, is_same FROM compared
+        SELECT CASE WHEN NOT is_same THEN id END, staged, true, is_same FROM compared
         UNION ALL SELECT id, created, false, true FROM compared WHERE NOT is_same
-    ), value AS (
-        SELECT id, measure, value, is_staged, is_created FROM document, LATERAL (
-            SELECT 'customers', CAST(jsonb_array_length(coalesce(document -> 'customers', '[]')) AS numeric)
-            UNION ALL SELECT 'meter_points', jsonb_array_length(jsonb_path_query_array(
-                document, '$.supply_addresses[*].meter_points[*]'))
-            UNION ALL SELECT 'agreements', jsonb_array_length(jsonb_path_query_array(
-                document, '$.supply_addresses[*].meter_points[*].agreements[*]'))
-            UNION ALL SELECT 'statements', jsonb_array_length(coalesce(document -> 'statements', '[]'))
-            UNION ALL SELECT 'ledger_balances', CAST(balance #>> '{{}}' AS numeric)
-            FROM jsonb_path_query(document, '$.ledgers[*].ledger_balance') AS balance
-            UNION ALL SELECT measured.*
-            FROM (SELECT jsonb_path_query(document, '$.ledgers[*].transactions_in_open_settlement_period[*]')
-                  UNION ALL
-                  SELECT jsonb_path_query(document, '$.ledgers[*].historical_statement_transactions[*]')
-            ) AS found (entry), LATERAL (VALUES
-                ('transactions', 1), ('amount of ' || (entry ->> 'type'), CAST(entry ->> 'amount' AS numeric))
-            ) AS measured
-        ) AS measured (measure, value)
     )
-    SELECT NULL AS id, measure, {_SUMS} FROM value GROUP BY measure
-    UNION ALL
-    SELECT id, measure, {_SUMS} FROM value
-    WHERE NOT (is_staged AND is_created) GROUP BY id, measure
+    SELECT id, measure, CAST(coalesce(sum(value) FILTER (WHERE is_staged), 0) AS text) AS staged,
+           CAST(coalesce(sum(value) FILTER (WHERE is_created), 0) AS text) AS created
+    FROM document, LATERAL (
+        SELECT 'customers', CAST(jsonb_array_length(coalesce(document -> 'customers', '[]')) AS numeric)
+        UNION ALL SELECT 'meter_points', jsonb_array_length(jsonb_path_query_array(
+            document, '$.supply_addresses[*].meter_points[*]'))
+        UNION ALL SELECT 'agreements', jsonb_array_length(jsonb_path_query_array(
+            document, '$.supply_addresses[*].meter_points[*].agreements[*]'))
+        UNION ALL SELECT 'statements', jsonb_array_length(coalesce(document -> 'statements', '[]'))
+        UNION ALL SELECT 'ledger_balances', CAST(balance #>> '{{}}' AS numeric)
+        FROM jsonb_path_query(document, '$.ledgers[*].ledger_balance') AS balance
+        UNION ALL SELECT measured.*
+        FROM (SELECT jsonb_path_query(document, '$.ledgers[*].transactions_in_open_settlement_period[*]')
+              UNION ALL
+              SELECT jsonb_path_query(document, '$.ledgers[*].historical_statement_transactions[*]')
+        ) AS found (entry), LATERAL (VALUES
+            ('transactions', 1), ('amount of ' || (entry ->> 'type'), CAST(entry ->> 'amount' AS numeric))
+        ) AS measured
+    ) AS measured (measure, value)
+    GROUP BY id, measure
     UNION ALL
     SELECT id, NULL, CAST(staged AS text), CAST(created AS text) FROM compared WHERE NOT is_same
     ORDER BY id NULLS FIRST, measure

@@ -70,12 +70,12 @@ def _rows(model: type[Part], source: Source) -> str:
     conditions = [f'"{name}".{parent_column(model).name} = "{source.parent.__tablename__}".id']
     conditions += [f"\"{name}\".{column} = '{value}'" for column, value in source.constants]
     conditions += [f'"{name}".{it.name} = account.id' for it in table.columns if it.info.get("root")]
-    made = _object([*_members(model), *_parts(model)])
-    order = f'"{name}".position, "{name}".id'
-    rows = f"json_agg({made} ORDER BY {order})"
     # A second row of what is one object is a difference, and so is seen.
-    chosen = f"CASE count(*) WHEN 1 THEN {rows} -> 0 ELSE {rows} END" if source.single else rows
-    return f'SELECT {chosen} FROM "{name}" WHERE {" AND ".join(conditions)}'
+    chosen = "CASE count(*) WHEN 1 THEN json_agg(made) -> 0 ELSE json_agg(made) END"
+    return f"""
+        SELECT {chosen if source.single else "json_agg(made)"}
+        FROM (SELECT {", ".join([*_members(model), *_parts(model)])} FROM "{name}"
+              WHERE {" AND ".join(conditions)} ORDER BY "{name}".position, "{name}".id) AS made"""
 
 
 def _members(model: type[Part]) -> Iterator[str]:
