@@ -65,7 +65,7 @@ bench: bench-tools environment benchmarks/.venv/installed
 bench-tools:
 	@command -v wrk > /dev/null || { echo "The load generator wrk is missing: \`apt install wrk\` (Debian, Ubuntu), \`brew install wrk\`." >&2; exit 1; }
 
-# What a hostile organisation costs another one:   make neighbours ARGS="--accounts 500 --clients 4 --verbose"
+# What a hostile organisation costs another one:   make neighbours ARGS="--seconds 20 --connections 10"
 neighbours: environment
 	PYTHONPATH=tools $(BIN)/python -m benchmarks.neighbours $(ARGS)
 

@@ -1,30 +1,33 @@
-"""Every trick of a hostile organisation at once, for `benchmarks.neighbours`: a program of its own.
+"""Every operation of the description, ordered by one organisation as fast as it can, for `neighbours`.
 
-Each trick is repeated without a pause until the time is up or SIGTERM comes. At the end
-it prints as JSON how many answers a second it got, and how many of each trick and status. It only ever speaks
-to the loopback address.
+The operations are drawn from /v1/openapi.json when the attack begins, so that a new endpoint is among them at
+once. Names and ids come from what the organisation has been answered. Parameters, headers, and the kind and
+size of bodies are chosen at random. The console's login, which is not described, is one more operation.
 
-    python -m benchmarks.hostile NICENESS SECONDS CONNECTIONS URL KEY SUPPLIER TEAM PREFIX [TRICK...]
+    python -m benchmarks.hostile NICENESS CONNECTIONS URL SUPPLIER TEAM KEYS PREFIX [OPERATION...]
 
-It leads a session of its own, of which NICENESS is the priority. Each trick has so many CONNECTIONS. `PREFIX`
-is the beginning of a key of the other organisation.
+It leads a session of its own, of which NICENESS is the priority. KEYS have commas between them. `PREFIX` is
+the beginning of a key of the other organisation. It stops at SIGTERM, cancels its batches, and prints as JSON
+how often each operation had each status. It only ever speaks to the loopback address.
 """
 
 import gzip
 import itertools
 import json
+import random
 import re
 import signal
-import socket
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
+from uuid import uuid4
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -32,292 +35,278 @@ from requests.adapters import HTTPAdapter
 from migration_service_local.samples import generate_accounts, generate_lines
 from migration_service_local.servers.launch import leave_processors
 
-_API = "/v1/data-import"
-_JSON = {"Content-Type": "application/json"}
-_NDJSON = {"Content-Type": "application/x-ndjson"}
-_LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token refreshToken } }"
-_REFRESH = "mutation($t: String!) { obtainServiceToken(input: {refreshToken: $t}) { token } }"
-#: Connections of each trick that holds some.
-_HELD = 40
-#: Seconds for which it holds them, before it opens new ones.
-_HOLD_SECONDS = 3.0
-#: The address that the attackers come from: not that of the other organisation.
-_ADDRESS = "127.0.0.2"
+_LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
+#: Where the organisation is, and where those are who guess keys and passwords for it. Neither is the address
+#: of the other organisation.
+_HERE, _ELSEWHERE = "127.0.0.2", "127.0.0.3"
+#: Parameters and members that mean the same as one of another name.
+_SAME = {
+    "batch": "batch_id",
+    "later_batch_id": "batch_id",
+    "external_account_numbers": "external_account_number",
+    "import_supplier": "import_supplier_code",
+    "service_token": "token",
+}
+#: Parameters that a request has more often than others.
+_USUAL = {"Prefer", "Idempotency-Key", "operations_team_name"}
+#: How often a list of a body is repeated, up to so many bytes. With 0, only its last item is sent.
+_TIMES, _MOST_BYTES = (*[1] * 12, *[0] * 4, 30, 1_000, 9_000), 2_000_000
+_LOGIN_PAGE = "console_login"
+_TAKING = threading.Lock()
 
 
-class _OwnAddress(HTTPAdapter):
-    """Connects from _ADDRESS, and counts the answers."""
+@dataclass(frozen=True)
+class Operation:
+    """An operation of the description."""
 
-    answers = itertools.count()
+    name: str
+    method: str
+    path: str
+    parameters: tuple[dict[str, Any], ...] = ()
+    #: Examples of its body by media type.
+    bodies: dict[str, Any] = field(default_factory=dict)
+    #: The members of its body that the example leaves out.
+    more: tuple[str, ...] = ()
+    needs_token: bool = True
 
-    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-        super().init_poolmanager(*arguments, **options, source_address=(_ADDRESS, 0))
 
-    def send(self, *arguments: Any, **options: Any) -> requests.Response:
-        answer = super().send(*arguments, **options)
-        next(self.answers)
+def read_operations(description: dict[str, Any]) -> list[Operation]:
+    """Return every operation of a description, and the console's login."""
+    found = [Operation(_LOGIN_PAGE, "post", "/console/login/", needs_token=False)]
+    for path, item in description["paths"].items():
+        for method in item.keys() & {"get", "put", "post", "patch", "delete"}:
+            order = item[method]
+            contents = order.get("requestBody", {}).get("content", {})
+            reference = contents.get("application/json", {}).get("schema", {}).get("$ref", "")
+            schema = description["components"]["schemas"].get(reference.rpartition("/")[2], {})
+            example = contents.get("application/json", {}).get("example", {})
+            found.append(
+                Operation(
+                    order["operationId"],
+                    method,
+                    path,
+                    tuple(item.get("parameters", []) + order.get("parameters", [])),
+                    {media: content.get("example", {}) for media, content in contents.items()},
+                    tuple(schema.get("properties", {}).keys() - example.keys()),
+                    needs_token=order.get("security") != [],
+                )
+            )
+    return found
+
+
+class Known:
+    """Names and ids of the organisation's own data, by the name of the parameter that takes them."""
+
+    def __init__(self, supplier: str, team: str, keys: list[str]) -> None:
+        self._values: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=200))
+        self._fixed = {"import_supplier_code": [supplier], "operations_team_name": [team], "APIKey": keys}
+
+    def learn(self, value: Any) -> None:
+        """Take the ids out of an answer, or out of a body that was sent."""
+        for item in value[:50] if isinstance(value, list) else ():
+            self.learn(item)
+        for name, item in value.items() if isinstance(value, dict) else ():
+            if isinstance(item, str) and (
+                name.endswith("_id") or name in {"external_account_number", "cursor"}
+            ):
+                self._values[name].append(item)
+            self.learn(item)
+
+    def choose(self, name: str) -> str | None:
+        """Return a value for a parameter or member of this name, or None if there is none."""
+        name = _SAME.get(name, name)
+        values = self._fixed.get(name) or self._values.get(name)
+        return random.choice(values) if values else None
+
+    def fill(self, value: Any, name: str = "") -> Any:
+        """Return the example of a body with values of the organisation's own."""
+        if isinstance(value, dict):
+            return {below: self.fill(item, below) for below, item in value.items()}
+        if isinstance(value, list):
+            return [self.fill(item, name) for item in value]
+        if isinstance(value, bool):
+            return random.choice((True, False))
+        return (isinstance(value, str) and self.choose(name)) or value
+
+
+class Attacker:
+    """One connection, and what it sends. All share what is known, the files and the counts."""
+
+    def __init__(
+        self, url: str, known: Known, files: list[bytes], accounts: Iterator[dict[str, Any]], prefix: str
+    ) -> None:
+        self.url, self.known, self.files, self.accounts, self.prefix = url, known, files, accounts, prefix
+        self.here, self.elsewhere = _session(_HERE), _session(_ELSEWHERE)
+        self._batches = f"{url}/v1/data-import/batches/"
+
+    def log_in(self) -> None:
+        """Obtain a token, and use it from now on."""
+        body = {"query": _LOG_IN, "variables": {"key": self.known.choose("APIKey")}}
+        answer = self.here.post(f"{self.url}/v1/graphql/", json=body, timeout=90).json()
+        self.here.headers["Authorization"] = f"Token {answer['data']['obtainServiceToken']['token']}"
+
+    def order(self, operation: Operation) -> requests.Response:
+        """Send a request of an operation, and learn from the answer."""
+        if operation.name == _LOGIN_PAGE:
+            return self._log_in_to_the_console()
+        path = operation.path
+        query: dict[str, str] = {}
+        headers: dict[str, str] = {}
+        chance = random.choice((0, 0, 0.2))
+        for parameter in operation.parameters:
+            name, place = parameter["name"], parameter["in"]
+            if place == "path":
+                path = path.replace(f"{{{name}}}", quote(str(self._value(parameter)), safe=""))
+            elif parameter.get("required") or random.random() < (0.8 if name in _USUAL else chance):
+                (query if place == "query" else headers)[name] = str(self._value(parameter))
+        data, more = self._body(operation)
+        http = self.here if operation.needs_token else self.elsewhere
+        answer = http.request(
+            operation.method, self.url + path, params=query, data=data, headers=headers | more, timeout=90
+        )
+        if answer.status_code == 401 and operation.needs_token:
+            self.log_in()
+        if "next" in answer.links:
+            self.known.learn({"cursor": parse_qs(urlsplit(answer.links["next"]["url"]).query)["cursor"][0]})
+        if answer.ok and "json" in answer.headers.get("Content-Type", ""):
+            self.known.learn([json.loads(line) for line in answer.text.splitlines()[:50]])
         return answer
 
+    def begin(self, operations: list[Operation]) -> None:
+        """Log in, create some accounts with a batch, and learn ids from an answer of each operation."""
+        self.log_in()
+        asked = {name: str(self.known.choose(name)) for name in ("import_supplier", "operations_team_name")}
+        media = {"Content-Type": "application/x-ndjson"}
+        asked["mode"] = "import"
+        batch = self.here.post(
+            self._batches, params=asked, data=self.files[1], headers=media, timeout=90
+        ).json()
+        while batch["state"] != "COMPLETED":
+            time.sleep(0.5)
+            batch = self.here.get(f"{self._batches}{batch['batch_id']}/", timeout=90).json()
+        for operation in operations * 2:
+            with suppress(OSError):  # a body that was refused before its end
+                self.order(operation)
 
-@dataclass
-class Attacker:
-    """Who attacks what; each thread has its own."""
+    def cancel_batches(self) -> None:
+        """Leave nothing behind that workers have to do."""
+        self.log_in()
+        for batch in self.here.get(self._batches, params={"limit": 500}, timeout=90).json():
+            self.here.post(f"{self._batches}{batch['batch_id']}/cancel/", timeout=90)
 
-    url: str
-    api_key: str
-    supplier: str
-    team: str
-    #: The beginning of a key of the other organisation.
-    victims_prefix: str
-    over: threading.Event
-    seen: Counter[str]
-    http: requests.Session = field(default_factory=requests.Session)
-    token: str = ""
+    def _value(self, parameter: dict[str, Any]) -> Any:
+        name, schema = parameter["name"], parameter["schema"]
+        if name == "Prefer":
+            return random.choice(("respond-async", "wait=0", "wait=1", "wait=30"))
+        if name == "Idempotency-Key":
+            return random.choice((f"again-{random.randrange(5)}", str(uuid4())))
+        if "enum" in schema:
+            return random.choice(schema["enum"])
+        if schema["type"] == "boolean":
+            return random.choice(("true", "false"))
+        if schema["type"] == "integer":
+            return random.choice((0, 1, 2, 100, schema.get("maximum", 3)))
+        formats = {"uuid": uuid4(), "date-time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+        return self.known.choose(name) or formats.get(schema.get("format"), "5")
 
-    def __post_init__(self) -> None:
-        self.http.trust_env = False
-        self.http.mount("http://", _OwnAddress())
+    def _body(self, operation: Operation) -> tuple[bytes | None, dict[str, str]]:
+        if not operation.bodies:
+            return None, {}
+        media, example = random.choice([*operation.bodies.items()])
+        if media != "application/json":
+            data = random.choice(self.files)
+            return gzip.compress(data, 1) if "gzip" in media else data, {"Content-Type": media}
+        body = self.known.fill(example)
+        if "customers" in body:
+            with _TAKING:
+                body |= next(self.accounts)
+        elif not operation.needs_token and random.random() < 0.5:
+            body["variables"] = {"input": {"APIKey": f"{self.prefix}_{'x' * 43}"}}
+        others = [name for name in operation.more if self.known.choose(name)]
+        if others and random.random() < 0.3:  # such as accounts instead of a batch
+            body.pop(random.choice([*body]))
+            name = random.choice(others)
+            values = [self.known.choose(name) for _ in range(random.choice((1, 5, 50)))]
+            body[name] = values if name.endswith("s") else values[0]
+        if (times := random.choice(_TIMES)) != 1:
+            lists = {name: it for name, it in body.items() if isinstance(it, list) and it} or {"more": [{}]}
+            name, items = random.choice([*lists.items()])
+            most = min(times, 1 + _MOST_BYTES // len(json.dumps(items)))
+            body[name] = items * most or items[-1:]
+        data = json.dumps(body).encode()
+        if random.random() < 0.1:
+            return gzip.compress(data, 1), {"Content-Type": media, "Content-Encoding": "gzip"}
+        return data, {"Content-Type": media}
 
-    def log_in(self) -> dict[str, Any]:
-        """Return new tokens, and use them from now on."""
-        answer = self.graphql(_LOG_IN, key=self.api_key)
-        tokens: dict[str, Any] = answer.json()["data"]["obtainServiceToken"]
-        self.token = tokens["token"]
-        self.http.headers["Authorization"] = f"Token {self.token}"
-        return tokens
-
-    def graphql(self, query: str, **variables: str) -> requests.Response:
-        """Send a document to the interface for tokens."""
-        body = {"query": query, "variables": variables}
-        return self.http.post(f"{self.url}/v1/graphql/", json=body, timeout=90)
-
-    def post(self, path: str, data: Any, headers: dict[str, str] = _JSON) -> requests.Response:
-        """Send a body to the REST interface."""
-        return self.http.post(f"{self.url}{_API}{path}", data=data, headers=headers, timeout=90)
-
-    def upload(self, data: Any, **headers: str) -> requests.Response:
-        """Start a batch that validates."""
-        path = f"/batches/?import_supplier={self.supplier}&mode=validate"
-        return self.post(path, data, _NDJSON | headers)
-
-    def hold(self, count: int, start: bytes, piece: bytes = b"", pause: float = 1.0) -> int:
-        """Open connections that send `start`, and then `piece` again and again. Return how many were closed.
-
-        Nothing is ever read.
-        """
-        address = urlsplit(self.url)
-        closed = 0
-        with ExitStack() as stack:
-            held = []
-            for _ in range(count):
-                connection = socket.create_connection(
-                    (address.hostname, address.port), timeout=10, source_address=(_ADDRESS, 0)
-                )
-                held.append(stack.enter_context(connection))
-                connection.sendall(start)
-            until = time.monotonic() + _HOLD_SECONDS
-            while time.monotonic() < until and not self.over.wait(pause):
-                for connection in [*held] if piece else ():
-                    try:
-                        connection.sendall(piece)
-                    except OSError:
-                        held.remove(connection)
-                        closed += 1
-        return closed
-
-
-Trick = Callable[[Attacker], Any]
-
-
-def _body(data: bytes, path: str = "/validate-account/") -> Trick:
-    return lambda attacker: attacker.post(path, data)
+    def _log_in_to_the_console(self) -> requests.Response:
+        page = self.elsewhere.get(f"{self.url}/console/login/", timeout=90)
+        token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page.text)
+        form = {"name": f"nobody {uuid4()}", "password": "x" * 40, "csrf_token": token[1] if token else ""}
+        return self.elsewhere.post(f"{self.url}/console/login/", data=form, timeout=90)
 
 
-def _upload(data: bytes, **headers: str) -> Trick:
-    return lambda attacker: attacker.upload(data, **headers)
+def _session(address: str) -> requests.Session:
+    class Adapter(HTTPAdapter):
+        def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+            super().init_poolmanager(*arguments, **options, source_address=(address, 0))
+
+    http = requests.Session()
+    http.trust_env = False
+    http.mount("http://", Adapter())
+    return http
 
 
-def _equal_keys_without_a_token(attacker: Attacker) -> Any:
-    data = b"{" + b",".join(b'"%d":1' % (i % 3_000) for i in range(7_000)) + b"}"
-    return attacker.http.post(f"{attacker.url}/v1/graphql/", data=data, headers=_JSON, timeout=90)
-
-
-def _bomb_in_a_body(attacker: Attacker) -> Any:
-    return attacker.post("/validate-account/", _BOMB, _JSON | {"Content-Encoding": "gzip"})
-
-
-def _wrong_keys(attacker: Attacker) -> Any:
-    return attacker.graphql(_LOG_IN, key=f"{attacker.victims_prefix}_{'x' * 43}")
-
-
-def _refresh_again_and_again(attacker: Attacker) -> Any:
-    tokens = attacker.log_in()
-    for _ in range(5):
-        answer = attacker.graphql(_REFRESH, t=tokens["refreshToken"])
-    return answer
-
-
-def _nul_in_a_path(attacker: Attacker) -> Any:
-    return attacker.http.get(f"{attacker.url}{_API}/account-transfer-status/%00/%00/", timeout=90)
-
-
-def _half_open_heads(attacker: Attacker) -> Any:
-    return attacker.hold(_HELD, b"POST /v1/graphql/ HTTP/1.1\r\nHost: x\r\n", b"X-A: b\r\n")
-
-
-def _slow_uploads(attacker: Attacker) -> Any:
-    start = (
-        f"POST {_API}/batches/?import_supplier={attacker.supplier}&mode=validate HTTP/1.1\r\nHost: x\r\n"
-        f"Authorization: Token {attacker.token}\r\n"
-        "Content-Type: application/x-ndjson\r\nContent-Length: 100000000\r\n\r\n"
-    )
-    return attacker.hold(_HELD, start.encode(), b"{}\n" * 3_500)
-
-
-def _slow_readers(attacker: Attacker) -> Any:
-    request = (
-        f"GET {_API}/all-account-import-processes/{attacker.supplier}/?limit=500 HTTP/1.1\r\nHost: x\r\n"
-        f"Authorization: Token {attacker.token}\r\n\r\n"
-    )
-    return attacker.hold(_HELD, request.encode() * 20)
-
-
-def _expensive_batches(attacker: Attacker) -> Any:
-    line = b'{"customers":[%b]}\n' % b",".join([b"{}"] * 500)
-    return attacker.upload(line * 200)
-
-
-def _accounts(attacker: Attacker) -> Iterator[dict[str, Any]]:
-    return generate_accounts(100_000, supplier=attacker.supplier, seed=5)
-
-
-def _process_a_flood(attacker: Attacker) -> Any:
-    """Stage an account, and ask eight times at once that it be created as a dry run."""
-    account = next(_FLOOD.setdefault(attacker.supplier, _accounts(attacker)))
-    answer = attacker.post("/account-import-process/create-or-update/", json.dumps(account))
-    order = {
-        "external_account_number": account["external_account_number"],
-        "import_supplier_code": attacker.supplier,
-        "operations_team_name": attacker.team,
-        "dry_run": True,
-    }
-    threads = [
-        threading.Thread(
-            target=attacker.http.post,
-            args=[f"{attacker.url}{_API}/account-import-process/process/"],
-            kwargs={"json": order, "timeout": 90},
-            daemon=True,
-        )
-        for _ in range(8)
+def _make_files(supplier: str, operations: list[Operation], known: Known) -> list[bytes]:
+    """Return files of batches: of accounts, of every body of the description, and of what is expensive."""
+    examples = [it.bodies["application/json"] for it in operations if "application/json" in it.bodies]
+    bodies = [json.dumps(known.fill(example)).encode() for example in examples]
+    accounts = [
+        b"\n".join(itertools.islice(generate_lines(lines, supplier=supplier, seed=seed), lines))
+        for seed, lines in enumerate((1, 20, 200, 500))
     ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return answer
-
-
-def _orders_that_do_not_wait(attacker: Attacker) -> Any:
-    """Stage some accounts once, and order dry runs of them again and again."""
-    numbers = _STAGED.setdefault(attacker.supplier, [])
-    if not numbers:
-        for account in itertools.islice(_accounts(attacker), 150):
-            attacker.post("/account-import-process/create-or-update/", json.dumps(account))
-            numbers.append(account["external_account_number"])
-    order = {
-        "external_account_number": numbers[next(_TURNS) % len(numbers)],
-        "import_supplier_code": attacker.supplier,
-        "operations_team_name": attacker.team,
-        "dry_run": True,
-    }
-    path = "/account-import-process/process/"
-    return attacker.post(path, json.dumps(order), _JSON | {"Prefer": "respond-async"})
-
-
-def _erasures_of_nobody(attacker: Attacker) -> Any:
-    """Erase an account that nobody has, which is searched for in every line that is kept."""
-    body = {"import_supplier": attacker.supplier, "external_account_number": f"NOBODY-{next(_TURNS)}"}
-    return attacker.post("/account-import-process/erase/", json.dumps(body | {"reason": "Asked for."}))
-
-
-def _logins_without_a_password(attacker: Attacker) -> Any:
-    """Log in to the console under names that nobody has."""
-    page = attacker.http.get(f"{attacker.url}/console/login/", timeout=90)
-    token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', page.text)
-    form = {"name": f"nobody {next(_TURNS)}", "password": "x" * 40, "csrf_token": token[1] if token else ""}
-    return attacker.http.post(f"{attacker.url}/console/login/", data=form, timeout=90)
-
-
-_STAGED: dict[str, list[str]] = {}
-_TURNS = itertools.count()
-_FLOOD: dict[str, Iterator[dict[str, Any]]] = {}
-_BOMB = gzip.compress(b" " * 30_000_000)
-
-TRICKS: dict[str, Trick] = {
-    "equal keys": _body(b"{" + b",".join(b'"%d":1' % (i % 9_000) for i in range(18_000)) + b"}"),
-    "equal keys without a token": _equal_keys_without_a_token,
-    "depth": _body(b'{"a":' * 5_000 + b"1" + b"}" * 5_000),
-    "exponent": _body(b'{"ledgers":[{"ledger_balance":0E-999999}]}'),
-    "digits": _body(b'{"ledgers":[{"ledger_balance":1.%b}]}' % (b"0" * 20_000)),
-    "errors": _body(b'{"customers":[%b]}' % b",".join([b"{}"] * 9_000)),
-    "items": _body(b'{"customers":[%b]}' % b",".join([b"{}"] * 90_000)),
-    "large body": _body(b'{"a":"%b"}' % (b"x" * 7_900_000)),
-    "bomb in a body": _bomb_in_a_body,
-    "bomb in a file": _upload(gzip.compress((b"x" * 1_000_000 + b"\n") * 30)),
-    "file cut off": _upload(gzip.compress(b"{}\n" * 50_000)[:-9]),
-    "one key for many": _upload(b"{}\n", **{"Idempotency-Key": "again"}),
-    "expensive batches": _expensive_batches,
-    "a book of its own": lambda attacker: attacker.upload(
-        b"\n".join(itertools.islice(generate_lines(500, supplier=attacker.supplier, seed=6), 500))
-    ),
-    "a flood of orders": _process_a_flood,
-    "orders that do not wait": _orders_that_do_not_wait,
-    "erasures of nobody": _erasures_of_nobody,
-    "logins without a password": _logins_without_a_password,
-    "nul in a path": _nul_in_a_path,
-    "nul in a member": _upload(b'{"un\\u0000known": 1, "customers": [{"\\u0000": 1}]}'),
-    "wrong keys with the other's prefix": _wrong_keys,
-    "tokens again and again": _refresh_again_and_again,
-    "half-open heads": _half_open_heads,
-    "slow uploads": _slow_uploads,
-    "slow readers": _slow_readers,
-}
-
-
-def _repeat(name: str, trick: Trick, attacker: Attacker) -> None:
-    try:
-        attacker.log_in()
-    except (requests.RequestException, KeyError, TypeError):
-        attacker.seen[f"{name}: no token"] += 1
-    while not attacker.over.is_set():
-        try:
-            answer = trick(attacker)
-            outcome = answer.status_code if isinstance(answer, requests.Response) else f"{answer} closed"
-        except (OSError, requests.RequestException, KeyError, TypeError, ValueError) as error:
-            outcome = type(error).__name__
-            attacker.over.wait(0.2)
-        attacker.seen[f"{name}: {outcome}"] += 1
+    errors = b'{"customers":[%b]}' % b",".join([b"{}"] * 500)
+    return [
+        *accounts,
+        b"\n".join(bodies * 20),
+        b"\n".join([errors] * 200),
+        b"\n".join([b"x" * 1_000] * 5_000),
+    ]
 
 
 def main() -> None:
-    """Attack for so many seconds, and print what was answered."""
-    niceness, seconds, connections, url, *known = sys.argv[1:]
-    (api_key, supplier, team, victims_prefix), only = known[:4], known[4:]
+    """Attack until SIGTERM comes, and print what was answered."""
+    niceness, connections, url, supplier, team, keys, prefix, *only = sys.argv[1:]
     if urlsplit(url).hostname != "127.0.0.1":
         sys.exit("Only a service on 127.0.0.1 is attacked.")
     leave_processors(int(niceness))
-    over, seen = threading.Event(), Counter[str]()
+    over, seen = threading.Event(), defaultdict[str, Counter[str]](Counter)
     signal.signal(signal.SIGTERM, lambda *_: over.set())
-    began = time.monotonic()
-    for name in only or TRICKS:
-        for _ in range(int(connections)):
-            attacker = Attacker(url, api_key, supplier, team, victims_prefix, over, seen)
-            threading.Thread(target=_repeat, args=[name, TRICKS[name], attacker], daemon=True).start()
-    over.wait(float(seconds))
-    over.set()
-    rate = next(_OwnAddress.answers) / (time.monotonic() - began)
+    known = Known(supplier, team, keys.split(","))
+    every = read_operations(requests.get(f"{url}/v1/openapi.json", timeout=90).json())
+    files = _make_files(supplier, every, known)
+    chosen = [operation for operation in every if operation.name in only] or every
+
+    def attack(attacker: Attacker) -> None:
+        attacker.log_in()
+        while not over.is_set():
+            operation = random.choice(chosen)
+            try:
+                seen[operation.name][str(attacker.order(operation).status_code)] += 1
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                seen[operation.name][type(error).__name__] += 1
+                over.wait(0.2)
+
+    accounts = generate_accounts(1_000_000, supplier=supplier, seed=random.randrange(10**6))
+    first, *others = [Attacker(url, known, files, accounts, prefix) for _ in range(int(connections) + 1)]
+    first.begin(every)
+    for attacker in others:
+        threading.Thread(target=attack, args=[attacker], daemon=True).start()
+    sys.stdout.write("attacking\n")
+    sys.stdout.flush()
+    over.wait()
     time.sleep(1.5)  # for the answers that are on their way
-    sys.stdout.write(json.dumps({"answers a second": rate, "seen": dict(seen)}))
+    first.cancel_batches()
+    sys.stdout.write(json.dumps(seen))
 
 
 if __name__ == "__main__":

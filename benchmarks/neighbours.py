@@ -1,16 +1,19 @@
-"""Two organisations on one service: one uses every trick at once while the other migrates accounts.
+"""A quiet organisation beside a hostile one, which orders everything that the description has.
 
-    make neighbours ARGS="--accounts 500 --clients 4"
+    make neighbours ARGS="--seconds 20 --connections 10"      a shorter run
+    make neighbours ARGS="--each --seconds 8"                 each operation by itself
 
-The service is started as `make run` starts it. The quiet organisation stages and creates accounts: first
-alone, then under attack, then alone again. Attackers have machines of their own. Here they are a session of
-their own with the lowest priority, so that they use what the service and its quiet client leave of the
-processors. `--attackers-niceness 0` lets them compete for all of it. The results are in SECURITY.md. The exit
-status is 1 if the median or the 95th percentile under attack is more than FACTOR times what it was alone, or
-if an account did not arrive.
+The service is started as `make run` starts it. The quiet organisation stages and creates accounts, and then
+sends batches of 200 lines: alone, and beside the hostile one (`benchmarks.hostile`), for each number of
+connections. Then two quiet organisations do the same at once. The exit status is 1 if a bound is missed.
+
+Attackers have machines of their own. Here they are a session of their own with the lowest priority, so that
+they use what the service and its quiet client leave of the processors. `--attackers-niceness 0` lets them
+compete for all of it.
 """
 
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -18,19 +21,18 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import click
-import psutil
 import requests
-from scratch_service import running_service
+from scratch_service import running_service, wait_until
 
-from benchmarks.hostile import TRICKS
+from benchmarks.hostile import read_operations
 from benchmarks.report import describe_machine
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
@@ -39,168 +41,192 @@ from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.teams import create_operations_team
 from migration_service_local.samples import generate_accounts
 
-#: How much slower the quiet organisation may become.
-FACTOR = 3.0
+#: How many times as slow as alone the quiet organisation may be: the median of its accounts, their 95th
+#: percentile, and its batch.
+MEDIAN, P95, BATCH = 3.0, 4.0, 3.0
+#: How many times as slow as the other one a quiet organisation may be.
+EQUAL = 1.3
 _API = "/v1/data-import"
 _TEAM = "Neighbours"
-_WARM_UP_SECONDS = 5.0
-#: Until what the attack has left, such as batches, is worked off.
-_REST_SECONDS = 20.0
+_CLIENTS, _LINES = 4, 200
+_WARM_UP_SECONDS, _REST_SECONDS = 5.0, 10.0
 _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
 
 
 @dataclass
 class Times:
-    """Seconds of each account, from staging to the created account, and what was not a success."""
+    """Seconds of each account, from staging to the created account, and of each batch; what was refused."""
 
-    seconds: list[float] = field(default_factory=list)
-    stage: list[float] = field(default_factory=list)
-    process: list[float] = field(default_factory=list)
-    others: Counter[str] = field(default_factory=Counter)
+    accounts: list[float] = field(default_factory=list)
+    batches: list[float] = field(default_factory=list)
+    refused: Counter[int] = field(default_factory=Counter)
 
-    def median(self) -> float:
-        """The middle of all accounts, in milliseconds."""
-        return statistics.median(self.seconds) * 1000
-
-    def p95(self) -> float:
-        """What 95 of 100 accounts stay below, in milliseconds."""
-        return _p95(self.seconds)
-
-
-def _p95(seconds: Sequence[float]) -> float:
-    return statistics.quantiles(seconds, n=20)[-1] * 1000
+    def summary(self) -> tuple[float, float, float]:
+        """The median and the 95th percentile of the accounts, and the median of the batches."""
+        return (
+            statistics.median(self.accounts),
+            statistics.quantiles(self.accounts, n=20)[-1],
+            statistics.median(self.batches),
+        )
 
 
-def _set_up(database_url: str, names: Sequence[str]) -> dict[str, str]:
-    """An organisation and a supplier of each name, and their keys."""
+class Quiet:
+    """An organisation that migrates its accounts."""
+
+    def __init__(self, url: str, name: str, key: str) -> None:
+        self._url, self._name = url, name
+        self._book = generate_accounts(1_000_000, supplier=name, seed=3)
+        self._taking = threading.Lock()
+        answer = self._session().post(
+            f"{url}/v1/graphql/", json={"query": _LOG_IN, "variables": {"key": key}}, timeout=60
+        )
+        self._token = answer.json()["data"]["obtainServiceToken"]["token"]
+
+    def measure(self, seconds: float, batches: int = 3) -> Times:
+        """Migrate accounts one by one for so long, with several clients, and then with so many batches."""
+        times, until = Times(), time.monotonic() + seconds
+        threads = [threading.Thread(target=self._migrate, args=[until, times]) for _ in range(_CLIENTS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        http = self._session()
+        for _ in range(batches):
+            self._send_batch(http, times)
+        return times
+
+    def _session(self) -> requests.Session:
+        http = requests.Session()
+        http.trust_env = False
+        if hasattr(self, "_token"):
+            http.headers["Authorization"] = f"Token {self._token}"
+        return http
+
+    def _take(self, count: int) -> list[dict[str, Any]]:
+        with self._taking:
+            return [*islice(self._book, count)]
+
+    def _migrate(self, until: float, times: Times) -> None:
+        http, path = self._session(), "/account-import-process"
+        while time.monotonic() < until:
+            (account,) = self._take(1)
+            order = {
+                "external_account_number": account["external_account_number"],
+                "import_supplier_code": self._name,
+                "operations_team_name": _TEAM,
+            }
+            began = time.monotonic()
+            self._send(http, times, f"{path}/create-or-update/", json=account)
+            self._send(http, times, f"{path}/process/", json=order)
+            times.accounts.append(time.monotonic() - began)
+
+    def _send_batch(self, http: requests.Session, times: Times) -> None:
+        lines = "\n".join(map(json.dumps, self._take(_LINES))).encode()
+        asked = {"import_supplier": self._name, "mode": "import", "operations_team_name": _TEAM}
+        began = time.monotonic()
+        media = {"Content-Type": "application/x-ndjson"}
+        batch = self._send(http, times, "/batches/", params=asked, data=lines, headers=media)
+        while batch["state"] != "COMPLETED":
+            time.sleep(0.1)
+            answer = http.get(f"{self._url}{_API}/batches/{batch['batch_id']}/", timeout=60)
+            if answer.ok:
+                batch = answer.json()
+            else:
+                times.refused[answer.status_code] += 1
+        times.batches.append(time.monotonic() - began)
+
+    def _send(self, http: requests.Session, times: Times, path: str, **options: Any) -> Any:
+        """Send a request until it succeeds, as a supplier's program does."""
+        while True:
+            answer = http.post(f"{self._url}{_API}{path}", timeout=60, **options)
+            if answer.ok:
+                return answer.json()
+            times.refused[answer.status_code] += 1
+            if answer.status_code not in (429, 503):
+                raise click.ClickException(f"{answer.status_code} {answer.text[:300]}")
+            time.sleep(float(answer.headers.get("Retry-After", 1)))
+
+
+def _set_up(database_url: str) -> dict[str, list[str]]:
+    """Three organisations, each with a supplier of its name, and their keys."""
     engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="neighbours")
+    keys: dict[str, list[str]] = {}
     with make_sessionmaker(engine).begin() as session:
         create_operations_team(session, _TEAM)
-        for name in names:
+        for name in ("QUIET", "OTHER", "HOSTILE"):
             create_organisation(session, name)
             create_import_supplier(session, code=name, organisation_name=name)
-        keys = {name: issue_api_key(session, organisation_name=name) for name in names}
+            keys[name] = [issue_api_key(session, organisation_name=name) for _ in range(3)]
     engine.dispose()
     return keys
 
 
-def _migrate(url: str, key: str, accounts: Iterator[dict[str, Any]], clients: int) -> Times:
-    times, taking = Times(), threading.Lock()
+@contextmanager
+def _attack(
+    *whom: object, niceness: int, connections: int, only: Sequence[str]
+) -> Iterator[dict[str, dict[str, int]]]:
+    """Attack until the end of the block. What it yields then counts answers by operation and status."""
+    words = [niceness, connections, *whom, *only]
+    command = [sys.executable, "-m", "benchmarks.hostile", *map(str, words)]
+    seen: dict[str, dict[str, int]] = {}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # that it has begun
+        time.sleep(_WARM_UP_SECONDS)
+        try:
+            yield seen
+            if process.poll() is not None:
+                raise click.ClickException("The attack has ended before the accounts had arrived.")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            seen |= json.loads(process.communicate(timeout=120)[0] or "{}")
+    time.sleep(_REST_SECONDS)
 
-    def work() -> None:
-        with requests.Session() as http:
-            http.trust_env = False
-            _log_in(http, url, key)
-            while True:
-                with taking:
-                    account = next(accounts, None)
-                if account is None:
-                    return
-                _migrate_one(http, url, account, times)
 
-    threads = [threading.Thread(target=work) for _ in range(clients)]
+def _compare(what: str, times: Times, alone: Times, bounds: Sequence[float]) -> bool:
+    """Show how many times as slow `times` are, and return whether they are within the bounds."""
+    ratios = [one / other for one, other in zip(times.summary(), alone.summary(), strict=True)]
+    is_kept = all(ratio <= bound for ratio, bound in zip(ratios, bounds, strict=True)) and not times.refused
+    shown = "   ".join(
+        f"{name} {seconds * 1000:5.0f} ms {ratio:5.2f}"
+        for name, seconds, ratio in zip(("median", "95 %", "batch"), times.summary(), ratios, strict=True)
+    )
+    click.echo(f"{what:32} {shown}   refused {dict(times.refused) or 0}{'' if is_kept else '   MISSED'}")
+    return is_kept
+
+
+def _measure_two(pair: Sequence[Quiet], seconds: float) -> list[Times]:
+    """Measure two organisations at the same time."""
+    measured: dict[int, Times] = {}
+    threads = [
+        threading.Thread(target=lambda place, one: measured.update({place: one.measure(seconds)}), args=it)
+        for it in enumerate(pair)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return times
-
-
-def _log_in(http: requests.Session, url: str, key: str) -> None:
-    while True:
-        answer = http.post(
-            f"{url}/v1/graphql/", json={"query": _LOG_IN, "variables": {"key": key}}, timeout=60
-        ).json()
-        if answer.get("data"):
-            http.headers["Authorization"] = f"Token {answer['data']['obtainServiceToken']['token']}"
-            return
-        # From this address too many wrong keys came, as the attackers share it here.
-        time.sleep(2)
-
-
-def _migrate_one(http: requests.Session, url: str, account: dict[str, Any], times: Times) -> None:
-    order = {
-        "external_account_number": account["external_account_number"],
-        "import_supplier_code": account["import_supplier"],
-        "operations_team_name": _TEAM,
-    }
-    began = time.monotonic()
-    _send(http, f"{url}{_API}/account-import-process/create-or-update/", account, times)
-    staged = time.monotonic()
-    _send(http, f"{url}{_API}/account-import-process/process/", order, times)
-    ended = time.monotonic()
-    times.seconds.append(ended - began)
-    times.stage.append(staged - began)
-    times.process.append(ended - staged)
-
-
-def _send(http: requests.Session, url: str, body: dict[str, Any], times: Times) -> None:
-    """Send a request until it succeeds, as a supplier's program does."""
-    while True:
-        answer = http.post(url, json=body, timeout=60)
-        if answer.status_code in (200, 201):
-            return
-        times.others[str(answer.status_code)] += 1
-        if answer.status_code not in (202, 429, 503):
-            raise click.ClickException(f"{answer.status_code} {answer.text[:300]}")
-        time.sleep(float(answer.headers.get("Retry-After", 1)))
-
-
-class _Attack:
-    """The attackers, from the beginning of the block to its end, and what they were answered."""
-
-    def __init__(self, *arguments: object) -> None:
-        self._command = [sys.executable, "-m", "benchmarks.hostile", *map(str, arguments)]
-        self.seen: dict[str, int] = {}
-
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            self._command, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.ended_early = self._process.poll() is not None
-        self._process.terminate()
-        answered = json.loads(self._process.communicate(timeout=30)[0])
-        self.rate, self.seen = answered["answers a second"], answered["seen"]
-
-
-def _show(what: str, times: Times) -> None:
-    parts = ", ".join(
-        f"{name} {statistics.median(values) * 1000:.0f} and {_p95(values):.0f}"
-        for name, values in (("stage", times.stage), ("process", times.process))
-    )
-    click.echo(
-        f"{what:16} median {times.median():6.0f} ms   95 % {times.p95():6.0f} ms   ({parts})   "
-        f"sent again: {dict(times.others) or 'nothing'}"
-    )
+    return [measured[0], measured[1]]
 
 
 @click.command()
-@click.option("--accounts", type=click.IntRange(min=40), default=500, show_default=True, help="In each part.")
-@click.option("--clients", type=click.IntRange(min=1), default=4, show_default=True, help="Of the quiet one.")
-@click.option("--seconds", type=click.FloatRange(max=600), default=240.0, show_default=True)
-@click.option("--only", multiple=True, type=click.Choice(list(TRICKS)), help="Only these tricks.")
 @click.option(
-    "--attackers-niceness",
-    type=click.IntRange(0, 19),
-    default=19,
-    help="How much of the processors they leave.",
-    show_default=True,
+    "--seconds", type=click.FloatRange(min=5), default=60.0, show_default=True, help="Of each part."
 )
 @click.option(
-    "--connections", type=click.IntRange(1, 60), default=1, show_default=True, help="Of each trick."
+    "--connections", type=click.IntRange(1, 60), multiple=True, default=(2, 10, 30), show_default=True
 )
-@click.option("--verbose", is_flag=True, help="What the attackers were answered, and what took the time.")
+@click.option("--operation", multiple=True, help="Only these operations, by their operationId.")
+@click.option("--each", is_flag=True, help="Each operation by itself.")
+@click.option("--attackers-niceness", type=click.IntRange(0, 19), default=19, show_default=True)
+@click.option("--verbose", is_flag=True, help="What the attackers were answered.")
 def main(
     *,
-    accounts: int,
-    clients: int,
     seconds: float,
-    only: tuple[str, ...],
+    connections: tuple[int, ...],
+    operation: tuple[str, ...],
+    each: bool,
     attackers_niceness: int,
-    connections: int,
     verbose: bool,
 ) -> None:
     """Measure what a hostile organisation costs a quiet one."""
@@ -209,69 +235,36 @@ def main(
         Path(folder).chmod(0o755)
         with running_service(Path(folder) / "home", 0) as settings:
             url = settings["MIGRATION_SERVICE_WEB_URL"]
-            _wait_for(url)
-            keys = _set_up(settings["DATABASE_URL"], ["QUIET", "HOSTILE"])
-            book = generate_accounts(4 * accounts, supplier="QUIET", seed=3)
-            _migrate(url, keys["QUIET"], islice(book, accounts // 2), clients)  # everything is warm then
-            alone = _migrate(url, keys["QUIET"], islice(book, accounts // 2), clients)
-            _show("alone", alone)
-            whom = [url, keys["HOSTILE"], "HOSTILE", _TEAM, find_prefix(keys["QUIET"]) or ""]
-            with _Attack(attackers_niceness, seconds, connections, *whom, *only) as attack:
-                time.sleep(_WARM_UP_SECONDS)
-                spent = _processor_seconds()
-                under = _migrate(url, keys["QUIET"], islice(book, accounts), clients)
-                spent = {name: used - spent.get(name, 0.0) for name, used in _processor_seconds().items()}
-            _show("under attack", under)
-            click.echo(f"{'the attackers':16} {attack.rate:.0f} answers a second")
-            if verbose:
-                _show_counts({f"{name}, s": round(used, 1) for name, used in spent.items() if used > 0.1})
-                _show_counts(attack.seen)
-            time.sleep(_REST_SECONDS)
-            again = _migrate(url, keys["QUIET"], islice(book, accounts // 2), clients)
-            _show("alone again", again)
-    # Both, so that what else the machine does meanwhile counts on both sides.
-    alone.seconds += again.seconds
-    median, p95 = under.median() / alone.median(), under.p95() / alone.p95()
-    click.echo(f"ratio            median {median:.2f}   95 % {p95:.2f}   (at most {FACTOR:g})")
-    if attack.ended_early:
-        raise click.ClickException("The attack ended before the accounts had arrived: raise --seconds.")
-    sys.exit(median > FACTOR or p95 > FACTOR or len(under.seconds) < accounts)
+            wait_until(lambda: _is_ready(url), "the web server")
+            keys = _set_up(settings["DATABASE_URL"])
+            whom = [url, "HOSTILE", _TEAM, ",".join(keys["HOSTILE"]), find_prefix(keys["QUIET"][0])]
+            quiet, other = (Quiet(url, name, keys[name][0]) for name in ("QUIET", "OTHER"))
+            quiet.measure(_WARM_UP_SECONDS)
+            described = requests.get(f"{url}/v1/openapi.json", timeout=60).json()
+            every = operation or [it.name for it in read_operations(described)]
+            kept = []
+            for only in [[name] for name in every] if each else [operation]:
+                for number in connections:
+                    alone = quiet.measure(seconds / 2)
+                    niceness = attackers_niceness
+                    with _attack(*whom, niceness=niceness, connections=number, only=only) as seen:
+                        beside = quiet.measure(seconds)
+                    what = f"{' '.join(only) or 'everything'}, {number}"
+                    kept.append(_compare(what, beside, alone, (MEDIAN, P95, BATCH)))
+                    for name, answers in sorted(seen.items()) if verbose else ():
+                        click.echo(f"    {name}: {answers}")
+            if not (each or operation):
+                one, two = _measure_two([quiet, other], seconds)
+                kept.append(_compare("one quiet beside another", one, two, [EQUAL] * 3))
+                kept.append(_compare("the other beside the one", two, one, [EQUAL] * 3))
+    sys.exit(not all(kept))
 
 
-def _processor_seconds() -> dict[str, float]:
-    """Processor time of each program below this one."""
-    spent: Counter[str] = Counter()
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            words = " ".join(process.cmdline())
-            name = next((it for it in _PROGRAMS if it in words), "others")
-            times = process.cpu_times()
-            spent[name] += times.user + times.system
-    return dict(spent)
-
-
-#: Words in the command lines of the programs.
-_PROGRAMS = (
-    *("gunicorn", "interactive@", "batch@", "maintenance@", " beat", "flower"),
-    *("postgres", "valkey", "benchmarks.hostile"),
-)
-
-
-def _show_counts(seen: Mapping[str, float]) -> None:
-    for name, number in sorted(seen.items()):
-        click.echo(f"    {name}: {number}")
-
-
-def _wait_for(url: str) -> None:
-    until = time.monotonic() + 60
-    while True:
-        try:
-            requests.get(f"{url}/health/ready", timeout=5).raise_for_status()
-            return
-        except requests.RequestException:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.5)
+def _is_ready(url: str) -> bool:
+    try:
+        return requests.get(f"{url}/health/ready", timeout=5).ok
+    except requests.RequestException:
+        return False
 
 
 if __name__ == "__main__":
