@@ -55,7 +55,8 @@ def main(quick: bool, only: tuple[str, ...], compare: str | None, rounds: int) -
                 say(f"measuring {name} ...")
                 measured = measure(bench)
                 rows += measured if isinstance(measured, list) else [measured]
-    sys.stdout.write(f"{report.describe_machine()}\n\n{report.format_tables(rows)}\n")
+    sys.stdout.write(f"{report.describe_machine()}\n\n{report.format_results(rows)}\n\n")
+    sys.stdout.write(f"{report.format_costs(rows)}\n")
     say(f"written: {report.write_results(rows, extent)}")
 
 

@@ -1,17 +1,17 @@
 """Writes the last results into the documentation: `python -m benchmarks.publish [FILE]`.
 
-The table of docs/performance.md is between two comments. docs/performance.json has every round of it.
+The table of docs/performance.md is between two comments. docs/performance.json has every round of it,
+the time of the run and the processor time of each program.
 """
 
 import json
 import re
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.bench import Reading, Row
-from benchmarks.report import RESULTS, format_tables
+from benchmarks.report import RESULTS, format_results
 
 _DOCS = Path(__file__).parent.parent / "docs"
 PAGE = _DOCS / "performance.md"
@@ -23,24 +23,22 @@ _TABLE = re.compile(f"(?<={re.escape(_BEGIN)}).*?(?={_END})", re.DOTALL)
 
 def replace_table(page: str, results: dict[str, Any]) -> str:
     """Return the page with the table of these results."""
-    replaced, count = _TABLE.subn(lambda _: f"\n{_describe(results)}\n\n{_tables(results)}\n\n", page)
+    replaced, count = _TABLE.subn(lambda _: f"\n{_describe(results)}\n\n{_table(results)}\n\n", page)
     if count != 1:
         sys.exit(f"{PAGE.name} must have the comments `measured` and `/measured` once.")
     return replaced
 
 
 def _describe(results: dict[str, Any]) -> str:
-    moment = datetime.fromisoformat(results["measured_at"])
     extent = results["extent"]
     return (
-        f"Measured on {moment:%-d %B %Y} at {moment:%H:%M} UTC: {results['machine']}. "
-        f"{extent['rounds']} rounds of {extent['seconds']} seconds, load average at the end "
-        f"{results['load_average_at_the_end'][0]:.1f}."
+        f"{results['machine']}. {extent['rounds']} rounds of {extent['seconds']} seconds, load average "
+        f"at the end {results['load_average_at_the_end'][0]:.1f}."
     )
 
 
-def _tables(results: dict[str, Any]) -> str:
-    return format_tables([_row(row) for row in results["rows"]])
+def _table(results: dict[str, Any]) -> str:
+    return format_results([_row(row) for row in results["rows"]])
 
 
 def _row(values: dict[str, Any]) -> Row:

@@ -15,8 +15,8 @@ from benchmarks.bench import Extent, Reading, Row
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 
 
-def format_tables(rows: list[Row]) -> str:
-    """The rows as a table in Markdown, and one of their processor time."""
+def format_results(rows: list[Row]) -> str:
+    """The rows as a table in Markdown."""
     lines = [
         "| what | ours | p95 | beside it | its p95 | goal | measured | |",
         "|---|---:|---:|---:|---:|---|---:|---|",
@@ -27,8 +27,12 @@ def format_tables(rows: list[Row]) -> str:
             f"| {row.what} | {_number(row.ours)} {row.unit} | {_p95(row.readings)} | {peer} "
             f"| {_p95(row.peer_readings)} | {row.goal} | {_measured(row)} | {_VERDICTS[row.reached]} |"
         )
-    lines += ["", "Processor time of one request or account, in ms:", "", "| what | ours | beside it |"]
-    lines.append("|---|---|---|")
+    return "\n".join(lines)
+
+
+def format_costs(rows: list[Row]) -> str:
+    """The processor time of one request or account in ms, as a table in Markdown."""
+    lines = ["| processor time (ms) | ours | beside it |", "|---|---|---|"]
     for row in rows:
         if ours := _costs(row.readings):
             lines.append(f"| {row.what} | {ours} | {_costs(row.peer_readings)} |")
