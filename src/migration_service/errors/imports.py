@@ -90,7 +90,7 @@ class AccountNotStagedError(InvalidError):
 
 
 class NewerVersionStagedError(InvalidError):
-    """A payload of a later extract is staged. This one was not stored."""
+    """A payload of a later extract is staged, or one that came after this line had failed. It is kept."""
 
     code = "newer_version_staged"
     default_detail = "A payload of a later extract is staged. This one was not stored."

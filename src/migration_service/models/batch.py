@@ -164,6 +164,8 @@ class BatchLine(Base):
     staging_result: Mapped[str | None]
     #: Objects of detail, code, attr.
     errors: Mapped[list[Any] | None]
+    #: Of a line that was retried: when it had failed at first. What came of its account after that is newer.
+    failed_at: Mapped[datetime | None]
     warnings: Mapped[list[Any] | None]
 
 

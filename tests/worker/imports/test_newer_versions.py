@@ -2,15 +2,18 @@
 
 from itertools import count
 from typing import Any
+from uuid import UUID
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import ErrorItem
-from migration_service.models import AccountImportProcess
+from migration_service.models import AccountImportProcess, Batch, ImportSupplier
+from migration_service.services.batches.results.line_results import ResultFilter
+from migration_service.services.batches.retry import retry_failed
 from migration_service.services.imports import states
 from migration_service.services.imports.newer_versions import RefusedVersion, note_refused
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
@@ -478,3 +481,123 @@ def test_a_correction_that_is_refused_while_the_account_is_created_marks_it_in_e
         )
 
     assert explore(supplier.Session, scenario) > 2
+
+
+@pytest.fixture
+def failed(batches: BatchClient, account: dict[str, Any]) -> str:
+    """A batch of mode import, whose line would pass if it were retried now."""
+    _set_profile(batches.supplier, "strict")
+    batch_id = str(batches.run([account | {"billing_postcode": "nowhere"}])["batch_id"])
+    assert counts(batches.get(batch_id)) == {"FAILED": 1}
+    _set_profile(batches.supplier, "lenient")
+    return batch_id
+
+
+def _set_profile(supplier: SupplierClient, profile: str) -> None:
+    with supplier.Session.begin() as session:
+        session.execute(
+            update(ImportSupplier).where(ImportSupplier.code == supplier.code).values(profile=profile)
+        )
+
+
+def _retry(batches: BatchClient, batch_id: str) -> dict[str, Any]:
+    """Retry every failed line of a batch. Return the result of its only line."""
+    answer = batches.supplier.post(f"/batches/{batch_id}/retry-failed/?all=true")
+    assert (answer.json or {})["retried"] == 1, answer.text
+    batches.work()
+    (line,) = batches.results(batch_id)
+    return line
+
+
+def test_a_retry_does_not_replace_what_was_staged_since(
+    batches: BatchClient, account: dict[str, Any], failed: str
+) -> None:
+    number = account["external_account_number"]
+    assert batches.supplier.stage(_corrected(account)).status_code == 201
+    before = _process(batches.supplier, number)
+    for _again in range(2):
+        line = _retry(batches, failed)
+        assert (line["status"], _codes(line["errors"])) == ("FAILED", ["newer_version_staged"])
+    after = _process(batches.supplier, number)
+    assert (after.payload, after.state, after.refused_at) == (before.payload, "PENDING", None)
+    assert batches.run([account | {"billing_postcode": "nowhere"}])["counts"]["IMPORTED"] == 1
+
+
+def test_a_retry_does_not_mark_what_was_created_since_as_older(
+    batches: BatchClient, account: dict[str, Any], failed: str
+) -> None:
+    number = account["external_account_number"]
+    batches.supplier.stage(_corrected(account))
+    _create(batches, number)
+    line = _retry(batches, failed)
+    assert (line["status"], {*_codes(line["warnings"])} >= {"payload_differs"}) == ("ALREADY_IMPORTED", True)
+    assert _process(batches.supplier, number).refused_at is None
+
+
+def test_a_line_that_fails_again_does_not_mark_what_was_staged_since_as_older(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    batch_id = str(batches.run([_corrected(account, mobile=UNKNOWN)])["batch_id"])
+    batches.supplier.stage(account)
+    line = _retry(batches, batch_id)
+    assert (line["status"], _codes(line["errors"])) == ("FAILED", ["invalid_phone_number"])
+    assert _process(batches.supplier, account["external_account_number"]).refused_at is None
+
+
+def test_a_retry_creates_nothing_of_which_a_newer_version_was_refused_since(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier, number = batches.supplier, account["external_account_number"]
+    supplier.stage(account)
+    supplier.process(number)
+    batch_id = str(batches.run([account])["batch_id"])
+    assert batches.get(batch_id)["error_counts"] == {"account_import_in_progress": 1}
+    with supplier.Session.begin() as session:
+        session.execute(
+            update(AccountImportProcess)
+            .where(supplier.process_of(number))
+            .values(state="PENDING", attempt_id=None)
+        )
+    assert supplier.stage(_corrected(account, mobile=UNKNOWN)).status_code == 400
+    marked = _process(supplier, number)
+    line = _retry(batches, batch_id)
+    assert (line["status"], _codes(line["errors"])) == ("FAILED", ["newer_version_refused"])
+    kept = _process(supplier, number)
+    assert (kept.refused_at, kept.refused_errors) == (marked.refused_at, marked.refused_errors)
+    assert (kept.state, kept.refused_at is not None) == ("PENDING", True)
+
+
+@pytest.mark.parametrize(
+    ("own", "staged", "status"),
+    [(SECOND, FIRST, "IMPORTED"), (FIRST, SECOND, "FAILED"), (FIRST, None, "FAILED")],
+)
+def test_extracts_decide_which_version_a_retry_takes(
+    batches: BatchClient, account: dict[str, Any], own: str, staged: str | None, status: str
+) -> None:
+    _set_profile(batches.supplier, "strict")
+    report = batches.run([account | {"billing_postcode": "nowhere"}], extracted_at=own)
+    _set_profile(batches.supplier, "lenient")
+    batches.supplier.stage(_corrected(account), **({"extracted_at": staged} if staged else {}))
+    line = _retry(batches, str(report["batch_id"]))
+    assert line["status"] == status
+    assert _codes(line["errors"]) == (["newer_version_staged"] if status == "FAILED" else [])
+
+
+def test_the_retry_of_another_line_makes_no_line_younger(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    other = batches.supplier.accounts(51)[-1]
+    _set_profile(batches.supplier, "strict")
+    report = batches.run([it | {"billing_postcode": "nowhere"} for it in (account, other)])
+    _set_profile(batches.supplier, "lenient")
+    batches.supplier.stage(_corrected(account))
+    for place in (2, 1):
+        with batches.supplier.Session.begin() as session:
+            batch = session.get_one(Batch, UUID(report["batch_id"]))
+            assert retry_failed(session, batch, ResultFilter(line=place), everything=True).retried == 1
+        batches.work()
+    lines = batches.results(report["batch_id"])
+    assert [(it["status"], _codes(it["errors"])) for it in lines] == [
+        ("FAILED", ["newer_version_staged"]),
+        ("IMPORTED", []),
+    ]

@@ -67,7 +67,9 @@ def retry_failed(
         raise BatchStateError("The batch was cancelled.")
     if batch.lines_removed_at:
         raise BatchStateError("The lines of the batch are not kept any more.")
-    lines = session.scalars(_RETRY, _values(session, batch, wanted, everything=everything)).all()
+    values = _values(session, batch, wanted, everything=everything)
+    session.execute(_KEEP_MOMENTS, values)
+    lines = session.scalars(_RETRY, values).all()
     recount(session, batch.id, sorted(set(lines)))
     if wanted == _ALL:
         # The other lines may still pass under the rules of now.
@@ -142,6 +144,14 @@ _TYPES = (
     bindparam("path", type_=Text),
     bindparam("line", type_=Integer),
 )
+
+# Of all failed lines of accounts in these chunks: once some are retried, the chunk has another moment.
+_KEEP_MOMENTS = text(f"""
+    UPDATE batch_line SET failed_at = batch_chunk.worked_at FROM batch_chunk
+    WHERE {_FAILED_CHUNKS} AND NOT batch_chunk.by_account
+      AND batch_line.batch_id = :batch_id AND batch_line.line_number BETWEEN first_line AND last_line
+      AND batch_line.status = '{LineStatus.FAILED}' AND batch_line.failed_at IS NULL
+""").bindparams(bindparam("code", type_=Text), bindparam("line", type_=Integer))
 
 # The chunks are opened again, so that their counts stay right. Those that a worker has at this moment are
 # left out. Returns, for each line, the first line of its chunk.

@@ -41,6 +41,18 @@ class ChunkJob:
 
 
 @dataclass(frozen=True, slots=True)
+class LineToDo:
+    """A pending line. Its payload is its own text, or staged with the process."""
+
+    line_number: int
+    payload: bytes | None
+    external_account_number: str | None
+    account_import_process_id: int | None
+    #: If the line is retried: when it had failed.
+    failed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class PerformedLine:
     """A line whose account was created, or could not be."""
 

@@ -40,8 +40,8 @@ from migration_service.services.batches.work.added_data.lines import (
     read_wanted,
     work_on_added_lines,
 )
-from migration_service.services.batches.work.attempts import ChunkJob
-from migration_service.services.batches.work.lines import LineResult, LineToDo, work_on_lines
+from migration_service.services.batches.work.attempts import ChunkJob, LineToDo
+from migration_service.services.batches.work.lines import LineResult, work_on_lines
 from migration_service.services.batches.work.outcomes import write_outcomes
 from migration_service.services.batches.work.processor_time import ProcessorWait
 from migration_service.services.batches.work.versions import note_versions
@@ -300,6 +300,7 @@ def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineTo
             BatchLine.payload,
             BatchLine.external_account_number,
             BatchLine.account_import_process_id,
+            BatchLine.failed_at,
         )
         .where(BatchLine.batch_id == chunk.batch_id, BatchLine.status == LineStatus.PENDING)
         .order_by(BatchLine.line_number)

@@ -35,7 +35,13 @@ from migration_service.schemas.json import parse_json
 from migration_service.schemas.moments import write_moment
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS
 from migration_service.services.batches.work.added_data.marks import find_other_kind
-from migration_service.services.batches.work.attempts import ChunkJob, PerformedLine, record_attempts
+from migration_service.services.batches.work.attempts import (
+    ChunkJob,
+    LineToDo,
+    PerformedLine,
+    record_attempts,
+)
+from migration_service.services.batches.work.newer import find_newer_versions
 from migration_service.services.batches.work.processor_time import (
     PieceTime,
     ProcessorTimeExceededError,
@@ -61,16 +67,6 @@ _Result = TypeVar("_Result")
 _Read = TypeVar("_Read")
 
 
-@dataclass(frozen=True, slots=True)
-class LineToDo:
-    """A pending line. Its payload is its own text, or staged with the process."""
-
-    line_number: int
-    payload: bytes | None
-    external_account_number: str | None
-    account_import_process_id: int | None
-
-
 @dataclass(slots=True)
 class LineResult:
     """What became of a line."""
@@ -84,6 +80,8 @@ class LineResult:
     staging_result: StagingResult | None = None
     #: The hash of the payload, if it is valid.
     sha256: bytes | None = None
+    #: The line was retried, and a newer version had come meanwhile.
+    is_outdated: bool = False
 
     def refuse(self, error: ServiceError, process: StagedProcess | None = None) -> None:
         """Record that the account was refused for this reason."""
@@ -117,6 +115,7 @@ def work_on_lines(
         for candidate in candidates:
             candidate.result.status = LineStatus.VALID
         return results
+    candidates = _leave_newer_versions(session, job, lines, results, candidates)
     if job.mode is not BatchMode.DRY_RUN:
         record_attempts(session, job, _perform(session, job, candidates))
         return results
@@ -285,6 +284,28 @@ def _take_staged(job: ChunkJob, process_id: int, staged: dict[int, _Staged], can
         return _read_payload(job, found.payload, candidate)
     candidate.result.warnings = [ErrorItem(**it) for it in (found.warnings if found else ())]
     return True
+
+
+def _leave_newer_versions(
+    session: Session,
+    job: ChunkJob,
+    lines: Sequence[LineToDo],
+    results: Sequence[LineResult],
+    candidates: list[_Candidate],
+) -> list[_Candidate]:
+    """Return the candidates without those that would replace what came after they had failed."""
+    newer = find_newer_versions(session, job, lines)
+    for result in results:
+        found = newer.get(result.line_number)
+        result.is_outdated = found is not None and found.is_other(result.sha256)
+    left = []
+    for candidate in candidates:
+        result = candidate.result
+        if result.is_outdated and newer[result.line_number].is_pending:
+            result.refuse(newer[result.line_number].error())
+        else:
+            left.append(candidate)
+    return left
 
 
 def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:

@@ -13,8 +13,8 @@ from migration_service.errors import (
     PayloadDiffersError,
     ServiceError,
 )
-from migration_service.services.batches.work.attempts import ChunkJob
-from migration_service.services.batches.work.lines import LineResult, LineToDo, each_by_itself
+from migration_service.services.batches.work.attempts import ChunkJob, LineToDo
+from migration_service.services.batches.work.lines import LineResult, each_by_itself
 from migration_service.services.imports.newer_versions import RefusedVersion, note_refused, note_taken
 from migration_service.states import BatchMode, LineStatus
 
@@ -37,7 +37,11 @@ def note_versions(
     if job.mode not in (BatchMode.STAGE, BatchMode.IMPORT):
         return
     sent = {line.line_number for line in lines if line.account_import_process_id is None}
-    left = [one for one in results if one.line_number in sent and one.external_account_number]
+    left = [
+        one
+        for one in results
+        if one.line_number in sent and one.external_account_number and not one.is_outdated
+    ]
     refused = [version for one in left if (version := _find_refused(one))]
     transaction = OpenTransaction.of(session)
 

@@ -46,10 +46,9 @@ from migration_service.services.batches.work.added_data.deferral import (
 )
 from migration_service.services.batches.work.added_data.marks import find_other_kind
 from migration_service.services.batches.work.added_data.operations import KINDS, Added, Kind
-from migration_service.services.batches.work.attempts import ChunkJob
+from migration_service.services.batches.work.attempts import ChunkJob, LineToDo
 from migration_service.services.batches.work.lines import (
     LineResult,
-    LineToDo,
     each_by_itself,
     read_guarded,
 )
