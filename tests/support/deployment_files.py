@@ -7,7 +7,7 @@ from pathlib import Path
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SECRET_SETTINGS = {it.metadata["env"] for it in fields(Settings) if it.metadata["secret"]}
 
 
