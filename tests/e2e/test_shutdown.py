@@ -1,14 +1,18 @@
 """Stopping and deploying: running work is finished, and no request fails."""
 
+import os
 import signal
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from socket import gethostname
 
 from drill.faults import frozen
 from drill.load import Load
 from drill.scene import SLOW, WORKING, Scene
-from support.servers import processes_in, wait_until
+from migration_service.tasks.names import QUEUES
+from support.servers import COMMAND, processes_in, wait_until
 
 
 def test_a_worker_that_is_stopped_finishes_the_accounts_that_it_holds(scene: Scene) -> None:
@@ -36,6 +40,38 @@ def test_an_idle_worker_does_not_wait_for_tasks_that_it_does_not_have(scene: Sce
     worker = scene.main_process("vendors")
     worker.send_signal(signal.SIGTERM)
     worker.wait(20)  # busy ones have 25 seconds
+
+
+def test_drained_workers_finish_what_they_have_and_take_nothing_until_they_are_restarted(
+    scene: Scene,
+) -> None:
+    held = scene.stage(6, f"{SLOW}DRAIN-")
+    with ThreadPoolExecutor() as pool:
+        answers = [pool.submit(scene.process, number, wait=True) for number in held]
+        wait_until(lambda: scene.worker_at(WORKING), "a worker is creating one")
+        drained = _drain(scene)
+        assert drained.stdout.endswith(
+            "Nothing is left. Stop them, or restart them to let them work again.\n"
+        )
+        assert scene.messages()["unacknowledged"] == 0
+        late = pool.submit(scene.process, *scene.stage(1, "LATE-DRAIN-"), wait=True)
+        wait_until(lambda: scene.messages()["interactive"], "the message waits")
+        assert _drain(scene).returncode == 1  # none takes work
+        for queue in QUEUES:
+            worker = scene.main_process(queue)
+            worker.send_signal(signal.SIGTERM)
+            worker.wait(20)
+        assert {answer.result().status_code for answer in [*answers, late]} == {201}
+
+
+def _drain(scene: Scene) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [str(COMMAND), "workers", "drain", gethostname()],
+        env=os.environ | {"MIGRATION_SERVICE_HOME": str(scene.home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def _not_locked(scene: Scene) -> set[str]:

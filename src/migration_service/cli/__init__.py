@@ -61,6 +61,7 @@ COMMANDS = {
         "Set when SUPPLIER goes live, and its accounts can no longer be undone.",
     ),
     "limit": (f"{_HERE}.limit:limit", "Show or set how many accounts may be processed at once."),
+    "workers": (f"{_HERE}.worker_hosts:workers", "Take the workers of a host out of work."),
     "audit": (f"{_HERE}.audit:audit", "Show, export and verify the audit: who did what, and from where."),
     "revisions": (
         f"{_HERE}.revisions:revisions",

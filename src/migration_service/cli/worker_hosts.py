@@ -1,0 +1,75 @@
+"""`migration-service workers`."""
+
+import time
+
+import click
+from kombu.exceptions import OperationalError
+
+from migration_service.celery_app import create_celery
+from migration_service.cli.session import CannotRunError, RefusedError, read_settings
+from migration_service.doctor.work_checks import list_workers
+from migration_service.tasks.app import MigrationCelery
+
+#: Seconds within which a worker answers, even a busy one, and that it may take longer than its tasks may.
+_ANSWER_SECONDS, _SPARE_SECONDS = 2.0, 15.0
+
+
+@click.group()
+def workers() -> None:
+    """Take the workers of a host out of work."""
+
+
+@workers.command()
+@click.argument("host")
+def drain(host: str) -> None:
+    """Let the workers of HOST take no further work, and wait until they have finished what they have.
+
+    HOST is what `doctor` prints after the @ of their names. They go on running without work. When they are
+    restarted, they work again. The exit status is 1 if something is left after the time limit of a task.
+    """
+    celery = create_celery(read_settings(without=("database_url", "secret_key")), loads_tasks=False)
+    try:
+        _drain(celery, host)
+    except (OperationalError, OSError) as error:
+        raise CannotRunError(f"The broker cannot be reached: {error}") from error
+    finally:
+        celery.close()
+
+
+def _drain(celery: MigrationCelery, host: str) -> None:
+    by_queue = list_workers(celery, _ANSWER_SECONDS)
+    names = sorted({name for found in by_queue.values() for name in found if name.endswith(f"@{host}")})
+    if not names:
+        answering = sorted({name for found in by_queue.values() for name in found})
+        raise RefusedError(
+            f"No worker of {host} takes any work. Those that do: {', '.join(answering) or 'none'}."
+        )
+    for queue, found in by_queue.items():
+        if ours := [name for name in found if name in names]:
+            celery.control.cancel_consumer(queue, destination=ours, reply=True, timeout=_ANSWER_SECONDS)
+            if ours == found:
+                click.echo(f"No other worker takes the queue {queue}: its messages wait.")
+    click.echo(f"No further work: {', '.join(names)}.")
+    deadline = time.monotonic() + celery.conf.task_time_limit + _SPARE_SECONDS
+    while left := _what_is_left(celery, names):
+        if time.monotonic() > deadline:
+            raise RefusedError(f"Not finished: {'; '.join(left)}.")
+        time.sleep(0.5)
+    click.echo("Nothing is left. Stop them, or restart them to let them work again.")
+
+
+def _what_is_left(celery: MigrationCelery, names: list[str]) -> list[str]:
+    """Return a sentence's part about each of these workers that has something to do, or may have."""
+    inspect = celery.control.inspect(destination=names, timeout=_ANSWER_SECONDS)
+    queues, active, reserved = inspect.active_queues() or {}, inspect.active() or {}, inspect.reserved() or {}
+    left = []
+    for name in names:
+        if not all(name in answers for answers in (queues, active, reserved)):
+            left.append(f"{name} does not answer")
+            continue
+        tasks = len(active[name]) + len(reserved[name])
+        if queues[name]:
+            left.append(f"{name} takes work again")
+        elif tasks:
+            left.append(f"{name} has {tasks} {'task' if tasks == 1 else 'tasks'}")
+    return left
