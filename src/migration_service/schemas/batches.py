@@ -323,8 +323,8 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
     rate = fields.Float(
         allow_none=True,
         metadata=about(
-            "Lines per second: the measured pace, smoothed, or the average once it is over. Null if it is "
-            "not known yet.",
+            "Lines per second of the time in which the batch ran: mostly recently while it runs, otherwise "
+            "of the whole run. Pauses are not in it, and an outage counts little. Null if it is not known.",
             1_300.0,
         ),
     )

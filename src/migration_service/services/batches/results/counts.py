@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, DateTime, Double, bindparam, func, select, text
+from sqlalchemy import ARRAY, BigInteger, Double, bindparam, func, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import literals
 from migration_service.models import Batch
-from migration_service.services.batches.results.pace import Pace, Work, measure_pace
+from migration_service.services.batches.results.pace import Pace, Work, measure_pace, measure_rate
 from migration_service.states import BatchState, ChunkState, LineStatus
 
 _OPEN = literals(status for status in LineStatus if status.is_open)
@@ -120,7 +120,8 @@ class BatchProgress:
     warning_counts: dict[str, int]
     #: The number of lines by what staging their payload did.
     staging_counts: dict[str, int]
-    #: Lines per second: of its pace while it runs, the average once it is over. None if it is not known.
+    #: Lines per second of the time in which it ran: mostly recently while it runs, otherwise of all of it.
+    #: None if it is not known.
     rate: float | None
     #: How fast it is, and how long it may take. None if it does not run, or too little was seen yet.
     pace: Pace | None
@@ -144,34 +145,19 @@ def get_progress(session: Session, batch: Batch) -> BatchProgress:
     found: dict[str, dict[str, int]] = {"counts": {}, "errors": {}, "warnings": {}, "staging": {}}
     for kind, key, n in session.execute(_PROGRESS, {"batch_id": batch.id}):
         found[kind][key] = n
-    pace = None
+    work = [Work(float(row.at), row.lines) for row in session.execute(_WORK, {"batch_id": batch.id})]
+    pace, rate = None, measure_rate(work, batch.lines_per_minute)
     if batch.state == BatchState.RUNNING:
-        pace = _read_pace(session, batch, found["counts"].get(LineStatus.PENDING, 0))
-    rate = pace.rate if pace else None
-    if batch.started_at and batch.finished_at:
-        span = {"batch_id": batch.id, "started_at": batch.started_at, "finished_at": batch.finished_at}
-        rate = session.scalar(_AVERAGE, span)
-    return BatchProgress(
-        found["counts"],
-        found["errors"],
-        found["warnings"],
-        found["staging"],
-        float(rate) if rate else None,
-        pace,
-    )
-
-
-def _read_pace(session: Session, batch: Batch, pending: int) -> Pace | None:
-    rows = session.execute(_WORK, {"batch_id": batch.id, "started_at": batch.started_at}).all()
-    moment = session.scalars(select(func.extract("epoch", func.now()))).one()
-    since = batch.runs_since or batch.created_at
-    return measure_pace(
-        [Work(float(row.at), row.lines) for row in rows],
-        since=since.timestamp(),
-        now=float(moment),
-        pending=pending,
-        lines_per_minute=batch.lines_per_minute,
-    )
+        now = session.scalars(select(func.extract("epoch", func.now()))).one()
+        pace = measure_pace(
+            work[1:],
+            since=(batch.runs_since or batch.created_at).timestamp(),
+            now=float(now),
+            pending=found["counts"].get(LineStatus.PENDING, 0),
+            lines_per_minute=batch.lines_per_minute,
+        )
+        rate = pace.rate if pace else None
+    return BatchProgress(found["counts"], found["errors"], found["warnings"], found["staging"], rate, pace)
 
 
 _COUNTS = text("""
@@ -189,18 +175,15 @@ _PROGRESS = text("""
     WHERE batch_id = :batch_id GROUP BY kind, key ORDER BY kind, n DESC, key
 """)
 
-# A large batch has thousands of chunks. Those that were worked on one after the other are taken together.
+# Where the batch was started, and what was done since. A large batch has thousands of chunks. Those that were
+# worked on one after the other are taken together.
 _WORK = text("""
-    SELECT extract(epoch FROM max(worked_at)) AS at, CAST(sum(worked) AS bigint) AS lines
-    FROM (SELECT worked_at, worked, ntile(400) OVER (ORDER BY worked_at) AS part FROM batch_chunk
-          WHERE batch_id = :batch_id AND worked > 0 AND worked_at >= :started_at) AS done
-    GROUP BY part ORDER BY part
-""").bindparams(bindparam("started_at", type_=DateTime(timezone=True)))
-
-_AVERAGE = text("""
-    SELECT sum(worked) / greatest(0.001, extract(epoch FROM CAST(:finished_at AS timestamptz) - :started_at))
-    FROM batch_chunk WHERE batch_id = :batch_id AND finished_at >= :started_at
-""").bindparams(
-    bindparam("started_at", type_=DateTime(timezone=True)),
-    bindparam("finished_at", type_=DateTime(timezone=True)),
-)
+    SELECT extract(epoch FROM started_at) AS at, CAST(0 AS bigint) AS lines
+    FROM batch WHERE id = :batch_id AND started_at IS NOT NULL
+    UNION ALL
+    SELECT extract(epoch FROM max(worked_at)), CAST(sum(worked) AS bigint)
+    FROM (SELECT worked_at, worked, ntile(400) OVER (ORDER BY worked_at) AS part
+          FROM batch_chunk JOIN batch ON batch.id = batch_id
+          WHERE batch_id = :batch_id AND worked > 0 AND worked_at >= batch.started_at) AS done
+    GROUP BY part ORDER BY at
+""")

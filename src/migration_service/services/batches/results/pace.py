@@ -2,7 +2,9 @@
 
 Nothing is sampled. Each chunk says when lines of it last got their outcome, and how many. The time between
 two chunks counts as work. A much longer one is an outage or a pause, and counts only as the longest that is
-usual, so that it neither slows the rate down for long nor makes what was measured before it worthless.
+usual, so that it neither slows the rate down for long nor makes what was measured before it worthless. This
+is what a rate is everywhere: lines per second of the time in which the batch ran. While it runs, its last
+part counts most, otherwise the whole run.
 
 The time left is a range. It has the rates of the whole run, and of the last half, quarter and eighth of it.
 It is the wider the more the rate changed from one eighth of the run to the next, and the fewer chunks there
@@ -60,8 +62,7 @@ def measure_pace(
     gaps = [_gap(before.at, after.at, since) for before, after in pairwise(work)]
     if len(gaps) < LEAST_CHUNKS:
         return None
-    least = _LEAST_CAP if lines_per_minute is None else 2 * limit_span(lines_per_minute)
-    longest = max(least, _LONGEST_GAP * sorted(gaps)[int(0.9 * len(gaps))])
+    longest = _find_longest(gaps, lines_per_minute)
     gaps = [min(gap, longest) for gap in gaps]
     open_gap = min(_gap(work[-1].at, now, since), longest)
     if sum(gaps) < LEAST_SECONDS:
@@ -77,6 +78,21 @@ def measure_pace(
     rate = sqrt(rates[0] * rates[2])
     low, left, high = (max(0.0, pending / it - ahead) for it in (max(rates) * margin, rate, min(rates)))
     return Pace(rate, left, low, high * margin + _LAST_SECONDS)
+
+
+def measure_rate(work: Sequence[Work], lines_per_minute: int | None = None) -> float | None:
+    """Return the lines per second of a whole run, which the first item begins. None: nothing was done."""
+    gaps = [after.at - before.at for before, after in pairwise(work)]
+    if not gaps:
+        return None
+    longest = _find_longest(gaps, lines_per_minute)
+    return _rate([min(gap, longest) for gap in gaps], [item.lines for item in work[1:]], 0.0, len(gaps))
+
+
+def _find_longest(gaps: Sequence[float], lines_per_minute: int | None) -> float:
+    """Return as how many seconds a gap counts at most. The longest one of several never decides that."""
+    least = _LEAST_CAP if lines_per_minute is None else 2 * limit_span(lines_per_minute)
+    return max(least, _LONGEST_GAP * sorted(gaps)[int(0.9 * (len(gaps) - 1))])
 
 
 def limit_span(lines_per_minute: int) -> float:

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from migration_service.services.batches.results.pace import Pace, Work, measure_pace, round_range
+from migration_service.services.batches.results.pace import (
+    Pace,
+    Work,
+    measure_pace,
+    measure_rate,
+    round_range,
+)
 
 
 def _steady(chunks: int, *, every: float = 1.0, begin: float = 0.0, lines: int = 100) -> list[Work]:
@@ -50,6 +56,13 @@ def test_nobody_works_during_a_pause() -> None:
     before = _known(_steady(50), pending=6_000)
     pace = _known(_steady(50), after=600.4, since=650.0)
     assert (pace.rate, pace.left) == pytest.approx((before.rate, before.left - 0.4))
+
+
+def test_the_rate_of_a_whole_run_does_not_count_its_pauses() -> None:
+    paused = [*_steady(5), *_steady(5, begin=300.0), *_steady(5, begin=900.0)]
+    assert measure_rate(paused) == pytest.approx(1_700 / (15 + 2 * 3))
+    assert measure_rate([Work(0, 0), Work(2, 100), Work(602, 100)]) == pytest.approx(200 / (2 + 6))
+    assert measure_rate([Work(0, 0)]) is None
 
 
 def test_a_chunk_that_takes_long_makes_the_range_wider() -> None:
