@@ -25,6 +25,7 @@ def test_an_unknown_path_and_a_wrong_method_have_their_codes(
     assert answer.json["errors"] == [{"detail": detail, "code": code, "attr": None}]
     assert ("Allow" in answer.headers) == (status == 405)
     assert ("/v1/openapi.json" in detail) == (status == 404)
+    assert ("does not take DELETE. It takes OPTIONS and POST." in detail) == (status == 405)
 
 
 def test_an_unexpected_error_is_500_in_the_same_form(supplier: SupplierClient) -> None:

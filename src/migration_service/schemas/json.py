@@ -51,15 +51,33 @@ def parse_json(body: bytes) -> Any:
             raise _too_deep()
         if _SURROGATE.search(body):
             encode_json(value)  # refuses half a pair, which PostgreSQL could not store
+    except UnicodeDecodeError as error:
+        raise _parse_error(_describe_encoding(body, error)) from error
     except UnicodeError as error:
-        raise _parse_error("The body is not UTF-8 text, or has half of a surrogate pair.") from error
+        raise _parse_error("The body has half of a surrogate pair.") from error
     except json.JSONDecodeError as error:
-        raise _parse_error(f"The body is not valid JSON: {error}.") from error
+        raise _parse_error(_describe_fault(error)) from error
     except RecursionError as error:
         raise _too_deep() from error
     except (ArithmeticError, ValueError) as error:
         raise _number_too_long() from error
     return value
+
+
+def _describe_encoding(body: bytes, error: UnicodeDecodeError) -> str:
+    if body.startswith(b"\x1f\x8b"):
+        return "The body is gzip data. Compress it once, and send Content-Encoding: gzip."
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "The body is text in UTF-16. Send it in UTF-8."
+    return f"The body is not UTF-8 text: byte 0x{body[error.start]:02X} at position {error.start}."
+
+
+def _describe_fault(error: json.JSONDecodeError) -> str:
+    if error.msg == "Extra data":
+        return (
+            f"More follows the JSON value, at line {error.lineno} column {error.colno}. Send one JSON value."
+        )
+    return f"The body is not valid JSON: {error}."
 
 
 def is_surely_shallow(body: bytes) -> bool:

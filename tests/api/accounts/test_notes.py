@@ -166,7 +166,8 @@ def test_an_account_that_is_only_staged_is_not_found(supplier: SupplierClient) -
 
 
 def test_an_unknown_account_is_not_found(supplier: SupplierClient) -> None:
-    assert ImportedAccount(supplier, "nobody's").post_notes({"body": "a"}).status_code == 404
+    refused = ImportedAccount(supplier, "nobody's").post_notes({"body": "a"})
+    assert (refused.status_code, "No imported account exists" in refused.text) == (404, True)
 
 
 def test_an_unknown_supplier_is_not_found_and_neither_is_another_organisations(

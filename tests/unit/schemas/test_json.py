@@ -1,5 +1,6 @@
 """JSON is read exactly, or refused with a reason."""
 
+import gzip
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -23,7 +24,10 @@ from migration_service.schemas.json import encode_json, parse_json
         (b'{"a": -Infinity}', "-Infinity"),
         (b'{"amount": 1, "amount": 2}', "'amount' occurs twice"),
         (b'[{"x": {"y": 1, "z": 2, "y": 3}}]', "'y' occurs twice"),
-        (b'"\xff"', "UTF-8"),
+        (b'"\xff"', "byte 0xFF at position 1"),
+        ('{"a": 1}'.encode("utf-16"), "The body is text in UTF-16."),
+        (gzip.compress(b"{}"), "The body is gzip data."),
+        (b'{"a": 1}\n{"a": 2}', "More follows the JSON value, at line 2 column 1."),
         (b'"\\ud800"', "surrogate"),
         (b'{"\\udfff": 1}', "surrogate"),
         (b"\xef\xbb\xbf\xef\xbb\xbf{}", "not valid JSON"),

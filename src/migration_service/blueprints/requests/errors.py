@@ -5,7 +5,7 @@ import random
 from http import HTTPStatus
 from typing import Any
 
-from flask import Flask, Response, jsonify
+from flask import Flask, Response, jsonify, request
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
@@ -60,13 +60,16 @@ _NO_SUCH_PATH = (
 def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
     code = HTTP_CODES.get(status, "error")
+    allowed = error.get_response().headers.get("Allow")
     detail = _NO_SUCH_PATH if status == HTTPStatus.NOT_FOUND else error.description
-    body = _plain_body(detail or HTTPStatus(status).phrase, code)
-    answer = jsonify(body)
+    if allowed:
+        detail = (
+            f"This path does not take {request.method}. It takes {' and '.join(sorted(allowed.split(', ')))}."
+        )
+    answer = jsonify(_plain_body(detail or HTTPStatus(status).phrase, code))
     answer.status_code = status
-    headers = error.get_response().headers
-    if "Allow" in headers:
-        answer.headers["Allow"] = headers["Allow"]
+    if allowed:
+        answer.headers["Allow"] = allowed
     return answer
 
 

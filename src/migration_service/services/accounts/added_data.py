@@ -129,7 +129,7 @@ def open_account(
         statement = statement.with_for_update(key_share=True)
     row = session.execute(statement).one_or_none()
     if row is None:
-        raise missing
+        raise missing(AccountNotFoundInBodyError.default_detail)
     if row.erased_at is not None:
         raise AccountErasedError
     return OpenAccount(row.id, row.service_account_number, supplier)
