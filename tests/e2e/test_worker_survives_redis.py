@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from kombu.exceptions import OperationalError
@@ -15,7 +14,7 @@ from redis import RedisError
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.tasks.names import CREATE_ACCOUNT
+from migration_service.tasks.names import CREATE_SET
 from migration_service_local.servers.process import Child, stop_children
 from migration_service_local.up.options import Scale
 from migration_service_local.up.programs import Programs
@@ -25,7 +24,7 @@ TIMES = 8
 
 
 class Publisher(threading.Thread):
-    """Publishes messages about attempts that do not exist. A worker takes and acknowledges them."""
+    """Publishes messages that attempts wait, although none do. A worker takes and acknowledges them."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(daemon=True)
@@ -35,7 +34,7 @@ class Publisher(threading.Thread):
     def run(self) -> None:
         while not self._over.wait(0.001):
             try:
-                self._celery.send_task(CREATE_ACCOUNT, args=[str(uuid4())], retry=False)
+                self._celery.send_task(CREATE_SET, retry=False)
             except (OperationalError, RedisError):
                 continue
 

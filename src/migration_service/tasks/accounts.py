@@ -15,12 +15,11 @@ from migration_service.services.processing.execution import (
     PerformedSet,
     give_up_attempt,
     perform_alone,
-    perform_attempt,
     perform_set,
 )
 from migration_service.services.processing.notification import notify, notify_all
 from migration_service.tasks.app import MigrationCelery, celery_app
-from migration_service.tasks.names import CREATE_ACCOUNT, CREATE_SET
+from migration_service.tasks.names import CREATE_SET
 from migration_service.tasks.publishing import publish
 
 logger = logging.getLogger(__name__)
@@ -54,17 +53,6 @@ def give_up_attempts(celery: MigrationCelery, attempt_ids: Sequence[UUID]) -> No
     for attempt_id in attempt_ids:
         give_up_attempt(resources.Session, attempt_id)
         notify(resources.redis, resources.slots, attempt_id)
-
-
-@shared_task(name=CREATE_ACCOUNT, soft_time_limit=25, time_limit=30)
-def create_account(attempt_id: str) -> str:
-    """Do the same for one attempt: the message of web processes of the version before."""
-    resources = celery_app().resources
-    performed = perform_attempt(resources.Session, UUID(attempt_id))
-    if performed is None:
-        return "nothing to do"
-    notify(resources.redis, resources.slots, performed.id, performed.service_account_number)
-    return performed.outcome
 
 
 def announce_attempts(celery: MigrationCelery) -> None:

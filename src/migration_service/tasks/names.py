@@ -10,7 +10,6 @@ QUEUES = ("interactive", "batch", "vendors", "maintenance")
 KEY_PREFIX = "migration:"
 
 CREATE_SET = "accounts.create_set"
-CREATE_ACCOUNT = "accounts.create_account"
 RUN_CHUNK = "batches.run_chunk"
 RUN_VENDOR_CHUNK = "batches.run_vendor_chunk"
 REVERT_ACCOUNTS = "undos.revert_accounts"

@@ -113,7 +113,7 @@ def test_accounts_attempts_slots_queues_and_tasks_have_metrics(
     sweep_attempts()
     count_accounts_for_metrics()
     for seconds in (0.004, 0.2, 99.0):
-        add_task_time(redis, "accounts.create_account", "SUCCESS", seconds)
+        add_task_time(redis, "accounts.create_set", "SUCCESS", seconds)
     samples = read_samples(make_client(migrated))
     states = {
         state: value(samples, "migration_accounts", supplier=supplier.code, state=state)
@@ -126,7 +126,7 @@ def test_accounts_attempts_slots_queues_and_tasks_have_metrics(
     assert value(samples, "migration_slots_limit") == 250
     assert value(samples, "migration_sweep_age_seconds") < 60
     assert value(samples, "migration_queue_messages", queue="interactive") >= 1
-    task = {"task": "accounts.create_account", "state": "SUCCESS"}
+    task = {"task": "accounts.create_set", "state": "SUCCESS"}
     bucket = "migration_task_duration_seconds_bucket"
     assert value(samples, bucket, le="0.005", **task) == 1
     assert value(samples, bucket, le="0.25", **task) == 2

@@ -50,8 +50,7 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
         hold_plan(session, order.batch)
         _hold_batch(session, order.batch)
     else:
-        _require_created(session, order)
-        _require_in_no_undo(session, order)
+        _require_undoable(session, order)
     session.execute(text("SET LOCAL statement_timeout = '10min'"))
     origin = current_origin()
     undo = Undo(
@@ -113,50 +112,35 @@ def _require_share(session: Session, organisation_id: int) -> None:
         raise ShareUsedError(detail)
 
 
-def _require_in_no_undo(session: Session, order: UndoOrder) -> None:
-    running = set(session.scalars(_IN_UNDO, order.values()))
-    errors = [
-        ErrorItem(
-            AccountInUndoError.code,
-            f"Account {number!r} is in an undo that is not over.",
-            f"external_account_numbers.{index}",
-        )
-        for index, number in enumerate(order.external_account_numbers)
-        if number in running
-    ]
-    if errors:
-        raise AccountInUndoError(errors[0].detail, errors=errors)
-
-
-def _require_created(session: Session, order: UndoOrder) -> None:
-    created = set(session.scalars(_CREATED, order.values()))
-    errors = [
-        ErrorItem(
-            NothingToUndoError.code,
-            f"Account {number!r} is not imported. Only an account that exists can be undone.",
-            f"external_account_numbers.{index}",
-        )
-        for index, number in enumerate(order.external_account_numbers)
-        if number not in created
-    ]
-    if errors:
-        raise RequestFailedValidationError(errors[0].detail, errors=errors)
+def _require_undoable(session: Session, order: UndoOrder) -> None:
+    """Raise an error with each number that has no account, or else with each that is in an undo."""
+    in_undo = {row.external_account_number: row.in_undo for row in session.execute(_CREATED, order.values())}
+    missing: list[ErrorItem] = []
+    running: list[ErrorItem] = []
+    for index, number in enumerate(order.external_account_numbers):
+        attr = f"external_account_numbers.{index}"
+        if number not in in_undo:
+            detail = f"Account {number!r} is not imported. Only an account that exists can be undone."
+            missing.append(ErrorItem(NothingToUndoError.code, detail, attr))
+        elif in_undo[number]:
+            detail = f"Account {number!r} is in an undo that is not over."
+            running.append(ErrorItem(AccountInUndoError.code, detail, attr))
+    if missing:
+        raise RequestFailedValidationError(missing[0].detail, errors=missing)
+    if running:
+        raise AccountInUndoError(running[0].detail, errors=running)
 
 
 # Two that start an undo for one organisation wait for each other. A foreign key to it does not wait.
 _LOCK_ORGANISATION = text("SELECT id FROM organisation WHERE id = :organisation_id FOR NO KEY UPDATE")
 
-_IN_UNDO = text(f"""
-    SELECT external_account_number FROM account_import_process AS process
-    WHERE import_supplier_id = :import_supplier_id AND external_account_number = ANY (:numbers)
-      AND EXISTS (SELECT FROM undo JOIN undo_line ON undo_line.undo_id = undo.id
-                  WHERE undo.finished_at IS NULL AND undo.import_supplier_id = :import_supplier_id
-                    AND undo_line.account_import_process_id = process.id
-                    AND undo_line.outcome = '{UndoOutcome.PENDING}')
-""")
-
 _CREATED = text(f"""
-    SELECT external_account_number FROM account_import_process
+    SELECT external_account_number,
+           EXISTS (SELECT FROM undo JOIN undo_line ON undo_line.undo_id = undo.id
+                   WHERE undo.finished_at IS NULL AND undo.import_supplier_id = :import_supplier_id
+                     AND undo_line.account_import_process_id = process.id
+                     AND undo_line.outcome = '{UndoOutcome.PENDING}') AS in_undo
+    FROM account_import_process AS process
     WHERE import_supplier_id = :import_supplier_id AND external_account_number = ANY (:numbers)
       AND state = '{ImportState.IMPORTED}'
 """)

@@ -3,7 +3,7 @@
 import time
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import ARRAY, Uuid, bindparam, func, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Wave, WavePlan
@@ -15,15 +15,23 @@ from migration_service.states import WaveState
 
 
 def reconcile_waves(sessions: sessionmaker[Session], *, seconds: float) -> None:
-    """Compare what waves created with what was staged, for about so long. The next sweep does the rest."""
+    """Compare what waves created with what was staged, for about so long. The next sweep does the rest.
+
+    Organisations take turns, a page of the oldest wave of each at a time.
+    """
     until = time.monotonic() + seconds
-    with sessions.begin() as session:
-        batches = session.scalars(select(Wave.batch_id).where(Wave.state == WaveState.RECONCILING)).all()
-    for batch_id in batches:
-        more = True
-        while more and time.monotonic() < until:
+    settled: list[UUID] = []
+    while True:
+        with sessions.begin() as session:
+            turns = session.scalars(_OLDEST_OF_EACH, {"settled": settled}).all()
+        if not turns:
+            return
+        for batch_id in turns:
+            if time.monotonic() >= until:
+                return
             with sessions.begin() as session:
-                more = reconcile_page(session, batch_id)
+                if not reconcile_page(session, batch_id):
+                    settled.append(batch_id)
 
 
 def reconcile_page(session: Session, batch_id: UUID) -> bool:
@@ -50,3 +58,11 @@ def reconcile_page(session: Session, batch_id: UUID) -> bool:
     change = FIND_DIFFERENCE if wave.differing or found_open else FIND_CLEAN
     change_wave(session, plan, wave, change, details={"differing": wave.differing, "open": found_open})
     return False
+
+
+_OLDEST_OF_EACH = text(f"""
+    SELECT DISTINCT ON (organisation_id) batch_id
+    FROM wave JOIN wave_plan ON wave_plan.id = plan_id
+    WHERE state = '{WaveState.RECONCILING}' AND batch_id <> ALL (:settled)
+    ORDER BY organisation_id, plan_id, number
+""").bindparams(bindparam("settled", type_=ARRAY(Uuid)))

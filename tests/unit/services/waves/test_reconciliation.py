@@ -1,12 +1,15 @@
 """Comparing what a wave created with what was staged, page by page."""
 
 from typing import Any
+from unittest.mock import patch
+from uuid import UUID
 
 import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Wave
+from migration_service.services.waves import reconciliation
 from migration_service.services.waves.progress import list_waves
 from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
 from migration_service.states import ImportState, WaveState
@@ -101,3 +104,24 @@ def test_every_wave_that_is_due_is_compared(
             ("RUNNING", None),
         ]
         assert [(it.state, it.differing) for it in list_waves(session, second.id)] == [("CLEAN", 0)]
+
+
+def test_organisations_take_turns_page_by_page(
+    sessions: sessionmaker[Session], customer: Customer, other: Customer
+) -> None:
+    with sessions.begin() as session:
+        many = make_plan(session, customer, RECONCILING, RECONCILING)
+        for number, wave in enumerate(list_waves(session, many.id)):
+            _add(session, customer, wave, f"{number}a", state=ImportState.IMPORTED)
+        one = list_waves(session, make_plan(session, other, RECONCILING).id)[0].batch_id
+    compared: list[UUID] = []
+
+    def note(session: Session, batch_id: UUID) -> bool:
+        compared.append(batch_id)
+        return reconcile_page(session, batch_id)
+
+    with patch.object(reconciliation, "reconcile_page", note):
+        reconcile_waves(sessions, seconds=60)
+    assert one in compared[:2]
+    with sessions() as session:
+        assert {it.state for it in list_waves(session, many.id)} == {"DIFFERS"}
