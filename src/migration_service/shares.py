@@ -30,9 +30,9 @@ RUNNING = 2
 PRESENT_SECONDS = 1.0
 #: Seconds that a request waits for its turn at most, while others are there.
 LONGEST_WAIT = 5.0
-#: Seconds of processor time up to which a request is an ordinary one, such as a valid account. After a dearer
-#: one its organisation rests while others are there, for so many times what it has cost. So dear requests use
-#: a tenth of a process.
+#: Seconds of processor time up to which a request is an ordinary one, such as a valid account; or seconds
+#: of a view for which the database searches much. After a dearer one its organisation rests while others are
+#: there, for so many times what it has cost. So dear requests use a tenth of a process.
 ORDINARY_SECONDS, REST = 0.02, 9
 #: Seconds after which a request that waits looks whether it is alone by now.
 _LOOK_AGAIN = 0.25
@@ -53,14 +53,18 @@ class Place:
     #: The thread that runs it, and the processor time of that thread when it began.
     thread: int = 0
     began_at: float = 0.0
+    #: Seconds that the database searched for it, if that is dear.
+    searched: float = 0.0
 
     def begin(self) -> None:
         """Note that the request runs from now on, in this thread."""
-        self.thread, self.began_at = threading.get_ident(), time.thread_time()
+        self.thread, self.began_at, self.searched = threading.get_ident(), time.thread_time(), 0.0
 
     def cost(self) -> float:
         """Return the seconds of processor time since it began, or 0 in a thread that does not run it."""
-        return time.thread_time() - self.began_at if self.thread == threading.get_ident() else 0.0
+        if self.thread != threading.get_ident():
+            return 0.0
+        return time.thread_time() - self.began_at + self.searched
 
 
 @dataclass(slots=True)

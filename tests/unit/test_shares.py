@@ -161,6 +161,18 @@ def test_after_a_dear_request_an_organisation_rests_while_others_are_there(
     places.leave(other)
 
 
+def test_what_the_database_searched_for_a_request_is_dear_too(places: Places, clock: Clock) -> None:
+    (other,) = _run(places, OTHER, 1)
+    (place,) = _run(places, ONE, 1)
+    place.searched = 1.0
+    places.leave(place)
+    further = Waiter(lambda: places.enter(ONE))
+    assert further.waits()
+    clock.now += LONGEST_WAIT / 2
+    assert isinstance(further.end(), Place)
+    places.leave(other)
+
+
 def test_alone_it_rests_never(places: Places) -> None:
     _use_up(places, 2 * ORDINARY_SECONDS)
     assert len(_run(places, ONE, RUNNING_ALONE)) == RUNNING_ALONE

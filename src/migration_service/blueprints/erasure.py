@@ -8,6 +8,7 @@ from migration_service.blueprints.description.examples import SUPPLIER
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.auth import caller, require_token
 from migration_service.blueprints.requests.body import json_body
+from migration_service.blueprints.requests.places import database_searches
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import (
     AccountImportInProgressError,
@@ -50,6 +51,7 @@ _ERASED_EXAMPLE = {
     ParseError,
 )
 @json_body(blueprint, ErasureBodySchema(), _EXAMPLE)
+@database_searches()
 def erase(body: dict[str, Any]) -> Erasure:
     """Erase the personal data of an account, for good
 

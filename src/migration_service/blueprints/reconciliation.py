@@ -11,6 +11,7 @@ from migration_service.blueprints.requests.auth import caller, require_token
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import CSV
 from migration_service.blueprints.requests.names import check_names
+from migration_service.blueprints.requests.places import database_searches
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream
 from migration_service.errors import (
@@ -123,6 +124,7 @@ _ID_MAP_EXAMPLE = (
     ImportSupplierNotFoundError,
     BatchNotFoundError,
 )
+@database_searches()
 def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """Compare what was sent with what was created, account by account
 

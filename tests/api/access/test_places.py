@@ -7,10 +7,12 @@ from unittest.mock import patch
 
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import text
+from sqlalchemy.orm import Session
 
-from migration_service.blueprints import added_data, batch_upload, status
+from migration_service.blueprints import added_data, batch_upload, erasure, status
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import PaymentVendorUnavailableError, ShareUsedError
+from migration_service.errors import AccountNotStagedError, PaymentVendorUnavailableError, ShareUsedError
 from migration_service.services.batches.intake.ndjson import read_blocks
 from migration_service.services.imports.status import read_imports
 from migration_service.services.processing import dispatch
@@ -144,3 +146,17 @@ def test_a_list_that_is_read_slowly_lets_others_run_between_two_pieces(
     assert not any(read_meanwhile)
     with supplier.app.app_context():
         assert resources().places.enter(supplier.organisation_id()).runs.is_set()
+
+
+def test_an_erasure_costs_what_the_database_searches_for_it(
+    supplier: SupplierClient, taken: list[tuple[Owner, Place]]
+) -> None:
+    def search(session: Session, *_: Any, **__: Any) -> None:
+        session.execute(text("SELECT pg_sleep(0.05)"))
+        raise AccountNotStagedError
+
+    with patch.object(erasure, "erase_account", search):
+        body = {"import_supplier": supplier.code, "external_account_number": "1", "reason": "Asked."}
+        assert supplier.post("/account-import-process/erase/", body).status_code == 400
+    (_, place) = taken[-1]
+    assert place.searched >= 0.05

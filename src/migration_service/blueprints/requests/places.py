@@ -1,6 +1,8 @@
 """The place of a request in its web process (`shares`): taken once its sender is known, left at its end."""
 
+import time
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from flask import Flask, Response, g, request
@@ -30,18 +32,35 @@ def step_aside() -> None:
         resources().places.step_aside(g.place)
 
 
+@contextmanager
+def database_searches() -> Iterator[None]:
+    """Count the time of a view as what its request costs: the database reads much for it.
+
+    So it is for the pieces of its answer, if they are made `in_turns`.
+    """
+    began, g.is_searching = time.monotonic(), True
+    try:
+        yield
+    finally:
+        if "place" in g:
+            g.place.searched = time.monotonic() - began
+
+
 def in_turns(made: Iterable[Any], pieces: Iterator[Any]) -> Iterator[Any]:
     """Yield what is `made`, and then `pieces`, each made while the current request has its turn to run.
 
     In between, the client may read as slowly as it likes. A request of the console has no turns.
     """
     places, place = resources().places, g.get("place")
+    is_searching = g.get("is_searching", False)
 
     def make() -> Any:
         places.come_back(place)
+        began = time.monotonic()
         try:
             return next(pieces, None)
         finally:
+            place.searched = (time.monotonic() - began) * is_searching
             places.step_aside(place)
 
     def whole() -> Iterator[Any]:
