@@ -18,7 +18,7 @@ from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.schemas.json import parse_json
 from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.access.tokens import obtain_tokens
-from migration_service.services.imports.staging import stage_accounts
+from migration_service.services.imports.storing import stage
 from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import (
@@ -95,7 +95,7 @@ def stage_templates(settings: Settings, texts: Sequence[str]) -> int:
 
 def _stage(session: Session, supplier: KnownSupplier, text: str) -> None:
     account = validate_account(parse_json(text.encode()), Profile.LENIENT)
-    stage_accounts(OpenTransaction.of(session), supplier, [account])
+    stage(OpenTransaction.of(session), supplier, [account])
 
 
 def stage_copies(settings: Settings, first: int, count: int, templates: int) -> None:

@@ -17,7 +17,7 @@ from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.results.findings import list_lines_of_account
-from migration_service.services.imports import states
+from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.imports.staging import find_process
 from migration_service.services.processing.attempts import list_attempts
@@ -136,7 +136,7 @@ def _change(
     with open_session(read_settings()) as session:
         supplier_id = _id_of(session, supplier)
         change(session, supplier_id, numbers)
-        found = states.find(OpenTransaction.of(session), supplier_id, numbers)
+        found = storing.find(OpenTransaction.of(session), supplier_id, numbers)
     for number in numbers:
         state = found[number].state if number in found else None
         result = {"import_supplier": supplier, "external_account_number": number, "state": state}
@@ -162,7 +162,7 @@ def _read(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
     supplier = get_import_supplier(session, supplier_code, organisation_id=None)
     process = find_process(session, supplier.id, number)
     lines = list_lines_of_account(session, supplier.id, number)
-    marked = number in states.find(OpenTransaction.of(session), supplier.id, [number])
+    marked = number in storing.find(OpenTransaction.of(session), supplier.id, [number])
     if process is None and not lines and not marked:
         raise AccountNotStagedError(
             "The account is not staged, and on no line of a batch that is kept. Check the number, or see "

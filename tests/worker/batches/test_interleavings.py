@@ -32,7 +32,7 @@ from migration_service.services.batches.work.chunks import (
     work_on_chunk,
 )
 from migration_service.services.batches.work.feed import dispatch_chunks, recover_chunks
-from migration_service.services.imports import states
+from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -319,7 +319,7 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_pending_accounts_is
         account = validate_account(changed, Profile.LENIENT)
 
         def restage(session: Session) -> ImportState:
-            (staged,) = states.stage(OpenTransaction.of(session), known, [account])
+            (staged,) = storing.stage(OpenTransaction.of(session), known, [account])
             return staged.state
 
         def check(run: Run) -> None:
@@ -360,7 +360,7 @@ def test_an_account_that_is_skipped_while_it_is_staged_first_is_never_created(ba
         account = validate_account(parse_json(msgspec.json.encode(payload)), Profile.LENIENT)
 
         def stage(session: Session) -> ImportState:
-            (staged,) = states.stage(OpenTransaction.of(session), known, [account])
+            (staged,) = storing.stage(OpenTransaction.of(session), known, [account])
             return staged.state
 
         def check(run: Run) -> None:

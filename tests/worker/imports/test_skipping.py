@@ -11,7 +11,7 @@ from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountAlreadyImportedError
 from migration_service.models import AccountImportProcess, AuditEntry, ImportSupplier, SkipMark
-from migration_service.services.imports import states
+from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import ImportState
@@ -104,7 +104,7 @@ def test_a_mark_counts_for_an_account_that_is_not_staged_or_was_staged_at_the_sa
             values["attempt_id"] = new_id()
         session.execute(update(AccountImportProcess).where(copied).values(values))
         ids = session.scalars(select(AccountImportProcess.id).where(supplier.process_of(number)))
-        (process,) = states.find(OpenTransaction.of(session), supplier_id, [number]).values()
+        (process,) = storing.find(OpenTransaction.of(session), supplier_id, [number]).values()
         assert (process.id, process.state) == (ids.one_or_none() or 0, found)
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import AccountImportProcess
-from migration_service.services.imports import states
+from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.staging import find_process
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
@@ -86,7 +86,7 @@ def test_an_account_is_staged_alone_as_among_others(supplier: SupplierClient) ->
             validate_account(payload | {"import_supplier": client.code}, Profile.LENIENT)
             for payload in payloads
         ]
-        (staged, *_) = states.stage(OpenTransaction.of(session), _known(session, client), accounts)
+        (staged, *_) = storing.stage(OpenTransaction.of(session), _known(session, client), accounts)
         row = session.execute(
             select(AccountImportProcess.__table__).where(client.process_of(number))
         ).mappings()
@@ -128,7 +128,7 @@ def test_stagings_of_the_same_accounts_in_other_orders_wait_for_each_other_and_n
         def stage(session: Session, *accounts: ValidatedAccount) -> None:
             # Other joins with the marks to skip have an order of their own, the same for both.
             session.execute(text("SET LOCAL enable_mergejoin = off; SET LOCAL enable_hashjoin = off"))
-            states.stage(OpenTransaction.of(session), known, accounts)
+            storing.stage(OpenTransaction.of(session), known, accounts)
 
         acts = {
             "middle": [("stage", lambda session: stage(session, middle)), ROLLBACK],

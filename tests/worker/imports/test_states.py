@@ -12,7 +12,7 @@ from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction, begin
 from migration_service.errors import AccountCreationFailedError
 from migration_service.models import AccountImportProcess, Attempt
-from migration_service.services.imports import states
+from migration_service.services.imports import states, storing
 from migration_service.services.imports.states import (
     BEGIN,
     CHANGES,
@@ -72,7 +72,7 @@ def scene(supplier: SupplierClient) -> Scene:
     account = validate_account(payload, Profile.LENIENT)
     with supplier.Session.begin() as session:
         known = get_import_supplier(session, supplier.code, organisation_id=None)
-        (staged,) = states.stage(OpenTransaction.of(session), known, [account])
+        (staged,) = storing.stage(OpenTransaction.of(session), known, [account])
         (team_id,) = [team.id for team, _ in list_operations_teams(session) if team.name == supplier.team]
     attempt = RunningAttempt(
         id=new_id(),
@@ -88,7 +88,7 @@ def scene(supplier: SupplierClient) -> Scene:
 
 def _stage(scene: Scene, transaction: OpenTransaction) -> bool:
     scene.account.sha256 = b"of another payload"
-    (staged,) = states.stage(transaction, scene.supplier, [scene.account])
+    (staged,) = storing.stage(transaction, scene.supplier, [scene.account])
     return staged.state is STAGE.target
 
 

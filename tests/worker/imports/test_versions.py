@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.statements import OpenTransaction, Statements, autocommit
 from migration_service.models import AccountImportProcess
-from migration_service.services.imports import states
+from migration_service.services.imports import storing
 from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import ImportState, Profile, StagingResult
@@ -129,7 +129,7 @@ def test_of_two_extracts_at_once_the_later_one_wins_in_every_order(supplier: Sup
         def stage(session: Session, street: str, day: int) -> StagingResult | None:
             account = validate_account(template | {"billing_address1": street}, Profile.LENIENT)
             moment = datetime(2026, 3, day, tzinfo=UTC)
-            (staged,) = states.stage(OpenTransaction.of(session), known, [account], extracted_at=moment)
+            (staged,) = storing.stage(OpenTransaction.of(session), known, [account], extracted_at=moment)
             return staged.result
 
         def check(run: Run) -> None:
@@ -182,6 +182,6 @@ def test_a_payload_that_arrives_as_an_attempt_fails_is_staged_and_not_only_said_
         known = get_import_supplier(session, supplier.code, organisation_id=None)
     with autocommit(supplier.Session) as statements:
         meanwhile = _Meanwhile(statements, lambda: become(ImportState.PENDING, None))
-        (staged,) = states.stage(meanwhile, known, [changed])
+        (staged,) = storing.stage(meanwhile, known, [changed])
     assert staged.result is StagingResult.REPLACED
     assert _address(supplier, number) == "Elsewhere 1"

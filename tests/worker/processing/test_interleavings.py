@@ -14,9 +14,10 @@ from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountCreationFailedError, InvalidError
 from migration_service.models import Account, AccountImportProcess, Attempt
 from migration_service.schemas.json import parse_json
-from migration_service.services.imports import states
+from migration_service.services.imports import states, storing
 from migration_service.services.imports.skipping import skip_accounts
-from migration_service.services.imports.states import BEGIN, RunningAttempt, StagedProcess
+from migration_service.services.imports.states import BEGIN, RunningAttempt
+from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
 from migration_service.services.processing.announcement import ANNOUNCED_KEY, announce, take_announcement
 from migration_service.services.processing.attempts import (
@@ -79,7 +80,7 @@ class Staged:
         return account
 
     def restage(self, session: Session, street: str) -> StagedProcess:
-        (staged,) = states.stage(OpenTransaction.of(session), self.case.supplier, [self.account(street)])
+        (staged,) = storing.stage(OpenTransaction.of(session), self.case.supplier, [self.account(street)])
         return staged
 
     def begin(self, session: Session, *, another: bool = False) -> bool:
@@ -336,7 +337,7 @@ def test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock(case:
             accounts = [it.account(street) for it in staged]
             return (
                 "stage",
-                lambda session: states.stage(OpenTransaction.of(session), case.supplier, accounts) and None,
+                lambda session: storing.stage(OpenTransaction.of(session), case.supplier, accounts) and None,
             )
 
         def check(run: Run) -> None:

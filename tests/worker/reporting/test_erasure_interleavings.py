@@ -16,7 +16,7 @@ from migration_service.errors import AccountImportInProgressError
 from migration_service.schemas.json import parse_json
 from migration_service.services.accounts.erasure import Erasure, erase_account, remove_staged_again
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
-from migration_service.services.imports import states
+from migration_service.services.imports import storing
 from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.states import Profile
@@ -152,7 +152,7 @@ def test_an_account_that_is_staged_while_it_is_erased_is_removed_by_the_next_swe
         account = validate_account(parse_json(msgspec.json.encode(payload)), Profile.LENIENT)
 
         def stage(session: Session) -> None:
-            states.stage(OpenTransaction.of(session), known, [account])
+            storing.stage(OpenTransaction.of(session), known, [account])
 
         def check(run: Run) -> None:
             assert not run.errors

@@ -26,7 +26,7 @@ from migration_service.schemas.json import encode_json, storable_text
 from migration_service.schemas.moments import write_moment
 from migration_service.services.access.callers import Caller
 from migration_service.services.imports.payload_differences import compare_with_created
-from migration_service.services.imports.states import StagedProcess
+from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
 from migration_service.states import ImportState

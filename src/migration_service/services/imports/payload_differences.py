@@ -10,7 +10,7 @@ from migration_service.services.imports.field_differences import (
     compare_fields,
     read_json,
 )
-from migration_service.services.imports.states import StagedProcess
+from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount
 
 #: Paths that are listed of one account.

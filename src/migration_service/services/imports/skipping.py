@@ -13,9 +13,8 @@ from migration_service.errors import AccountNotStagedError, NameInvalidError, qu
 from migration_service.models import ImportSupplier
 from migration_service.schemas.identifiers import identifier_fault
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.imports import states
-from migration_service.services.imports.staging import refusal
-from migration_service.services.imports.states import SKIP, UNSKIP, Change
+from migration_service.services.imports import states, storing
+from migration_service.services.imports.states import SKIP, UNSKIP, Change, refusal
 from migration_service.services.setup.names import is_name
 
 _MARK = """
@@ -86,7 +85,7 @@ def _record(
 def _check(
     transaction: OpenTransaction, import_supplier_id: int, numbers: Sequence[str], made: Change
 ) -> None:
-    found = states.find(transaction, import_supplier_id, numbers)
+    found = storing.find(transaction, import_supplier_id, numbers)
     for number in numbers:
         if number not in found:
             raise AccountNotStagedError(found=number)

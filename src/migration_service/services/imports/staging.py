@@ -1,60 +1,25 @@
 """Staging an account payload, and what operators do with a staged one (sections 3.2 and 4.2)."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
-from migration_service.db.statements import OpenTransaction, Statements
+from migration_service.db.statements import Statements
 from migration_service.errors import (
-    AccountAlreadyImportedError,
-    AccountImportInProgressError,
-    AccountMarkedToSkipError,
-    ImportSupplierCompleteError,
-    ImportSupplierPausedError,
     InvalidError,
     NewerVersionStagedError,
 )
 from migration_service.models import AccountImportProcess
 from migration_service.schemas.moments import write_moment
-from migration_service.services.imports import states
+from migration_service.services.imports import storing
 from migration_service.services.imports.newer_versions import explain_refusal
 from migration_service.services.imports.quota import StagedQuota
-from migration_service.services.imports.states import StagedProcess
+from migration_service.services.imports.states import refusal, refusal_of_supplier
+from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import ImportState, StagingResult, SupplierStatus
-
-
-def require_ongoing(status: str) -> None:
-    """Raise ImportSupplierPausedError or ImportSupplierCompleteError unless accounts are accepted (3.1)."""
-    if error := _refusal_of_supplier(status):
-        raise error
-
-
-def _refusal_of_supplier(status: str) -> InvalidError | None:
-    if status == SupplierStatus.PAUSED:
-        return ImportSupplierPausedError()
-    return ImportSupplierCompleteError() if status == SupplierStatus.COMPLETE else None
-
-
-def stage_accounts(
-    transaction: OpenTransaction,
-    supplier: KnownSupplier,
-    accounts: Sequence[ValidatedAccount],
-    *,
-    profile: str | None = None,
-    extracted_at: datetime | None = None,
-    is_sent: bool = True,
-) -> list[StagedProcess]:
-    """Store valid payloads of different accounts, and lock their processes until the transaction ends.
-
-    The arguments are those of `states.stage`.
-    """
-    return states.stage(
-        transaction, supplier, accounts, profile=profile, extracted_at=extracted_at, is_sent=is_sent
-    )
+from migration_service.states import StagingResult, SupplierStatus
 
 
 def stage_account(
@@ -77,7 +42,7 @@ def stage_account(
         _require_staged_before(statements, supplier, account, quota)
     if supplier.status != SupplierStatus.ONGOING:
         raise _refuse(statements, supplier, account, extracted_at)
-    (staged,) = states.stage(statements, supplier, [account], extracted_at=extracted_at)
+    (staged,) = storing.stage(statements, supplier, [account], extracted_at=extracted_at)
     if error := refusal_of(staged, account.number, extracted_at):
         raise explain_refusal(statements, supplier, account, staged, error, extracted_at=extracted_at)
     return staged.result or StagingResult.UNCHANGED
@@ -86,7 +51,7 @@ def stage_account(
 def _require_staged_before(
     statements: Statements, supplier: KnownSupplier, account: ValidatedAccount, quota: StagedQuota
 ) -> None:
-    if not states.find(statements, supplier.id, [account.number]):
+    if not storing.find(statements, supplier.id, [account.number]):
         quota.require_room(supplier.organisation_id)
 
 
@@ -97,10 +62,10 @@ def _refuse(
     extracted_at: datetime | None,
 ) -> InvalidError:
     """Return why a supplier that is not Ongoing stages nothing. The account's own reason comes first."""
-    found = states.find(statements, supplier.id, [account.number]).get(account.number)
+    found = storing.find(statements, supplier.id, [account.number]).get(account.number)
     error = refusal(found.state, account.number, found.service_account_number) if found else None
     if error is None:
-        error = _refusal_of_supplier(supplier.status) or InvalidError()
+        error = refusal_of_supplier(supplier.status) or InvalidError()
     if found is None:
         return error
     return explain_refusal(statements, supplier, account, found, error, extracted_at=extracted_at)
@@ -114,21 +79,6 @@ def refusal_of(
     if error or staged.result or not (staged.extracted_at and extracted_at):
         return error
     return NewerVersionStagedError.of(write_moment(staged.extracted_at), write_moment(extracted_at))
-
-
-def refusal(
-    state: ImportState, external_account_number: str, service_account_number: str | None
-) -> InvalidError | None:
-    """Return why an account in `state` can be neither staged nor created, or None if it is PENDING."""
-    match state:
-        case ImportState.IMPORTED:
-            return AccountAlreadyImportedError(external_account_number, service_account_number or "")
-        case ImportState.SKIPPED:
-            return AccountMarkedToSkipError()
-        case ImportState.IN_PROGRESS:
-            return AccountImportInProgressError()
-        case ImportState.PENDING:
-            return None
 
 
 def find_process(

@@ -5,24 +5,25 @@ outlives the request's transactions. A batch creates accounts in one transaction
 processes, so that they go from PENDING to IMPORTED at once.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
-
-from psycopg.types.json import Jsonb
 
 from migration_service.db.base import literals
 from migration_service.db.statements import OpenTransaction, Statements
-from migration_service.errors import DryRunSucceededError, ServiceError
-from migration_service.origin import current_origin
-from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.errors import (
+    AccountAlreadyImportedError,
+    AccountImportInProgressError,
+    AccountMarkedToSkipError,
+    DryRunSucceededError,
+    ImportSupplierCompleteError,
+    ImportSupplierPausedError,
+    InvalidError,
+    ServiceError,
+)
 from migration_service.schemas.json import encode_json
-from migration_service.services.imports.stage_sql import FIND, STAGE_MANY, STAGE_ONE
-from migration_service.services.imports.validation import ValidatedAccount
-from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import ImportState, Outcome, StagingResult
+from migration_service.states import ImportState, Outcome, SupplierStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +57,32 @@ class StateChangeError(Exception):
     """A process was not in the state that its caller must ensure. The transaction must be rolled back."""
 
 
-@dataclass(frozen=True, slots=True)
-class StagedProcess:
-    """The process of an account after staging. The payload is staged only if there is a result."""
+def refusal(
+    state: ImportState, external_account_number: str, service_account_number: str | None
+) -> InvalidError | None:
+    """Return why an account in `state` can be neither staged nor created, or None if it is PENDING."""
+    match state:
+        case ImportState.IMPORTED:
+            return AccountAlreadyImportedError(external_account_number, service_account_number or "")
+        case ImportState.SKIPPED:
+            return AccountMarkedToSkipError()
+        case ImportState.IN_PROGRESS:
+            return AccountImportInProgressError()
+        case ImportState.PENDING:
+            return None
 
-    id: int
-    state: ImportState
-    result: StagingResult | None = None
-    service_account_number: str | None = None
-    #: Of what is staged or was created, if it is not what was just stored. The hash is empty once the account
-    #: was erased.
-    payload_sha256: bytes | None = None
-    extracted_at: datetime | None = None
-    #: Whether a newer version was sent that was not taken.
-    is_marked: bool = False
 
-    @property
-    def first(self) -> bool:
-        """Return whether this was the first staging of the account."""
-        return self.result is StagingResult.STAGED
+def require_ongoing(status: str) -> None:
+    """Raise ImportSupplierPausedError or ImportSupplierCompleteError unless accounts are accepted (3.1)."""
+    if error := refusal_of_supplier(status):
+        raise error
+
+
+def refusal_of_supplier(status: str) -> InvalidError | None:
+    """Return why a supplier in `status` accepts no accounts, or None if it is Ongoing."""
+    if status == SupplierStatus.PAUSED:
+        return ImportSupplierPausedError()
+    return ImportSupplierCompleteError() if status == SupplierStatus.COMPLETE else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,102 +117,6 @@ class EndedAttempt:
         succeeded = isinstance(error, DryRunSucceededError)
         outcome = Outcome.DRY_RUN_SUCCEEDED if succeeded else Outcome.FAILED
         return cls(attempt, outcome, error=error)
-
-
-def stage(
-    statements: Statements,
-    supplier: KnownSupplier,
-    accounts: Sequence[ValidatedAccount],
-    *,
-    profile: str | None = None,
-    extracted_at: datetime | None = None,
-    is_sent: bool = True,
-) -> list[StagedProcess]:
-    """Store valid payloads of different accounts (STAGE). Return the processes in the order of `accounts`.
-
-    The same payload again changes nothing. If an account can no longer be staged, nothing changes either, and
-    the state of its process says why. Nor does it if the extract of what is staged is later than
-    `extracted_at`. `profile` is the one that the payloads passed, or None for the supplier's own.
-    A newer version that was refused stays marked if its extract is later than `extracted_at`.
-    `is_sent` is False for what was staged before and has only been validated again. Within an
-    OpenTransaction the processes are locked.
-    """
-    order = {
-        "import_supplier_id": supplier.id,
-        "rules_version": RULES_VERSION,
-        "profile": profile or supplier.profile,
-        "extracted_at": extracted_at,
-        "is_sent": is_sent,
-    }
-    found = _store(statements, order, accounts)
-    if lost := [account for account in accounts if account.number not in found]:
-        # It was neither stored nor what is staged now, so its process has changed between the statements.
-        found |= _store(statements, order, lost)
-    in_progress = StagedProcess(0, ImportState.IN_PROGRESS)
-    return [found.get(account.number, in_progress) for account in accounts]
-
-
-def _store(
-    statements: Statements, order: Mapping[str, Any], accounts: Sequence[ValidatedAccount]
-) -> dict[str, StagedProcess]:
-    """Return the processes by number, without those that the statements found in two states."""
-    sent: dict[str, list[object]] = {
-        "numbers": [account.number for account in accounts],
-        "payloads": [Jsonb(account.json, dumps=bytes) for account in accounts],
-        "hashes": [account.sha256 for account in accounts],
-        "warnings": [Jsonb([item.to_dict() for item in account.warnings]) for account in accounts],
-    }
-    alone = len(accounts) == 1
-    rows = statements.execute(
-        STAGE_ONE if alone else STAGE_MANY,
-        {
-            **order,
-            **({name: values[0] for name, values in sent.items()} if alone else sent),
-            **current_origin().trace(),
-        },
-    )
-    found = {row.external_account_number: _stored(row) for row in rows}
-    left = [account for account in accounts if account.number not in found]
-    numbers = [account.number for account in left]
-    others = find(statements, order["import_supplier_id"], numbers) if left else {}
-    for account in left:
-        process = others.get(account.number)
-        if process is not None and process.state is ImportState.PENDING:
-            process = _unchanged(process, account, order["extracted_at"])
-        if process is not None:
-            found[account.number] = process
-    return found
-
-
-def _stored(row: Any) -> StagedProcess:
-    changed = StagingResult.REPLACED if row.is_new else StagingResult.UNCHANGED
-    return StagedProcess(row.id, STAGE.target, StagingResult.STAGED if row.is_first else changed)
-
-
-def _unchanged(
-    process: StagedProcess, account: ValidatedAccount, extracted_at: datetime | None
-) -> StagedProcess | None:
-    """Return a pending process that was not changed, or None if it should have been."""
-    if extracted_at is not None and process.extracted_at is not None and extracted_at < process.extracted_at:
-        return process
-    is_same = process.payload_sha256 == account.sha256
-    return replace(process, result=StagingResult.UNCHANGED) if is_same else None
-
-
-def find(statements: Statements, import_supplier_id: int, numbers: Sequence[str]) -> dict[str, StagedProcess]:
-    """Return the processes of these accounts by number. A mark to skip without one has the id 0."""
-    rows = statements.execute(FIND, {"import_supplier_id": import_supplier_id, "numbers": list(numbers)})
-    return {
-        row.external_account_number: StagedProcess(
-            row.id,
-            ImportState(row.state),
-            service_account_number=row.service_account_number,
-            payload_sha256=row.payload_sha256,
-            extracted_at=row.extracted_at,
-            is_marked=bool(row.is_marked),
-        )
-        for row in rows
-    }
 
 
 _BEGIN = f"""

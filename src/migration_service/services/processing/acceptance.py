@@ -14,7 +14,7 @@ from migration_service.errors import (
 )
 from migration_service.services.access.callers import Caller
 from migration_service.services.imports.newer_versions import say_refused
-from migration_service.services.imports.staging import refusal, require_ongoing
+from migration_service.services.imports.states import refusal, require_ongoing
 from migration_service.services.setup.names import is_name
 from migration_service.services.setup.suppliers import MAX_CODE, require_supplier_allowed
 from migration_service.states import ImportState

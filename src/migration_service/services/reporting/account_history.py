@@ -22,7 +22,7 @@ from migration_service.models import (
 from migration_service.models.part import Part
 from migration_service.schemas.moments import write_moments
 from migration_service.services.accounts.reading import find_account, read_parts
-from migration_service.services.imports import states
+from migration_service.services.imports import storing
 from migration_service.services.imports.status import reported_status
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import ImportState, StatementOrigin, TransactionPeriod
@@ -43,7 +43,7 @@ def read_account_history(session: Session, supplier: KnownSupplier, number: str)
     ).one_or_none()
     if process is None:
         raise AccountNotFoundError
-    found = states.find(OpenTransaction.of(session), supplier.id, [number])[number]
+    found = storing.find(OpenTransaction.of(session), supplier.id, [number])[number]
     account = find_account(session, supplier.id, number)
     is_kept = account is not None and account.erased_at is None
     history = {

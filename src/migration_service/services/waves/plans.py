@@ -29,7 +29,7 @@ from migration_service.services.batches.error_thresholds import IMPORT_BRAKE, fi
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
 from migration_service.services.batches.intake.quotas import BatchQuotas, lock_storing, require_room
 from migration_service.services.batches.intake.upload import start_batch
-from migration_service.services.imports.staging import require_ongoing
+from migration_service.services.imports.states import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.services.waves.orders import PlanOrder, WaveOrder

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import WavePlanOpenError
 from migration_service.models import AccountImportProcess, WavePlan
-from migration_service.services.imports.staging import require_ongoing
+from migration_service.services.imports.states import require_ongoing
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.waves.orders import PlanOrder, WaveOrder
 from migration_service.services.waves.plans import count_older, find_listed, require_accounts

@@ -20,7 +20,7 @@ from migration_service.models import AccountImportProcess
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.results.findings import list_lines_of_account
-from migration_service.services.imports import states
+from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.imports.staging import find_process
 from migration_service.services.reconciliation.created_accounts import compare_account
@@ -58,7 +58,7 @@ def show(code: str, number: str) -> str:
         supplier = supplier_of(session, code)
         process = find_process(session, supplier.id, number)
         lines = list_lines_of_account(session, supplier.id, number)
-        known = states.find(OpenTransaction.of(session), supplier.id, [number]).get(number)
+        known = storing.find(OpenTransaction.of(session), supplier.id, [number]).get(number)
         is_marked = known is not None and not known.id
         if process is None and not lines and not is_marked:
             abort(404)

@@ -11,7 +11,8 @@ from migration_service.db.statements import OpenTransaction
 from migration_service.errors import DryRunSucceededError, ServiceError
 from migration_service.origin import current_origin
 from migration_service.services.batches.work.added_data.instructions import Answer, InstructionKey
-from migration_service.services.imports.states import EndedAttempt, RunningAttempt, StagedProcess
+from migration_service.services.imports.states import EndedAttempt, RunningAttempt
+from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.processing.attempts import complete_attempts, with_account
 from migration_service.services.processing.creation import CreatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier

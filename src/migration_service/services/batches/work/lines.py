@@ -47,9 +47,11 @@ from migration_service.services.batches.work.processor_time import (
     ProcessorTimeExceededError,
     limit_processor_time,
 )
+from migration_service.services.imports import storing
 from migration_service.services.imports.payload_differences import compare_with_created
-from migration_service.services.imports.staging import refusal, refusal_of, stage_accounts
-from migration_service.services.imports.states import StagedProcess
+from migration_service.services.imports.staging import refusal_of
+from migration_service.services.imports.states import refusal
+from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount, validate_text
 from migration_service.services.processing.creation import (
     KEEP_THE_PLAN,
@@ -322,7 +324,7 @@ def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> l
 def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> None:
     def stage(some: Sequence[_Candidate]) -> list[StagedProcess]:
         accounts = [it.account for it in some if it.account]
-        return stage_accounts(
+        return storing.stage(
             OpenTransaction.of(session),
             job.supplier,
             accounts,

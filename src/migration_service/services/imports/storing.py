@@ -1,0 +1,220 @@
+"""Stores payloads, and finds the processes that have one (section 4.2).
+
+One statement stores many payloads, or one. It decides by itself whether a payload is new, so that two that
+store the same account at once need no lock before.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from migration_service.db.statements import Statements
+from migration_service.origin import current_origin
+from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.services.imports.validation import ValidatedAccount
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import ImportState, StagingResult
+
+
+def _of_content(column: str, new: str = "", same: str = "") -> str:
+    """Return the value of a column that changes only together with the content of the payload.
+
+    A payload that stays is not written once more, only the reference to it.
+    """
+    return f"""CASE process.payload_sha256 WHEN excluded.payload_sha256
+            THEN {same or f"process.{column}"} ELSE {new or f"excluded.{column}"} END"""
+
+
+_MARK = ("refused_at", "refused_errors", "refused_extracted_at", "refused_batch_id", "refused_line_number")
+# A version of an earlier extract than the refused one is not the newest one either.
+_CLEARS = "%(is_sent)s AND coalesce(excluded.extracted_at >= process.refused_extracted_at, true)"
+
+
+def _without_mark(column: str) -> str:
+    return f"{column} = CASE WHEN {_CLEARS} THEN NULL ELSE process.{column} END"
+
+
+# An earlier one is never stored.
+_LATER_EXTRACT = "coalesce(excluded.extracted_at, process.extracted_at)"
+
+
+def _stage(sent: str) -> str:
+    # ORDER BY makes two transactions with the same accounts wait for each other instead of deadlocking.
+    # ON CONFLICT locks the row even if the WHERE says that nothing changes, so that the WHERE decides about
+    # two extracts at once. xmax is 0 in a row that an INSERT made.
+    return f"""
+    INSERT INTO account_import_process AS process
+        (import_supplier_id, external_account_number, state, payload, payload_sha256, rules_version, profile,
+         warnings, extracted_at, staged_by_api_key_id, staged_request_id, staged_address)
+    SELECT %(import_supplier_id)s::bigint, number, '{ImportState.PENDING}', payload, sha256,
+           %(rules_version)s, %(profile)s, nullif(warnings, '[]'), %(extracted_at)s::timestamptz,
+           %(api_key_id)s::bigint, %(request_id)s, %(address)s
+    FROM {sent} AS sent (number, payload, sha256, warnings)
+    WHERE NOT EXISTS (SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = %(import_supplier_id)s
+                      AND skip_mark.external_account_number = number)
+    ORDER BY number
+    ON CONFLICT (import_supplier_id, external_account_number) DO UPDATE
+    SET payload = {_of_content("payload")}, payload_sha256 = excluded.payload_sha256,
+        rules_version = excluded.rules_version, profile = excluded.profile, warnings = excluded.warnings,
+        staged_at = {_of_content("staged_at", "now()")},
+        staged_by_api_key_id = {_of_content("staged_by_api_key_id")},
+        staged_request_id = {_of_content("staged_request_id")},
+        staged_address = {_of_content("staged_address")},
+        extracted_at = {_of_content("extracted_at", same=_LATER_EXTRACT)},
+        {", ".join(map(_without_mark, _MARK))}
+    WHERE process.state IN ('{ImportState.PENDING}')
+      AND coalesce(excluded.extracted_at >= process.extracted_at, true)
+      AND (process.payload_sha256 <> excluded.payload_sha256
+           OR process.rules_version <> excluded.rules_version OR process.profile <> excluded.profile
+           OR ({_CLEARS} AND process.refused_at IS NOT NULL)
+           OR excluded.extracted_at > coalesce(process.extracted_at, '-infinity'))
+    RETURNING id, external_account_number, xmax = 0 AS is_first, staged_at = now() AS is_new
+    """
+
+
+# Binary parameters (%b): in an array in text form the driver would have to escape every quotation mark of the
+# payloads, which takes twenty times as long.
+_STAGE_MANY = _stage(
+    "unnest(%(numbers)s::text[], %(payloads)b::jsonb[], %(hashes)b::bytea[], %(warnings)b::jsonb[])"
+)
+# A request stages one account. Without arrays that is cheaper for the driver and for PostgreSQL, which
+# would plan for ten rows.
+_STAGE_ONE = _stage(
+    "(VALUES (%(numbers)s::text, %(payloads)b::jsonb, %(hashes)b::bytea, %(warnings)b::jsonb))"
+)
+
+# A mark to skip counts for an account without a process, and for one that was staged at the same moment.
+_FIND = f"""
+    SELECT external_account_number, coalesce(process.id, 0) AS id,
+           CASE WHEN mark.created_at IS NOT NULL AND coalesce(process.state, '{ImportState.PENDING}')
+                     = '{ImportState.PENDING}' THEN '{ImportState.SKIPPED}' ELSE process.state END AS state,
+           process.service_account_number, process.payload_sha256, process.extracted_at,
+           process.refused_at IS NOT NULL AS is_marked
+    FROM (SELECT * FROM account_import_process
+          WHERE import_supplier_id = %(import_supplier_id)s
+            AND external_account_number = ANY(%(numbers)s)) process
+    FULL JOIN (SELECT * FROM skip_mark
+               WHERE import_supplier_id = %(import_supplier_id)s
+                 AND external_account_number = ANY(%(numbers)s)) mark
+    USING (external_account_number)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedProcess:
+    """The process of an account after staging. The payload is staged only if there is a result."""
+
+    id: int
+    state: ImportState
+    result: StagingResult | None = None
+    service_account_number: str | None = None
+    #: Of what is staged or was created, if it is not what was just stored. The hash is empty once the account
+    #: was erased.
+    payload_sha256: bytes | None = None
+    extracted_at: datetime | None = None
+    #: Whether a newer version was sent that was not taken.
+    is_marked: bool = False
+
+    @property
+    def first(self) -> bool:
+        """Return whether this was the first staging of the account."""
+        return self.result is StagingResult.STAGED
+
+
+def stage(
+    statements: Statements,
+    supplier: KnownSupplier,
+    accounts: Sequence[ValidatedAccount],
+    *,
+    profile: str | None = None,
+    extracted_at: datetime | None = None,
+    is_sent: bool = True,
+) -> list[StagedProcess]:
+    """Store valid payloads of different accounts (`states.STAGE`). Return the processes in their order.
+
+    The same payload again changes nothing. If an account can no longer be staged, nothing changes either, and
+    the state of its process says why. Nor does it if the extract of what is staged is later than
+    `extracted_at`. `profile` is the one that the payloads passed, or None for the supplier's own.
+    A newer version that was refused stays marked if its extract is later than `extracted_at`.
+    `is_sent` is False for what was staged before and has only been validated again. Within an
+    OpenTransaction the processes are locked.
+    """
+    order = {
+        "import_supplier_id": supplier.id,
+        "rules_version": RULES_VERSION,
+        "profile": profile or supplier.profile,
+        "extracted_at": extracted_at,
+        "is_sent": is_sent,
+    }
+    found = _store(statements, order, accounts)
+    if lost := [account for account in accounts if account.number not in found]:
+        # It was neither stored nor what is staged now, so its process has changed between the statements.
+        found |= _store(statements, order, lost)
+    in_progress = StagedProcess(0, ImportState.IN_PROGRESS)
+    return [found.get(account.number, in_progress) for account in accounts]
+
+
+def _store(
+    statements: Statements, order: Mapping[str, Any], accounts: Sequence[ValidatedAccount]
+) -> dict[str, StagedProcess]:
+    """Return the processes by number, without those that the statements found in two states."""
+    sent: dict[str, list[object]] = {
+        "numbers": [account.number for account in accounts],
+        "payloads": [Jsonb(account.json, dumps=bytes) for account in accounts],
+        "hashes": [account.sha256 for account in accounts],
+        "warnings": [Jsonb([item.to_dict() for item in account.warnings]) for account in accounts],
+    }
+    alone = len(accounts) == 1
+    rows = statements.execute(
+        _STAGE_ONE if alone else _STAGE_MANY,
+        {
+            **order,
+            **({name: values[0] for name, values in sent.items()} if alone else sent),
+            **current_origin().trace(),
+        },
+    )
+    found = {row.external_account_number: _stored(row) for row in rows}
+    left = [account for account in accounts if account.number not in found]
+    numbers = [account.number for account in left]
+    others = find(statements, order["import_supplier_id"], numbers) if left else {}
+    for account in left:
+        process = others.get(account.number)
+        if process is not None and process.state is ImportState.PENDING:
+            process = _unchanged(process, account, order["extracted_at"])
+        if process is not None:
+            found[account.number] = process
+    return found
+
+
+def _stored(row: Any) -> StagedProcess:
+    changed = StagingResult.REPLACED if row.is_new else StagingResult.UNCHANGED
+    return StagedProcess(row.id, ImportState.PENDING, StagingResult.STAGED if row.is_first else changed)
+
+
+def _unchanged(
+    process: StagedProcess, account: ValidatedAccount, extracted_at: datetime | None
+) -> StagedProcess | None:
+    """Return a pending process that was not changed, or None if it should have been."""
+    if extracted_at is not None and process.extracted_at is not None and extracted_at < process.extracted_at:
+        return process
+    is_same = process.payload_sha256 == account.sha256
+    return replace(process, result=StagingResult.UNCHANGED) if is_same else None
+
+
+def find(statements: Statements, import_supplier_id: int, numbers: Sequence[str]) -> dict[str, StagedProcess]:
+    """Return the processes of these accounts by number. A mark to skip without one has the id 0."""
+    rows = statements.execute(_FIND, {"import_supplier_id": import_supplier_id, "numbers": list(numbers)})
+    return {
+        row.external_account_number: StagedProcess(
+            row.id,
+            ImportState(row.state),
+            service_account_number=row.service_account_number,
+            payload_sha256=row.payload_sha256,
+            extracted_at=row.extracted_at,
+            is_marked=bool(row.is_marked),
+        )
+        for row in rows
+    }
