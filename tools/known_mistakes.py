@@ -136,7 +136,7 @@ KNOWN: dict[str, Known] = {
         _ATTEMPTS, (('_LOCK_IF_FREE = f"{_LOCK} SKIP LOCKED"', "_LOCK_IF_FREE = _LOCK"),), _ORDERS
     ),
     "two files lock the same accounts in another order": Known(
-        "services/imports/stage_sql.py",
+        "services/imports/storing.py",
         (("    ORDER BY number\n", ""),),
         f"{_ORDERS}::test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock",
     ),
@@ -171,7 +171,7 @@ KNOWN: dict[str, Known] = {
         _AWAY,
     ),
     "notifications are kept for ever": Known(
-        "services/processing/notification.py",
+        "services/processing/signals.py",
         (("            pipeline.expire(key, KEPT_SECONDS)\n", ""),),
         _AWAY,
     ),

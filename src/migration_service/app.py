@@ -7,7 +7,6 @@ from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from migration_service.blueprints import (
-    account_imports,
     added_data,
     attempts,
     batches,
@@ -19,6 +18,7 @@ from migration_service.blueprints import (
     health,
     import_suppliers,
     metrics,
+    process,
     reconciliation,
     sessions,
     status,
@@ -32,7 +32,7 @@ from migration_service.blueprints.requests.body import close_query_strings
 from migration_service.blueprints.requests.compression import compress_responses
 from migration_service.blueprints.requests.errors import register_error_handlers
 from migration_service.blueprints.requests.numbers_in_paths import NumberConverter, NumberRule
-from migration_service.blueprints.requests.places import keep_places, step_aside
+from migration_service.blueprints.requests.places import keep_places
 from migration_service.blueprints.requests.request_ids import identify_requests
 from migration_service.blueprints.requests.request_log import observe_requests
 from migration_service.blueprints.requests.resources import Resources, attach_resources
@@ -48,7 +48,6 @@ from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
 from migration_service.services.access.tokens import FIND_CALLER
 from migration_service.services.imports.quota import StagedQuota
-from migration_service.services.processing.announcement import announce
 from migration_service.services.processing.dispatch import WAIT_SLICE, Dispatch
 from migration_service.services.setup.suppliers import FIND_SUPPLIER
 from migration_service.shares import Places
@@ -85,7 +84,7 @@ def create_app(settings: Settings) -> Flask:
     app.register_blueprint(metrics.blueprint)
     app.register_blueprint(graphql.blueprint)
     for module in (
-        account_imports,
+        process,  # and the other views of account_imports
         status,
         attempts,
         import_suppliers,
@@ -142,9 +141,8 @@ def _connect(settings: Settings) -> Resources:
     slots = Slots(redis)
     waiting = make_redis(settings.redis_url, max_connections=_MOST_WAITING, wait_seconds=WAIT_SLICE)
     celery = create_celery(settings)
-    announced = partial(announce, redis, partial(publish_set, celery))
     wait_seconds = settings.process_wait_seconds
-    dispatch = Dispatch(session_maker, slots, waiting, announced, wait_seconds, step_aside)
+    dispatch = Dispatch(session_maker, slots, redis, waiting, partial(publish_set, celery), wait_seconds)
     return Resources(
         settings,
         session_maker,

@@ -12,7 +12,7 @@ import pytest
 from documentation.pages import ROOT
 from migration_service.blueprints.requests.error_bodies import RETRY_LATER_CODES
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.processing.notification import notify
+from migration_service.services.processing.signals import notify
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources

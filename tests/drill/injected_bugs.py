@@ -142,7 +142,7 @@ BUGS: dict[str, Bug] = {
                 "            ended = create_set(transaction, together)\n"
                 "            import time\n"
                 "            from migration_service.tasks.app import celery_app\n"
-                "            from migration_service.services.processing.notification import notify\n"
+                "            from migration_service.services.processing.signals import notify\n"
                 "            resources = celery_app().resources\n"
                 "            for one in ended:\n"
                 "                number = one.service_account_number\n"
@@ -156,7 +156,7 @@ BUGS: dict[str, Bug] = {
         "the payload that was accepted last",
         (
             (
-                "services/imports/stage_sql.py",
+                "services/imports/storing.py",
                 'SET payload = {_of_content("payload")}, payload_sha256',
                 "SET payload_sha256",
             ),

@@ -10,14 +10,13 @@ from uuid import UUID
 from celery import Task, shared_task
 
 from migration_service.log import request_id
-from migration_service.services.processing.announcement import announce, find_new, take_announcement
 from migration_service.services.processing.execution import (
     PerformedSet,
     give_up_attempt,
     perform_alone,
     perform_set,
 )
-from migration_service.services.processing.notification import notify, notify_all
+from migration_service.services.processing.signals import announce, notify, notify_all, take_announcement
 from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.names import CREATE_SET
 from migration_service.tasks.publishing import publish
@@ -34,14 +33,13 @@ def create_set(task: "Task[[], str]") -> str:
     app = celery_app()
     resources = app.resources
     take_announcement(resources.redis)
-    more = partial(announce, resources.redis, partial(publish_set, app))
-    new = partial(find_new, resources.redis)
-    done = perform_set(resources.Session, redelivered=_is_redelivered(task), announce=more, find_new=new)
+    more = partial(publish_set, app)
+    done = perform_set(resources.Session, resources.redis, publish=more, redelivered=_is_redelivered(task))
     numbers = {ended.attempt.id: ended.service_account_number for ended in done.ended}
     notify_all(resources.redis, resources.slots, numbers)
     give_up_attempts(app, done.apart.exhausted)
     alone = []
-    for performed in perform_alone(resources.Session, announce=more):
+    for performed in perform_alone(resources.Session, resources.redis, publish=more):
         notify(resources.redis, resources.slots, performed.id, performed.service_account_number)
         alone.append(performed.outcome)
     return _log_set(done, alone)

@@ -15,6 +15,7 @@ from migration_service.config import SettingsError
 from migration_service.models import AlertEmail, CustomerEmail
 from migration_service.payment_vendors.breaker import CircuitBreaker
 from migration_service.services.alerts.messages import deliver_alert, record_alerts
+from migration_service.services.emails.customer_emails import deliver_email
 from migration_service.services.emails.outbox import (
     Kind,
     MailServer,
@@ -24,7 +25,6 @@ from migration_service.services.emails.outbox import (
     name_message,
     take_due,
 )
-from migration_service.services.processing.customer_emails import deliver_email
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.names import SEND_ALERT_EMAIL, SEND_CUSTOMER_EMAIL, SWEEP_CUSTOMER_EMAILS
 from migration_service.tasks.publishing import publish

@@ -201,7 +201,7 @@ def test_the_attempt_of_a_request_that_was_killed_answers_its_repetition(
     number, key = _stage(supplier), str(uuid4())
     monkeypatch.setattr(keys, "LEASE_SECONDS", 0)
     with (
-        patch("migration_service.blueprints.account_imports._accepted", side_effect=_KilledError),
+        patch("migration_service.blueprints.process._accepted", side_effect=_KilledError),
         pytest.raises(_KilledError),
     ):
         _process(supplier, number, key)

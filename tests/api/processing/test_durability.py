@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.processing.notification import notify
+from migration_service.services.processing.signals import notify
 from migration_service.tasks.resources import WorkerResources
 from support.factories import MakeClient
 from support.supplier_client import SupplierClient

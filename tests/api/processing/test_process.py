@@ -12,7 +12,7 @@ from migration_service.models import Account, AccountImportProcess, Attempt, Imp
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing import creation
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.processing.notification import notify
+from migration_service.services.processing.signals import notify
 from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.services.setup.suppliers import get_import_supplier

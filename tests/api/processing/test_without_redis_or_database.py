@@ -19,7 +19,7 @@ from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db.base import new_id
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.processing.notification import (
+from migration_service.services.processing.signals import (
     KEPT_SECONDS,
     notification_key,
     notify,

@@ -15,7 +15,7 @@ from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.schemas.json import parse_json
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.processing.notification import notify
+from migration_service.services.processing.signals import notify
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.vendors import create_payment_vendor

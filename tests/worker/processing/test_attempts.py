@@ -29,7 +29,7 @@ from migration_service.services.processing.attempts import (
     withdraw_attempt,
 )
 from migration_service.services.processing.execution import perform_alone, perform_attempt
-from migration_service.services.processing.notification import ASK_DATABASE, notification_key
+from migration_service.services.processing.signals import ANNOUNCED_KEY, ASK_DATABASE, notification_key
 from migration_service.services.processing.slot_leases import list_live_attempts, reconcile_slots
 from migration_service.slots import LiveAttempt, Slots
 from migration_service.states import ImportState, Outcome, Profile
@@ -170,10 +170,13 @@ def test_organisations_take_turns_with_what_runs_alone(
     many, few = ids.values()
     worker_resources.redis.delete("migration:interactive")
     announced: list[None] = []
-    rounds = [
-        [it.id for it in perform_alone(worker_resources.Session, announce=lambda: announced.append(None))]
-        for _ in range(4)
-    ]
+    rounds = []
+    for _ in range(4):
+        worker_resources.redis.delete(ANNOUNCED_KEY)
+        done = perform_alone(
+            worker_resources.Session, worker_resources.redis, publish=lambda: announced.append(None)
+        )
+        rounds.append([it.id for it in done])
     assert rounds == [[many[0], few[0]], [many[1], few[1]], [many[2]], []]
     assert len(announced) == 2
     with supplier.Session() as found:

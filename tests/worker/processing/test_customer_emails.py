@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account, Customer, CustomerEmail
+from migration_service.services.emails.customer_emails import deliver_email, record_customer_emails
 from migration_service.services.emails.outbox import hold, hold_due, mail_server, name_message, take_due
 from migration_service.services.processing.attempts import run_attempt
-from migration_service.services.processing.customer_emails import deliver_email, record_customer_emails
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.states import EmailState

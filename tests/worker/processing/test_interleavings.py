@@ -19,14 +19,14 @@ from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.states import BEGIN, RunningAttempt
 from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
-from migration_service.services.processing.announcement import ANNOUNCED_KEY, announce, take_announcement
 from migration_service.services.processing.attempts import (
     fail_attempt,
     run_attempt,
     set_apart,
     withdraw_attempt,
 )
-from migration_service.services.processing.sets import create_set, take_set
+from migration_service.services.processing.execution import create_set, take_set
+from migration_service.services.processing.signals import ANNOUNCED_KEY, announce, take_announcement
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.setup.teams import list_operations_teams
 from migration_service.states import ImportState, Outcome, Profile

@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -21,15 +20,18 @@ from migration_service.models import (
     ImportSupplier,
 )
 from migration_service.rules.catalogue import RULES_VERSION
-from migration_service.services.processing import sets
-from migration_service.services.processing.announcement import announce, find_new, take_announcement
+from migration_service.services.processing import execution
 from migration_service.services.processing.attempts import (
     set_apart,
     withdraw_attempt,
 )
-from migration_service.services.processing.execution import perform_attempt, perform_set
-from migration_service.services.processing.notification import notification_key
-from migration_service.services.processing.sets import create_set, take_set
+from migration_service.services.processing.execution import create_set, perform_attempt, perform_set, take_set
+from migration_service.services.processing.signals import (
+    announce,
+    find_new,
+    notification_key,
+    take_announcement,
+)
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.states import ImportState, Outcome
 from migration_service.tasks import accounts as tasks
@@ -106,7 +108,7 @@ def messages(resources: WorkerResources, task: str) -> int:
 
 def create_all(resources: WorkerResources) -> tuple[int, int]:
     """Perform a set; return how many ended, and how many were set apart."""
-    done = perform_set(resources.Session, announce=lambda: None, find_new=partial(find_new, resources.redis))
+    done = perform_set(resources.Session, resources.redis, publish=lambda: None)
     return len(done.ended), len(done.apart.waiting)
 
 
@@ -269,7 +271,7 @@ def test_a_message_that_came_back_sets_all_that_wait_apart(
 def test_more_than_a_set_are_announced_again(
     supplier: SupplierClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sets, "MOST_IN_SET", 2)
+    monkeypatch.setattr(execution, "MOST_IN_SET", 2)
     monkeypatch.setattr("migration_service.services.processing.execution.MOST_IN_SET", 2)
     waiting = wait_for_workers(supplier, 3)
     worker_resources.redis.delete("migration:interactive")
@@ -283,7 +285,7 @@ def test_workers_divide_what_waits_between_them_and_do_not_wait_for_each_other(
     supplier: SupplierClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_customer(supplier.Session)
-    monkeypatch.setattr(sets, "MOST_IN_SET", 2)
+    monkeypatch.setattr(execution, "MOST_IN_SET", 2)
     waiting = wait_for_workers(supplier, 3)
     with supplier.Session() as one, supplier.Session() as other:
         taken = [take_set(OpenTransaction.of(session)) for session in (one, other)]
@@ -294,7 +296,7 @@ def test_organisations_take_turns_in_a_set(
     supplier: SupplierClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One with many attempts leaves room for another one that comes later."""
-    monkeypatch.setattr(sets, "MOST_IN_SET", 4)
+    monkeypatch.setattr(execution, "MOST_IN_SET", 4)
     many = wait_for_workers(supplier, 5)
     few = wait_for_workers(SupplierClient.create(supplier.app, supplier.Session), 2)
     with supplier.Session() as session:

@@ -22,11 +22,11 @@ from migration_service.errors import (
 from migration_service.models import AccountImportProcess, Attempt
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import parse_json
+from migration_service.services.emails.customer_emails import record_customer_emails
 from migration_service.services.imports import states
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt
 from migration_service.services.imports.validation import validate_account
 from migration_service.services.processing.creation import CreatedAccount, CreationJob, create_accounts
-from migration_service.services.processing.customer_emails import record_customer_emails
 from migration_service.states import ImportState, Outcome, Profile
 
 #: Seconds after which an attempt that was given to the workers, and that no worker runs, is given again.
@@ -108,7 +108,7 @@ def complete_attempts(
 ) -> None:
     """Record ended attempts (`imports.states.complete`), and an e-mail for each customer of a new account.
 
-    No e-mail is recorded if the supplier does not send any.
+    `sends_customer_emails` says whether any of their suppliers sends e-mails.
     """
     states.complete(transaction, ended, begun=begun)
     created = [it.attempt.account_import_process_id for it in ended if it.outcome is Outcome.SUCCEEDED]

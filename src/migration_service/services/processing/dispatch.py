@@ -30,7 +30,7 @@ from migration_service.services.imports import states
 from migration_service.services.imports.states import RunningAttempt
 from migration_service.services.processing.acceptance import ProcessOrder, check_request
 from migration_service.services.processing.attempts import find_answer, withdraw_attempt
-from migration_service.services.processing.notification import wait_for_notification
+from migration_service.services.processing.signals import announce, wait_for_notification
 from migration_service.services.processing.slot_leases import acquire_slots, release_slots
 from migration_service.slots import Slots
 from migration_service.states import Outcome
@@ -48,41 +48,54 @@ class Dispatch:
 
     Session: sessionmaker[Session]
     slots: Slots
+    redis: Redis
     #: A client whose commands may block for WAIT_SLICE, with a connection for each waiting request.
     waiting_redis: Redis
-    #: Tell the workers that attempts wait (`announcement`).
-    announce: Callable[[], object]
+    #: Publish the message that attempts wait (`signals.announce`).
+    publish: Callable[[], object]
+    #: Seconds for which a request waits for its outcome.
     wait_seconds: float
-    #: Called when a request only waits from now on.
-    on_wait: Callable[[], object]
 
 
-def process_account(
-    d: Dispatch, caller: Caller, order: ProcessOrder, *, attempt_id: UUID, wait: bool
-) -> str | None:
-    """Have a worker create a staged account. Return its service account number, or None if it still runs.
+def begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: UUID, *, waits: bool) -> None:
+    """Begin the attempt to create a staged account, and announce it to the workers.
 
-    `attempt_id` is a new id, which the attempt gets.
+    `attempt_id` is a new id, which the attempt gets. `waits` says that `wait_for_outcome` is called next.
 
-    Raise the InvalidError that says why no account was created (DryRunSucceededError included). Raise
+    Raise the InvalidError that says why the account cannot be processed now. Raise
     ConcurrencyLimitReachedError if no slot is free, ShareUsedError if the organisation has its share of them,
-    and NoWorkerAvailableError if no worker took the attempt in time. Raise ServiceUnavailableError if Redis
-    is unavailable, or if a crash of PostgreSQL has undone the attempt. After any of these, nothing continues
-    in the background.
+    and ServiceUnavailableError if Redis is unavailable. After any of these, nothing has begun.
     """
     # Who does not wait is promised that the attempt runs, so it must be on disk.
-    durable = not wait or d.wait_seconds < ON_DISK_WITHIN
-    _begin_attempt(d, caller, order, attempt_id, durable=durable)
-    d.announce()
-    if not wait:
-        return None
-    d.on_wait()
-    return _wait(d, attempt_id)
+    durable = not waits or d.wait_seconds < ON_DISK_WITHIN
+    _begin(d, caller, order, attempt_id, durable=durable)
+    announce(d.redis, d.publish)
 
 
-def _begin_attempt(
-    d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: UUID, *, durable: bool
-) -> None:
+def wait_for_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
+    """Wait until the attempt has ended. Return its service account number, or None if it still runs.
+
+    Raise the InvalidError that says why no account was created (DryRunSucceededError included),
+    NoWorkerAvailableError if no worker took the attempt in time, and ServiceUnavailableError if a crash of
+    PostgreSQL has undone it. After any of these, nothing continues in the background.
+    """
+    deadline = time.monotonic() + d.wait_seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if number := wait_for_notification(d.waiting_redis, attempt_id, min(WAIT_SLICE, left)):
+            return number
+        ended, number = _find_outcome(d, attempt_id)
+        if ended:
+            return number
+        announce(d.redis, d.publish)  # the last one may have been lost
+    with begin(d.Session) as transaction:
+        withdrawn = withdraw_attempt(transaction, attempt_id)
+    if withdrawn:
+        release_slots(d.slots, [attempt_id])
+        raise NoWorkerAvailableError
+    return _find_outcome(d, attempt_id)[1]
+
+
+def _begin(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: UUID, *, durable: bool) -> None:
     with autocommit(d.Session) as statements:
         request = check_request(statements, caller, order)
     attempt = RunningAttempt(
@@ -104,23 +117,6 @@ def _begin_attempt(
     except BaseException:
         release_slots(d.slots, [attempt.id])
         raise
-
-
-def _wait(d: Dispatch, attempt_id: UUID) -> str | None:
-    deadline = time.monotonic() + d.wait_seconds
-    while (left := deadline - time.monotonic()) > 0:
-        if number := wait_for_notification(d.waiting_redis, attempt_id, min(WAIT_SLICE, left)):
-            return number
-        ended, number = _find_outcome(d, attempt_id)
-        if ended:
-            return number
-        d.announce()  # the last one may have been lost
-    with begin(d.Session) as transaction:
-        withdrawn = withdraw_attempt(transaction, attempt_id)
-    if withdrawn:
-        release_slots(d.slots, [attempt_id])
-        raise NoWorkerAvailableError
-    return _find_outcome(d, attempt_id)[1]
 
 
 def _find_outcome(d: Dispatch, attempt_id: UUID) -> tuple[bool, str | None]:

@@ -1,30 +1,61 @@
-"""What a worker does with an attempt, from its message to the recorded outcome (section 4.3)."""
+"""What a worker does with attempts, from their message to the recorded outcomes (section 4.3).
+
+The accounts of attempts that wait are created as a set, in one statement and one commit. Creating thirty
+together costs half of creating them one by one, and a request under load waits for one message instead of its
+own. A set has ordinary attempts only: at their first try, of payloads that have passed the rules in force,
+and no dry runs. Every other attempt runs alone (`attempts.take_alone`), so that an account that the database
+refuses, or that ends its worker, harms no other one more than once.
+
+Functions with sessions open transactions of their own, because each step has to be committed before the next.
+"""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from redis import Redis
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.statements import begin
+from migration_service.db.statements import OpenTransaction, begin
 from migration_service.errors import ServiceError
-from migration_service.services.imports.states import EndedAttempt
+from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.services.imports.states import EndedAttempt, RunningAttempt
 from migration_service.services.processing.attempts import (
     SetApart,
+    complete_attempts,
     fail_attempt,
     out_of_tries,
     run_attempt,
+    running_attempt,
     set_apart,
     take_alone,
+    with_account,
 )
-from migration_service.services.processing.creation import explain_refusal, is_refusal
-from migration_service.services.processing.sets import MOST_IN_SET, create_set, take_set
-from migration_service.states import Outcome
+from migration_service.services.processing.creation import (
+    CreationJob,
+    create_accounts,
+    explain_refusal,
+    is_refusal,
+)
+from migration_service.services.processing.signals import announce, find_new
+from migration_service.states import ImportState, Outcome
 
+#: The most attempts of a set. More save little per account, and let the first of them wait for the last.
+MOST_IN_SET = 32
 #: Seconds after which a worker begins no further attempt before it takes the next message.
 _LONGEST_ROUND = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingAttempt:
+    """An attempt that no worker has taken. Its process is locked until the transaction ends."""
+
+    attempt: RunningAttempt
+    #: Whether the payload passed the rules and the profile in force. Otherwise it is validated again, alone.
+    is_valid: bool
+    sends_customer_emails: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +78,63 @@ class PerformedSet:
     apart: SetApart = field(default_factory=SetApart)
 
 
+# With what `creation.KEEP_THE_PLAN` does, to save its round trip. `turn` is the place of an attempt among
+# those of its organisation, so that one with many does not fill the set. The limit counts the rows that
+# could be locked.
+_TAKE = f"""
+    WITH waiting AS MATERIALIZED (
+        SELECT process.id, row_number() OVER (
+            PARTITION BY supplier.organisation_id ORDER BY process.dispatched_at) AS turn
+        FROM account_import_process process
+        JOIN import_supplier supplier ON supplier.id = process.import_supplier_id
+        WHERE process.state = '{ImportState.IN_PROGRESS}' AND NOT process.runs_alone)
+    SELECT attempt.id, attempt.account_import_process_id, attempt.operations_team_id, attempt.api_key_id,
+           attempt.dry_run, attempt.request_id, attempt.address,
+           process.rules_version = %(rules_version)s AND process.profile = supplier.profile AS is_valid,
+           supplier.sends_customer_emails,
+           set_config('plan_cache_mode', 'force_generic_plan', true)
+    FROM waiting
+    JOIN account_import_process process ON process.id = waiting.id
+    JOIN attempt ON attempt.id = process.attempt_id AND NOT attempt.dry_run
+    JOIN import_supplier supplier ON supplier.id = process.import_supplier_id
+    WHERE process.state = '{ImportState.IN_PROGRESS}' AND NOT process.runs_alone
+    ORDER BY waiting.turn, process.dispatched_at
+    LIMIT %(most)s
+    FOR UPDATE OF process SKIP LOCKED
+"""
+
+
+def take_set(transaction: OpenTransaction) -> list[WaitingAttempt]:
+    """Lock up to MOST_IN_SET attempts that wait, and return them.
+
+    Organisations take turns, and the oldest attempts of each come first.
+    """
+    rows = transaction.lock(_TAKE, {"rules_version": RULES_VERSION, "most": MOST_IN_SET})
+    return [WaitingAttempt(running_attempt(row), row.is_valid, row.sends_customer_emails) for row in rows]
+
+
+def create_set(transaction: OpenTransaction, waiting: Sequence[WaitingAttempt]) -> list[EndedAttempt]:
+    """Create the accounts of attempts that `take_set` returned, all or none, and record the outcomes.
+
+    If the database raises an error, the caller must roll back.
+    """
+    if not waiting:
+        return []
+    attempts = {it.attempt.account_import_process_id: it.attempt for it in waiting}
+    jobs = [CreationJob(id_, attempt.operations_team_id) for id_, attempt in attempts.items()]
+    created = create_accounts(transaction, jobs)
+    ended = [with_account(attempts[account.account_import_process_id], account) for account in created]
+    sends_emails = any(it.sends_customer_emails for it in waiting)
+    complete_attempts(transaction, ended, begun=True, sends_customer_emails=sends_emails)
+    return ended
+
+
 def perform_set(
     sessions: sessionmaker[Session],
+    redis: Redis,
     *,
+    publish: Callable[[], object],
     redelivered: bool = False,
-    announce: Callable[[], object],
-    find_new: Callable[[Sequence[UUID]], Collection[UUID]],
 ) -> PerformedSet:
     """Create the accounts of the attempts that wait, all of them together, up to the size of a set.
 
@@ -60,8 +142,8 @@ def perform_set(
     was redelivered because its worker died (`redelivered`): one of them may be the reason, and nobody knows
     which they were, so all that wait run alone. Any other error is raised, and leaves them waiting.
 
-    `announce` is called if there may be more attempts than fit into the set. `find_new` returns those that no
-    set has taken before. The others run alone, so that one that ends its worker does so in one set only.
+    `publish` is called to announce the rest if there may be more attempts than fit into the set. Attempts
+    that another set has taken before run alone, so that one that ends its worker does so in one set only.
     """
     if redelivered:
         return PerformedSet(apart=_set_apart(sessions))
@@ -69,8 +151,8 @@ def perform_set(
         with begin(sessions) as transaction:
             taken = take_set(transaction)
             if len(taken) == MOST_IN_SET:
-                announce()
-            new = find_new([it.attempt.id for it in taken])
+                announce(redis, publish)
+            new = find_new(redis, [it.attempt.id for it in taken])
             together = [it for it in taken if it.is_valid and it.attempt.id in new]
             ended = create_set(transaction, together)
         others = [it.attempt.id for it in taken if it not in together]
@@ -87,12 +169,12 @@ def _set_apart(sessions: sessionmaker[Session], attempt_ids: Sequence[UUID] | No
 
 
 def perform_alone(
-    sessions: sessionmaker[Session], *, announce: Callable[[], object]
+    sessions: sessionmaker[Session], redis: Redis, *, publish: Callable[[], object]
 ) -> Iterator[PerformedAttempt]:
     """Run an attempt of each organisation that has some which run alone, and yield each that has ended.
 
-    `announce` is called as soon as it is known that others wait, so that further workers run them, or this
-    one in its next round. So an organisation with many delays another one by one attempt of its own.
+    As soon as it is known that others wait, they are announced with `publish`, so that further workers run
+    them, or this one in its next round. So an organisation with many delays another one by one attempt.
     """
     served: set[int] = set()
     until = time.monotonic() + _LONGEST_ROUND
@@ -102,7 +184,7 @@ def perform_alone(
         if taken is None:
             return
         if taken.is_followed and not served:
-            announce()
+            announce(redis, publish)
         served.add(taken.organisation_id)
         performed = perform_attempt(sessions, taken.id)
         if performed:

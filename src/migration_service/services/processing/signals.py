@@ -1,25 +1,68 @@
-"""The wake-up notification: how a worker tells the waiting request that its attempt has ended.
+"""What a request and the workers tell each other through Redis: an attempt waits, an attempt has ended.
 
-It is a Redis list with one element, named after the attempt. PostgreSQL has the outcome, so that a lost
-notification only makes the request wait until it asks the database again.
+The announcement is one message to the workers for all attempts that begin until one takes them. A key in
+Redis says that it is on its way. A worker deletes the key before it reads which attempts wait. So an attempt
+that is committed after that reading finds no key, and one that is committed before is read. Whoever writes
+the key publishes the message. If that fails, the key expires, and a request that still waits announces its
+attempt again. A second kind of key says which attempts a set has taken. One of them may be what ended that
+set, so no other set takes them.
+
+The notification is a Redis list with one element, named after the attempt. PostgreSQL has the outcome, so a
+lost notification only makes the request wait until it asks the database again.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 from uuid import UUID
 
 from redis import Redis, RedisError
 
 from migration_service.connections import log_if_unavailable
-from migration_service.services.processing.announcement import add_forget
 from migration_service.services.processing.creation import is_service_account_number
 from migration_service.slots import Slots
 
+#: The key that says that a message is on its way.
+ANNOUNCED_KEY = "migration:announced"
+#: Milliseconds for which a message is trusted to arrive.
+TRUSTED_MS = 1_000
+#: Seconds for which it is known that a set has taken an attempt. By then the sweep has found it.
+TAKEN_SECONDS = 60
 #: Seconds that a notification is kept. No request waits for longer.
 KEPT_SECONDS = 60
 #: The content of a notification if the outcome is more than a service account number.
 ASK_DATABASE = "ask the database"
+
+
+def announce(redis: Redis, publish: Callable[[], object]) -> None:
+    """Call `publish` unless a message is on its way. Call this after the commit that made an attempt wait.
+
+    Without Redis the message is published: the broker may be another one.
+    """
+    try:
+        first = redis.set(ANNOUNCED_KEY, b"1", nx=True, px=TRUSTED_MS)
+    except RedisError:
+        first = True
+    if first:
+        publish()
+
+
+def take_announcement(redis: Redis) -> None:
+    """Delete the key. Call this before reading which attempts wait."""
+    with log_if_unavailable("attempts that begin now are announced a second later"):
+        redis.delete(ANNOUNCED_KEY)
+
+
+def find_new(redis: Redis, attempt_ids: Sequence[UUID]) -> set[UUID]:
+    """Return the attempts that no set has taken before this one. Without Redis, return all of them."""
+    try:
+        with redis.pipeline(transaction=False) as pipeline:
+            for attempt_id in attempt_ids:
+                pipeline.set(_taken_key(attempt_id), b"1", nx=True, ex=TAKEN_SECONDS)
+            written = pipeline.execute()
+    except RedisError:
+        return set(attempt_ids)
+    return {attempt_id for attempt_id, new in zip(attempt_ids, written, strict=True) if new}
 
 
 def notification_key(attempt_id: UUID) -> str:
@@ -46,7 +89,7 @@ def notify_all(redis: Redis, slots: Slots, contents: Mapping[UUID, str | None]) 
         redis.pipeline(transaction=False) as pipeline,
     ):
         slots.add_release(pipeline, attempts)
-        add_forget(pipeline, contents)
+        pipeline.delete(*map(_taken_key, contents))
         for attempt_id, content in contents.items():
             key = notification_key(attempt_id)
             pipeline.rpush(key, content or ASK_DATABASE)
@@ -75,3 +118,7 @@ def read_notification(content: bytes) -> str | None:
     """
     text = content.decode("ascii", "replace")
     return text if is_service_account_number(text) else None
+
+
+def _taken_key(attempt_id: UUID) -> str:
+    return f"migration:taken:{attempt_id}"

@@ -1,0 +1,125 @@
+"""Create an account (section 4.3)."""
+
+from typing import Any
+from uuid import UUID
+
+from flask import Response, jsonify, request, url_for
+
+from migration_service.blueprints.account_imports import blueprint
+from migration_service.blueprints.description.examples import PROCESS
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller
+from migration_service.blueprints.requests.body import document_parameters, json_body
+from migration_service.blueprints.requests.description_headers import PREFER, refer
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, claim_id, idempotent
+from migration_service.blueprints.requests.places import step_aside
+from migration_service.blueprints.requests.resources import resources
+from migration_service.db.base import new_id
+from migration_service.errors import (
+    AccountAlreadyImportedError,
+    AccountCreationFailedError,
+    AccountFailedValidationError,
+    AccountImportInProgressError,
+    AccountMarkedToSkipError,
+    AccountNotStagedError,
+    AccountNotStorableError,
+    ConcurrencyLimitReachedError,
+    DryRunSucceededError,
+    ImportSupplierCompleteError,
+    ImportSupplierNotFoundInBodyError,
+    ImportSupplierPausedError,
+    NoWorkerAvailableError,
+    OperationsTeamNotFoundError,
+    ParseError,
+    RequestFailedValidationError,
+)
+from migration_service.schemas.requests import (
+    AcceptedAccountSchema,
+    AccountErrorBodySchema,
+    CreatedAccountSchema,
+    ProcessRequestSchema,
+)
+from migration_service.services.imports.status import ReportedStatus
+from migration_service.services.processing.acceptance import ProcessOrder
+from migration_service.services.processing.dispatch import begin_attempt, wait_for_outcome
+from migration_service.services.reporting.attempts import get_attempt
+
+#: Seconds after which a client may ask for the outcome of an attempt.
+_ASK_AGAIN = 2
+
+
+def _replay(attempt_id: UUID) -> Any:
+    """Answer a repeated request with the state of the attempt that the first one began."""
+    with resources().Session.begin() as session:
+        attempt = get_attempt(session, caller().organisation_id, str(attempt_id))
+    if attempt.error:
+        raise attempt.error
+    if attempt.service_account_number:
+        return jsonify({"service_account_number": attempt.service_account_number}), 201
+    return _accepted(attempt.external_account_number, attempt_id), 202
+
+
+@blueprint.post("/account-import-process/process/", endpoint="process_account")
+@idempotent(blueprint, replay_attempt=_replay)
+@blueprint.response(201, CreatedAccountSchema)
+@blueprint.alt_response(
+    202,
+    schema=AcceptedAccountSchema,
+    description="Accepted, and still in progress.",
+    headers=refer("Preference-Applied"),
+)
+@answers_errors(
+    blueprint,
+    RequestFailedValidationError,
+    ImportSupplierNotFoundInBodyError,
+    ImportSupplierPausedError,
+    ImportSupplierCompleteError,
+    AccountNotStagedError,
+    AccountAlreadyImportedError,
+    AccountMarkedToSkipError,
+    AccountImportInProgressError,
+    OperationsTeamNotFoundError,
+    AccountFailedValidationError,
+    AccountCreationFailedError,
+    AccountNotStorableError,
+    DryRunSucceededError,
+    ParseError,
+    ConcurrencyLimitReachedError,
+    NoWorkerAvailableError,
+    *KEY_ERRORS,
+    body=AccountErrorBodySchema,
+)
+@json_body(blueprint, ProcessRequestSchema(), PROCESS)
+@document_parameters(blueprint, PREFER)
+def process(body: dict[str, Any]) -> Any:
+    """Create the account from its staged data
+
+    A worker creates it while the request waits. With `Prefer: respond-async`, or if it takes too long, the
+    status is 202, and the Location is the attempt, which reports the outcome. A dry run does everything, and
+    rolls it back. Its status is 400 even if it succeeds.
+    """
+    order = ProcessOrder(**body)
+    wait = "respond-async" not in request.headers.get("Prefer", "").lower()
+    attempt_id = claim_id() or new_id()
+    dispatch = resources().dispatch
+    begin_attempt(dispatch, caller(), order, attempt_id, waits=wait)
+    if wait:
+        step_aside()
+        number = wait_for_outcome(dispatch, attempt_id)
+        if number is not None:
+            return {"service_account_number": number}
+    accepted = _accepted(order.external_account_number, attempt_id)
+    if not wait:
+        accepted.headers["Preference-Applied"] = "respond-async"
+    return accepted, 202
+
+
+def _accepted(external_account_number: str, attempt_id: UUID) -> Response:
+    response = jsonify(
+        status=ReportedStatus.IN_PROGRESS,
+        external_account_number=external_account_number,
+        attempt_id=attempt_id,
+    )
+    response.headers["Location"] = url_for("attempts.get_attempt", attempt_id=attempt_id)
+    response.headers["Retry-After"] = str(_ASK_AGAIN)
+    return response
