@@ -2,6 +2,7 @@
 
 import json
 import sys
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -27,9 +28,8 @@ _HEAD = """# Errors
 Written by `make docs` from the code; do not edit it by hand.
 
 Every error has the same form of body. `detail` is for people: it may change, so do not parse it. `code` is
-stable. `errors` lists everything that was found. Each entry has its own `detail` and `code`, and in `attr`
-the dot-delimited path to the value at fault, or `null` if it is about no value. Validation finds everything
-at once: a payload with forty faults is answered with forty errors.
+stable. `errors` lists everything that was found, each with its own `detail` and `code`, and in `attr` the
+dot-delimited path to the value at fault, or `null`.
 
 ```json
 {example}
@@ -57,15 +57,16 @@ def render() -> str:
         "A line with a warning has not failed for it.\n\n",
         _table(("code", "severity", "meaning", "what to do"), _seen_in(Place.LINE)),
         "\n## Values of the wrong form\n\nThese are errors under every profile.\n\n",
-        _table(("code", "severity", "meaning", "what to do"), field_errors()),
+        _table(("code", "meaning", "what to do"), field_errors()),
         "\n## Rules across fields\n\nA warning is kept with the staged account, and does not refuse it. "
-        "Under the strict profile, or with `?profile=strict`, it is an error.\n\n",
+        "Under the strict profile, or with `?profile=strict`, it is an error. Each rule "
+        "starts with an\nexample of its `attr`.\n\n",
         "".join(map(_rule, rule_errors())),
         "## Rules for added data\n\nThe rules above apply to added data, too. These apply to it only.\n\n",
         _table(("code", "severity", "meaning", "what to do"), added_data_errors()),
         "\n## Codes for operators\n\nCommands and the console show these. No request is answered with them."
         "\n\n",
-        _table(("code", "status", "meaning", "what to do"), _seen_in(Place.OPERATOR)),
+        _table(("code", "meaning", "what to do"), _seen_in(Place.OPERATOR)),
     ]
     return "".join(parts)
 
@@ -76,7 +77,7 @@ def _seen_in(place: Place) -> list[CatalogueEntry]:
 
 def _table(head: tuple[str, ...], entries: Iterable[CatalogueEntry]) -> str:
     rows = [head, ("---",) * len(head)]
-    rows += [(f"`{it.code}`", it.status, it.meaning, it.remedy) for it in entries]
+    rows += [(f"`{it.code}`", *[it.status] * (len(head) > 3), it.meaning, it.remedy) for it in entries]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
 
 
@@ -86,10 +87,10 @@ def _rule(entry: CatalogueEntry) -> str:
         for example in BREAKING_EXAMPLES
         if (example.code, example.severity) == (entry.code, entry.status)
     )
-    return (
-        f"### `{entry.code}` ({entry.status})\n\n{entry.meaning}\n\n"
-        f"For example at `{shown.attr}`: «{shown.detail}»\n\nWhat to do: {entry.remedy}\n\n"
+    text = textwrap.fill(
+        f"`{shown.attr}`: {entry.meaning} {entry.remedy}", 150, break_long_words=False, break_on_hyphens=False
     )
+    return f"### `{entry.code}` ({entry.status})\n\n{text}\n\n"
 
 
 if __name__ == "__main__":

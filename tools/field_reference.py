@@ -111,8 +111,8 @@ def _section(schema: type[Schema]) -> str:
     rows = [
         # Suppliers do not have the document whose sections the code refers to.
         f"## {name}\n\n{re.sub(r',? ?[(]section [^)]*[)]', '', meaning)}\n\n",
-        "| field | type | required | meaning | unit and sign | example | allowed values | rules |\n",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        "| field | type | required | meaning | example | rules |\n",
+        "| --- | --- | --- | --- | --- | --- |\n",
     ]
     rows += [_row(name, field_name, field) for field_name, field in schema().fields.items()]
     return "".join(rows)
@@ -124,13 +124,20 @@ def _row(schema: str, name: str, field: Any) -> str:
         f"`{name}`",
         _kind(field),
         "yes" if field.required else "no",
-        metadata["meaning"],
-        metadata["unit"],
+        _meaning(field),
         f"`{_json(metadata['example'])}`",
-        ", ".join(f"`{value}`" for value in allowed_values(field)),
         ", ".join(f"[`{code}`](errors.md#{code}-{severity})" for code, severity in rules_of(schema, name)),
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def _meaning(field: Any) -> str:
+    """Return what a field means, its unit and sign, and its listed values."""
+    unit, values = field.metadata["unit"], [f"`{value}`" for value in allowed_values(field)]
+    sentences = [field.metadata["meaning"]]
+    sentences += [f"{unit[0].upper()}{unit[1:]}."] if unit else []
+    sentences += [f"Values: {', '.join(values)}."] if values else []
+    return " ".join(sentences)
 
 
 def _kind(field: Any) -> str:
