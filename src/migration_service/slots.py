@@ -3,7 +3,8 @@
 A slot is a member of a sorted set. Its name is the attempt that holds it, and its score is the time at which
 its lease expires, on Redis's clock. A hash has the organisation of each, and whether it is of a batch.
 PostgreSQL knows which attempts are in progress, so both can always be restored from there. Until a lost set
-has been restored, no slot can be acquired.
+has been restored, no slot can be acquired. A Redis that was started again may have lost its last second, and
+one whose clock was set back would keep leases for too long, so their sets count as lost.
 
 While several organisations hold slots or want some, each may hold an equal part of them (`shares`). One that
 has less than its share waits a moment for a slot instead of being refused, because those that have more get
@@ -16,6 +17,7 @@ from typing import Any, cast
 
 from redis import Redis
 from redis.client import Pipeline
+from redis.exceptions import NoScriptError
 
 #: The time for which a slot is leased. `reconcile` renews the leases of attempts in progress.
 LEASE_MS = 120_000
@@ -36,20 +38,28 @@ WANTED_MS = 4_000
 
 _KEYS = ("migration:slots", "migration:slots:owners", "migration:slots:state", "migration:slots:wanted")
 
+_NOW = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if tonumber(redis.call('HGET', KEYS[3], 'reconciled_at') or '0') > now + 1000 then
+  redis.call('DEL', unpack(KEYS))  -- the clock was set back
+end
+"""
+
 # Batches leave one slot to requests from a limit of 2. With a single slot, batches and requests take turns:
 # the kind that had it last does not get it while the other kind waits for it.
 #
 # Returns how many members hold a slot now, which are the first ones; or -1 if the set must be compared with
 # the database first, because it was lost, or because none is free and the last comparison is too old; -2 if
 # the owner has its share; -3 if none is free, and the owner has less than its share.
-_ACQUIRE = """
+_ACQUIRE = (
+    _NOW
+    + """
 local slots, owners, state, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local limit, batch_cap = tonumber(ARGV[1]), tonumber(ARGV[2])
 local lease, settle, stale = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local turn_request, turn_batch = tonumber(ARGV[6]), tonumber(ARGV[7])
 local owner, want = ARGV[8], tonumber(ARGV[9])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if redis.call('HGET', state, 'ready') ~= '1' then
   redis.call('HSETNX', state, 'admit_from', now + settle)
   return -1
@@ -108,18 +118,20 @@ if now - tonumber(redis.call('HGET', state, 'reconciled_at')) > stale then retur
 if refusal == -3 then redis.call('ZADD', wanted, now + want, owner) end
 return refusal
 """
+)
 
-# Makes the set agree with the attempts that are in progress. Returns the members that were missing.
-_RECONCILE = """
+# Makes the set agree with the attempts that are in progress. Returns the members that were missing. Their
+# leases are shorter by the time of grace: it is over as soon as an attempt was in the database.
+_RECONCILE = (
+    _NOW
+    + """
 local slots, owners, state = KEYS[1], KEYS[2], KEYS[3]
 local lease, grace, settle = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('HSETNX', state, 'admit_from', now + settle)
 local live, added = {}, {}
 for i = 4, #ARGV, 2 do
   live[ARGV[i]] = true
-  if redis.call('ZADD', slots, 'GT', now + lease, ARGV[i]) == 1 then added[#added + 1] = ARGV[i] end
+  if redis.call('ZADD', slots, 'GT', now + lease - grace, ARGV[i]) == 1 then added[#added + 1] = ARGV[i] end
   redis.call('HSET', owners, ARGV[i], ARGV[i + 1])
 end
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', slots, '-inf', now + lease - grace)) do
@@ -132,6 +144,7 @@ redis.call('HSET', state, 'reconciled_at', now)
 if now >= tonumber(redis.call('HGET', state, 'admit_from')) then redis.call('HSET', state, 'ready', '1') end
 return added
 """
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,21 +190,16 @@ class Slots:
         acquires no second slot. Raise SlotsStaleError until the set agrees with the database, and
         SlotShareUsedError or SlotOwedError if the owner gets none because of others.
         """
-        granted = self._acquire(
-            keys=_KEYS,
-            args=[
-                _number(limit),
-                _number(batch_cap),
-                LEASE_MS,
-                SETTLE_MS,
-                STALE_MS,
-                REQUEST_TURN_MS,
-                BATCH_TURN_MS,
-                owner,
-                WANTED_MS,
-                *attempts,
-            ],
-        )
+        args = [
+            *(_number(limit), _number(batch_cap), LEASE_MS, SETTLE_MS, STALE_MS),
+            *(REQUEST_TURN_MS, BATCH_TURN_MS, owner, WANTED_MS, *attempts),
+        ]
+        try:
+            granted = self._redis.evalsha(self._acquire.sha, len(_KEYS), *_KEYS, *args)
+        except NoScriptError:
+            # The server was started since the script was used, with or without the data of its last second.
+            self._redis.delete(*_KEYS)
+            granted = self._acquire(keys=_KEYS, args=args)
         if refusal := _REFUSALS.get(cast(int, granted)):
             raise refusal
         return cast(int, granted)

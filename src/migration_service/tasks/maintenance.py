@@ -2,13 +2,14 @@
 
 import logging
 import time
+from itertools import chain
 
 from celery import shared_task
 
 from migration_service.services.audit.chain import remove_days, seal_days
 from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.processing.attempts import GIVEN_AGAIN_AFTER, is_waiting, set_apart
-from migration_service.services.processing.slot_leases import reconcile_slots
+from migration_service.services.processing.slot_leases import reconcile_slots, release_slots
 from migration_service.services.reporting.retention import PIECE, removals
 from migration_service.tasks.accounts import announce_attempts, give_up_attempts
 from migration_service.tasks.app import celery_app
@@ -29,8 +30,10 @@ def sweep_batches() -> None:
         lost = recover_chunks(session)
     if lost:
         logger.warning(
-            "%d chunks of batches were lost before a worker finished them, and are dispatched again", lost
+            "%d chunks of batches were lost before a worker finished them, and are dispatched again",
+            len(lost),
         )
+        release_slots(app.resources.slots, list(chain.from_iterable(lost)))
     feed_batches(app, app.resources.Session)
 
 

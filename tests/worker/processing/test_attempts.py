@@ -119,12 +119,13 @@ def lost(session: OrmSession) -> SetApart:
     return apart
 
 
-def test_an_attempt_without_a_worker_is_given_out_again_after_ten_seconds(
-    begun: Begun, session: OrmSession
+@pytest.mark.parametrize("seconds", [10.5, -3_600])
+def test_an_attempt_without_a_worker_is_given_out_again_after_ten_seconds_or_if_the_clock_was_set_back(
+    begun: Begun, session: OrmSession, seconds: float
 ) -> None:
     begun.grow_old(9.5)
     assert lost(session) == SetApart([], [])
-    begun.grow_old()
+    begun.grow_old(seconds)
     assert lost(session) == SetApart([begun.attempt_id], [])
     process = begun.process()
     assert (process.tries, process.runs_alone, process.dispatched_at) == (2, True, None)

@@ -185,10 +185,12 @@ def test_an_undo_goes_on_where_a_killed_worker_left_it(
     assert undos.get(undo_id)["counts"] == {"PENDING": 3, "REVERTED": 2, "KEPT": 0}
     with supplier.Session.begin() as session:
         assert UUID(undo_id) not in take_due_undos(session), "somebody works on it"
-        long_ago = func.now() - text("interval '1 minute'")
-        session.execute(update(Undo).where(Undo.id == UUID(undo_id)).values(dispatched_at=long_ago))
-    with supplier.Session.begin() as session:
-        assert UUID(undo_id) in take_due_undos(session)
+    for ago in ("1 minute", "-1 hour"):  # the clock was set back
+        with supplier.Session.begin() as session:
+            moment = func.now() - text(f"interval '{ago}'")
+            session.execute(update(Undo).where(Undo.id == UUID(undo_id)).values(dispatched_at=moment))
+        with supplier.Session.begin() as session:
+            assert UUID(undo_id) in take_due_undos(session)
     assert undos.work(undo_id) is Progress.OVER
     assert dump(supplier.Session) == before
 

@@ -240,8 +240,9 @@ def set_apart(session: Session, attempt_ids: Sequence[UUID] | None = None, *, ag
     Only those of `attempt_ids` if it is given, and only those that were given out `age` seconds ago or
     earlier. A worker holds the lock of the row it works on, so SKIP LOCKED skips exactly those.
     """
-    # Without `dispatched_at` it waits already.
-    condition = AccountImportProcess.dispatched_at <= func.now() - func.make_interval(0, 0, 0, 0, 0, 0, age)
+    # Without `dispatched_at` it waits already. A moment that is to come: the clock was set back.
+    seconds = func.extract("epoch", func.now() - AccountImportProcess.dispatched_at)
+    condition = func.abs(seconds) >= age
     if attempt_ids is not None:
         condition &= AccountImportProcess.attempt_id.in_(attempt_ids)
     # A CTE runs once. A subquery may run again for each row, and then finds others than those it locked.

@@ -150,7 +150,8 @@ _TAKE_DUE = text("""
                  WHERE id IN (SELECT DISTINCT ON (organisation_id) id FROM undo
                               WHERE finished_at IS NULL ORDER BY organisation_id, id)
                    AND finished_at IS NULL
-                   AND (dispatched_at IS NULL OR dispatched_at < clock_timestamp() - interval '10 seconds')
+                   AND (dispatched_at IS NULL
+                        OR abs(extract(epoch FROM clock_timestamp() - dispatched_at)) > 10)
                  FOR UPDATE SKIP LOCKED)
     RETURNING id
 """)
@@ -163,7 +164,7 @@ _NOTE_WORK = text("""
 _TAKE_LINES = text(f"""
     SELECT position, account_import_process_id, service_account_number FROM undo_line
     WHERE undo_id = :undo_id AND outcome = '{UndoOutcome.PENDING}'
-      AND (tried_at IS NULL OR tried_at < clock_timestamp() - make_interval(secs => :try_again))
+      AND (tried_at IS NULL OR abs(extract(epoch FROM clock_timestamp() - tried_at)) > :try_again)
     ORDER BY position LIMIT :limit FOR UPDATE SKIP LOCKED
 """)
 

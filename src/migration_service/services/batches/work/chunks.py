@@ -110,7 +110,7 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
     if not lines:
         return None
     if row.tries:
-        lines = 1 if row.tries >= ALONE_AFTER else ceil(lines / _LESS)
+        lines = 1 if row.tries >= ALONE_AFTER else min(lines, ceil(sum(row.counts.values()) / _LESS))
     if BatchKind(row.kind).is_added_data:
         asks_vendors = row.kind == BatchKind.PAYMENT_INSTRUCTIONS and row.mode != BatchMode.VALIDATE
         return ChunkPlan(min(lines, PIECE_LINES), slot_owner=None, limit=None, asks_vendors=asks_vendors)

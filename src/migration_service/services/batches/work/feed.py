@@ -60,13 +60,13 @@ def _dispatch(session: Session, in_flight: int, *, asks_vendors: bool) -> list[t
     return [(row.batch_id, row.first_line) for row in sorted(rows, key=lambda row: (row.place, row.batch_id))]
 
 
-def recover_chunks(session: Session) -> int:
-    """Release the chunks whose worker or message was lost. Return how many there were.
+def recover_chunks(session: Session) -> list[list[UUID]]:
+    """Release the chunks whose worker or message was lost. Return the attempts of each, which hold slots.
 
     A worker holds the lock of the chunk that it works on, so SKIP LOCKED skips exactly those. While workers
     have chunks, a message that nobody has taken yet may be waiting for them.
     """
-    return len(session.execute(_RECOVER).all())
+    return [row.attempts or [] for row in session.execute(_RECOVER)]
 
 
 # How many chunks a batch with a limit may have more: in ten seconds, or in the time that one chunk may take,
@@ -76,7 +76,7 @@ _ALLOWED = f"""CASE WHEN batch.lines_per_minute IS NOT NULL THEN (
     SELECT greatest(0, greatest(1, floor(batch.lines_per_minute * {_SPAN} / 6000.0)) - count(*))
     FROM batch_chunk AS recent WHERE recent.batch_id = batch.id
       AND (recent.state = '{ChunkState.DISPATCHED}'
-           OR recent.worked_at > now() - make_interval(secs => CAST({_SPAN} AS double precision)))) END"""
+           OR abs(extract(epoch FROM now() - recent.worked_at)) < {_SPAN})) END"""
 _IS_OURS = f"(batch.kind = '{BatchKind.PAYMENT_INSTRUCTIONS}') = :asks_vendors"
 
 # `turn` counts the chunks of the organisation that are in the queue already. So whoever has many of them
@@ -114,15 +114,20 @@ _SOMEBODY_WORKS = """(
     OR EXISTS (SELECT FROM batch JOIN batch_chunk AS working ON working.batch_id = batch.id
                WHERE batch.finished_at IS NULL AND working.worked_at > now() - interval '20 seconds'))"""
 
-# A worker that waits for a slot releases the chunk after two seconds. One that works on it holds its lock. On
-# a busy machine a message waits behind those of other chunks, each of which may take ten seconds.
+# A worker that waits for a slot releases the chunk after two seconds. One that works on it holds its lock as
+# soon as it has claimed it and, for payment instructions, asked the vendors. On a busy machine a message
+# waits behind those of other chunks, each of which may take ten seconds. A moment that is to come is one from
+# before the clock was set back.
 _RECOVER = text(f"""
     UPDATE batch_chunk SET state = '{ChunkState.PENDING}', attempts = NULL
-    FROM (SELECT batch_id, first_line FROM batch_chunk
-          WHERE state = '{ChunkState.DISPATCHED}' AND dispatched_at < now() - interval '15 seconds'
-            AND (attempts IS NOT NULL OR dispatched_at < now() - interval '90 seconds'
-                 OR NOT {_SOMEBODY_WORKS})
-          FOR UPDATE SKIP LOCKED) AS lost
+    FROM (SELECT chunk.batch_id, chunk.first_line, chunk.attempts
+          FROM batch_chunk AS chunk JOIN batch ON batch.id = chunk.batch_id,
+               LATERAL (SELECT abs(extract(epoch FROM now() - chunk.dispatched_at)) AS seconds) AS age
+          WHERE chunk.state = '{ChunkState.DISPATCHED}'
+            AND (chunk.attempts IS NOT NULL AND kind = '{BatchKind.ACCOUNTS}' AND seconds > 5
+                 OR chunk.attempts IS NOT NULL AND seconds > 15
+                 OR seconds > 15 AND NOT {_SOMEBODY_WORKS} OR seconds > 90)
+          FOR UPDATE OF chunk SKIP LOCKED) AS lost
     WHERE batch_chunk.batch_id = lost.batch_id AND batch_chunk.first_line = lost.first_line
-    RETURNING batch_chunk.first_line
+    RETURNING lost.attempts
 """)

@@ -61,6 +61,11 @@ def _plan(session: Session, customer: Customer, chunk: dict[str, Any], **batch: 
         ({}, PENDING | {"tries": 1}, ChunkPlan(1, slot_owner=None, limit=77)),
         # After a worker died: a few lines at once, and after a second one each by itself.
         ({}, {"counts": {"PENDING": 100}, "tries": 1}, ChunkPlan(7, slot_owner=None, limit=77)),
+        (
+            {},
+            {"counts": {"PENDING": 50, "IMPORTED": 50}, "tries": 1},
+            ChunkPlan(7, slot_owner=None, limit=77),
+        ),
         ({}, {"counts": {"PENDING": 100}, "tries": 2}, ChunkPlan(1, slot_owner=None, limit=77)),
         ({}, PENDING | {"state": "DISPATCHED"}, ChunkPlan(3, slot_owner=None, limit=77)),
         ({}, PENDING | {"state": "DONE"}, None),
