@@ -190,7 +190,7 @@ class Slots:
         acquires no second slot. Raise SlotsStaleError until the set agrees with the database, and
         SlotShareUsedError or SlotOwedError if the owner gets none because of others.
         """
-        args = [
+        args: list[Any] = [
             *(_number(limit), _number(batch_cap), LEASE_MS, SETTLE_MS, STALE_MS),
             *(REQUEST_TURN_MS, BATCH_TURN_MS, owner, WANTED_MS, *attempts),
         ]
