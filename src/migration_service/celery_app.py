@@ -85,12 +85,14 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
 
 
 def _every(seconds: float, task: str) -> dict[str, Any]:
-    """Return an entry of beat's schedule. A message that no worker took in time expires.
+    """Return an entry of beat's schedule. A message that no worker took in an hour expires.
+
+    Not sooner: it does so by the clock of the worker's host, which may be ahead of that of beat's.
 
     `retry`: beat keeps one connection, and only a publisher that may retry reopens a lost one. (A connection
     to Redis reopens itself. After a restart of RabbitMQ, beat never published again without this.)
     """
-    return {"task": task, "schedule": seconds, "options": {"expires": seconds, "retry": True}}
+    return {"task": task, "schedule": seconds, "options": {"expires": 3_700.0, "retry": True}}
 
 
 _RELIABILITY: dict[str, Any] = {
@@ -121,7 +123,7 @@ _RELIABILITY: dict[str, Any] = {
     "accept_content": ["json"],
     "enable_utc": True,
     "worker_hijack_root_logger": False,
-    "beat_max_loop_interval": 5,
+    "beat_scheduler": "migration_service.tasks.steady_beat:SteadyScheduler",
 }
 
 

@@ -28,6 +28,11 @@ def make_redis(redis_url: str, *, max_connections: int = 100, wait_seconds: floa
     return Redis.from_pool(pool)  # closing the client closes its connections
 
 
+def try_write(redis: Redis) -> None:
+    """Write to Redis. Raise RedisError if it does not answer, or answers and takes no writes: it is full."""
+    redis.set("migration:written", b"1")
+
+
 @contextmanager
 def log_if_unavailable(consequence: str) -> Iterator[None]:
     """Log a warning instead of raising if Redis is unavailable.

@@ -1,11 +1,24 @@
 """Beat's schedule: every entry runs on a queue that a worker consumes, also after a restart of the broker."""
 
+from datetime import timedelta
+from types import SimpleNamespace
+
 import pytest
 from flask import Flask
+from kombu.utils import symbol_by_name
 
 from migration_service.blueprints.requests.resources import resources
+from migration_service.tasks import steady_beat
 from migration_service.tasks.app import MigrationCelery
-from migration_service.tasks.names import QUEUES
+from migration_service.tasks.names import (
+    QUEUES,
+    SWEEP_ATTEMPTS,
+    SWEEP_BATCHES,
+    SWEEP_CUSTOMER_EMAILS,
+    SWEEP_INTERVAL,
+    SWEEP_UNDOS,
+    SWEEP_WAVES,
+)
 from migration_service.tasks.resources import WorkerResources
 
 ENTRIES = ("sweep", "count-accounts", "customer-emails", "batches", "undos", "waves", "removal")
@@ -22,11 +35,23 @@ def test_beat_retries_because_only_that_opens_a_lost_connection_again(app: Flask
     assert all(entry["options"]["retry"] for entry in schedule.values())
 
 
-def test_a_message_that_no_worker_took_in_time_expires_before_the_next_one_is_due(app: Flask) -> None:
-    schedule = _celery(app).conf.beat_schedule
-    assert {name: entry["options"]["expires"] for name, entry in schedule.items()} == {
-        name: entry["schedule"] for name, entry in schedule.items()
-    }
+def test_each_entry_is_sent_at_the_start_and_once_in_its_interval_whatever_the_clock_says(
+    app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    celery, sent, clock = _celery(app), [], SimpleNamespace(monotonic=lambda: 1_000.0)
+    monkeypatch.setattr(steady_beat, "time", clock)
+    monkeypatch.setattr(celery, "send_task", lambda task, *_args, **_options: sent.append(task))
+    scheduler = symbol_by_name(celery.conf.beat_scheduler)(app=celery)
+    assert scheduler.tick() == SWEEP_INTERVAL
+    assert len(sent) == len(ENTRIES)
+    assert scheduler.tick() == SWEEP_INTERVAL
+    assert len(sent) == len(ENTRIES)
+    earlier = celery.now() - timedelta(hours=1)
+    monkeypatch.setattr(celery, "now", lambda: earlier)
+    clock.monotonic = lambda: 1_000.0 + SWEEP_INTERVAL
+    scheduler.tick()
+    sweeps = (SWEEP_ATTEMPTS, SWEEP_BATCHES, SWEEP_CUSTOMER_EMAILS, SWEEP_UNDOS, SWEEP_WAVES)
+    assert sorted(sent[len(ENTRIES) :]) == sorted(sweeps)
 
 
 def test_every_entry_is_run_by_a_test(app: Flask) -> None:

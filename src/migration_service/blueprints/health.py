@@ -6,6 +6,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from migration_service.blueprints.requests.resources import resources
+from migration_service.connections import try_write
 from migration_service.db.engine import ONLY_READS
 from migration_service.leaving import is_leaving
 
@@ -49,6 +50,7 @@ def _ask_database() -> str:
 
 def _redis_answers() -> bool:
     try:
-        return bool(resources().redis.ping())
+        try_write(resources().redis)
     except RedisError:
         return False
+    return True

@@ -16,6 +16,7 @@ from redis import Redis, RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
 from migration_service.blueprints.requests.resources import Resources
+from migration_service.connections import try_write
 from migration_service.metrics.broker import read_broker
 from migration_service.metrics.disks import read_disks
 from migration_service.metrics.shared import (
@@ -67,7 +68,7 @@ class ServiceMetrics(Collector):
 
     def _read(self) -> Iterator[Metric]:
         up = GaugeMetricFamily(
-            "migration_part_up", "Whether a part answers, and the database commits.", labels=["part"]
+            "migration_part_up", "Whether a part answers and takes what is written.", labels=["part"]
         )
         for part, read, expected in (
             ("database", self._read_database, SQLAlchemyError),
@@ -122,6 +123,7 @@ class ServiceMetrics(Collector):
         yield _read_decisions({it.import_supplier for it in batches}, waiting)
 
     def _read_redis(self) -> Iterator[Metric]:
+        try_write(self._redis)
         slots = Slots(self._redis)
         yield GaugeMetricFamily("migration_slots_in_use", "Slots that are held.", value=slots.in_use())
         age = slots.seconds_since_reconcile()

@@ -91,10 +91,9 @@ class Programs:
 
     def beat(self) -> Program:
         """Return Celery's scheduler, which starts the periodic tasks."""
-        schedule = self._folder("beat") / "schedule"
         return self._python(
             "beat",
-            [*_CELERY_MONITOR, "beat", "--loglevel", "INFO", "--schedule", str(schedule), "--pidfile", ""],
+            [*_CELERY_MONITOR, "beat", "--loglevel", "INFO", "--pidfile", ""],
             stop_seconds=10,
         )
 

@@ -1,7 +1,7 @@
 """Redis is unavailable, or the pool is exhausted: what still works, and what is refused without a change."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -9,10 +9,12 @@ from uuid import UUID
 
 import pytest
 from flask import Flask
+from flask.testing import FlaskClient
 from redis import Redis
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.blueprints.metrics_collector import ServiceMetrics
 from migration_service.blueprints.requests.resources import resources
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
@@ -70,6 +72,31 @@ def test_without_redis_accounts_are_staged_and_read_but_not_processed(
     assert (answer.status_code, json_of(answer)["code"]) == (503, "service_unavailable")
     assert answer.headers["Retry-After"]
     assert supplier.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
+
+
+@pytest.fixture
+def fill(worker_resources: WorkerResources) -> Iterator[Callable[[], object]]:
+    """A function that leaves Redis no memory, so that it refuses what is written."""
+    redis = worker_resources.redis
+    yield lambda: redis.config_set("maxmemory", 1)
+    redis.config_set("maxmemory", 0)
+
+
+def test_while_redis_is_full_no_account_is_processed_and_the_metrics_say_so(
+    app: Flask, client: FlaskClient, supplier: SupplierClient, fill: Callable[[], object]
+) -> None:
+    (account,) = supplier.accounts()
+    number = account["external_account_number"]
+    fill()
+    assert supplier.stage(account).status_code == 201
+    answer = supplier.process(number)
+    assert (answer.status_code, json_of(answer)["code"]) == (503, "service_unavailable")
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert supplier.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
+    assert json_of(client.get("/health/ready"))["redis"] == "unavailable"
+    with app.app_context():
+        (up,) = (it for it in ServiceMetrics(resources(), None).collect() if it.name == "migration_part_up")
+    assert {it.labels["part"]: it.value for it in up.samples} == {"database": 1, "redis": 0}
 
 
 def test_without_a_database_every_request_is_refused_for_now(
