@@ -5,9 +5,10 @@ an hour. Every task here may run at the start, so nothing has to be kept.
 """
 
 import time
-from typing import Any
+from typing import Any, cast
 
 from celery.beat import Scheduler
+from celery.schedules import schedule
 
 
 class SteadyScheduler(Scheduler):
@@ -21,6 +22,6 @@ class SteadyScheduler(Scheduler):
         """Send what is due. Return the seconds until something is due next."""
         for name, entry in self.schedule.items():
             if self._due.get(name, 0.0) <= time.monotonic():
-                self._due[name] = time.monotonic() + entry.schedule.seconds
+                self._due[name] = time.monotonic() + cast(schedule, entry.schedule).seconds
                 self.apply_entry(entry, producer=self.producer)
         return max(0.0, min(self._due.values()) - time.monotonic())
