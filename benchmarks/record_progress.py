@@ -3,7 +3,7 @@
     python -m benchmarks.record_progress BATCH_ID "quiet import" FILE
 
 It reads the database of DATABASE_URL each second until the batch is over. tests/unit/services/batches/
-test_recorded_runs.py compares the estimate with ten such runs. Times are seconds since the batch
+test_recorded_runs.py compares the estimate with such runs. Times are seconds since the batch
 was stored. A sample has the time, the state, when the batch last began to run, the lines that are left, and
 the chunks that were worked on since the sample before: first line, lines worked on, time.
 """

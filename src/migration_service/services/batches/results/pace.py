@@ -28,9 +28,7 @@ _LONGEST_GAP, _LEAST_CAP = 3.0, 3.0
 #: The range is wider than the rates that were measured. As logarithms: by this much, by this for a single
 #: chunk, which is less the more there are, and by this part of how much the rate changed. Then: at most so
 #: many times.
-_MARGIN, _FEW, _CHANGE, _MOST = 0.3, 0.5, 0.4, 1.6
-#: Seconds that the last chunks take, while not every worker has one.
-_LAST_SECONDS = 3.0
+_MARGIN, _FEW, _CHANGE, _MOST = 0.28, 0.5, 0.4, 1.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,8 @@ def measure_pace(
     margin = min(_MOST, exp(_MARGIN + _FEW / sqrt(len(gaps)) + _CHANGE * _measure_change(gaps, lines)))
     rate = sqrt(rates[0] * rates[2])
     low, left, high = (max(0.0, pending / it - ahead) for it in (max(rates) * margin, rate, min(rates)))
-    return Pace(rate, left, low, high * margin + _LAST_SECONDS)
+    # The last chunks may wait that long for a worker, because other batches have theirs.
+    return Pace(rate, left, low, high * margin + longest)
 
 
 def measure_rate(work: Sequence[Work], lines_per_minute: int | None = None) -> float | None:

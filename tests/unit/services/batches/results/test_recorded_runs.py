@@ -1,4 +1,4 @@
-"""The range of the time left, beside what was true in ten runs that `benchmarks.record_progress` recorded.
+"""The range of the time left, beside what was true in runs that `benchmarks.record_progress` recorded.
 
 They were recorded on two processors that were shared with other people's tests, so that the rate of some runs
 changed tenfold while they ran. What was true is the time for which a batch was RUNNING from then on: nobody
@@ -63,11 +63,10 @@ def runs() -> list[list[_Look]]:
     return [_tenths(_look(json.loads(path.read_text()))) for path in _RUNS]
 
 
-def test_what_was_true_is_inside_the_range_in_eight_of_ten_runs(runs: list[list[_Look]]) -> None:
+def test_what_was_true_is_inside_the_range_in_eight_tenths_of_the_runs(runs: list[list[_Look]]) -> None:
     """A run counts if at least eight tenths of the looks at it are inside."""
-    assert len(runs) == 10
     shares = [sum(it.is_inside for it in looks) / len(looks) for looks in runs]
-    assert sum(share >= 0.8 for share in shares) >= 8, dict(
+    assert sum(share >= 0.8 for share in shares) >= 0.8 * len(runs), dict(
         zip([it.stem for it in _RUNS], shares, strict=True)
     )
 
