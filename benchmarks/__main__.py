@@ -23,6 +23,7 @@ MEASURES: dict[str, Callable[[Bench], Row | list[Row]]] = {
     "status": staging.measure_status,
     "check": batches.measure_checking,
     "import": batches.measure_import,
+    "reconcile": batches.measure_reconciliation,
     "workers": workers.measure_workers,
     "added-data": added_data.measure_added_data,
     "undo": undo.measure_undo,

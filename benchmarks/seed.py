@@ -78,7 +78,7 @@ def set_up_peer(settings: Settings, schema: str, token: str) -> None:
 def sessions(settings: Settings) -> sessionmaker[Session]:
     """Return a sessionmaker as workers have it."""
     engine = make_engine(
-        settings.database_url, pool_size=2, max_overflow=0, application_name="migration-bench"
+        settings.database_url, pool_size=3, max_overflow=0, application_name="migration-bench"
     )
     return make_sessionmaker(engine)
 

@@ -1,11 +1,20 @@
-"""Batch work: validation on one core, and the whole import against dlt (peer c) and plain COPY (peer d)."""
+"""Batch work: validation on one core, the whole import against dlt (peer c) and plain COPY (peer d), and its
+reconciliation.
+"""
 
+import time
 from statistics import median
 
 from benchmarks import probes
 from benchmarks.bench import Bench, Reading, Row, alternate, compared_rates
 from benchmarks.copy_limit import CopyLimit
 from benchmarks.costs import metered
+from benchmarks.payloads import SUPPLIER
+from migration_service.services.reconciliation.book_totals import count_book
+from migration_service.services.reconciliation.created_accounts import find_differences
+from migration_service.services.reconciliation.differences import Totals
+from migration_service.services.reconciliation.submitted import count_sent
+from migration_service.services.setup.suppliers import get_import_supplier
 
 
 def measure_checking(bench: Bench) -> Row:
@@ -49,3 +58,25 @@ def _dlt(bench: Bench, count: int) -> Reading:
             "load_with_dlt.py", str(file), bench.stack.settings.owner_database_url, "peer_dlt"
         )
     return Reading(count, count / result["seconds"], costs=meter.of_one(count))
+
+
+def measure_reconciliation(bench: Bench) -> Row:
+    """Measure the accounts per second that a reconciliation compares, as the command does it."""
+    probes.import_batch(bench, bench.take_numbers(bench.extent.batch), bench.extent.batch)
+    mine = [_reconcile(bench) for _ in range(bench.extent.rounds)]
+    rate = median(reading.rate for reading in mine)
+    return Row("reconcile", rate, "accounts/s", "at least 2,000", rate >= 2_000, readings=mine)
+
+
+def _reconcile(bench: Bench) -> Reading:
+    totals = Totals()
+    started = time.perf_counter()
+    with metered(bench.stack) as meter:
+        with bench.sessions.begin() as session:
+            supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
+            sent = count_sent(session, supplier.id)
+        count_book(bench.sessions, supplier.id, sent)
+        differing = list(find_differences(bench.sessions, supplier.id, totals, connections=2))
+        seconds = time.perf_counter() - started
+    assert not differing, differing[:3]
+    return Reading(totals.compared, totals.compared / seconds, costs=meter.of_one(totals.compared))
