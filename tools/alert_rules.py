@@ -28,6 +28,7 @@ _FAST = f'{_REQUESTS}_bucket{{{_PROCESS},status="201",le="1"}}'
 _SLOW = f'{_REQUESTS}_bucket{{{_PROCESS},status="201",le="25"}}'
 _ALL = f'{_REQUESTS}_bucket{{{_PROCESS},status="201",le="+Inf"}}'
 _TASKS = "migration_task_duration_seconds_count"
+_WAITS = "migration_queue_wait_seconds_count"
 _VENDOR = "migration_vendor_call_duration_seconds_count"
 _SECURITY = "migration_security_events_total"
 
@@ -42,6 +43,10 @@ HEALTHY = {
     'migration_queue_messages{queue="interactive"}': " ".join(["0", "3", "40", "1"] * 120),
     'migration_queue_messages{queue="batch"}': " ".join(["8", "7", "6", "8"] * 120),
     'migration_queue_messages{queue="maintenance"}': " ".join(["0", "1", "0", "4"] * 120),
+    f'{_WAITS}{{queue="interactive"}}': "0+100x480",
+    f'{_WAITS}{{queue="batch"}}': "0+50x480",
+    'migration_replication_slot_active{slot="backup"}': "1x480",
+    'migration_replication_slot_held_bytes{slot="backup"}': " ".join(["0", "16000000", "2000000", "0"] * 120),
     'migration_batch_idle_seconds{supplier="S"}': " ".join(["0", "1", "0", "3"] * 120),
     'migration_batches_paused_by_errors{supplier="S"}': "0x480",
     'migration_wave_decision_age_seconds{supplier="S",found="DIFFERS"}': "0x480",
@@ -86,6 +91,7 @@ FAULTS = {
         'migration_wave_decision_age_seconds{supplier="S",found="CLEAN"}': "0x120 0+15x359"
     },
     "MigrationQueueGrows": {'migration_queue_messages{queue="maintenance"}': "0+12x480"},
+    "MigrationQueueWithoutWorker": {f'{_WAITS}{{queue="batch"}}': "700x480"},
     "MigrationSlotsFull": {"migration_slots_in_use": "250x480", "migration_attempts_in_progress": "250x480"},
     "MigrationSlotsLeak": {"migration_slots_in_use": "200x480", "migration_attempts_in_progress": "0x480"},
     "MigrationServerErrors": {f'{_REQUESTS}_count{{{_PROCESS},status="500"}}': "0+3x480"},
@@ -99,6 +105,8 @@ FAULTS = {
     "MigrationCredentialMisused": {f'{_SECURITY}{{event="revoked_key_used"}}': "0+1x480"},
     "MigrationCountsOld": {"migration_counted_timestamp_seconds": "0x480"},
     "MigrationDiskFills": {'migration_disk_free_bytes{instance="a",folder="data"}': "390-0.4x480"},
+    "MigrationReplicaGone": {'migration_replication_slot_active{slot="backup"}': "0x480"},
+    "MigrationReplicaBehind": {'migration_replication_slot_held_bytes{slot="backup"}': "0+1e7x480"},
     "MigrationDiskNearlyFull": {'migration_disk_free_bytes{instance="a",folder="data"}': "90x480"},
 }
 # This is no fault: a batch uses the only slot of a limit of 1, and no request is refused.

@@ -135,6 +135,16 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
         ],
     ),
     ("Size of the database", "bytes", [("max(migration_database_bytes)", "database")]),
+    (
+        "WAL that replication slots keep",
+        "bytes",
+        [("max by (slot) (migration_replication_slot_held_bytes)", "{{slot}}")],
+    ),
+    (
+        "Replication slots that are read",
+        "short",
+        [("min by (slot) (migration_replication_slot_active)", "{{slot}}")],
+    ),
     ("Parts that answer", "short", [("min by (part) (migration_part_up)", "{{part}}")]),
     (
         "Reads of keys, sessions and suppliers a second",

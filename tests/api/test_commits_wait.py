@@ -1,5 +1,6 @@
-"""A PostgreSQL whose synchronous standby is missing, and servers whose disks are full."""
+"""A PostgreSQL whose standby is missing, and servers whose disks are full."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +92,20 @@ def test_a_web_server_is_not_ready_while_commits_wait(
         wait_until(lambda: not part_is_up(), "the alert's metric")
         wait_for_standby(admin, "")
         wait_until(is_ready, "commits that are made again are noticed")
+
+
+def test_a_replication_slot_that_nobody_reads_is_in_the_metrics_of_the_services_own_role(
+    servers: EmbeddedServers, own_settings: Settings, make_client: MakeClient
+) -> None:
+    with servers.connect_as_superuser() as admin:
+        admin.execute("SELECT pg_create_physical_replication_slot('backup', true)")
+        admin.execute("SELECT pg_switch_wal()")
+    shown = make_client(own_settings).get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"}).text
+    assert 'migration_replication_slot_active{slot="backup"} 0.0' in shown
+    (held,) = re.findall(
+        r'^migration_replication_slot_held_bytes\{slot="backup"\} (.+)$', shown, re.MULTILINE
+    )
+    assert float(held) > 0
 
 
 def advice_on(part: str, parts: ServiceParts) -> Diagnosis:

@@ -65,7 +65,7 @@ class Worker:
 def worker(migrated: Settings, tmp_path: Path) -> Iterator[Worker]:
     """A running worker."""
     worker = Worker(tmp_path / "worker.log", tmp_path / "heartbeat")
-    command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-B", "-c", "1", "-s", "schedule")
+    command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-B", "-c", "2", "-s", "schedule")
     with worker.log.open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", *command, "-Q", "interactive,batch,vendors,maintenance"],
@@ -108,6 +108,8 @@ def test_if_everything_runs_the_doctor_reports_no_problem(
     others = {"suppliers", "batches", "vendors"}
     assert {part: it for part, it in verdicts.items() if it != "ok" and part not in others} == {}
     assert status == 0
+    few = {"MIGRATION_SERVICE_BATCH_CHUNKS_IN_FLIGHT": "1"}
+    assert run_doctor(environment_of(migrated, tmp_path) | few)[1]["queue batch"] == "warning"
 
 
 def test_a_missing_part_is_reported_with_advice(migrated: Settings, tmp_path: Path) -> None:

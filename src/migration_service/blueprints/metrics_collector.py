@@ -30,6 +30,7 @@ from migration_service.metrics.shared import (
 )
 from migration_service.services.reporting.counts import (
     OpenBatches,
+    list_replication_slots,
     read_database_bytes,
     read_in_progress,
     read_open_batches,
@@ -102,7 +103,18 @@ class ServiceMetrics(Collector):
             batches = read_open_batches(session)
             waiting = list_waiting(session)
             stored = read_database_bytes(session)
+            replication_slots = list_replication_slots(session)
         yield GaugeMetricFamily("migration_database_bytes", "The size of the database.", value=stored)
+        held = GaugeMetricFamily(
+            "migration_replication_slot_held_bytes", "WAL that a replication slot keeps.", labels=["slot"]
+        )
+        active = GaugeMetricFamily(
+            "migration_replication_slot_active", "Whether a replication slot is read.", labels=["slot"]
+        )
+        for slot in replication_slots:
+            held.add_metric([slot.name], slot.held_bytes)
+            active.add_metric([slot.name], slot.active)
+        yield from (held, active)
         yield GaugeMetricFamily(
             "migration_attempts_in_progress",
             "Accounts that are being created, for requests and for batches.",

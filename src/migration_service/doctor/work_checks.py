@@ -30,8 +30,9 @@ _READINGS, _PAUSE_SECONDS = 3, 1.0
 
 
 def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Report whether each queue has a worker that answers."""
-    for queue, workers in list_workers(parts.celery, 2.0).items():
+    """Report whether each queue has a worker that answers, and batches enough chunks for theirs."""
+    by_queue = list_workers(parts.celery, 2.0)
+    for queue, workers in by_queue.items():
         if workers:
             yield ok(f"queue {queue}", f"{_number(len(workers), 'worker')}: {', '.join(workers)}")
         else:
@@ -41,6 +42,15 @@ def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
                 "It does not run, or is frozen: a busy worker answers, too. End a frozen one with SIGKILL. "
                 f"Start it: celery -A celery_worker worker -Q {queue}",
             )
+    pools = (parts.celery.control.inspect(timeout=2.0).stats() or {}).items()
+    processes = sum(it["pool"]["max-concurrency"] for name, it in pools if name in by_queue["batch"])
+    if processes > parts.settings.batch_chunks_in_flight:
+        yield warning(
+            "queue batch",
+            f"{processes} processes, and an organisation has {parts.settings.batch_chunks_in_flight} chunks "
+            "in the queue: if it is alone, the others have nothing to do",
+            f"Set MIGRATION_SERVICE_BATCH_CHUNKS_IN_FLIGHT to {2 * processes} for all workers.",
+        )
 
 
 def list_workers(celery: MigrationCelery, timeout: float) -> dict[str, list[str]]:

@@ -42,6 +42,28 @@ class InProgress:
     limit: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class ReplicationSlot:
+    """A place up to which PostgreSQL keeps its WAL, for a standby or for the receiver of the WAL."""
+
+    name: str
+    #: Whether somebody reads from it now.
+    active: bool
+    #: The WAL that is kept for it: how far its reader is behind.
+    held_bytes: int
+
+
+def list_replication_slots(session: Session) -> list[ReplicationSlot]:
+    """Return the replication slots of a primary server, which any role may see."""
+    return [ReplicationSlot(*row) for row in session.execute(_REPLICATION_SLOTS)]
+
+
+_REPLICATION_SLOTS = text("""
+    SELECT slot_name, active, coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint
+    FROM pg_replication_slots WHERE NOT pg_is_in_recovery() AND NOT temporary
+""")
+
+
 def read_database_bytes(session: Session) -> int:
     """Return the size of the database on its disk."""
     return session.scalar(select(func.pg_database_size(func.current_database()))) or 0
