@@ -7,13 +7,15 @@ size of bodies are chosen at random. The console's login, which is not described
     python -m benchmarks.hostile NICENESS CONNECTIONS URL SUPPLIER TEAM KEYS PREFIX [OPERATION...]
 
 It leads a session of its own, of which NICENESS is the priority. KEYS have commas between them. `PREFIX` is
-the beginning of a key of the other organisation. It stops at SIGTERM, cancels its batches, and prints as JSON
-how often each operation had each status. It only ever speaks to the loopback address.
+the beginning of a key of the other organisation. It stops at SIGTERM, or when its parent is gone, cancels its
+batches, and prints as JSON how often each operation had each status. It only ever speaks to the loopback
+address.
 """
 
 import gzip
 import itertools
 import json
+import os
 import random
 import re
 import signal
@@ -278,6 +280,7 @@ def main() -> None:
     if urlsplit(url).hostname != "127.0.0.1":
         sys.exit("Only a service on 127.0.0.1 is attacked.")
     leave_processors(int(niceness))
+    parent = os.getppid()
     over, seen = threading.Event(), defaultdict[str, Counter[str]](Counter)
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     known = Known(supplier, team, keys.split(","))
@@ -302,7 +305,9 @@ def main() -> None:
         threading.Thread(target=attack, args=[attacker], daemon=True).start()
     sys.stdout.write("attacking\n")
     sys.stdout.flush()
-    over.wait()
+    while not over.wait(1.0) and os.getppid() == parent:
+        pass
+    over.set()
     time.sleep(1.5)  # for the answers that are on their way
     first.cancel_batches()
     sys.stdout.write(json.dumps(seen))

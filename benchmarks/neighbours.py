@@ -230,6 +230,7 @@ def main(
     verbose: bool,
 ) -> None:
     """Measure what a hostile organisation costs a quiet one."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and so stop what was started
     click.echo(describe_machine())
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
