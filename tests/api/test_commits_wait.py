@@ -7,9 +7,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 from redis import Redis
 
 from migration_service.celery_app import create_celery
+from migration_service.cli import main
+from migration_service.cli.session import CommandConnection
 from migration_service.config import Settings
 from migration_service.doctor.diagnosis import Diagnosis, ServiceParts
 from migration_service.doctor.examination import check_database, examine
@@ -68,6 +71,23 @@ def test_a_missing_standby_is_named_and_the_commit_that_tried_does_not_hang(
         assert admin.execute(_HANGING).fetchone() == (0,)
         wait_for_standby(admin, "")
         assert [it.verdict for it in check_database(parts)] == ["ok"]
+
+
+def test_a_command_says_that_the_database_does_not_commit(
+    servers: EmbeddedServers, own_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CommandConnection, "commit_seconds", 1)
+    variables = {
+        "DATABASE_URL": own_settings.database_url,
+        "REDIS_URL": own_settings.redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": own_settings.secret_key,
+    }
+    with servers.connect_as_superuser() as admin:
+        wait_for_standby(admin, "nobody")
+        wait_until(lambda: admin.execute("SHOW synchronous_standby_names").fetchone() == ("nobody",), "so")
+        done = CliRunner(env=variables).invoke(main, ["limit", "set", "7"])
+        wait_for_standby(admin, "")
+    assert (done.exit_code, "did not commit within 1 seconds" in done.output) == (2, True), done.output
 
 
 def test_a_web_server_is_not_ready_while_commits_wait(

@@ -3,9 +3,13 @@
 import socket
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import Any
 from uuid import uuid4
 
 import click
+import psycopg
+from psycopg.pq import TransactionStatus
+from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -26,6 +30,26 @@ class CannotRunError(click.ClickException):
     """A setting is missing, or a server cannot be reached: exit status 2."""
 
     exit_code = 2
+
+
+class CommandConnection(psycopg.Connection[Any]):
+    """A connection whose commits have a time limit. PostgreSQL itself has one for statements only."""
+
+    commit_seconds = 30.0
+
+    def commit(self) -> None:
+        """Commit. Raise CannotRunError if the server does not, as without its synchronous standby."""
+        try:
+            with self.lock:
+                self.wait(self._commit_gen(), timeout=self.commit_seconds)
+        except psycopg.OperationalError as error:
+            if self.pgconn.transaction_status != TransactionStatus.ACTIVE:
+                raise
+            self.close()
+            raise CannotRunError(
+                f"The database did not commit within {self.commit_seconds:g} seconds. What the command was "
+                "to change may be done: look before you repeat it. The doctor names the cause."
+            ) from error
 
 
 def read_settings(*, without: Collection[str] = ()) -> Settings:
@@ -78,6 +102,11 @@ def open_sessions(settings: Settings, *, connections: int = 1) -> Iterator[sessi
         raise CannotRunError(
             "DATABASE_URL is not an address. Expected: postgresql://user:password@host:port/name"
         ) from error
+    event.listen(
+        engine,
+        "do_connect",
+        lambda _dialect, _record, args, options: CommandConnection.connect(*args, **options),
+    )
     try:
         with acting_as(_origin()):
             yield make_sessionmaker(engine)
