@@ -1,5 +1,6 @@
 """Beat's schedule: every entry runs on a queue that a worker consumes, also after a restart of the broker."""
 
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -8,6 +9,8 @@ from flask import Flask
 from kombu.utils import symbol_by_name
 
 from migration_service.blueprints.requests.resources import resources
+from migration_service.celery_app import create_celery
+from migration_service.config import Settings
 from migration_service.tasks import steady_beat
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.names import (
@@ -52,6 +55,18 @@ def test_each_entry_is_sent_at_the_start_and_once_in_its_interval_whatever_the_c
     scheduler.tick()
     sweeps = (SWEEP_ATTEMPTS, SWEEP_BATCHES, SWEEP_CUSTOMER_EMAILS, SWEEP_UNDOS, SWEEP_WAVES)
     assert sorted(sent[len(ENTRIES) :]) == sorted(sweeps)
+
+
+def test_beat_says_in_one_line_that_it_cannot_send(
+    migrated: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    celery = create_celery(replace(migrated, redis_url="redis://127.0.0.1:1/0"), loads_tasks=False)
+    scheduler = symbol_by_name(celery.conf.beat_scheduler)(app=celery)
+    scheduler.apply_entry(scheduler.schedule["sweep"])
+    celery.close()
+    (line,) = [it for it in caplog.records if it.levelname == "ERROR"]
+    assert "could not send maintenance.sweep_attempts" in line.getMessage()
+    assert line.exc_info is None
 
 
 def test_every_entry_is_run_by_a_test(app: Flask) -> None:

@@ -4,11 +4,14 @@ Celery's own one keeps the moments of the last runs. If the clock is set back by
 an hour. Every task here may run at the start, so nothing has to be kept.
 """
 
+import logging
 import time
 from typing import Any, cast
 
-from celery.beat import Scheduler
+from celery.beat import ScheduleEntry, Scheduler
 from celery.schedules import schedule
+
+logger = logging.getLogger(__name__)
 
 
 class SteadyScheduler(Scheduler):
@@ -25,3 +28,10 @@ class SteadyScheduler(Scheduler):
                 self._due[name] = time.monotonic() + cast(schedule, entry.schedule).seconds
                 self.apply_entry(entry, producer=self.producer)
         return max(0.0, min(self._due.values()) - time.monotonic())
+
+    def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
+        """Send the message of an entry, or say in one line that the broker does not take it now."""
+        try:
+            self.apply_async(entry, producer=producer, advance=False)
+        except Exception as error:
+            logger.error("Beat could not send %s, and tries again when it is due: %s", entry.task, error)
