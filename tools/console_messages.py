@@ -15,6 +15,7 @@ from jinja2 import Environment
 
 from migration_service.blueprints.console.remedies import find_sentences
 from migration_service.services.reconciliation.differences import NOT_COMPARED
+from migration_service.services.undo.open_work import OPEN_WORK
 
 CONSOLE = Path(__file__).parent.parent / "src/migration_service/blueprints/console"
 FILE = CONSOLE / "translations/nl.po"
@@ -40,6 +41,7 @@ def find_messages() -> Iterator[str | tuple[str, str]]:
         yield from _messages(extract_python(BytesIO(file.read_bytes()), _KEYWORDS, [], {}))
     yield from find_sentences()
     yield from NOT_COMPARED
+    yield from OPEN_WORK
 
 
 def _messages(found: Iterator[Any]) -> Iterator[str | tuple[str, str]]:

@@ -3,12 +3,14 @@
 from datetime import UTC, datetime
 
 import click
+from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli.deciding import BY
 from migration_service.cli.moments import Moment
 from migration_service.cli.output import count, json_option, show_done
 from migration_service.cli.session import open_sessions, read_settings
 from migration_service.services.undo.go_live import GoLivePreview, preview_live, set_live
+from migration_service.services.undo.open_work import find_open_work
 
 
 @click.command("go-live")
@@ -28,8 +30,8 @@ def go_live(
 ) -> None:
     """Set when SUPPLIER goes live, and its accounts can no longer be undone.
 
-    It first says how many accounts that are, and asks. A moment in the future can be changed until it comes.
-    After that it is final.
+    It first says what is still open and how many accounts that are, and asks. A moment in the future can be
+    changed until it comes. After that it is final.
     """
     with open_sessions(read_settings()) as sessions:
         with sessions.begin() as session:
@@ -38,12 +40,22 @@ def go_live(
             at_then = f"{_write(found.live_at)} is in the past"
             raise click.UsageError(f"{at_then}. Add --in-the-past if {supplier!r} did go live then.")
         if not yes:
+            _show_open(sessions, supplier)
             click.confirm(f"{_describe(found, is_now=at is None)} Go on?", abort=True, err=True)
         with sessions.begin() as session:
             live_at = set_live(session, supplier, at, may_be_past=found.is_past, by=by)
     record = {"import_supplier": supplier, "live_at": live_at, "accounts": found.accounts}
     verb = "went" if found.is_past or at is None else "goes"
     show_done(record, as_json, f"Import supplier {supplier!r} {verb} live at {_write(live_at)}.")
+
+
+def _show_open(sessions: sessionmaker[Session], supplier: str) -> None:
+    """Print what of the supplier is still open, before the question."""
+    with sessions.begin() as session:
+        found = find_open_work(session, supplier)
+    click.echo("Still open:" if found else "Nothing is open.", err=True)
+    for what, number in found:
+        click.echo(f"{number:>9,}  {what}", err=True)
 
 
 def _describe(found: GoLivePreview, *, is_now: bool) -> str:

@@ -15,6 +15,8 @@ from support.console_client import ConsoleClient, text_of
 from support.supplier_client import SupplierClient
 from support.wave_client import WaveClient
 
+_NOT_ASKED = "The created accounts are not compared on this page until you ask."
+
 
 def test_the_keys_are_those_of_its_organisation_that_are_not_revoked(
     administrator: ConsoleClient, batches: BatchClient
@@ -61,7 +63,7 @@ def test_a_large_book_is_compared_when_somebody_asks_for_it(
     assert administrator.lead(page) == all_differ
     assert administrator.lead(f"{page}?batch={last}") == "Nothing is open. 1 created account differs."
     monkeypatch.setattr(suppliers, "_LARGE", 2)
-    assert administrator.lead(page) == "Nothing is open. The created accounts were not compared yet."
+    assert administrator.lead(page) == f"Nothing is open. {_NOT_ASKED}"
     assert administrator.lead(f"{page}?compare=1") == all_differ
     monkeypatch.setattr(suppliers, "_LARGE", 3)
     assert administrator.lead(page) == all_differ

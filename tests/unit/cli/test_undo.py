@@ -115,7 +115,10 @@ def test_go_live_is_set_changed_and_then_final(run: Run, account: ImportedAccoun
     moved = json.loads(run("go-live", code, *later).stdout)
     assert (moved["live_at"], moved["accounts"]) == (f"{year}-02-01T05:00:00Z", 1)
     assert f"UTC instead of at {year}-02-01 05:00:00 UTC" in run(*future, given="n\n").stderr
-    assert "its 1 account can never be undone" in run("go-live", code, given="n\n").stderr
+    now = run("go-live", code, given="n\n").stderr
+    assert "its 1 account can never be undone" in now
+    undo, reconcile = "        1  Undos that run\n", "        1  Created accounts that are in no wave"
+    assert now.startswith(f"Still open:\n{undo}{reconcile}")
     far = run("go-live", code, "--at", "2207-01-01T06:00:00Z", "--yes")
     assert (far.exit_code, "is more than five years from now" in far.stderr) == (1, True)
 

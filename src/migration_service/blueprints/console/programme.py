@@ -2,13 +2,28 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from flask import url_for
 
 from migration_service.blueprints.console.access import may
 from migration_service.blueprints.console.languages import gettext as _
-from migration_service.services.waves.reports import PlanReport, WaveReport
-from migration_service.states import BatchMode, ImportState
+from migration_service.services.waves.reports import PlanReport
+from migration_service.states import BatchMode, ImportState, WaveState
+
+
+class StepState(StrEnum):
+    """What is known of a step."""
+
+    DONE = "done"
+    #: There is nothing that it could be done with.
+    NEEDLESS = "nothing to do"
+    #: The service does not know whether it was done, and a later one is.
+    UNKNOWN = "not recorded"
+    #: It is not done, or not any more, and a later one is.
+    OPEN = "not done"
+    NEXT = "next"
+    LATER = "later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +32,7 @@ class Step:
 
     number: int
     title: str
-    #: `done`, `next`, `later`, or `left out` if a later one is done.
-    state: str
+    state: StepState
     location: str | None
 
 
@@ -29,15 +43,14 @@ class Progress:
     code: str
     #: The modes of the batches of accounts that are over.
     modes: set[BatchMode]
+    #: The lines that failed in the last rehearsal. None: it is not known.
+    failed_in_rehearsal: int | None
     #: The staged accounts by state.
     counts: Mapping[str, int]
     plan: PlanReport | None
-    #: The wave of the plan that comes next. None: the plan is finished.
-    current: WaveReport | None
     #: Something was refused, and is neither corrected nor acknowledged.
     is_refused: bool
-    #: The wave that was reconciled last.
-    reconciled: WaveReport | None
+    acknowledged: int
     is_live: bool
     is_closed: bool
 
@@ -47,45 +60,79 @@ class Progress:
         left = self.counts[ImportState.PENDING] + self.counts[ImportState.IN_PROGRESS]
         return self.counts[ImportState.IMPORTED] > 0 and not left
 
+    @property
+    def is_reconciled(self) -> bool:
+        """Whether every created account is in a wave of the plan that was found clean and is not undone."""
+        waves = self.plan.waves if self.plan else []
+        clean = [it for it in waves if it.differing == 0 and it.open == 0 and not it.undone]
+        return sum(it.existing for it in clean) == self.counts[ImportState.IMPORTED]
+
 
 def list_steps(found: Progress) -> list[Step]:
-    """Return the steps in their order. The next one is the first after the last that is done."""
+    """Return the steps in their order. The next one is the first to do after the last that is done."""
     steps = _steps(found)
-    done = [is_done for _title, is_done, _location in steps]
-    last = max((place for place, is_done in enumerate(done) if is_done), default=-1)
+    last = max((place for place, step in enumerate(steps) if step[1] is StepState.DONE), default=-1)
+    to_do = (place for place, step in enumerate(steps) if place > last and step[1] is not StepState.NEEDLESS)
+    next_one = next(to_do, None)
     return [
-        Step(
-            place + 1,
-            title,
-            "done" if is_done else "left out" if place < last else "next" if place == last + 1 else "later",
-            None if is_done else location,
-        )
-        for place, (title, is_done, location) in enumerate(steps)
+        Step(place + 1, title, _state_at(state, place, last, next_one), location)
+        for place, (title, state, location) in enumerate(steps)
     ]
 
 
-def _steps(it: Progress) -> list[tuple[str, bool, str | None]]:
-    """Return each step's title, whether it is done, and its page."""
-    is_stored = bool(sum(it.counts.values()))
-    is_settled = it.is_migrated and not it.is_refused
-    is_as_staged = it.reconciled is not None and not it.reconciled.differing and not it.reconciled.open
-    is_decided = it.plan is not None and (it.current is None or it.current.number > 1)
+def _state_at(state: StepState, place: int, last: int, next_one: int | None) -> StepState:
+    if place < last or state in (StepState.DONE, StepState.NEEDLESS):
+        return state
+    return StepState.NEXT if place == next_one else StepState.LATER
+
+
+def _steps(it: Progress) -> list[tuple[str, StepState, str | None]]:
+    """Return each step's title, what is known of it, and its page."""
     upload, reconciliation = _page("upload.show", it), _page("suppliers.reconcile", it)
     plan = url_for("waves.show_plan", plan_id=it.plan.plan_id) if it.plan else None
+    is_complete = sum(it.counts.values()) > 0 and not it.is_refused
+    no_waves = it.plan is None and it.is_migrated
+    waves = it.plan.waves if it.plan else []
+    is_decided = any(wave.state in (WaveState.APPROVED, WaveState.STOPPED) for wave in waves[:1])
     return [
-        (_("Check the file"), BatchMode.VALIDATE in it.modes, upload),
-        (_("Rehearse"), BatchMode.DRY_RUN in it.modes, upload),
-        (_("Hand back what failed"), is_stored and BatchMode.DRY_RUN in it.modes, upload),
-        (_("Store the book"), is_stored, upload),
-        (_("Plan the waves"), it.plan is not None, _page("wave_planning.plan", it)),
-        (_("Decide about the pilot"), is_decided, plan),
-        (_("Migrate the other waves"), it.is_migrated, plan),
-        (_("Import the corrected lines"), is_settled, upload),
-        (_("Say what stays out"), is_settled, reconciliation),
-        (_("Reconcile"), is_settled and is_as_staged, reconciliation),
-        (_("Go live"), it.is_live, _page("go_live.set_moment", it)),
-        (_("Close the supplier"), it.is_closed, _page("supplier_actions.set_status_of", it)),
+        # A file may be checked without the service, and results may be handed back in many ways.
+        (_("Check the file"), _known(BatchMode.VALIDATE in it.modes, otherwise=StepState.UNKNOWN), upload),
+        (_("Rehearse"), _known(BatchMode.DRY_RUN in it.modes), upload),
+        (
+            _("Hand back what failed"),
+            StepState.NEEDLESS if it.failed_in_rehearsal == 0 else StepState.UNKNOWN,
+            upload,
+        ),
+        (_("Store the book"), _known(sum(it.counts.values()) > 0), upload),
+        (
+            _("Plan the waves"),
+            _known(it.plan is not None, needless=no_waves),
+            _page("wave_planning.plan", it),
+        ),
+        (_("Decide about the pilot"), _known(is_decided, needless=no_waves), plan),
+        (
+            _("Migrate the other waves"),
+            _known(it.is_migrated and len(waves) > 1, needless=it.is_migrated),
+            plan,
+        ),
+        (_("Import the corrected lines"), _known(False, needless=is_complete), upload),
+        (
+            _("Say what stays out"),
+            _known(is_complete and it.acknowledged > 0, needless=is_complete),
+            reconciliation,
+        ),
+        (
+            _("Reconcile"),
+            _known(it.is_migrated and is_complete and it.is_reconciled, otherwise=StepState.UNKNOWN),
+            reconciliation,
+        ),
+        (_("Go live"), _known(it.is_live), _page("go_live.set_moment", it)),
+        (_("Close the supplier"), _known(it.is_closed), _page("supplier_actions.set_status_of", it)),
     ]
+
+
+def _known(is_done: bool, *, needless: bool = False, otherwise: StepState = StepState.OPEN) -> StepState:
+    return StepState.DONE if is_done else StepState.NEEDLESS if needless else otherwise
 
 
 def _page(endpoint: str, it: Progress) -> str | None:

@@ -59,6 +59,12 @@ class WaveReport:
     decision_reason: str | None
 
     @property
+    def is_over(self) -> bool:
+        """Return whether the wave after this one may begin."""
+        is_clean = self.state == WaveState.CLEAN and self.continue_if_clean
+        return is_clean or self.state in (WaveState.APPROVED, WaveState.STOPPED)
+
+    @property
     def undone(self) -> int:
         """Return how many accounts were reverted and do not exist now."""
         return count_created(self.counts) - self.existing

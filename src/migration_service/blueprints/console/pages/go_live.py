@@ -17,6 +17,7 @@ from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
 from migration_service.errors import ImportSupplierLiveError
 from migration_service.services.undo.go_live import GoLivePreview, preview_live, set_live
+from migration_service.services.undo.open_work import find_open_work
 
 blueprint = Blueprint("go_live", __name__, url_prefix="/suppliers/<code>/go-live")
 
@@ -66,7 +67,7 @@ def set_moment(code: str) -> Response:
             button=_("Go live"),
             back=back,
             is_dangerous=True,
-            facts=((_("Set at present"), zoned(found.before)),),
+            facts=((_("Set at present"), zoned(found.before)), *_list_open(session, code)),
         )
 
     def find_effects(session: Session) -> Facts:
@@ -83,6 +84,12 @@ def set_moment(code: str) -> Response:
         return Done(_("%(code)s goes live: %(when)s.", code=code, when=when))
 
     return act(form, preview, perform, find_effects=find_effects)
+
+
+def _list_open(session: Session, code: str) -> Facts:
+    """Return what of the supplier is still open."""
+    found = find_open_work(session, code)
+    return tuple((_(what), number) for what, number in found) or ((_("Still open"), _("nothing")),)
 
 
 def _describe(found: GoLivePreview, *, is_now: bool) -> Facts:

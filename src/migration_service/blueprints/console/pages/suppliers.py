@@ -23,7 +23,7 @@ from migration_service.services.batches.clock import read_clock
 from migration_service.services.batches.control import get_batch_to_reconcile
 from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.batches.results.listing import list_batches, list_modes
-from migration_service.services.reconciliation.acknowledgements import find_refused
+from migration_service.services.reconciliation.acknowledgements import count_acknowledgements, find_refused
 from migration_service.services.reconciliation.book_totals import count_book
 from migration_service.services.reconciliation.created_accounts import find_differences, stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED, Totals
@@ -31,7 +31,7 @@ from migration_service.services.reconciliation.submitted import count_sent, find
 from migration_service.services.reporting.history import count_failures_by_code
 from migration_service.services.waves.control import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
-from migration_service.states import BatchState, SupplierStatus
+from migration_service.states import BatchMode, BatchState, LineStatus, SupplierStatus
 
 blueprint = Blueprint("suppliers", __name__, url_prefix="/suppliers")
 
@@ -59,6 +59,7 @@ def show(code: str) -> Response:
         plan = report_plan(session, plans[0]) if plans else None
         modes = list_modes(session, supplier.id)
         refused = find_refused(session, supplier.id, batch_id=None, code=None, limit=1) if codes else []
+        acknowledged = count_acknowledgements(session, supplier.id)
         is_live = live_at is not None and live_at <= read_clock(session)
         open_now = None
         reconciled = _find_last_reconciled(plan)
@@ -68,11 +69,13 @@ def show(code: str) -> Response:
     progress = Progress(
         code=code,
         modes=modes,
+        failed_in_rehearsal=next(
+            (it.counts[LineStatus.FAILED] for it in batches if it.mode == BatchMode.DRY_RUN), None
+        ),
         counts=states.counts[code],
         plan=plan,
-        current=current,
         is_refused=bool(refused),
-        reconciled=reconciled,
+        acknowledged=acknowledged,
         is_live=is_live,
         is_closed=supplier.status == SupplierStatus.COMPLETE,
     )

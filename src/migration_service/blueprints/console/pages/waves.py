@@ -61,8 +61,7 @@ def show(plan_id: UUID, number: int) -> Response:
 
 def find_current(plan: PlanReport) -> WaveReport | None:
     """Return the first wave of a plan that waits, runs, or needs a decision. None: the plan is finished."""
-    waves = (it for it in plan.waves if it.state not in _OVER)
-    return next((it for it in waves if it.state != WaveState.CLEAN or not it.continue_if_clean), None)
+    return next((it for it in plan.waves if not it.is_over), None)
 
 
 def _list_openings(plans: list[PlanReport]) -> list[tuple[datetime, PlanReport, WaveReport]]:

@@ -1,0 +1,47 @@
+"""What of a supplier is still open, for those who decide that it goes live."""
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from migration_service.models import Undo
+from migration_service.services.batches.results.listing import count_batches
+from migration_service.services.reconciliation.submitted import count_sent
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.waves.control import list_plans
+from migration_service.services.waves.reports import report_plans
+
+#: What may be open, in the order in which it is told.
+OPEN_WORK = (
+    "Accounts that are staged and not created",
+    "Accounts and lines that are open for another reason: refused, waiting, or created in an older version",
+    "Accounts of which a newer version was sent and not taken",
+    "Waves that are not over",
+    "Accounts that differed when their wave was reconciled",
+    "Batches that run or wait",
+    "Batches that somebody has to resume or cancel",
+    "Undos that run",
+    "Created accounts that are in no wave that was found clean: reconcile them",
+)
+
+
+def find_open_work(session: Session, code: str) -> list[tuple[str, int]]:
+    """Return what of a supplier is open, as sentences of `OPEN_WORK` with how many. None of them is zero."""
+    supplier = get_import_supplier(session, code, organisation_id=None)
+    sent = count_sent(session, supplier.id)
+    batches = count_batches(session, organisation_id=None, import_supplier=code)
+    plans = report_plans(session, list_plans(session, organisation_id=None, import_supplier=code))
+    waves = [wave for plan in plans for wave in plan.waves]
+    clean = sum(it.existing for it in waves if it.differing == 0 and it.open == 0 and not it.undone)
+    undos = select(func.count()).where(Undo.import_supplier_id == supplier.id, Undo.finished_at.is_(None))
+    numbers = (
+        sent.staged,
+        sent.open - sent.staged,
+        sent.staged_older_version + sent.created_older_version,
+        sum(not wave.is_over for plan in plans if plan.finished_at is None for wave in plan.waves),
+        sum(wave.differing or 0 for wave in waves if not wave.undone),
+        batches.running,
+        batches.held,
+        session.scalar(undos) or 0,
+        max(sent.created - clean, 0),
+    )
+    return [(what, number) for what, number in zip(OPEN_WORK, numbers, strict=True) if number]
