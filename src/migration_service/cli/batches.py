@@ -45,6 +45,7 @@ from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.batches.results.counts import count_open
 from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.services.batches.results.listing import list_batches
+from migration_service.services.batches.results.reverted import count_created
 from migration_service.services.batches.retry import retry_failed
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus, Profile
@@ -259,6 +260,7 @@ def _row(report: BatchReport) -> Record:
         "lines": report.lines,
         "done": done,
         "failed": report.counts[LineStatus.FAILED],
+        "undone": report.undone or None,
         "created_at": report.created_at,
     }
 
@@ -279,7 +281,8 @@ def record_of(report: BatchReport, as_json: bool) -> Record:
     if as_json:
         return record
     counts = {status.lower(): number for status, number in report.counts.items() if number}
-    shown = {name: value for name, value in record.items() if value is not None and name != "counts"}
+    without = {"counts", "reverted"} | (set() if report.undone else {"undone"})
+    shown = {name: value for name, value in record.items() if value is not None and name not in without}
     for kind, name in _COUNTED.items():
         found = shown.pop(kind, {})
         if found:
@@ -294,6 +297,8 @@ def record_of(report: BatchReport, as_json: bool) -> Record:
         shown["time_left"] = left
     if report.condition is not None:
         shown["condition"] = describe_condition(report)
+    if report.undone:
+        counts["existing"] = count_created(report.counts) - report.undone
     return shown | counts
 
 

@@ -201,10 +201,6 @@ def _show_created(totals: Totals, shown: list[AccountDifference]) -> None:
         for measure, (staged, created) in totals.measures.items()
     ]
     show_list(rows, as_json=False, nothing="No account was created.")
-    if totals.not_comparable:
-        click.echo(
-            f"{count(totals.not_comparable, 'account')} cannot be compared: the staged payload was removed."
-        )
     if totals.differing:
         differ = "differs" if totals.differing == 1 else "differ"
         click.echo(f"{count(totals.differing, 'created account')} {differ}{_first(totals.differing)}:\n")

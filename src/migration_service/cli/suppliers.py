@@ -14,7 +14,6 @@ from migration_service.models import ImportSupplier
 from migration_service.services.emails.outbox import mail_server
 from migration_service.services.setup.suppliers import (
     DEFAULT_TIME_ZONE,
-    KnownSupplier,
     create_import_supplier,
     get_import_supplier,
     list_import_suppliers,
@@ -98,7 +97,7 @@ def show(code: str, as_json: bool) -> None:
     """Show the import supplier CODE."""
     with open_session(read_settings()) as session:
         supplier = get_import_supplier(session, code, organisation_id=None)
-        record = _record(supplier, supplier.organisation_name)
+        record = _record(session.get_one(ImportSupplier, supplier.id), supplier.organisation_name)
     show_record(record, as_json)
 
 
@@ -160,7 +159,7 @@ def change_time_zone(code: str, time_zone: str, as_json: bool) -> None:
     show_done(record, as_json, f"The time zone of import supplier {code!r} is now {time_zone}.")
 
 
-def _record(supplier: ImportSupplier | KnownSupplier, organisation: str) -> Record:
+def _record(supplier: ImportSupplier, organisation: str) -> Record:
     return {
         "code": supplier.code,
         "organisation": organisation,
@@ -170,4 +169,5 @@ def _record(supplier: ImportSupplier | KnownSupplier, organisation: str) -> Reco
         "document_root": supplier.document_root,
         "customer_emails": "on" if supplier.sends_customer_emails else "off",
         "created_at": supplier.created_at,
+        "live_at": supplier.live_at,
     }

@@ -33,7 +33,7 @@ from migration_service.services.undo.reading import (
     report_undo,
     stream_outcomes,
 )
-from migration_service.services.undo.starting import cancel_undo, start_undo
+from migration_service.services.undo.starting import cancel_undo, require_not_live, start_undo
 from migration_service.states import UndoBlocker, UndoOutcome, UndoState
 
 #: Seconds between two looks at an undo that is watched.
@@ -155,8 +155,10 @@ def start(
 
 
 def _confirm(session: Session, order: UndoOrder) -> None:
+    require_not_live(session, order.supplier.id)
     found = preview_undo(session, order)
-    blocked = f", {count(found.accounts - found.revertible, 'account')} blocked" if found.blockers else ""
+    counts = {item.code for item in found.blockers} - order.overrides
+    blocked = f", {count(found.accounts - found.revertible, 'account')} blocked" if counts else ""
     click.confirm(
         f"Undo the import of {count(found.accounts, 'account')} of {order.supplier.code!r}{blocked}?",
         abort=True,

@@ -304,6 +304,9 @@ class BatchAnswerSchema(AnswerSchema):
     counts = fields.Dict(
         metadata=about("Lines by status.", {"PENDING": 60_000, "IMPORTED": 40_000}, **_COUNTS)
     )
+    undone = fields.Integer(
+        metadata=about("Accounts of its lines that were undone, and do not exist now.", 0)
+    )
 
 
 class BatchProgressAnswerSchema(BatchAnswerSchema):

@@ -11,12 +11,14 @@ from migration_service.models import AuditEntry
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.services.undo.execution import Progress, revert_piece
+from migration_service.services.undo.go_live import set_live
 from migration_service.tasks.names import REVERT_ACCOUNTS
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.console_client import ConsoleClient, LogIn
+from support.console_client import ConsoleClient, LogIn, text_of
 from support.messages import noted_messages
 from support.supplier_client import SupplierClient
+from support.undo_client import UndoClient
 
 
 def _revert(resources: WorkerResources, undo_id: str) -> None:
@@ -64,6 +66,54 @@ def test_the_imports_of_a_batch_are_undone_and_an_undo_is_cancelled(
     assert "3 accounts that are left stay" in administrator.see(f"{undo}cancel/")
     administrator.send(f"{undo}cancel/")
     assert "CANCELLED" in administrator.see(undo)
+
+
+def test_a_batch_that_was_undone_says_so_and_offers_no_undo(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    accounts = batches.supplier.accounts(3)
+    batch = batches.run(accounts)["batch_id"]
+    page, undos = f"/batches/{batch}/", UndoClient(batches.supplier)
+    assert batches.get(batch)["undone"] == 0
+    assert administrator.lead(page).endswith(" 3 of 3 done, 0 failed")
+    undos.run(accounts[0]["external_account_number"])
+    assert "2 of 3 accounts exist, 1 are undone" in administrator.lead(page)
+    assert f"{page}undo/" in administrator.see(page)
+    undos.run(batch=batch)
+    assert "0 of 3 accounts exist, 3 are undone" in administrator.lead(page)
+    assert f"{page}undo/" not in administrator.see(page)
+    for listed in ("/batches/", f"/suppliers/{batches.supplier.code}/"):
+        assert "100% (3 undone)" in text_of(administrator.see(listed))
+    assert batches.get(batch)["undone"] == 3
+
+
+def test_a_batch_begins_when_its_first_line_does_by_a_clock_that_the_page_names(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    administrator.client.set_cookie("console_zone", "Asia/Tokyo", path="/console")
+    batch = batches.start(batches.supplier.accounts(1), "validate")
+    page = f"/batches/{batch}/"
+    assert "begun \u2013 " in " ".join(text_of(administrator.see(page)).split())
+    batches.work()
+    text = " ".join(text_of(administrator.see(page)).split())
+    assert "begun \u2013 " not in text
+    assert "Times are by the clock of Asia/Tokyo." in text
+
+
+def test_after_the_go_live_no_undo_is_offered_or_promised(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batch = batches.run([account])["batch_id"]
+    with batches.supplier.Session.begin() as session:
+        set_live(session, batches.supplier.code, None)
+    for page in (
+        f"/batches/{batch}/",
+        f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/",
+    ):
+        assert f"{page}undo/" not in administrator.see(page)
+        told = f"{batches.supplier.code} has gone live. None of its accounts can be undone."
+        assert administrator.lead(f"{page}undo/") == told
 
 
 def test_an_undo_says_how_many_emails_it_withdraws(

@@ -105,6 +105,7 @@ def test_a_supplier_is_created_shown_and_gets_another_status(run: Run, customer:
         "time_zone": "Europe/Amsterdam",
         "document_root": "s3://b/f",
         "customer_emails": "off",
+        "live_at": None,
         "created_at": "",
     }
     for word, status in (("paused", "Paused"), ("COMPLETE", "Complete"), ("ongoing", "Ongoing")):

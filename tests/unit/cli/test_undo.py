@@ -61,6 +61,8 @@ def test_a_blocked_account_is_kept_unless_it_is_overridden(run: Run, account: Im
     kept = _start(run, account)
     UndoClient(account.supplier).work(kept)
     assert "1 data_added_later" in run("undo", "show", kept).stdout
+    asked = ("undo", "start", account.supplier.code, account.number, "--reason", "r")
+    assert "blocked" not in run(*asked, "--override", "data_added_later", given="n\n").output
     reverted = _start(run, account, "--override", "data_added_later")
     UndoClient(account.supplier).work(reverted)
     assert "reverted\t1" in run("undo", "show", reverted).stdout
@@ -87,6 +89,8 @@ def test_a_wave_is_previewed_and_undone(
     assert shown["counts"]["REVERTED"] == 2
     shown_to_people = run("waves", "show", plan["plan_id"]).stdout
     assert "undone" in shown_to_people
+    batch = run("batches", "show", plan["waves"][0]["batch_id"]).stdout
+    assert ("undone\t2" in batch, "existing\t0" in batch) == (True, True)
     missing = run("undo", "preview", supplier.code, "--wave", plan["plan_id"], "2")
     assert (missing.exit_code, "has no wave" in missing.output) == (1, True)
     both = run("undo", "preview", *which, "--batch", plan["waves"][0]["batch_id"])
@@ -145,8 +149,10 @@ def test_a_go_live_in_the_past_is_confirmed_and_final(run: Run, account: Importe
     assert (told["actor_kind"], told["details"]["by"]) == ("system_user", "Ada")
     final = run("go-live", code)
     assert (final.exit_code, "went live" in final.output) == (1, True)
-    refused = run("undo", "start", code, account.number, "--reason", "r", "--yes")
-    assert (refused.exit_code, "gone live" in refused.output) == (1, True)
+    for options in ([], ["--yes"]):
+        refused = run("undo", "start", code, account.number, "--reason", "r", *options)
+        assert (refused.exit_code, "gone live" in refused.output, "?" in refused.output) == (1, True, False)
+    assert "live at\t2026-03-01 06:00:00 UTC" in run("suppliers", "show", code).stdout
 
 
 def test_options_that_contradict_each_other_are_refused(run: Run, account: ImportedAccount) -> None:

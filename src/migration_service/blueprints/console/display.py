@@ -70,7 +70,9 @@ def add_filters(app: Flask) -> None:
         reason_sentence=explain_reason,
         colour=lambda state: _COLOUR_OF.get(str(state), "secondary"),
     )
-    app.jinja_env.globals.update(share=share, here_with=here_with, duration_range=duration_range)
+    app.jinja_env.globals.update(
+        share=share, here_with=here_with, duration_range=duration_range, viewer_zone=viewer_zone
+    )
     app.context_processor(lambda: {"settings": resources().settings, "now": datetime.now(UTC)})
 
 

@@ -29,6 +29,7 @@ BATCH: dict[str, Any] = {
     "lines_removed_at": None,
     "lines": 100_000,
     "counts": {**dict.fromkeys(LineStatus, 0), "PENDING": 59_000, "IMPORTED": 40_000, "FAILED": 1_000},
+    "undone": 0,
 }
 PROGRESS = {
     **BATCH,

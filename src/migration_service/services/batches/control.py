@@ -20,6 +20,7 @@ from migration_service.services.batches.holds import require_no_undo
 from migration_service.services.batches.intake.control_totals import report_control_totals
 from migration_service.services.batches.results.activity import read_activity
 from migration_service.services.batches.results.counts import get_progress
+from migration_service.services.batches.results.reverted import Reverted, count_created, count_reverted
 from migration_service.services.batches.results.waiting import read_waiting
 from migration_service.services.batches.states import CANCEL, PAUSE, RESUME, change_batch
 from migration_service.services.setup.suppliers import KnownSupplier, require_supplier_allowed
@@ -61,6 +62,9 @@ class BatchReport:
     lines: int
     #: Lines by status, with every status.
     counts: dict[str, int]
+    #: Accounts of its lines that undos have reverted, and those of them that do not exist now.
+    reverted: int = 0
+    undone: int = 0
     #: The rest is only in the report of a single batch. The number of lines with an error of this code.
     error_counts: dict[str, int] | None = None
     warning_counts: dict[str, int] | None = None
@@ -144,8 +148,9 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
     stands_still = condition in (BatchCondition.STALLED, BatchCondition.DEFERRED)
     pace = None if stands_still else progress.pace
     control = report_control_totals(batch)
+    reverted = count_reverted(session, [batch.id]) if count_created(progress.counts) else {}
     return BatchReport(
-        **fields_of(batch, supplier, team, progress.counts),
+        **fields_of(batch, supplier, team, progress.counts, reverted.get(batch.id)),
         error_counts=progress.error_counts,
         warning_counts=progress.warning_counts,
         staging_counts=progress.staging_counts,
@@ -206,7 +211,9 @@ def _record(session: Session, action: AuditAction, batch: Batch) -> None:
     record(session, action, "batch", batch.id, organisation_id=batch.organisation_id)
 
 
-def fields_of(batch: Batch, supplier: str, team: str | None, counts: dict[str, int]) -> dict[str, Any]:
+def fields_of(
+    batch: Batch, supplier: str, team: str | None, counts: dict[str, int], reverted: Reverted | None
+) -> dict[str, Any]:
     """Return those fields of a BatchReport that a list has, too."""
     return {
         "batch_id": batch.id,
@@ -231,4 +238,6 @@ def fields_of(batch: Batch, supplier: str, team: str | None, counts: dict[str, i
         "lines_removed_at": batch.lines_removed_at,
         "lines": batch.lines,
         "counts": {status.value: counts.get(status, 0) for status in LineStatus},
+        "reverted": reverted.accounts if reverted else 0,
+        "undone": reverted.undone if reverted else 0,
     }

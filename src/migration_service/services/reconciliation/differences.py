@@ -70,12 +70,17 @@ class Totals:
 
     def describe_clean(self) -> str:
         """Return the sentence for people if nothing differs. It says no more than what was compared."""
+        others = ""
+        if self.not_comparable:
+            accounts = "1 account" if self.not_comparable == 1 else f"{self.not_comparable:,} accounts"
+            others = f" {accounts} could not be compared: the staged payload was removed."
         if self.compared:
             accounts = "1 account" if self.compared == 1 else f"{self.compared:,} accounts"
-            return f"The created accounts are clean: every value of {accounts} is as it was staged."
+            clean = "" if others else "The created accounts are clean: "
+            return f"{clean}{'Every' if others else 'every'} value of {accounts} is as it was staged.{others}"
         if self.created_clean:
-            return "What was added is clean: its counts and sums are those of the lines."
-        return "Nothing was compared."
+            return f"What was added is clean: its counts and sums are those of the lines.{others}"
+        return f"Nothing was compared.{others}"
 
     def add(self, measure: str, staged: Decimal, created: Decimal) -> None:
         """Add the sums of one page."""

@@ -84,6 +84,12 @@ def set_live(
     return supplier.live_at
 
 
+def has_gone_live(session: Session, import_supplier_id: int) -> bool:
+    """Return whether a supplier has gone live, so that none of its accounts can be undone."""
+    live = select(ImportSupplier.live_at <= func.clock_timestamp())
+    return bool(session.scalar(live.where(ImportSupplier.id == import_supplier_id)))
+
+
 def _find(session: Session, code: str, *, locked: bool = False) -> ImportSupplier:
     supplier_id = get_import_supplier(session, code, organisation_id=None).id
     found = select(ImportSupplier).where(ImportSupplier.id == supplier_id)

@@ -14,13 +14,14 @@ from migration_service.errors import (
     RequestFailedValidationError,
     ShareUsedError,
 )
-from migration_service.models import Batch, ImportSupplier, Undo
+from migration_service.models import Batch, Undo
 from migration_service.origin import current_origin
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.holds import require_no_undo
 from migration_service.services.undo import states
 from migration_service.services.undo.blockers_sql import OF_BATCH, OF_NUMBERS
+from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.undo.orders import (
     UndoOrder,
     require_batch_at_rest,
@@ -44,7 +45,7 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
     overridden by somebody who may not, and ShareUsedError if the organisation has too many undos that run.
     """
     require_overrides_allowed(order.overrides, role)
-    _require_not_live(session, order.supplier.id)
+    require_not_live(session, order.supplier.id)
     _require_share(session, order.supplier.organisation_id)
     if order.batch:
         hold_plan(session, order.batch)
@@ -95,11 +96,8 @@ def _hold_batch(session: Session, batch: Batch) -> None:
     require_batch_at_rest(batch)
 
 
-def _require_not_live(session: Session, import_supplier_id: int) -> None:
-    live = select(ImportSupplier.code).where(
-        ImportSupplier.id == import_supplier_id, ImportSupplier.live_at <= func.clock_timestamp()
-    )
-    if session.scalar(live) is not None:
+def require_not_live(session: Session, import_supplier_id: int) -> None:
+    if has_gone_live(session, import_supplier_id):
         raise ImportSupplierLiveError
 
 

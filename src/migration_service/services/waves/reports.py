@@ -1,6 +1,6 @@
 """What is reported of plans and their waves. The names are those of the interface."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,8 +15,8 @@ from migration_service.services.batches import clock
 from migration_service.services.batches.error_thresholds import brake_to_report
 from migration_service.services.batches.holds import find_undos_of_plans
 from migration_service.services.batches.results.counts import count_lines
+from migration_service.services.batches.results.reverted import Reverted, count_created, count_reverted
 from migration_service.services.waves.states import continues_if_clean, is_over
-from migration_service.services.waves.undone import Reverted, count_reverted
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import LineStatus, WaveState, WaveWait
 
@@ -70,11 +70,6 @@ class WaveReport:
         return count_created(self.counts) - self.existing
 
 
-def count_created(counts: Mapping[str, int]) -> int:
-    """Return how many accounts existed when the lines of a wave got their outcome, of counts by status."""
-    return counts.get(LineStatus.IMPORTED, 0) + counts.get(LineStatus.ALREADY_IMPORTED, 0)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanReport:
     """A plan with its waves."""
@@ -123,7 +118,7 @@ def report_plans(session: Session, plans: Sequence[WavePlan]) -> list[PlanReport
         now=clock.read_clock(session),
         batches={batch.id: batch for batch in batches},
         counts=count_lines(session, batch_ids),
-        reverted=count_reverted(session, ids),
+        reverted=count_reverted(session, batch_ids),
         undos=find_undos_of_plans(session, ids),
     )
     return [_report_plan(plan, waves[plan.id], read) for plan in plans]
@@ -201,7 +196,7 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, earlier: int | None) -
         differing=wave.differing,
         open=wave.open,
         reverted=reverted.accounts,
-        existing=count_created(counts) - reverted.accounts + reverted.again,
+        existing=count_created(counts) - reverted.undone,
         undo_id=read.undos.get(wave.batch_id),
         decided_by=wave.decided_by,
         decided_at=wave.decided_at,

@@ -192,13 +192,15 @@ def test_nothing_is_clean_if_nothing_was_compared(session: Session, known: Known
     make_created(session, known, "no payload", payload=null())
     compare_page(session, known.id, totals, after="", batch_id=None)
     assert (totals.created_clean, totals.not_comparable) == (False, 1)
+    assert totals.describe_clean().startswith("Nothing was compared. 1 account could not be compared")
     make_created(session, known, "1")
     compare_page(session, known.id, totals, after="", batch_id=None)
     assert totals.created_clean
-    assert (
-        totals.describe_clean()
-        == "The created accounts are clean: every value of 1 account is as it was staged."
-    )
+    others = "2 accounts could not be compared: the staged payload was removed."
+    assert totals.describe_clean() == f"Every value of 1 account is as it was staged. {others}"
+    totals.not_comparable = 0
+    every = "The created accounts are clean: every value of 1 account is as it was staged."
+    assert totals.describe_clean() == every
     assert (totals.to_dict(1)["clean"], totals.to_dict(1)["complete"]) == (False, False)
     assert (totals.to_dict(0)["clean"], totals.to_dict(0)["complete"]) == (True, True)
 

@@ -8,10 +8,9 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import WaveStateError
 from migration_service.models import AccountImportProcess, Undo, Wave
+from migration_service.services.batches.results.reverted import Reverted, count_reverted
 from migration_service.services.waves.progress import list_waves
 from migration_service.services.waves.undone import (
-    Reverted,
-    count_reverted,
     reconcile_undone,
     require_no_undo,
 )
@@ -160,12 +159,13 @@ def test_reverted_accounts_are_counted_by_the_wave_that_created_them(
     add_line(session, third, "one", "A-9")
     add_undo(session, customer, first, [(one, "A-1", REVERTED), (two, "A-2", KEPT)])
     add_undo(session, customer, None, [(two, "A-2", REVERTED), (three, "A-3", REVERTED), (one, "A-9", KEPT)])
-    elsewhere, foreign = make_wave(session, other, WaveState.APPROVED)
+    _, foreign = make_wave(session, other, WaveState.APPROVED)
     add_undo(session, other, foreign, [(1, "A-1", REVERTED), (2, "A-2", REVERTED), (3, "A-3", REVERTED)])
     session.get_one(AccountImportProcess, two).state = ImportState.IMPORTED  # created again since then
     session.flush()
     mine = {first.batch_id: Reverted(2, again=1), second.batch_id: Reverted(1)}
     theirs = {foreign.batch_id: Reverted(3)}
-    assert count_reverted(session, [plan.id]) == mine
-    assert count_reverted(session, [elsewhere.id]) == theirs
-    assert count_reverted(session, [plan.id, elsewhere.id]) == mine | theirs
+    own = [first.batch_id, second.batch_id, third.batch_id]
+    assert count_reverted(session, own) == mine
+    assert count_reverted(session, [foreign.batch_id]) == theirs
+    assert count_reverted(session, [*own, foreign.batch_id]) == mine | theirs

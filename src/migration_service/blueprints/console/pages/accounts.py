@@ -26,6 +26,7 @@ from migration_service.services.imports.staging import find_process
 from migration_service.services.reconciliation.created_accounts import compare_account
 from migration_service.services.reporting.search import find_accounts
 from migration_service.services.setup.suppliers import list_import_suppliers
+from migration_service.services.undo.go_live import has_gone_live
 from migration_service.states import BatchKind, LineStatus
 
 blueprint = Blueprint("accounts", __name__)
@@ -66,6 +67,7 @@ def show(code: str, number: str) -> str:
         data = read_account(session, account) if account else None
         story = tell(session, process, account, lines, subject=f"{code} {number}")
         compared = compare_account(session, process.id) if process and account else None
+        is_live = has_gone_live(session, supplier.id)
     is_shown = is_revealed(_subject(code, number))
     data = data if data is None or is_shown else mask(data)
     return render_template(
@@ -73,6 +75,7 @@ def show(code: str, number: str) -> str:
         supplier=supplier,
         number=number,
         process=process,
+        is_live=is_live,
         is_marked=is_marked,
         story=story,
         failed_line=_find_failed(process, lines),

@@ -13,6 +13,7 @@ from migration_service.services.batches.control import report_batch
 from migration_service.services.batches.results.listing import count_batches, list_batches
 from migration_service.services.batches.retry import count_retryable
 from migration_service.services.setup.suppliers import list_import_suppliers
+from migration_service.services.undo.go_live import has_gone_live
 from migration_service.states import BatchKind, BatchState, LineStatus
 
 blueprint = Blueprint("batches", __name__, url_prefix="/batches")
@@ -60,6 +61,7 @@ def show(batch_id: UUID) -> Response:
     with resources().Session.begin() as session:
         batch = batch_of(session, batch_id)
         report = report_batch(session, batch)
+        is_live = has_gone_live(session, batch.import_supplier_id)
         has_failed = report.counts[LineStatus.FAILED] > 0 and report.lines_removed_at is None
         retryable = 0
         if has_failed and report.state not in _OPEN and may("batch_actions.retry"):
@@ -69,6 +71,7 @@ def show(batch_id: UUID) -> Response:
         "batch.html",
         poll=(BUSY if report.state == BatchState.RUNNING else CALM) if moves else None,
         batch=report,
+        is_live=is_live,
         retryable=retryable,
         remedy_of=remedy_of,
     )

@@ -19,7 +19,6 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import CONTENT_TYPES
 from migration_service.models import ImportSupplier
 from migration_service.services.access.api_keys import list_api_keys
-from migration_service.services.batches.clock import read_clock
 from migration_service.services.batches.control import get_batch_to_reconcile
 from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.batches.results.listing import list_batches, list_modes
@@ -29,6 +28,7 @@ from migration_service.services.reconciliation.created_accounts import find_diff
 from migration_service.services.reconciliation.differences import NOT_COMPARED, Totals
 from migration_service.services.reconciliation.submitted import count_sent, find_open
 from migration_service.services.reporting.history import count_failures_by_code
+from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.waves.control import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.states import BatchMode, BatchState, LineStatus, SupplierStatus
@@ -60,7 +60,7 @@ def show(code: str) -> Response:
         modes = list_modes(session, supplier.id)
         refused = find_refused(session, supplier.id, batch_id=None, code=None, limit=1) if codes else []
         acknowledged = count_acknowledgements(session, supplier.id)
-        is_live = live_at is not None and live_at <= read_clock(session)
+        is_live = has_gone_live(session, supplier.id)
         open_now = None
         reconciled = _find_last_reconciled(plan)
         if reconciled is not None and reconciled.open:  # later batches may have settled it

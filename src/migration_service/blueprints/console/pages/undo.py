@@ -22,6 +22,7 @@ from migration_service.models import Undo
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
+from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo
 from migration_service.services.undo.preview import UndoPreview, preview_undo
 from migration_service.services.undo.reading import get_undo, list_undos, report_undo, stream_outcomes
@@ -92,7 +93,12 @@ def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
         del form.overrides
 
     def preview(session: Session) -> Preview:
-        return _describe(preview_undo(session, find(session)), title, back)
+        order = find(session)
+        if has_gone_live(session, order.supplier.id):
+            code = order.supplier.code
+            sentence = _("%(code)s has gone live. None of its accounts can be undone.", code=code)
+            return Preview(title=title, sentence=sentence, button="", back=back, is_empty=True)
+        return _describe(preview_undo(session, order), title, back)
 
     def perform(session: Session) -> Done:
         chosen = form.overrides.data or () if form.overrides is not None else ()

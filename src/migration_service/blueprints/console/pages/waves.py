@@ -10,6 +10,7 @@ from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import WaveNotFoundError
 from migration_service.services.setup.suppliers import list_import_suppliers
+from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.waves.control import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
 from migration_service.states import WaveState, WaveWait
@@ -51,12 +52,15 @@ def show_plan(plan_id: UUID) -> Response:
 @blueprint.get("/<uuid:plan_id>/<int:number>/")
 def show(plan_id: UUID, number: int) -> Response:
     """Show how a wave is going, and what was found after it."""
-    plan = _report(plan_id)
+    with resources().Session.begin() as session:
+        found = plan_of(session, plan_id)
+        plan, is_live = report_plan(session, found), has_gone_live(session, found.import_supplier_id)
     wave = next((it for it in plan.waves if it.number == number), None)
     if wave is None:
         raise WaveNotFoundError(found=str(number))
     poll = None if wave.state in _OVER else BUSY if wave.state in _MOVING else CALM
-    return page("wave.html", poll=poll, plan=plan, wave=wave, is_next=wave == find_current(plan))
+    is_next = wave == find_current(plan)
+    return page("wave.html", poll=poll, plan=plan, wave=wave, is_live=is_live, is_next=is_next)
 
 
 def find_current(plan: PlanReport) -> WaveReport | None:

@@ -11,6 +11,7 @@ from migration_service.models import Batch, ImportSupplier, OperationsTeam
 from migration_service.origin import current_origin
 from migration_service.services.batches.control import BatchReport, fields_of
 from migration_service.services.batches.results.counts import count_lines
+from migration_service.services.batches.results.reverted import count_created, count_reverted
 from migration_service.services.batches.states import OPEN, WINDOW_CLOSED
 from migration_service.states import BatchKind, BatchMode, BatchState
 
@@ -59,8 +60,11 @@ def list_batches(
         statement = statement.where(Batch.id < before)
     rows = session.execute(statement).all()
     counts = count_lines(session, [batch.id for batch, _, _ in rows])
+    created = [batch_id for batch_id, found in counts.items() if count_created(found)]
+    reverted = count_reverted(session, created)
     return [
-        BatchReport(**fields_of(batch, supplier, team, counts[batch.id])) for batch, supplier, team in rows
+        BatchReport(**fields_of(batch, supplier, team, counts[batch.id], reverted.get(batch.id)))
+        for batch, supplier, team in rows
     ]
 
 

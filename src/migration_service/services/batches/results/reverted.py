@@ -1,0 +1,63 @@
+"""How many accounts of batches were undone, and how many of them exist again."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import func, select, union_all
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import one_of
+from migration_service.models import AccountImportProcess, Batch, BatchLine, Undo, UndoLine
+from migration_service.states import ImportState, LineStatus, UndoOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """How many accounts of a batch undos have reverted, and how many of them exist again."""
+
+    accounts: int = 0
+    again: int = 0
+
+    @property
+    def undone(self) -> int:
+        """Return how many accounts were reverted and do not exist now."""
+        return self.accounts - self.again
+
+
+def count_created(counts: Mapping[str, int]) -> int:
+    """Return how many accounts existed when the lines of a batch got their outcome, of counts by status."""
+    return counts.get(LineStatus.IMPORTED, 0) + counts.get(LineStatus.ALREADY_IMPORTED, 0)
+
+
+def count_reverted(session: Session, batch_ids: Collection[UUID]) -> dict[UUID, Reverted]:
+    """Return what undos have reverted of these batches. A batch of which nothing was reverted is absent."""
+    whole = (
+        select(Undo.batch_id, AccountImportProcess.state)
+        .join(UndoLine, UndoLine.undo_id == Undo.id)
+        .outerjoin(AccountImportProcess, AccountImportProcess.id == UndoLine.account_import_process_id)
+        .where(one_of(Undo.batch_id.expression, batch_ids), UndoLine.outcome == UndoOutcome.REVERTED)
+    )
+    reverted = union_all(whole, NAMED.where(one_of(Batch.id.expression, batch_ids))).subquery()
+    again = func.count().filter(reverted.c.state == ImportState.IMPORTED)
+    counted = select(reverted.c.batch_id, func.count().label("accounts"), again.label("again"))
+    rows = session.execute(counted.group_by(reverted.c.batch_id))
+    return {row.batch_id: Reverted(row.accounts, row.again) for row in rows}
+
+
+#: The batch, for each of its accounts that an undo of named accounts has reverted.
+NAMED = (
+    select(Batch.id.label("batch_id"), AccountImportProcess.state)
+    .join(Undo, (Undo.import_supplier_id == Batch.import_supplier_id) & Undo.batch_id.is_(None))
+    .join(UndoLine, UndoLine.undo_id == Undo.id)
+    .join(AccountImportProcess, AccountImportProcess.id == UndoLine.account_import_process_id)
+    .join(
+        BatchLine,
+        (BatchLine.batch_id == Batch.id)
+        & (BatchLine.external_account_number == AccountImportProcess.external_account_number)
+        & (BatchLine.service_account_number == UndoLine.service_account_number)
+        # As the condition of the index has it.
+        & BatchLine.chunk_line.is_(None),
+    )
+    .where(UndoLine.outcome == UndoOutcome.REVERTED)
+)
