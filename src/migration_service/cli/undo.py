@@ -157,6 +157,8 @@ def start(
 def _confirm(session: Session, order: UndoOrder) -> None:
     require_not_live(session, order.supplier.id)
     found = preview_undo(session, order)
+    if not found.accounts:  # what follows refuses it, and says why
+        return
     counts = {item.code for item in found.blockers} - order.overrides
     blocked = f", {count(found.accounts - found.revertible, 'account')} blocked" if counts else ""
     click.confirm(

@@ -82,6 +82,7 @@ def test_a_batch_that_was_undone_says_so_and_offers_no_undo(
     undos.run(batch=batch)
     assert "0 of 3 accounts exist, 3 are undone" in administrator.lead(page)
     assert f"{page}undo/" not in administrator.see(page)
+    assert administrator.lead(f"{page}undo/").startswith("Nothing can be undone: ")
     for listed in ("/batches/", f"/suppliers/{batches.supplier.code}/"):
         assert "100% (3 undone)" in text_of(administrator.see(listed))
     assert batches.get(batch)["undone"] == 3

@@ -91,6 +91,12 @@ def test_a_wave_is_previewed_and_undone(
     assert "undone" in shown_to_people
     batch = run("batches", "show", plan["waves"][0]["batch_id"]).stdout
     assert ("undone\t2" in batch, "existing\t0" in batch) == (True, True)
+    again = run("undo", "start", *which, "--reason", "r")
+    assert (again.exit_code, "?" in again.output, "no account that exists" in again.output) == (
+        1,
+        False,
+        True,
+    )
     missing = run("undo", "preview", supplier.code, "--wave", plan["plan_id"], "2")
     assert (missing.exit_code, "has no wave" in missing.output) == (1, True)
     both = run("undo", "preview", *which, "--batch", plan["waves"][0]["batch_id"])

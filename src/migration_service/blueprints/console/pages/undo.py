@@ -118,9 +118,13 @@ def _describe(found: UndoPreview, title: str, back: str) -> Preview:
     facts += [(f"{item.code}: {', '.join(item.examples)}", item.accounts) for item in found.blockers]
     if found.emails:
         facts.append((_("E-mails that were not sent yet, and are withdrawn"), found.emails))
+    is_empty = not found.revertible_with_overrides
+    nothing = _("Nothing can be undone: no account of it exists that is not blocked.")
     return Preview(
         title=title,
-        sentence=ngettext(
+        sentence=nothing
+        if is_empty
+        else ngettext(
             "%(num)s account is removed with everything below it, and its import is pending again.",
             "%(num)s accounts are removed with everything below them, and their imports are pending again.",
             found.revertible,
@@ -128,7 +132,7 @@ def _describe(found: UndoPreview, title: str, back: str) -> Preview:
         button=ngettext("Undo %(num)s import", "Undo %(num)s imports", found.revertible),
         back=back,
         is_dangerous=True,
-        is_empty=not found.revertible_with_overrides,
+        is_empty=is_empty,
         facts=tuple(facts),
     )
 
