@@ -73,7 +73,7 @@ class Stack:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start_service(self) -> None:
-        """Start the web server, the workers and beat."""
+        """Start the web server and the workers."""
         self.home.write(
             "settings.json",
             {
@@ -93,7 +93,7 @@ class Stack:
         self.stop(*(program.name for program in self._service()))
 
     def _service(self) -> list[Program]:
-        return [*self._programs.workers(), self._programs.beat(), self._programs.web(self.web_port)]
+        return [*self._programs.workers(), self._programs.web(self.web_port)]
 
     def start_sandbox(self) -> str:
         """Start the sandbox vendor. Return its address."""

@@ -186,14 +186,14 @@ def check_healthy_batch(folder: Path, prometheus: Prometheus, batch: str) -> Non
 
 
 def check_frozen_worker(folder: Path, prometheus: Prometheus) -> None:
-    """Freeze the workers of batches and maintenance. Exit unless the alerts and the doctor say so."""
+    """Freeze the worker of batches and maintenance. Exit unless the alerts and the doctor say so."""
     workers = [
         process
         for process in psutil.Process().children(recursive=True)
-        if {"-Q", "batch"} <= {*process.cmdline()} or {"-Q", "maintenance"} <= {*process.cmdline()}
+        if {"-Q", "batch,vendors,maintenance"} <= {*process.cmdline()}
     ]
     if not workers:
-        sys.exit("No process was found that takes the queue batch or maintenance.")
+        sys.exit("No process was found that takes the queues batch and maintenance.")
     for worker in workers:
         worker.suspend()
     try:
@@ -205,9 +205,9 @@ def check_frozen_worker(folder: Path, prometheus: Prometheus) -> None:
     finally:
         for worker in workers:
             worker.resume()
-    if (found["beat"], found["queue maintenance"], found["batches"]) != ("ok", "wrong", "warning"):
+    if (found["queue maintenance"], found["batches"]) != ("wrong", "warning"):
         sys.exit(f"The doctor does not see the frozen worker: {found}")
-    print(f"ok: a frozen worker: {', '.join(sorted(expected))}, and the doctor names its queue and not beat")
+    print(f"ok: a frozen worker: {', '.join(sorted(expected))}, and the doctor names its queue")
 
 
 def firing(prometheus: Prometheus) -> set[str]:

@@ -62,6 +62,6 @@ def _scale(batch_workers: int) -> Scale:
 
 
 def _import(bench: Bench, count: int) -> Reading:
-    workers = [process.pid for process in bench.stack.processes("batch")[1:]]
+    workers = [process.pid for process in bench.stack.processes("background")[1:]]
     with limited(workers, _SHARE):
         return probes.import_batch(bench, bench.take_numbers(count), count)

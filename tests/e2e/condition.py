@@ -26,7 +26,7 @@ WHERE state = 'IN_PROGRESS'
 
 _RUNNING = "SELECT id, kind FROM batch WHERE state = 'RUNNING'"
 
-PROGRAMS = ("postgres", "valkey", "interactive", "batch", "vendors", "maintenance", "beat", "flower", "web")
+PROGRAMS = ("postgres", "valkey", "interactive", "background", "flower", "web")
 
 #: What is set up once, by what it is: the limit, and all that the requests of the tests need.
 SETTINGS = """
@@ -93,7 +93,7 @@ def describe_work(scene: Scene) -> str:
     lines = scene.service.output.splitlines()
     logged = [
         line[:300]
-        for name in ("web", "beat", "maintenance", "batch", "interactive")
+        for name in ("web", "background", "interactive")
         for line in [it for it in lines if it.startswith(f"{name} ")][-_LAST_LINES:]
     ]
     facts = [

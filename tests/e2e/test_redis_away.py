@@ -53,7 +53,7 @@ def wipe(scene: Scene) -> None:
 def test_after_an_outage_accounts_are_created_within_15_seconds_without_restarting_workers(
     scene: Scene, go_away: Callable[[Scene], None]
 ) -> None:
-    workers = {name: scene.main_process(name) for name in ("interactive", "batch")}
+    workers = {name: scene.main_process(name) for name in ("interactive", "background")}
     with Load(scene) as load:
         go_away(scene)
         wait_until(lambda: redis_answers(scene), "Redis is back")

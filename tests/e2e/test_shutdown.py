@@ -11,7 +11,6 @@ from socket import gethostname
 from drill.faults import frozen
 from drill.load import Load
 from drill.scene import SLOW, WORKING, Scene
-from migration_service.tasks.names import QUEUES
 from support.servers import COMMAND, processes_in, wait_until
 
 
@@ -37,7 +36,7 @@ def test_a_worker_that_is_stopped_finishes_the_accounts_that_it_holds(scene: Sce
 
 
 def test_an_idle_worker_does_not_wait_for_tasks_that_it_does_not_have(scene: Scene) -> None:
-    worker = scene.main_process("vendors")
+    worker = scene.main_process("background")
     worker.send_signal(signal.SIGTERM)
     worker.wait(20)  # busy ones have 25 seconds
 
@@ -57,8 +56,8 @@ def test_drained_workers_finish_what_they_have_and_take_nothing_until_they_are_r
         late = pool.submit(scene.process, *scene.stage(1, "LATE-DRAIN-"), wait=True)
         wait_until(lambda: scene.messages()["interactive"], "the message waits")
         assert _drain(scene).returncode == 1  # none takes work
-        for queue in QUEUES:
-            worker = scene.main_process(queue)
+        for name in ("interactive", "background"):
+            worker = scene.main_process(name)
             worker.send_signal(signal.SIGTERM)
             worker.wait(20)
         assert {answer.result().status_code for answer in [*answers, late]} == {201}
@@ -103,7 +102,7 @@ def test_a_rolling_restart_under_load_fails_no_request(scene: Scene) -> None:
             "new ones",
             60,
         )
-        for name in ("interactive", "batch", "beat"):
+        for name in ("interactive", "background"):
             process = scene.main_process(name)
             process.send_signal(signal.SIGTERM)
             process.wait(40)

@@ -1,4 +1,4 @@
-"""A plan of waves that runs by itself with the real processes, while beat and workers are killed."""
+"""A plan of waves that runs by itself with the real processes, while workers and beat are killed."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from drill.scene import SLOW, SUPPLIER, TEAM, WORKING, Scene, group_of
+from drill.scene import SLOW, SUPPLIER, TEAM, WORKING, Scene, group_of, pool_of
 from migration_service_local.samples import generate_accounts
 from support.batch_client import ndjson
 from support.servers import wait_until
@@ -65,7 +65,7 @@ def _kill(scene: Scene, name: str) -> None:
     os.killpg(group_of(scene.main_process(name)), signal.SIGKILL)
 
 
-def test_waves_run_by_themselves_while_beat_and_workers_are_killed(scene: Scene) -> None:
+def test_waves_run_by_themselves_while_workers_and_beat_are_killed(scene: Scene) -> None:
     rng = Random(17)
     waves = [list(_accounts(wave)) for wave in (1, 2, 3)]
     numbers = [[account["external_account_number"] for account in wave] for wave in waves]
@@ -85,14 +85,12 @@ def test_waves_run_by_themselves_while_beat_and_workers_are_killed(scene: Scene)
     assert answer.status_code == 201, answer.text
     plan_id = answer.json()["plan_id"]
 
-    _kill(scene, "beat")
+    _kill(scene, "background")
     wait_until(lambda: _is_creating(scene, 1), "the first wave is in the middle", 60)
-    _kill(scene, "batch")
-    for name in rng.sample(["beat", "maintenance"], 2):
-        _kill(scene, name)
+    _kill(scene, "background")
     wait_until(lambda: _is_creating(scene, 2), "the second wave is in the middle", 150)
-    rng.choice(scene.main_process("batch").children()).kill()
-    _kill(scene, rng.choice(["beat", "maintenance"]))
+    rng.choice(pool_of(scene.main_process("background"))).kill()
+    _kill(scene, "background")
     wait_until(lambda: _states(scene, plan_id) == ["CLEAN", "CLEAN", "WAITING"], "both are clean", 90)
 
     created = "SELECT external_account_number FROM account WHERE external_account_number LIKE %s"

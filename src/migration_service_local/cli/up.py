@@ -7,8 +7,8 @@ import click
 from migration_service.config import home_folder
 from migration_service_local.console import Output
 from migration_service_local.errors import StartError
-from migration_service_local.servers.unprivileged import leave_root
 from migration_service_local.up.options import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, Scale, UpOptions
+from migration_service_local.up.run import run_up
 
 _PORT = click.IntRange(1, 65535)
 _AT_LEAST_ONE = click.IntRange(min=1)
@@ -72,7 +72,7 @@ _AT_LEAST_ONE = click.IntRange(min=1)
     type=_AT_LEAST_ONE,
     default=2,
     show_default=True,
-    help="Worker processes for batches.",
+    help="Worker processes for batches and everything else in the background.",
 )
 def up(
     *,
@@ -91,7 +91,7 @@ def up(
     """Run the whole service on this machine, with nothing installed.
 
     Starts PostgreSQL and Valkey (both come with the Python packages), brings the tables up to date, and runs
-    the web server, the workers, beat and Flower. Restarts a program that dies. The first start migrates a
+    the web server, two workers, beat and Flower. Restarts a program that dies. The first start migrates a
     sample book of accounts through the REST interface. Then it prints the addresses and serves until Ctrl-C
     or SIGTERM. Data, passwords and keys stay in the home folder. The next start uses them again, and all
     other commands find the running service there.
@@ -113,10 +113,6 @@ def up(
     )
     output = Output()
     try:
-        leave_root(home, output.say)
-        # Imported here, because leaving root starts this command again. It takes a second of processor time.
-        from migration_service_local.up.run import run_up  # noqa: PLC0415
-
         run_up(options, output)
     except StartError as error:
         raise click.ClickException(str(error)) from error

@@ -8,7 +8,7 @@ sample-api-key      the API key of the sample supplier (0600)
 console-password    the first password of the console's first operator (0600)
 demo.json           how much of the sample book has been migrated (0600)
 postgres/ valkey/   the servers' data
-programs/           scratch folders of the web server, the workers, beat and Flower
+programs/           scratch folders of the web server, the workers and Flower
 """
 
 import fcntl

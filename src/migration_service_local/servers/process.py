@@ -13,7 +13,6 @@ from typing import IO
 
 from migration_service_local.errors import StartError
 from migration_service_local.servers.account import ServerAccount
-from migration_service_local.servers.template import ForkedProcess, Template
 
 _LAUNCHER = Path(__file__).with_name("launch.py")
 
@@ -38,23 +37,14 @@ class Program:
     account: ServerAccount | None = None
     #: How much of the processors it leaves to the others: 0 to 19, which leaves the most.
     niceness: int = 0
-    #: What it is a fork of, or None for a process of its own.
-    template: Template | None = None
     #: Called before each start, also after a crash.
     before_start: Callable[[], None] = field(default=lambda: None)
-
-
-def library_path() -> dict[str, str]:
-    """Return the variable by which a copied interpreter finds its shared library (`runtime_copy`)."""
-    own = str(Path(sys.executable).parent.parent / "lib")
-    return {"LD_LIBRARY_PATH": own} if os.environ.get("LD_LIBRARY_PATH") == own else {}
 
 
 class Child:
     """A running program. Raise RuntimeError outside the main thread.
 
     Linux ties a child to the *thread* that started it, and only the main thread lives as long as the process.
-    The output of a fork of a template is always a pipe.
     """
 
     def __init__(self, program: Program, output: int | IO[bytes]) -> None:
@@ -62,7 +52,7 @@ class Child:
             raise RuntimeError("programs are started from the main thread only")
         program.before_start()
         self.program = program
-        self.process = _fork(program) or _spawn(program, output)
+        self.process = _spawn(program, output)
         self._signals = list(program.stop)
         self._deadline = 0.0
         self._swept = False
@@ -97,22 +87,6 @@ class Child:
         self._deadline = time.monotonic() + seconds
 
 
-def _fork(program: Program) -> ForkedProcess | None:
-    if program.template is None:
-        return None
-    forked = program.template.fork(
-        program.arguments,
-        name=program.name,
-        folder=program.folder,
-        environment={**library_path(), **program.environment},
-        niceness=program.niceness,
-        death_signal=program.death_signal,
-    )
-    if forked is None:
-        program.before_start()  # It may have been forked before the template ended.
-    return forked
-
-
 def _spawn(program: Program, output: int | IO[bytes]) -> subprocess.Popen[bytes]:
     switch = program.account is not None and program.account.switch
     user, group = (program.account.user, program.account.group) if program.account and switch else (-1, -1)
@@ -121,7 +95,7 @@ def _spawn(program: Program, output: int | IO[bytes]) -> subprocess.Popen[bytes]
     return subprocess.Popen(
         [*launcher, *ties, *program.arguments],
         cwd=program.folder,
-        env={**library_path(), **program.environment},
+        env=program.environment,
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT,

@@ -1,4 +1,4 @@
-"""The options of `up`. It imports nothing else, so that `up` can read them before it leaves root."""
+"""The options of `up`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +15,6 @@ class Scale:
     web_threads: int = 320
     interactive_workers: int = 2
     batch_workers: int = 2
-    vendor_workers: int = 1
-    maintenance_workers: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

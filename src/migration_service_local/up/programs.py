@@ -1,4 +1,4 @@
-"""The service's own processes: the web server, the workers, beat and Flower."""
+"""The service's own processes: the web server, two workers and Flower."""
 
 import os
 import signal
@@ -8,25 +8,26 @@ from pathlib import Path
 
 import migration_service
 from migration_service.config import CONNECTION_VARIABLES
+from migration_service.tasks.names import QUEUES
 from migration_service_local.errors import StartError
 from migration_service_local.sandbox import SANDBOX_VARIABLE
 from migration_service_local.servers.home import Home
 from migration_service_local.servers.orphans import program_name, stop_orphans
 from migration_service_local.servers.ports import LOOPBACK
-from migration_service_local.servers.process import Program, library_path
-from migration_service_local.servers.template import Template
+from migration_service_local.servers.process import Program
 from migration_service_local.up.options import Scale
 
 #: The user name for Flower. The password is created at the first start.
 FLOWER_USER = "operator"
 
+#: The worker of the queue of requests that wait, and the one of all other queues.
+_INTERACTIVE = "interactive"
+_BACKGROUND = "background"
 #: Whoever waits for an answer comes before batches, if there are too few processors for all.
-_BACKGROUND = 10
+_NICENESS = 5
 
 _CELERY = ("celery", "--quiet", "-A", "celery_worker")
 _CELERY_MONITOR = ("celery", "--quiet", "-A", "celery_monitor")
-
-_TEMPLATE = "migration_service_local.up.celery_template"
 
 _SERVERS = (*CONNECTION_VARIABLES, "MIGRATION_SERVICE_OWNER_DATABASE_URL")
 _NOT_PASSED_ON = {*_SERVERS, *(f"{variable}_FILE" for variable in _SERVERS)}
@@ -42,18 +43,6 @@ class Programs:
         self._home = home
         self._scale = scale
         self._root = _project_folder()
-        self._template: Template | None = None
-
-    def load(self) -> None:
-        """Begin to load what the Celery programs have in common. They are then forked from that process."""
-        if sys.platform == "linux":
-            environment = self._environment({"PYTHONWARNINGS": _ROOT_IS_MEANT})
-            self._template = Template(_TEMPLATE, library_path() | environment, self._folder("template"))
-
-    def close(self) -> None:
-        """End the process that has loaded the Celery programs."""
-        if self._template is not None:
-            self._template.close()
 
     def web(self, port: int) -> Program:
         """Return gunicorn with the REST interface.
@@ -81,21 +70,19 @@ class Programs:
         )
 
     def workers(self) -> list[Program]:
-        """Return Celery workers: for waiting requests, batches, payment vendors, and maintenance."""
+        """Return two Celery workers: one for requests that wait, and one for everything else, with beat."""
+        others = ",".join(name for name in QUEUES if name != _INTERACTIVE)
         return [
-            self._worker("interactive", "interactive", self._scale.interactive_workers),
-            self._worker("batch", "batch", self._scale.batch_workers, niceness=_BACKGROUND),
-            self._worker("vendors", "vendors", self._scale.vendor_workers, self._sandbox_secret()),
-            self._worker("maintenance", "maintenance", self._scale.maintenance_workers),
+            self._worker(_INTERACTIVE, _INTERACTIVE, self._scale.interactive_workers),
+            self._worker(
+                _BACKGROUND,
+                others,
+                self._scale.batch_workers,
+                "--beat",
+                secrets=self._sandbox_secret(),
+                niceness=_NICENESS,
+            ),
         ]
-
-    def beat(self) -> Program:
-        """Return Celery's scheduler, which starts the periodic tasks."""
-        return self._python(
-            "beat",
-            [*_CELERY_MONITOR, "beat", "--loglevel", "INFO", "--pidfile", ""],
-            stop_seconds=10,
-        )
 
     def flower(self, port: int) -> Program:
         """Return Flower with a password, which is in its environment, so that `ps` does not show it."""
@@ -123,15 +110,15 @@ class Programs:
         name: str,
         queues: str,
         concurrency: int,
+        *options: str,
         secrets: Mapping[str, str] = {},
-        *,
         niceness: int = 0,
     ) -> Program:
         return self._python(
             name,
             [
                 *(*_CELERY, "worker", "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
-                *("-Q", queues, "-n", f"{name}@%h", "-c", str(concurrency)),
+                *("-Q", queues, "-n", f"{name}@%h", "-c", str(concurrency), *options),
             ],
             # On SIGTERM it finishes the tasks that it has, and takes no more. Those have time limits. A task
             # that is killed is run again, because every task here is idempotent.
@@ -158,7 +145,6 @@ class Programs:
             folder=folder,
             stop=((signal.SIGTERM, stop_seconds),),
             niceness=niceness,
-            template=self._template if module[0] == "celery" else None,
             before_start=lambda: _stop_orphans(folder, arguments),
         )
 

@@ -31,7 +31,6 @@ def run_up(options: UpOptions, output: Output) -> None:
     try:
         programs = Programs(home, options.scale)
         with (
-            closing(programs),
             closing(Ports()) as ports,
             Supervisor(output) as supervisor,
             suppress(StopRequestedError),
@@ -51,11 +50,12 @@ def run_up(options: UpOptions, output: Output) -> None:
 def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, supervisor: Supervisor) -> None:
     # Missing programs and ports that are taken are reported before anything is started.
     output = supervisor.output
+    if home.account.switch:
+        output.say(f"runs as root, and only PostgreSQL and Valkey as {home.account.name!r}")
     web_port = _choose_port("The web server", options.web_port, DEFAULT_WEB_PORT, ports, output)
     flower_port = _choose_port("Flower", options.flower_port, DEFAULT_FLOWER_PORT, ports, output)
     postgres = None if options.database_url else Postgres(home)
     valkey = None if options.redis_url else Valkey(home)
-    programs.load()  # while the servers start
     database_url = _start_postgres(postgres, supervisor) if postgres else str(options.database_url)
     redis_url = _start_valkey(valkey, supervisor) if valkey else str(options.redis_url)
     owner_url = postgres.owner_url if postgres else os.environ.get("MIGRATION_SERVICE_OWNER_DATABASE_URL", "")
@@ -81,7 +81,6 @@ def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, sup
     home.write("settings.json", settings | _own_settings())
     make_first_operator(home, database_url)
     supervisor.start(*programs.workers())
-    supervisor.start(programs.beat())
     supervisor.start(programs.flower(flower_port))
     supervisor.start(programs.web(web_port))
     supervisor.run_until_ready(lambda: _answers(web_port), "The web server")

@@ -202,19 +202,6 @@ def test_programs_are_started_from_the_main_thread_only(tmp_path: Path) -> None:
     assert "main thread" in str(caught[0])
 
 
-@pytest.mark.parametrize("folder", ["lib", "elsewhere"])
-def test_a_copied_interpreter_passes_on_the_path_of_its_own_library_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
-) -> None:
-    path = str(Path(sys.executable).parent.parent / folder)
-    monkeypatch.setenv("LD_LIBRARY_PATH", path)
-    code = "import os; print(os.environ.get('LD_LIBRARY_PATH'))"
-    child = Child(program(tmp_path, "one", code), subprocess.PIPE)
-    printed = printed_by(child).decode().strip()
-    assert printed == (path if folder == "lib" else "None")
-    assert child.has_ended()
-
-
 def printed_by(child: Child) -> bytes:
     """Return everything that it prints until its end."""
     assert child.process.stdout is not None
@@ -238,13 +225,13 @@ def test_a_program_leaves_the_processors_to_the_others(tmp_path: Path) -> None:
     assert (int(own), int(of_session)) == (min(os.nice(0) + 7, 19), 7)
 
 
-def test_only_workers_of_batches_leave_the_processors_to_the_others() -> None:
+def test_only_the_worker_in_the_background_leaves_the_processors_to_the_others() -> None:
     folder = temporary_folder()
     home = Home(folder / "home")
     workers = {worker.name: worker.niceness for worker in Programs(home, Scale()).workers()}
     home.close()
     shutil.rmtree(folder)
-    assert workers == {"interactive": 0, "batch": 10, "vendors": 0, "maintenance": 0}
+    assert workers == {"interactive": 0, "background": 5}
 
 
 def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from migration_service_local.servers.account import ServerAccount
 from migration_service_local.servers.ports import random_free_port
 from support.servers import RunningService, processes_in, temporary_folder, wait_until
 
-NAMES = ("postgres", "valkey", "interactive", "batch", "vendors", "maintenance", "beat", "flower", "web")
+NAMES = ("postgres", "valkey", "interactive", "background", "flower", "web")
 SMALL = ("--web-workers", "1", "--interactive-workers", "1", "--batch-workers", "1")
 
 
@@ -38,15 +38,8 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[RunningService]:
-    """One service for all tests that do not end it. Its default ports were taken when it started.
-
-    If we are root, it finds a home folder in which an earlier version, which ran as root, left a file.
-    """
+    """One service for all tests that do not end it. Its default ports were taken when it started."""
     folder = temporary_folder()
-    flower = folder / "home/programs/flower"
-    flower.mkdir(parents=True, mode=0o700)
-    (folder / "home").chmod(0o711)
-    (flower / "left-by-root").touch(mode=0o600)
     start = partial(RunningService, folder / "home", "--sample", "0", *SMALL)
     with taken_if_free(8000), taken_if_free(5555), start() as service:
         service.wait_until_serving()
@@ -127,8 +120,7 @@ def assert_credentials_are_in_files_only(service: RunningService) -> None:
 
 def assert_stopped_in_order(service: RunningService, *last: str) -> None:
     stops = re.findall(r"up +\| stopping ([^:\n]+)\n", service.output)
-    workers = "interactive, batch, vendors, maintenance"
-    assert stops == ["web", "flower", "beat", workers, *last]
+    assert stops == ["web", "flower", "interactive, background", *last]
     assert processes_in(service.home) == []
 
 
@@ -203,14 +195,14 @@ def test_default_ports_that_are_taken_are_replaced_and_the_output_says_so(runnin
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_started_as_root_it_runs_as_another_user_and_takes_over_the_files_of_an_earlier_root(
-    running: RunningService,
-) -> None:
-    assert "runs as root" not in running.output
-    found = described(psutil.Process(running.process.pid), *processes_in(running.home))
-    assert len(found) > 7
-    assert [process["cmdline"] for process in found if 0 in (*process["uids"], *process["gids"])] == []
-    assert (running.home / "programs/flower/left-by-root").stat().st_uid == ServerAccount.choose().user
+def test_started_as_root_only_the_servers_run_as_another_user_and_it_says_so(running: RunningService) -> None:
+    account = ServerAccount.choose()
+    assert f"runs as root, and only PostgreSQL and Valkey as '{account.name}'" in running.output
+    servers = [*processes_in(running.home / "postgres"), *processes_in(running.home / "valkey")]
+    found = described(*servers)
+    assert len(found) > 2
+    owners = {owner for process in found for owner in (*process["uids"], *process["gids"])}
+    assert owners == {account.user, account.group}
 
 
 def described(*processes: psutil.Process) -> list[dict[str, Any]]:
