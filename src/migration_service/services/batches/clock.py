@@ -1,4 +1,4 @@
-"""The clock by which windows open and close: the database's, which is one for all machines."""
+"""The clock that opens and closes windows: the database's, because all machines share it."""
 
 from datetime import datetime
 
@@ -7,6 +7,6 @@ from sqlalchemy.orm import Session
 
 
 def read_clock(session: Session) -> datetime:
-    """Return the time, in UTC or with another offset."""
+    """Return the time, in UTC or another time zone."""
     now: datetime = session.scalars(select(func.clock_timestamp())).one()
     return now

@@ -1,4 +1,4 @@
-"""Reads, pauses, resumes and cancels batches; `states` has the table of the changes."""
+"""Reading, pausing, resuming and cancelling batches. The table of changes is in `states`."""
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -34,22 +34,22 @@ class BatchReport:
     batch_id: UUID
     import_supplier: str
     operations_team_name: str | None
-    #: Its name, if it was given one, and the name of the file that its lines came in.
+    #: The batch's name, if it has one, and the name of the uploaded file.
     name: str | None
     file_name: str | None
-    #: The SHA-256, in hexadecimal digits, and the size of the file as it was sent.
+    #: The SHA-256 (in hexadecimal) and the size of the file as it was sent.
     file_sha256: str | None
     file_bytes: int | None
-    #: What its lines are.
+    #: The kind of data in its lines.
     kind: str
     mode: str
-    #: For transactions: the arguments of the single endpoint. For what is pending: include_older_versions.
+    #: For transactions, the arguments of the single endpoint. For pending accounts, include_older_versions.
     options: dict[str, bool]
-    #: The profile that its lines are validated under, or None for the supplier's own.
+    #: The profile used to validate the lines, or None for the supplier's profile.
     profile: str | None
-    #: When the supplier extracted its accounts, if it says so.
+    #: When the supplier extracted the accounts, or None if it did not say.
     extracted_at: datetime | None
-    #: Of what was pending: accounts that were left out, because a newer version of them was refused.
+    #: The number of pending accounts left out because a newer version of them was refused.
     older_versions: int | None
     source: str
     state: str
@@ -57,44 +57,45 @@ class BatchReport:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    #: When the lines were removed, after their retention time.
+    #: When the lines were removed at the end of their retention period.
     lines_removed_at: datetime | None
     lines: int
-    #: Lines by status, with every status.
+    #: The number of lines by status. Every status is present.
     counts: dict[str, int]
-    #: Accounts of its lines that undos have reverted, and those of them that do not exist now.
+    #: The number of accounts of its lines that undos have reverted, and of those that no longer exist.
     reverted: int = 0
     undone: int = 0
-    #: The rest is only in the report of a single batch. The number of lines with an error of this code.
+    #: The number of lines with an error, by code. This and what follows is only in the report of a single
+    #: batch.
     error_counts: dict[str, int] | None = None
     warning_counts: dict[str, int] | None = None
-    #: The number of lines by what staging their payload did.
+    #: The number of lines by the effect of staging their payload.
     staging_counts: dict[str, int] | None = None
-    #: Lines per second, measured or on average. None if it is not known.
+    #: Lines per second, recently or on average. None if unknown.
     rate: float | None = None
-    #: Seconds in which it has to run: probably, at best and at worst. None if it does not run, makes no
-    #: progress, or if too little was seen yet.
+    #: Estimated seconds left: probable, at best and at worst. None if the batch is not running, makes no
+    #: progress, or has not run long enough for an estimate.
     time_left: float | None = None
     time_left_low: float | None = None
     time_left_high: float | None = None
-    #: The end of the window of its wave, from which on no line is begun. None: there is no such moment.
+    #: The end of its wave's window, after which no line is started, or None if there is no window.
     runs_until: datetime | None = None
-    #: Why it makes little or no progress. None if it makes progress, or does not run.
+    #: The reason for slow or no progress. None if it makes progress, or is not running.
     condition: BatchCondition | None = None
-    #: If all its open lines are deferred: when they are next tried, and vendors that the first of them name.
+    #: If all open lines are deferred: when they are retried, and the vendors that the first of them wait for.
     next_try_at: datetime | None = None
     waits_for_vendors: list[str] | None = None
-    #: What pauses it after too many errors, with the numbers of lines and errors that count now. None:
-    #: nothing does.
+    #: The error threshold, with the current numbers of lines and errors that it counts, or None if there is
+    #: none.
     brake: dict[str, Any] | None = None
-    #: How many of the supplier's control totals differ from the file. None: none were given.
+    #: The number of control totals that differ from the file. None if the supplier gave none.
     control_totals_differing: int | None = None
-    #: Whether none differs and the whole file could be read. None: none were given.
+    #: Whether no total differs and the whole file could be read. None if the supplier gave none.
     control_totals_as_given: bool | None = None
 
 
 def get_batch(session: Session, batch_id: str, *, organisation_id: int | None) -> Batch:
-    """Return the organisation's batch (None: any organisation's, for operators). Raise BatchNotFoundError."""
+    """Return the organisation's batch, or any batch if the organisation is None. Raise BatchNotFoundError."""
     try:
         wanted = UUID(batch_id)
     except ValueError:
@@ -169,7 +170,7 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
 
 
 def pause_batch(session: Session, batch: Batch) -> None:
-    """Begin no further line until the batch is resumed. Raise BatchStateError if it is not running."""
+    """Start no more lines until the batch is resumed. Raise BatchStateError if it is not running."""
     change_batch(session, batch, PAUSE)
     _record(session, AuditAction.BATCH_PAUSED, batch)
 
@@ -177,7 +178,7 @@ def pause_batch(session: Session, batch: Batch) -> None:
 def resume_batch(session: Session, batch: Batch) -> None:
     """Continue a batch that is PAUSED or STOPPED.
 
-    Raise BatchStateError if it is neither, or if accounts of it are being undone.
+    Raise BatchStateError if it is in another state, or if its accounts are being undone.
     """
     require_no_undo(session, batch)
     change_batch(session, batch, RESUME)
@@ -186,7 +187,7 @@ def resume_batch(session: Session, batch: Batch) -> None:
 
 
 def cancel_batch(session: Session, batch: Batch) -> None:
-    """Cancel the batch permanently. Finished lines are kept. Raise BatchStateError if the batch is over."""
+    """Cancel the batch permanently. Finished lines are kept. Raise BatchStateError if the batch has ended."""
     change_batch(session, batch, CANCEL)
     _record(session, AuditAction.BATCH_CANCELLED, batch)
 
@@ -201,7 +202,7 @@ def _report_brake(session: Session, batch: Batch) -> dict[str, Any] | None:
 
 
 def take_over(session: Session, batch: Batch) -> None:
-    """If the key that the batch runs under was revoked, let it run under that of whoever controls it now."""
+    """Let the batch run under the caller's API key if its own was revoked."""
     if batch.api_key_id is not None and session.get_one(ApiKey, batch.api_key_id).revoked_at:
         batch.api_key_id = current_origin().api_key_id
         _record(session, AuditAction.BATCH_TAKEN_OVER, batch)
@@ -214,7 +215,7 @@ def _record(session: Session, action: AuditAction, batch: Batch) -> None:
 def fields_of(
     batch: Batch, supplier: str, team: str | None, counts: dict[str, int], reverted: Reverted | None
 ) -> dict[str, Any]:
-    """Return those fields of a BatchReport that a list has, too."""
+    """Return the fields of a BatchReport that lists also contain."""
     return {
         "batch_id": batch.id,
         "import_supplier": supplier,

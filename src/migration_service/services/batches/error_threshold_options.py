@@ -1,4 +1,4 @@
-"""Reading the brake that a request, a command or a form asks for, and what is wrong with it."""
+"""Parsing and validation of the error threshold in a request, a command or a form."""
 
 import re
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from migration_service.rules.rule import Severity
 from migration_service.schemas.base import suggest
 from migration_service.services.batches.error_thresholds import OFF, PERCENTAGE, Brake
 
-#: The lines of the largest window, and of the largest number after which a percentage counts.
+#: The largest window, and the largest number of lines before a percentage applies.
 MAX_WINDOW = 10_000
-#: The codes that a brake may leave out.
+#: The codes that an error threshold may ignore.
 MAX_IGNORED_CODES = 50
-#: The lines after which a percentage of the whole batch counts, unless told otherwise.
+#: The default number of lines before a percentage of the whole batch applies.
 USUAL_MIN_LINES = 200
 
 _NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
@@ -30,7 +30,7 @@ def read_brake(
     stop_ignore_codes: Sequence[str] = (),
     stop_count_warnings: Sequence[str] = (),
 ) -> Brake | None:
-    """Return the brake that is asked for, or None if nothing is said about it.
+    """Return the requested error threshold, or None if the request has none.
 
     Raise RequestFailedValidationError if the parts are not valid, or do not fit together.
     """
@@ -96,14 +96,14 @@ def _faults_of_warnings(codes: Sequence[str]) -> list[ErrorItem]:
 
 @cache
 def known_warnings() -> frozenset[str]:
-    """Return the codes of all warnings that a line can have."""
+    """Return the codes of all possible warnings of a line."""
     rules = (rule.code for rule in RULES if rule.severity is Severity.WARNING)
     of_lines = (error.code for error in LineError.__subclasses__() if error.severity == "warning")
     return frozenset((*rules, *ADDED_DATA_RULES, *of_lines, "unknown_field"))
 
 
 def _require_reachable(brake: Brake) -> None:
-    """Raise RequestFailedValidationError if the window is too small for the brake ever to stop the batch."""
+    """Raise RequestFailedValidationError if the window is too small for the threshold ever to be reached."""
     window = brake.stop_window_lines
     number = int(brake.stop_after_errors) if _NUMBER.fullmatch(brake.stop_after_errors) else 0
     if window is not None and window < max(number, brake.stop_min_lines or 0):

@@ -1,10 +1,10 @@
-"""Brakes, which pages call error thresholds: a batch with too many errors is paused before it does more harm.
+"""Error thresholds (`Brake` in the code): a batch with too many errors is paused before it does more harm.
 
-Chosen warnings may count, too. A line that fails and has such a warning counts once.
+Selected warnings can count as errors. A line that fails and has such a warning counts once.
 
-A brake is checked each time before a worker begins lines of the batch, so a worker finishes at most the chunk
-that it has. The counts are sums over whole chunks (`counts.recount`). After a batch was resumed or retried by
-somebody who has seen the errors, only the chunks count that were worked on since.
+The threshold is checked before a worker starts lines of the batch, so a worker finishes at most its current
+chunk. The counts are sums over whole chunks (`counts.recount`). Resuming or retrying a batch resets them:
+whoever did it has seen the errors, so only chunks processed since then count.
 """
 
 import re
@@ -24,72 +24,72 @@ from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED, pause_by_brake
 from migration_service.states import BatchMode, BatchState
 
-#: What stands for a batch without a brake in `stop_after_errors`.
+#: The value of `stop_after_errors` for a batch without an error threshold.
 OFF = "off"
 
-#: A percentage as a threshold.
+#: The pattern of a percentage.
 PERCENTAGE = re.compile(r"(\d{1,2}(?:\.\d{1,2})?)%", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brake:
-    """When a batch is paused. The names are those of the interface."""
+    """The error threshold of a batch. The names are those of the interface."""
 
-    #: A number of failed lines, a percentage as `50%`, or OFF. A number is enough to pause the batch; a
+    #: A number of failed lines, a percentage such as `50%`, or OFF. Reaching a number pauses the batch; a
     #: percentage must be exceeded.
     stop_after_errors: str
-    #: A percentage counts from this number of lines on. None for a number.
+    #: The number of lines before a percentage applies. None if the threshold is a number.
     stop_min_lines: int | None = None
-    #: Only the chunks that were worked on last count, as many as have this number of lines. None: all.
+    #: Only the most recently processed chunks with this number of lines count, or all chunks if None.
     stop_window_lines: int | None = None
-    #: A line does not count if it has no other codes.
+    #: Codes to ignore. A line that has no other errors does not count.
     stop_ignore_codes: tuple[str, ...] = ()
-    #: A line with one of these warnings counts, too.
+    #: Lines with one of these warnings also count.
     stop_count_warnings: tuple[str, ...] = ()
 
     def is_reached(self, measured: "BrakeCounts") -> bool:
-        """Return whether the batch is to be paused."""
+        """Return whether the counts pause the batch."""
         if percentage := PERCENTAGE.fullmatch(self.stop_after_errors):
             enough = measured.lines >= (self.stop_min_lines or 1)
             return enough and measured.errors * 100 > float(percentage[1]) * measured.lines
         return measured.errors >= int(self.stop_after_errors)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the brake as it is stored. Without warnings it is one that every version can read."""
+        """Return the stored form. Without warnings, earlier versions of the service can read it."""
         stored = asdict(self) | {"stop_ignore_codes": list(self.stop_ignore_codes)}
         warnings = list(stored.pop("stop_count_warnings"))
         return stored | ({"stop_count_warnings": warnings} if warnings else {})
 
     def to_report(self) -> dict[str, Any]:
-        """Return the brake as it is reported, with every member."""
+        """Return the reported form, with every member."""
         return {"stop_count_warnings": []} | self.to_dict()
 
 
 @dataclass(frozen=True, slots=True)
 class BrakeCounts:
-    """What a brake counts at this moment."""
+    """The current counts of an error threshold."""
 
     lines: int
     errors: int
 
 
-#: A percentage of fewer lines of a wave says nothing.
+#: In a wave, a percentage of fewer lines is not meaningful.
 _LEAST_LINES_OF_WAVE = 10
 
-#: What brakes a batch that says nothing about it: nothing, or for imports a mapping that is wrong.
+#: The defaults: no threshold, except that imports are paused if a mapping is evidently wrong.
 NO_BRAKE = Brake(stop_after_errors=OFF)
 IMPORT_BRAKE = Brake(stop_after_errors="50%", stop_min_lines=200, stop_window_lines=200)
 
 
 def usual_brake(mode: BatchMode) -> Brake:
-    """Return the brake of a batch that was not told otherwise. A rehearsal is to show every error."""
+    """Return the default error threshold of a batch. Rehearsals have none, to show every error."""
     return IMPORT_BRAKE if mode is BatchMode.IMPORT else NO_BRAKE
 
 
 def fit_to_wave(brake: Brake, lines: int) -> Brake:
-    """Return the brake of a wave with so many lines, which is reached while most of them are still to come.
+    """Return the error threshold, adjusted so that it can be reached early in a wave of this size.
 
-    A percentage counts from a fifth of them on at the latest, but not before 10.
+    A percentage applies after a fifth of the lines at the latest, but never before 10 lines.
     """
     if brake.stop_min_lines is None:
         return brake
@@ -97,7 +97,7 @@ def fit_to_wave(brake: Brake, lines: int) -> Brake:
 
 
 def stored_brake(values: dict[str, Any] | None) -> Brake:
-    """Return a brake from `Batch.brake`."""
+    """Return the error threshold stored in `Batch.brake`."""
     if values is None:
         return NO_BRAKE
     lists = {name: tuple(values.get(name, ())) for name in ("stop_ignore_codes", "stop_count_warnings")}
@@ -105,19 +105,19 @@ def stored_brake(values: dict[str, Any] | None) -> Brake:
 
 
 def brake_to_report(values: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return what is reported of `Batch.brake`, or None if nothing brakes the batch."""
+    """Return the reported form of `Batch.brake`, or None if the batch has no error threshold."""
     return None if values is None else stored_brake(values).to_report()
 
 
 def brake_to_store(brake: Brake) -> dict[str, Any] | None:
-    """Return what is stored in `Batch.brake`: nothing if nothing brakes the batch."""
+    """Return the value for `Batch.brake`, which is empty if the batch has no error threshold."""
     return None if brake.stop_after_errors == OFF else brake.to_dict()
 
 
 def set_brake(session: Session, batch: Batch, brake: Brake) -> None:
-    """Replace the brake of a batch, which may be running. Raise BatchStateError if the batch was cancelled.
+    """Replace the error threshold of a batch, even a running one. Raise BatchStateError if it was cancelled.
 
-    What was counted before counts under the new brake, too.
+    Errors counted so far also count towards the new threshold.
     """
     session.refresh(batch, with_for_update=True)
     if batch.state == BatchState.CANCELLED:
@@ -127,7 +127,7 @@ def set_brake(session: Session, batch: Batch, brake: Brake) -> None:
 
 
 def apply_brake(session: Session, batch_id: UUID, values: dict[str, Any], since: datetime | None) -> bool:
-    """Pause the batch if its brake is reached. Return whether it is.
+    """Pause the batch if its error threshold is reached. Return whether it is.
 
     `values` and `since` are `Batch.brake` and `Batch.brake_since`.
     """
@@ -144,13 +144,13 @@ def apply_brake(session: Session, batch_id: UUID, values: dict[str, Any], since:
 
 
 def measure(session: Session, batch_id: UUID, brake: Brake, since: datetime | None) -> BrakeCounts:
-    """Return what the brake counts now: chunks that were worked on after `since` (None: all)."""
+    """Return the counts over the chunks processed after `since`, or over all chunks if it is None."""
     row = session.execute(_MEASURE, _values(batch_id, brake, since)).one()
     return BrakeCounts(int(row.lines), int(row.errors))
 
 
 def count_codes(session: Session, batch_id: UUID, brake: Brake, since: datetime | None) -> dict[str, int]:
-    """Return how many of the measured lines have each code that counts, the commonest first."""
+    """Return the number of counted lines for each code that counts, the most frequent first."""
     rows = session.execute(_CODES, _values(batch_id, brake, since))
     return {row.code: int(row.lines) for row in rows}
 
@@ -171,8 +171,8 @@ def _record(
     record(session, action, "batch", batch_id, organisation_id=organisation_id, details=details)
 
 
-# The key of `failures` has the codes of its lines, separated by blanks. That of `warned` has the codes of
-# errors of a FAILED line, `|`, and those of warnings. A chunk has at least one line, so no window has more
+# The key of `failures` is the codes of its lines, separated by spaces. The key of `warned` is the error codes
+# of a FAILED line, `|`, and its warning codes. A chunk has at least one line, so a window never has more
 # chunks than lines.
 _MEASURED = """
     WITH recent AS MATERIALIZED (
@@ -202,8 +202,8 @@ _BINDS = (
     bindparam("counted", type_=ARRAY(Text)),
 )
 
-# A line that fails and has a warning that counts is counted among the failed ones, unless its errors are left
-# out. Of a line that did not fail the array of errors is empty, which is contained in every array.
+# A failed line with a counted warning is counted as failed, unless its errors are ignored. The array of
+# errors of a line that did not fail is empty, and so is contained in every array.
 _MEASURE = text(f"""{_MEASURED}
     SELECT (SELECT coalesce(sum(done), 0) FROM measured) AS lines,
            (SELECT coalesce(sum(lines), 0) FROM failed WHERE NOT codes <@ :ignored)

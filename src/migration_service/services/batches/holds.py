@@ -1,4 +1,4 @@
-"""What keeps a batch from going on: an undo of its accounts, or of another wave of its plan."""
+"""Undos that block a batch: of its accounts, or of another wave of its plan."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -14,8 +14,8 @@ from migration_service.models import Batch, Undo, Wave, WavePlan
 def require_no_undo(session: Session, batch: Batch) -> None:
     """Lock the batch, and the plan if it is a wave. Raise BatchStateError while accounts are being undone.
 
-    The undo has the accounts that existed when it was started. It would not revert those that the batch
-    creates meanwhile.
+    An undo covers the accounts that existed when it was started. It would miss any that the batch creates
+    meanwhile.
     """
     locked = {"key_share": True}
     plan_id = session.scalar(select(Wave.plan_id).where(Wave.batch_id == batch.id))
@@ -30,12 +30,12 @@ def require_no_undo(session: Session, batch: Batch) -> None:
 
 
 def find_undo_of_plan(session: Session, plan_id: UUID) -> UUID | None:
-    """Return the undo of a wave of this plan that is not over, or None."""
+    """Return the unfinished undo of a wave of this plan, or None."""
     return min(find_undos_of_plans(session, [plan_id]).values(), default=None)
 
 
 def find_undos_of_plans(session: Session, plan_ids: Collection[UUID]) -> dict[UUID, UUID]:
-    """Return the undo that is not over of each wave of these plans that has one, by its batch."""
+    """Return the unfinished undos of the waves of these plans, by batch."""
     running = (
         select(Wave.batch_id, Undo.id)
         .join(Undo, Undo.batch_id == Wave.batch_id)

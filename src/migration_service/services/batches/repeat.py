@@ -1,4 +1,4 @@
-"""Starting a batch with the lines of an earlier one: first checked, then rehearsed, then imported."""
+"""Repeating a batch: starting one with the lines of an earlier batch, for example in another mode."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +14,7 @@ from migration_service.services.batches.intake.spool import SentFile
 from migration_service.services.batches.intake.storing import IntakeLimits, take_in_batch
 from migration_service.services.setup.suppliers import KnownSupplier
 
-#: Lines whose text is read at once.
+#: The number of lines whose text is read together.
 _PIECE = 50
 
 
@@ -27,10 +27,10 @@ def repeat_batch(
     redis: Redis,
     limits: IntakeLimits,
 ) -> UUID:
-    """Start a batch with every line of another one, in their places. Return its id.
+    """Start a batch with all lines of another one, at the same positions. Return its id.
 
-    Its file is the one that the lines came in. Lines that were too long to keep are blank. Raise what
-    `take_in_batch` raises.
+    Its file is the original one. Lines that were too long to keep are blank. Raise the errors of
+    `take_in_batch`.
     """
     with sessions.begin() as session:
         earlier = session.get_one(Batch, batch_id)
@@ -42,7 +42,7 @@ def repeat_batch(
 
 
 def stream_lines(sessions: sessionmaker[Session], batch_id: UUID) -> Iterator[bytes]:
-    """Yield the lines of a batch as they were sent, each at its number, in pieces."""
+    """Yield the lines of a batch as they were sent, at their original line numbers, in pieces."""
     statement = (
         select(
             BatchLine.line_number,

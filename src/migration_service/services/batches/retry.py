@@ -1,4 +1,4 @@
-"""Makes failed lines pending again: those that may pass now, or all, or those that a filter picks."""
+"""Retrying failed lines: those that may pass now, or all, or those selected by a filter."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ from migration_service.services.batches.results.line_results import HAS_FINDING,
 from migration_service.services.batches.states import REOPEN, change_batch
 from migration_service.states import BatchState, ChunkState, LineStatus
 
-#: The errors of a line that are not about its content. A line with no others may pass on a retry.
+#: Errors that are not about the content of a line. A line without other errors may pass on a retry.
 MAY_PASS = (
     AccountCreationFailedError.code,
     AccountImportInProgressError.code,
@@ -42,25 +42,25 @@ _ALL = ResultFilter()
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """How many failed lines are pending again, and how many are left as they are."""
+    """The number of failed lines that are pending again, and of those left as they are."""
 
     retried: int
-    #: Failed lines that are left: they would fail again for their content, or the filter leaves them out.
+    #: Failed lines left as they are, because of their content or because of the filter.
     left: int
 
 
 def retry_failed(
     session: Session, batch: Batch, wanted: ResultFilter = _ALL, *, everything: bool = False
 ) -> Retried:
-    """Make those FAILED lines pending again that may pass now.
+    """Make the FAILED lines that may pass now pending again.
 
-    Raise BatchStateError if none can be, or if accounts of the batch are being undone.
+    Raise BatchStateError if there are none, or if accounts of the batch are being undone.
 
-    A line may pass if it failed for infrastructure or for the state of its account, or if the rules or the
-    profile have changed since. A line with a value that the database refused may not. With `everything`,
-    lines that failed for their content are retried as well. Lines that were too long to keep, and those that
-    repeat the account of an earlier line, are never retried. `wanted` leaves out lines that do not have its
-    code at its path, and all but its line.
+    A line may pass if it failed because of infrastructure or the state of its account, or if the rules or the
+    profile have changed since, but not if the database refused one of its values. With `everything`, lines
+    that failed because of their content are retried as well. Lines that were too long to keep, or repeat the
+    account of an earlier line, are never retried. `wanted` limits the retry to lines with its code at its
+    path, or to a single line.
     """
     require_no_undo(session, batch)
     if batch.state == BatchState.CANCELLED:
@@ -72,7 +72,7 @@ def retry_failed(
     lines = session.scalars(_RETRY, values).all()
     recount(session, batch.id, sorted(set(lines)))
     if wanted == _ALL:
-        # The other lines may still pass under the rules of now.
+        # The other lines may still pass under the current rules.
         batch.validated_under = _validated_now(session, batch)
     if lines:
         batch.runs_since = func.clock_timestamp()
@@ -96,14 +96,14 @@ def retry_failed(
 
 @dataclass(frozen=True, slots=True)
 class Retryable:
-    """How many lines `retry_failed` would retry, and how many with `everything`."""
+    """The number of lines that `retry_failed` would retry, without and with `everything`."""
 
     may_pass: int
     everything: int
 
 
 def count_retryable(session: Session, batch: Batch, wanted: ResultFilter = _ALL) -> Retryable:
-    """Return how many lines `retry_failed` would retry."""
+    """Return the number of lines that `retry_failed` would retry."""
     row = session.execute(_RETRYABLE, _values(session, batch, wanted, everything=False)).one()
     return Retryable(row.may_pass, row.everything)
 
@@ -120,7 +120,7 @@ def _validated_now(session: Session, batch: Batch) -> str:
     return validated_under(batch.profile, supplier.profile)
 
 
-# Only chunks that have failed lines, and the code, are read.
+# Only chunks with failed lines and the code are read.
 _FAILED_CHUNKS = f"""
     batch_chunk.batch_id = :batch_id AND batch_chunk.state = '{ChunkState.DONE}'
     AND batch_chunk.counts ? '{LineStatus.FAILED}'
@@ -145,7 +145,7 @@ _TYPES = (
     bindparam("line", type_=Integer),
 )
 
-# Of all failed lines of accounts in these chunks: once some are retried, the chunk has another moment.
+# All failed lines of accounts in these chunks, because a retry of some changes the chunk's `worked_at`.
 _KEEP_MOMENTS = text(f"""
     UPDATE batch_line SET failed_at = batch_chunk.worked_at FROM batch_chunk
     WHERE {_FAILED_CHUNKS} AND NOT batch_chunk.by_account
@@ -153,8 +153,8 @@ _KEEP_MOMENTS = text(f"""
       AND batch_line.status = '{LineStatus.FAILED}' AND batch_line.failed_at IS NULL
 """).bindparams(bindparam("code", type_=Text), bindparam("line", type_=Integer))
 
-# The chunks are opened again, so that their counts stay right. Those that a worker has at this moment are
-# left out. Returns, for each line, the first line of its chunk.
+# The chunks are reopened, so that their counts stay right. Chunks that a worker holds are left out. Returns
+# the first line of the chunk of each line.
 _RETRY = text(f"""
     WITH chunk AS MATERIALIZED (
         SELECT batch_id, first_line, last_line, by_account FROM batch_chunk WHERE {_FAILED_CHUNKS} FOR UPDATE

@@ -1,4 +1,4 @@
-"""The states of a batch: the table of changes, and the only statements that make them.
+"""The states of a batch: the table of changes, and the only statements that make these changes.
 
     (none)             -- start_batch -->  RUNNING, or PAUSED for a wave that has not begun
     RUNNING, WAITING   -- PAUSE  -->  PAUSED
@@ -12,7 +12,7 @@
     RUNNING, WAITING   -- follow_suppliers -->  RUNNING, WAITING, STOPPED
                           the supplier is       Ongoing, Paused,  Complete
 
-A worker finishes the lines that it has at the moment of the change.
+A worker finishes the lines that it has when the state changes.
 """
 
 from dataclasses import dataclass
@@ -33,13 +33,13 @@ from migration_service.states import BatchKind, BatchMode, BatchState, ChunkStat
 
 @dataclass(frozen=True, slots=True)
 class BatchChange:
-    """A change that a client or an operator requests, from any of `sources` to `target`."""
+    """A change requested by a client or an operator, from any of `sources` to `target`."""
 
     sources: tuple[BatchState, ...]
     target: BatchState
 
 
-#: States in which a batch continues by itself.
+#: States in which a batch continues automatically.
 OPEN = (BatchState.RUNNING, BatchState.WAITING)
 
 PAUSE = BatchChange(OPEN, BatchState.PAUSED)
@@ -47,18 +47,18 @@ RESUME = BatchChange((BatchState.PAUSED, BatchState.STOPPED), BatchState.RUNNING
 CANCEL = BatchChange((*OPEN, BatchState.PAUSED, BatchState.STOPPED), BatchState.CANCELLED)
 REOPEN = BatchChange((BatchState.COMPLETED,), BatchState.RUNNING)
 
-#: The reason of a batch that follow_keys paused.
+#: The pause reason set by follow_keys.
 API_KEY_REVOKED = "api_key_revoked"
-#: The reason of a batch that pause_by_brake paused.
+#: The pause reason set by pause_by_brake.
 ERROR_THRESHOLD_REACHED = "error_threshold_reached"
-#: The reason of a batch whose wave waits for its first or its next window.
+#: The pause reason of a batch whose wave waits for its first or next window.
 WINDOW_CLOSED = "window_closed"
 
 _FINAL = (BatchState.STOPPED, BatchState.CANCELLED, BatchState.COMPLETED)
 
 
 def change_batch(session: Session, batch: Batch, change: BatchChange) -> None:
-    """Lock the batch, and change its state. Raise BatchStateError if it is in another state."""
+    """Lock the batch and change its state. Raise BatchStateError if its state does not allow the change."""
     session.refresh(batch, with_for_update=True)
     if batch.state not in change.sources:
         raise BatchStateError(
@@ -69,7 +69,7 @@ def change_batch(session: Session, batch: Batch, change: BatchChange) -> None:
     batch.finished_at = func.now() if change.target in _FINAL else None
     if change.target is BatchState.RUNNING:
         batch.runs_since = func.clock_timestamp()
-        batch.brake_since = func.now()  # whoever continues it has seen the errors up to now
+        batch.brake_since = func.now()  # whoever resumes it has seen the errors so far
 
 
 def complete_batches(session: Session) -> None:
@@ -78,17 +78,17 @@ def complete_batches(session: Session) -> None:
 
 
 def follow_keys(session: Session) -> None:
-    """Pause batches whose API key was revoked. The key that resumes such a batch takes it over."""
+    """Pause batches whose API key was revoked. The key that resumes such a batch replaces it."""
     session.execute(_FOLLOW_KEYS)
 
 
 def pause_by_brake(session: Session, batch_id: UUID) -> int | None:
-    """Pause a batch that has too many errors. Return its organisation's id, or None if it does not run."""
+    """Pause a batch that has too many errors. Return its organisation's id, or None if it is not running."""
     return _pause(session, batch_id, ERROR_THRESHOLD_REACHED)
 
 
 def pause_by_window(session: Session, batch_id: UUID) -> int | None:
-    """Pause a batch outside its wave's window. Return its organisation's id, or None if it does not run."""
+    """Pause a batch outside its wave's window. Return its organisation's id, or None if it is not running."""
     return _pause(session, batch_id, WINDOW_CLOSED)
 
 
@@ -108,7 +108,7 @@ _COMPLETE = text(f"""
         SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state <> '{ChunkState.DONE}')
 """)
 
-# What a revoked key started must not go on by itself.
+# A batch started with a revoked key must not continue automatically.
 _FOLLOW_KEYS = text(f"""
     UPDATE batch SET state = '{PAUSE.target}', reason = '{API_KEY_REVOKED}'
     FROM api_key
@@ -122,7 +122,7 @@ _PAUSE = text(f"""
     RETURNING organisation_id
 """)
 
-# A batch that only validates, or adds to accounts that exist, needs no supplier that accepts accounts.
+# A batch that only validates, or adds to existing accounts, does not need a supplier that accepts accounts.
 _FOLLOW_SUPPLIERS = text(f"""
     UPDATE batch SET state = follow.state, reason = follow.reason,
         finished_at = CASE follow.state WHEN '{BatchState.STOPPED}' THEN now() END,

@@ -1,4 +1,4 @@
-"""The control totals of a batch: what its supplier says that the file adds up to, compared with the file."""
+"""The control totals of a batch: the totals that the supplier expects, compared with the file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from migration_service.models import Batch
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.intake.file_totals import list_measures
 
-#: The member of control totals that a measure belongs to. All others are amounts and numbers of transactions.
+#: The member of the control totals for each measure. Other measures are amounts and counts of transactions.
 _SECTIONS = {"accounts": "accounts", "statements": "statements", "balance": "ledger_balances"}
 
 
 @dataclass(frozen=True, slots=True)
 class ControlTotal:
-    """One total: what the supplier said, and what all lines of the file add up to."""
+    """One total: the supplier's value, and the sum over all lines of the file."""
 
     measure: str
-    #: None if the supplier did not say.
+    #: None if the supplier gave no value.
     given: Decimal | None
     file: Decimal
-    #: `file` less `given`.
+    #: `file` minus `given`.
     difference: Decimal | None
 
 
@@ -34,13 +34,13 @@ class ControlTotals:
     """The control totals of a batch, compared with its file. The names are those of the interface."""
 
     batch_id: UUID
-    #: As the supplier gave them; None: none were given.
+    #: As the supplier gave them, or None if it gave none.
     control_totals: Mapping[str, Any] | None
-    #: Each total. There are none if the batch has no file of accounts.
+    #: The totals. Empty if the batch has no file of accounts.
     totals: list[ControlTotal]
-    #: How many differ; None if there is nothing to compare.
+    #: The number of totals that differ, or None if there is nothing to compare.
     differing: int | None
-    #: Whether none differs and the whole file could be read; None if there is nothing to compare.
+    #: Whether no total differs and the whole file could be read, or None if there is nothing to compare.
     as_given: bool | None
     unreadable_lines: int
     unreadable_amounts: int
@@ -57,7 +57,7 @@ def report_control_totals(batch: Batch) -> ControlTotals:
 
 
 def set_control_totals(session: Session, batch: Batch, given: Mapping[str, Any]) -> ControlTotals:
-    """Store the control totals of a batch, as `read_control_totals` returns them. They replace earlier ones.
+    """Store the control totals of a batch, as returned by `read_control_totals`, in place of earlier ones.
 
     Raise BatchStateError if the batch has no file of accounts.
     """
@@ -77,7 +77,7 @@ def set_control_totals(session: Session, batch: Batch, given: Mapping[str, Any])
 
 
 def require_file_totals(file_totals: Mapping[str, Any] | None) -> None:
-    """Raise BatchStateError if there is nothing to compare control totals with."""
+    """Raise BatchStateError if the batch has no file totals to compare with."""
     if file_totals is None:
         raise BatchStateError(
             "The batch has no file of accounts that was added up, so control totals have nothing to be "
@@ -97,7 +97,7 @@ def _compare(given: Mapping[str, Any], file: Mapping[str, Any]) -> list[ControlT
 
 
 def sort_measures(measures: set[str]) -> list[str]:
-    """Return measures in the order in which they are shown: accounts, balances, transactions, statements."""
+    """Return the measures in display order: accounts, balances, transactions, statements."""
     order = ("accounts", "balance", "number", "amount", "statements")
 
     def place(measure: str) -> tuple[bool, str, int]:

@@ -1,7 +1,7 @@
-"""What the lines of a file of accounts add up to: accounts, ledger balances, transactions, statements.
+"""Totals of a file of accounts: accounts, ledger balances, transactions and statements.
 
-Every line counts, also one that is refused later, as far as it can be read. The sums are exact. Lines and
-amounts that cannot be read are counted. Of a key that occurs twice in an object, the last value counts.
+Every readable line counts, even one that is refused later. The sums are exact. Unreadable lines and amounts
+are counted. If a key occurs twice in an object, its last value counts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,10 +15,10 @@ from migration_service.errors import ParseError
 from migration_service.schemas.json import parse_json
 from migration_service.schemas.vocabulary import TransactionType
 
-#: Ledger codes that are added up by themselves. A file with more of them has the others as unreadable.
+#: The largest number of ledger codes with their own sums. Further codes count as unreadable.
 _MOST_CODES = 100
 _LONGEST_CODE = 128
-#: No amount of the interface is as large.
+#: Larger than any amount of the interface.
 _TOO_LARGE = Decimal(10) ** 15
 _PERIODS = ("transactions_in_open_settlement_period", "historical_statement_transactions")
 _TYPES = frozenset(kind.value for kind in TransactionType)
@@ -45,7 +45,7 @@ class _Statement(msgspec.Struct):
 
 
 class _Account(msgspec.Struct):
-    """What is added up of a line. Everything else of it is skipped."""
+    """The members of a line that are added up. The decoder skips everything else."""
 
     ledgers: list[_Ledger] = []
     statements: list[_Statement] = []
@@ -60,17 +60,18 @@ class FileTotals:
 
     accounts: int = 0
     statements: int = 0
-    #: The balances by the code of the ledger, and the transactions by their type.
+    #: The balances by ledger code, and the transactions by type.
     ledger_balances: dict[str, Decimal] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     sums: dict[str, Decimal] = field(default_factory=dict)
-    #: Lines that are no JSON object or are too long, and amounts that are no number or have no place. So are
-    #: other things where a ledger, a transaction, a statement or a list of them belongs.
+    #: The number of unreadable things: lines that are too long or no JSON object, amounts that are no number
+    #: or have no sum to go to, and values of the wrong type in place of a ledger, a transaction, a statement
+    #: or a list.
     unreadable_lines: int = 0
     unreadable_amounts: int = 0
 
     def add_line(self, line: bytes | None) -> None:
-        """Add a line as it was sent; None: it was too long to keep."""
+        """Add a line as it was sent, or None if it was too long to keep."""
         self.accounts += 1
         try:
             account = _decode(line or b"")
@@ -86,7 +87,7 @@ class FileTotals:
                 self._add_transaction(transaction.type, transaction.amount)
 
     def add(self, other: "FileTotals") -> None:
-        """Add the sums over other lines."""
+        """Add the totals of other lines."""
         self.accounts += other.accounts
         self.statements += other.statements
         self.unreadable_lines += other.unreadable_lines
@@ -98,7 +99,7 @@ class FileTotals:
             self.sums[kind] = _add(self.sums.get(kind, _NOTHING), amount)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the totals in the form of control totals, and how much could not be read."""
+        """Return the totals in the form of control totals, and the number of unreadable things."""
         return {
             "accounts": self.accounts,
             "ledger_balances": {
@@ -129,7 +130,7 @@ class FileTotals:
                     self._add_transaction(str(it.get("type")), _number(it.get("amount")))
 
     def _objects(self, value: Any) -> Iterator[dict[str, Any]]:
-        """Yield the objects of a list, and count whatever else there is as unreadable."""
+        """Yield the objects of a list, and count other values as unreadable."""
         for it in value if isinstance(value, list) else () if value is None else (value,):
             if isinstance(value, list) and isinstance(it, dict):
                 yield it
@@ -164,7 +165,7 @@ class FileTotals:
 
 
 def add_up(lines: Iterable[bytes | None]) -> FileTotals:
-    """Return the totals of some lines."""
+    """Return the totals of these lines."""
     totals = FileTotals()
     for line in lines:
         totals.add_line(line)
@@ -172,9 +173,9 @@ def add_up(lines: Iterable[bytes | None]) -> FileTotals:
 
 
 def list_measures(totals: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Return each total by the name that reconciliation has for it. `totals` is as `to_dict` returns it.
+    """Return each total by its name in reconciliation. `totals` is the result of `to_dict`.
 
-    What is absent in `totals` is absent here.
+    Totals that are absent from `totals` are absent here.
     """
     measures: dict[str, Decimal] = {}
     if "accounts" in totals:
@@ -190,7 +191,7 @@ def list_measures(totals: Mapping[str, Any]) -> dict[str, Decimal]:
 
 
 def _number(value: Any) -> Decimal:
-    """Return a number or a numeric text of a payload as a Decimal, and NaN for anything else."""
+    """Return a number or numeric string as a Decimal, and NaN for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
         return _NOT_A_NUMBER
     try:

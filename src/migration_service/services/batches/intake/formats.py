@@ -1,4 +1,4 @@
-"""Tells NDJSON from other formats, by the first lines of a file."""
+"""Telling NDJSON from other formats by the first lines of a file."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,13 +9,13 @@ import msgspec
 from migration_service.errors import BatchFileError, BatchFileFormatError
 from migration_service.services.batches.intake.ndjson import Line
 
-#: Lines that are looked at, unless an earlier one is a JSON object.
+#: The number of lines to examine, unless an earlier one is a JSON object.
 _FIRST = 3
 _SEND = "Send one JSON object on each line (NDJSON)."
 _ARRAY = f"This looks like a JSON array. {_SEND}"
 _SEPARATOR = re.compile(rb"[,;\t|]")
 _BRACE = re.compile(rb"[{}]")
-#: How other files begin, in the order in which they are looked for.
+#: The first characters of other formats, in the order in which they are tried.
 _BEGINNINGS = {
     rb"\xff\xfe|\xfe\xff|\0+[{\[\"]|[{\[\"]\0": "text in UTF-16. Save it as UTF-8",
     rb"PK\x03\x04": "a ZIP archive or an Excel workbook",
@@ -31,12 +31,11 @@ _BEGINNINGS = {
 
 
 def require_ndjson(lines: Iterable[Line]) -> Iterator[Line]:
-    """Return all of `lines`, the first of which have been read.
+    """Return all of `lines`, after examining the first ones.
 
-    Raise BatchFileFormatError if the file is a JSON array, JSON that is spread over several lines, CSV, or
-    one of `_BEGINNINGS`, and BatchFileError if it is one JSON string, or has no lines. A file whose first
-    lines include a JSON object is none of these, whatever is wrong with the others: their errors are reported
-    line by line.
+    Raise BatchFileFormatError if the file is a JSON array, a JSON document over several lines, CSV, or one of
+    `_BEGINNINGS`, and BatchFileError if it is a single JSON string or has no lines. A file with a JSON object
+    in its first lines counts as NDJSON: errors in other lines are reported line by line.
     """
     rest = iter(lines)
     first: list[Line] = []
@@ -55,7 +54,7 @@ def require_ndjson(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _opens_array(text: bytes) -> bool:
-    """Return True for `[` alone, and for `[{...},`: these are no line with an error, but begin an array."""
+    """Return True for `[` alone and for `[{...},`, which start an array rather than being a faulty line."""
     return text == b"[" or (text.startswith(b"[") and text.endswith(b",") and _is_object(text[1:-1]))
 
 
@@ -64,7 +63,7 @@ def _refuse_other_formats(first: list[bytes]) -> None:
         if re.match(beginning, first[0]):
             raise BatchFileFormatError(f"This looks like {name}. {_SEND}")
     if first[0].startswith(b'"') and not _is_csv(first):
-        # A client that turns every body into JSON sends the whole file as one string.
+        # A client that encodes every body as JSON sends the whole file as one string.
         raise BatchFileError(
             "The file is one JSON string. Send its bytes as they are: one JSON object on each line."
         )

@@ -1,4 +1,4 @@
-"""Reads NDJSON, plain or gzip, in constant memory, as lines with their numbers in the file."""
+"""Reading NDJSON, plain or gzip, in constant memory, as lines with their numbers in the file."""
 
 import sys
 import zlib
@@ -14,50 +14,50 @@ from migration_service.errors import (
 )
 
 _READ = 1 << 16
-#: Bytes after decompression up to which the ratio does not matter: small files of equal lines compress well.
+#: Bytes after decompression below which the ratio is not checked: small files of equal lines compress well.
 RATIO_FREE = 10_000_000
 _GZIP = b"\x1f\x8b"
-#: Bytes that are kept of a line that is too long: enough to see that it is a whole file without line feeds.
+#: Bytes kept of an overlong line: enough to recognise a whole file without line feeds.
 _START = 1 << 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line that is not blank. `number` is its position in the file from 1, with blank lines counted."""
+    """A non-blank line. `number` is its position in the file, from 1 and including blank lines."""
 
     number: int
-    #: The text without its line feed, or None if it is longer than the limit.
+    #: The text without its line feed, or None if it exceeds the limit.
     text: bytes | None
-    #: How a line begins that has no text.
+    #: The first bytes of a line without text.
     start: bytes = field(default=b"", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """How much of a file is read."""
+    """Limits on a file."""
 
-    #: Bytes of a line.
+    #: Bytes in a line.
     line: int
     #: Bytes after decompression.
     total: int
     #: Lines, blank ones included.
     lines: int = sys.maxsize
-    #: Bytes after decompression for each byte that was sent.
+    #: Bytes after decompression for each byte sent.
     ratio: int = sys.maxsize
 
 
 def read_blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield the content of `stream` in blocks."""
+    """Yield the contents of `stream` in blocks."""
     while block := stream.read(_READ):
         yield block
 
 
 def read_lines(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[Line]:
-    """Yield the lines of a file that comes in `blocks`. gzip (of several members, too) is recognised.
+    """Yield the lines of a file that arrives in `blocks`, which may be gzip data, even of several members.
 
-    Blank lines are left out. The last line needs no line feed. A line that is too long has no text and is
-    never held in memory as a whole. Raise BatchFileError if gzip data is broken or ends early, and
+    Blank lines are left out. The last line needs no line feed. An overlong line has no text and is never held
+    in memory as a whole. Raise BatchFileError if gzip data is broken or ends early, and
     BatchFileTooLargeError, BatchTooManyLinesError or BatchCompressionError beyond `limits`.
     """
     number, head, too_long = 0, b"", False
@@ -132,12 +132,12 @@ def _decompress(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _gunzip(data: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield decompressed blocks of limited size, whatever a block of compressed data expands to."""
+    """Yield decompressed blocks of limited size, however much a compressed block expands."""
     member = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
         while data or (data := next(blocks, b"")):
             if member.eof:
-                if not (data := data.lstrip(b"\0")):  # padding, which tape and block devices add
+                if not (data := data.lstrip(b"\0")):  # padding added by tape and block devices
                     continue
                 member = zlib.decompressobj(zlib.MAX_WBITS | 16)
             piece = member.decompress(data, _READ)

@@ -1,7 +1,7 @@
-"""Validates a file of payloads without any server, with the findings of a batch in mode `validate`.
+"""Validation of a file of payloads without a server, with the findings of a batch in mode `validate`.
 
-Blocks of lines are sent to worker processes, at most two ahead of each, so memory stays small however large
-the file is. The functions that validate are those of the interface.
+Blocks of lines are sent to worker processes, at most two ahead of each, so memory stays small for a file of
+any size. The validating functions are those of the interface.
 """
 
 import os
@@ -26,15 +26,15 @@ from migration_service.services.imports.validation import validate_text
 from migration_service.services.setup.suppliers import DEFAULT_TIME_ZONE
 from migration_service.states import Profile
 
-#: Lines that a worker process gets at once.
+#: Lines in a block.
 _BLOCK = 200
-#: How many examples are kept of each code.
+#: The number of examples kept for each code.
 EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Where a code was found."""
+    """A place where a code was found."""
 
     line_number: int
     external_account_number: str | None
@@ -44,21 +44,21 @@ class Example:
 
 @dataclass(slots=True)
 class Summary:
-    """What was found in a file, or in a part of it."""
+    """The findings in a file or in a part of it."""
 
-    #: Lines that are not blank, and how many of them have an error.
+    #: The number of non-blank lines, and of those with an error.
     lines: int = 0
     failed: int = 0
-    #: Lines with this code among their errors, or their warnings.
+    #: The number of lines with an error, or a warning, of each code.
     errors: Counter[str] = field(default_factory=Counter)
     warnings: Counter[str] = field(default_factory=Counter)
     #: The first places of each code.
     examples: dict[str, list[Example]] = field(default_factory=dict)
-    #: What the lines add up to.
+    #: The totals of the lines.
     totals: FileTotals = field(default_factory=FileTotals)
 
     def add(self, other: "Summary") -> None:
-        """Add what was found in the next part."""
+        """Add the findings of the next part."""
         self.lines += other.lines
         self.failed += other.failed
         self.errors += other.errors
@@ -68,7 +68,7 @@ class Summary:
             self.examples[code] = (self.examples.get(code, []) + examples)[:EXAMPLES]
 
     def find(self, checked: "_Checked") -> None:
-        """Add what was found in a line."""
+        """Add the findings of a line."""
         self.lines += 1
         self.failed += bool(checked.errors)
         self.errors.update({item.code for item in checked.errors})
@@ -97,10 +97,10 @@ def check_lines(
     time_zone: str = DEFAULT_TIME_ZONE,
     processes: int | None = None,
 ) -> Iterator[Summary]:
-    """Yield what was found in the lines, part by part in their order, for the caller to add up.
+    """Yield the findings of consecutive parts of the lines, for the caller to add up.
 
-    With `supplier` every line must name that import supplier. `time_zone` decides what day is today.
-    `processes` is one per processor by default.
+    If `supplier` is given, every line must name that import supplier. `time_zone` determines today's date.
+    The default of `processes` is one per processor.
     """
     seen: set[bytes] = set()
     blocks = _split(lines)
@@ -148,7 +148,7 @@ def _check(line: Line, profile: Profile, supplier: str | None, time_zone: str) -
 
 
 def _summarise(block: list[_Checked], totals: FileTotals, seen: set[bytes]) -> Summary:
-    """Return what was found in a block. `seen` has a hash of every number so far, to save memory."""
+    """Return the findings of a block. `seen` holds a hash of every number so far, which saves memory."""
     summary = Summary(totals=totals)
     for checked in block:
         if checked.number is not None:

@@ -1,4 +1,4 @@
-"""What somebody asks for who starts a batch."""
+"""The request to start a batch, from any of the interfaces."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,44 +17,44 @@ from migration_service.services.batches.intake.spool import SentFile
 from migration_service.services.idempotency.keys import find_fault
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
 
-#: The option of a batch of what is pending: also the accounts of which a newer version was refused.
+#: An option of batches of pending accounts: include accounts of which a newer version was refused.
 INCLUDE_OLDER_VERSIONS = "include_older_versions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOrder:
-    """What a batch is to do, and with which lines.
+    """The request for a batch: its mode, its lines and its options.
 
     Raise RequestFailedValidationError if the parts do not fit together.
     """
 
     mode: BatchMode
-    #: What the lines are.
+    #: The kind of data in the lines.
     kind: BatchKind = BatchKind.ACCOUNTS
-    #: For transactions: the arguments of the single endpoint, by name, if they are not the default. For what
-    #: is pending: INCLUDE_OLDER_VERSIONS.
+    #: For transactions, the non-default arguments of the single endpoint, by name. For pending accounts,
+    #: INCLUDE_OLDER_VERSIONS.
     options: dict[str, bool] = field(default_factory=dict)
     operations_team_name: str | None = None
-    #: A file, or everything that the supplier has pending.
+    #: A file, or all pending accounts of the supplier.
     source: BatchSource = BatchSource.UPLOAD
     api_key_id: int | None = None
     idempotency_key: str | None = None
-    #: What people call the batch, and the name of the file that the lines come in.
+    #: The batch's name, and the name of the uploaded file.
     name: str | None = None
     file_name: str | None = None
-    #: The file that the lines once came in, if they are those of an earlier batch. None: what is sent now.
+    #: The original file of the lines if they are repeated from an earlier batch. None for an upload.
     sent_file: SentFile | None = None
-    #: What the supplier says that the file adds up to, as `read_control_totals` returns it.
+    #: The supplier's control totals, as returned by `read_control_totals`.
     control_totals: dict[str, Any] | None = None
-    #: The profile that the lines are validated under; None: the supplier's own.
+    #: The profile used to validate the lines, or None for the supplier's profile.
     profile: Profile | None = None
-    #: When the supplier extracted the accounts, if it says so.
+    #: When the supplier extracted the accounts, or None if it did not say.
     extracted_at: datetime | None = None
-    #: What pauses the batch after too many errors; None: what is usual for its mode.
+    #: The error threshold, or None for the default of the mode.
     brake: Brake | None = None
-    #: The import processes of a wave, whose batch is paused until the wave begins; None: it is no wave.
+    #: The import processes of a wave, whose batch is paused until the wave starts. None if it is no wave.
     wave_processes: Sequence[int] | None = None
-    #: At most so many lines are worked on in a minute.
+    #: The largest number of lines processed in a minute, or None for no limit.
     lines_per_minute: int | None = None
 
     def __post_init__(self) -> None:
@@ -72,11 +72,11 @@ class BatchOrder:
 
     @property
     def creates_accounts(self) -> bool:
-        """Return whether accounts are created, also in a dry run. This needs a team, and slots."""
+        """Return whether accounts are created, even in a dry run. This needs a team and slots."""
         return self.mode.creates and self.kind is BatchKind.ACCOUNTS
 
     def _contradictions(self) -> list[ErrorItem]:
-        """Return an error for each part that the kind does not have."""
+        """Return an error for each option that does not apply to the kind of data."""
         errors = []
         if self.kind.is_added_data and self.mode is BatchMode.STAGE:
             detail = "Only accounts are staged. Expected mode validate, dry-run or import."
@@ -112,11 +112,11 @@ class BatchOrder:
 
     @property
     def includes_older_versions(self) -> bool:
-        """Return whether pending accounts are created of which a newer version was refused."""
+        """Return whether to create pending accounts of which a newer version was refused."""
         return self.options.get(INCLUDE_OLDER_VERSIONS, False)
 
     def identify(self, supplier_code: str) -> bytes:
-        """Return what is asked for as bytes. A retry with the same idempotency key must ask for the same."""
+        """Return bytes that identify the request. Retries with the same idempotency key must match them."""
         pending = self.source is BatchSource.PENDING
         asked: list[Any] = [supplier_code, self.mode, self.operations_team_name, pending]
         if self.kind.is_added_data:
@@ -130,9 +130,9 @@ class BatchOrder:
 
 
 def record_order(session: Session, order: BatchOrder, batch_id: UUID, organisation_id: int) -> None:
-    """Write into the audit that a person started a batch.
+    """Record in the audit that a person started a batch.
 
-    The batch of a client needs no entry: its own row has the key. Nor does that of a wave: its plan has one.
+    A client's batch needs no entry, because its row has the API key. A wave's plan has an entry already.
     """
     is_person = current_origin().kind in (ActorKind.OPERATOR, ActorKind.SYSTEM_USER)
     if not is_person or order.wave_processes is not None:

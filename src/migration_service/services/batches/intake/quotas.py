@@ -1,7 +1,7 @@
-"""What an organisation may have at once: uploads, batches under way, bytes of lines.
+"""Quotas of an organisation: simultaneous uploads, open batches and stored bytes of lines.
 
-Uploads are leases in Redis, because a process that holds one may be killed. While Redis is unavailable they
-are not counted; each is still bounded, and so are the other two quotas, which PostgreSQL counts.
+Uploads are leases in Redis, because the process that holds one may be killed. While Redis is unavailable
+uploads are not counted, but the size of each remains limited. PostgreSQL counts the other two quotas.
 """
 
 import time
@@ -18,14 +18,14 @@ from migration_service.connections import log_if_unavailable
 from migration_service.errors import BatchStorageQuotaError, TooManyOpenBatchesError, TooManyUploadsError
 from migration_service.models import Batch
 
-#: Milliseconds after which the upload of a killed process does not count any more.
+#: Milliseconds after which the upload of a killed process no longer counts.
 LEASE_MS = 120_000
 #: Seconds after which a running upload renews its lease.
 _RENEWAL = 15.0
 #: The first number of PostgreSQL's advisory locks on organisations that store a batch.
 _STORING = 7_214
 
-# Takes or renews a lease. Answers 1, or 0 if the organisation has as many as it may.
+# Acquires or renews a lease. Returns 1, or 0 if the organisation has no lease left.
 _LEASE = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -41,7 +41,7 @@ return 1
 
 @dataclass(frozen=True, slots=True)
 class BatchQuotas:
-    """The most that an organisation may have."""
+    """The quotas of each organisation."""
 
     open_batches: int
     stored_bytes: int
@@ -49,9 +49,9 @@ class BatchQuotas:
 
 @contextmanager
 def lease_upload(redis: Redis, organisation_id: int, most: int) -> Iterator[Callable[[], None]]:
-    """Count an upload until the end of the block. Yield a function that renews its lease when it is due.
+    """Count an upload until the end of the block. Yield a function that renews its lease when renewal is due.
 
-    Raise TooManyUploadsError if the organisation has `most` uploads already.
+    Raise TooManyUploadsError if the organisation already has `most` uploads.
     """
     key, lease = f"migration:uploads:{organisation_id}", uuid4().hex
     renewed_at = time.monotonic()
@@ -80,7 +80,7 @@ def lease_upload(redis: Redis, organisation_id: int, most: int) -> Iterator[Call
 
 
 def require_room(session: Session, organisation_id: int, quotas: BatchQuotas, more_bytes: int = 0) -> None:
-    """Raise TooManyOpenBatchesError or BatchStorageQuotaError if another batch would be beyond the quotas."""
+    """Raise TooManyOpenBatchesError or BatchStorageQuotaError if another batch would exceed the quotas."""
     own = Batch.organisation_id == organisation_id
     is_open = select(func.count()).select_from(Batch).where(own, Batch.finished_at.is_(None))
     if (session.scalar(is_open) or 0) >= quotas.open_batches:
@@ -97,9 +97,9 @@ def require_room(session: Session, organisation_id: int, quotas: BatchQuotas, mo
 
 
 def lock_storing(session: Session, organisation_id: int) -> bool:
-    """Let no other session store a batch of the organisation until the transaction ends, so quotas hold.
+    """Keep other sessions from storing a batch of the organisation until the transaction ends.
 
-    Return False if another one does at this moment.
+    This makes the quotas exact. Return False if another session is storing one.
     """
     lock = text("SELECT pg_try_advisory_xact_lock(:storing, hashint8(:organisation_id))")
     return bool(session.scalar(lock, {"storing": _STORING, "organisation_id": organisation_id}))

@@ -1,25 +1,26 @@
-"""Chunks of accounts: ranges of lines, smaller at the end of a batch so that its workers end together.
+"""Chunks of accounts: ranges of lines, smaller at the end of a batch so that its workers finish together.
 
-A worker that finds no chunk left is idle until the others have finished theirs. A chunk costs as much as
-sixteen accounts, however few it has (docs/performance.md), so halves pay at the end and less does not.
+A worker that finds no chunk is idle until the others have finished. A chunk has a fixed cost of about sixteen
+accounts (docs/performance.md), so halving chunks at the end pays, and smaller ones do not.
 """
 
 from math import ceil
 
 from migration_service.services.batches.intake.ndjson import Line
 
-#: A chunk of accounts has at most so many bytes of lines.
+#: The largest size of a chunk of accounts, in bytes of lines.
 CHUNK_BYTES = 4_000_000
-#: The least lines of a chunk at the end of a batch, except for its last one.
+#: The smallest number of lines in a chunk at the end of a batch, except for the last chunk.
 LAST_CHUNK_LINES = 50
-#: At the end of a batch a chunk has this part of the lines that are left.
+#: At the end of a batch, the share of the remaining lines that a chunk gets.
 _LAST_SHARE = 1 / 4
 
 
 class RangeChunks:
-    """The chunks of a file, found while its lines arrive: the first and the last line of each.
+    """The chunks of a file, determined while its lines arrive: the first and last line of each.
 
-    `lines` is how many lines there are, `largest` how many a chunk has, and `smallest` how few at the end.
+    `lines` is the number of lines, `largest` the usual size of a chunk, and `smallest` its least size at the
+    end.
     """
 
     def __init__(self, lines: int, largest: int, smallest: int = LAST_CHUNK_LINES) -> None:
@@ -28,7 +29,7 @@ class RangeChunks:
         self._room = self._bytes = 0
 
     def add(self, line: Line, _number: str | None = None) -> None:
-        """Put a line into the last chunk, or into a new one if that is full."""
+        """Add a line to the last chunk, or to a new one if that is full."""
         size = len(line.text or b"")
         if not self._room or self._bytes + size > CHUNK_BYTES:
             self.ranges.append((line.number, line.number))
@@ -41,7 +42,7 @@ class RangeChunks:
 
 
 def cut_lines(lines: int, largest: int, smallest: int = LAST_CHUNK_LINES) -> list[tuple[int, int]]:
-    """Return the chunks of lines that are numbered from 1 without gaps, as RangeChunks finds them."""
+    """Return the chunks of lines numbered from 1 without gaps, as RangeChunks determines them."""
     ranges, done = [], 0
     while done < lines:
         size = min(lines - done, _next_size(lines - done, largest, smallest))

@@ -1,8 +1,8 @@
-"""A file of a batch that is on disk before the database sees a line of it.
+"""The file of a batch, spooled to disk before any line is stored in the database.
 
-While it comes in it takes no connection to the database, and if it breaks off or is refused, nothing of it
-is left: the file has no name and is gone when it is closed, or when the process dies. It is kept as it was
-sent, so gzip data takes no more room than it has bytes.
+An upload holds no database connection while it arrives. If it is interrupted or refused, nothing of it
+remains: the file has no name, and disappears when it is closed or the process dies. It is kept as it was
+sent, so gzip data stays compressed.
 """
 
 import errno
@@ -20,29 +20,29 @@ from migration_service.services.batches.intake.file_totals import FileTotals
 from migration_service.services.batches.intake.formats import require_ndjson
 from migration_service.services.batches.intake.ndjson import FileLimits, Line, read_blocks, read_lines
 
-#: What a line counts for the quota beside its text: its row, its entry in the index, its outcome.
+#: Bytes that a line counts for the quota in addition to its text: its row, index entry and outcome.
 LINE_OVERHEAD = 200
-#: The part of the disk that uploads leave free.
+#: The share of the disk that uploads leave free.
 _FREE_SHARE = 0.05
-#: Bytes after which the disk is looked at again.
+#: Bytes after which the free space is checked again.
 _DISK_CHECK = 16_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """The identity of a file as it was sent, which is what `sha256sum` and `ls -l` say of it."""
+    """The hash and size of a file as it was sent, as shown by `sha256sum` and `ls -l`."""
 
-    #: None if there was no file, or if nobody counted.
+    #: None if there was no file, or if it was not counted.
     sha256: bytes | None = None
     bytes: int | None = None
-    #: What its lines add up to, as `FileTotals` has it. None if they are no accounts.
+    #: The totals of its lines, as in `FileTotals`. None if they are not accounts.
     totals: dict[str, Any] | None = None
 
 
 class SpooledLines:
-    """The lines of a file that was read to its end once, and is within its limits.
+    """The lines of a file that has been read completely once and is within its limits.
 
-    They can be read again. `on_block` is called for each block of the file when they are.
+    They can be read again. `on_block` is then called for each block of the file.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class SpooledLines:
         arriving: Iterable[bytes] | None = None,
         on_block: Callable[[], None] = lambda: None,
     ) -> None:
-        """Read the file, or the blocks of `arriving`, which are written into it. `identity` begins the hash.
+        """Read the file, or write the blocks of `arriving` into it. The hash starts with `identity`.
 
-        Raise what `read_lines` and `require_ndjson` raise.
+        Raise the errors of `read_lines` and `require_ndjson`.
         """
         self._file, self._limits, self._on_block = file, limits, on_block
-        #: What the lines take in the database.
+        #: Bytes that the lines take in the database.
         self.stored_bytes = 0
-        #: How many there are.
+        #: The number of lines.
         self.count = 0
         hashed = sha256(identity)
         self._file_hash, self._file_bytes, totals = sha256(), 0, FileTotals()
@@ -71,7 +71,7 @@ class SpooledLines:
             self.stored_bytes += LINE_OVERHEAD + len(line.text or b"")
             hashed.update(b"%d %b\n" % (line.number, line.text or b"-"))
             totals.add_line(line.text)
-        #: The hash of all lines, and of what is asked for.
+        #: The hash of all lines and of the request.
         self.sha256 = hashed.digest()
         #: The file itself, with its compression and its blank lines.
         self.sent_file = SentFile(self._file_hash.digest(), self._file_bytes, totals.to_dict())
@@ -101,9 +101,9 @@ def spool(
     folder: str = "",
     on_block: Callable[[], None] = lambda: None,
 ) -> Iterator[SpooledLines]:
-    """Keep what `blocks` bring in a file in `folder` until the end of the block.
+    """Keep the contents of `blocks` in a file in `folder` until the end of the with statement.
 
-    Raise what SpooledLines raises, and UploadStorageFullError if the disk has no room.
+    Raise the errors of SpooledLines, and UploadStorageFullError if the disk is too full.
     """
     with TemporaryFile(dir=folder or None) as file:
         arriving = _keep(blocks, file, Path(folder or gettempdir()), on_block)
@@ -135,6 +135,6 @@ def _require_room(folder: Path) -> None:
 
 
 def has_room(folder: Path) -> bool:
-    """Return whether the disk of this folder has room for uploads."""
+    """Return whether the folder's disk has room for uploads."""
     disk = shutil.disk_usage(folder)
     return disk.free >= disk.total * _FREE_SHARE

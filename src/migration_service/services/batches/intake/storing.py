@@ -1,6 +1,6 @@
-"""Taking in the file of a batch: counted, spooled, checked, and only then stored.
+"""Receiving the file of a batch: it is counted, spooled and checked before it is stored.
 
-These functions open their own transactions, which are all short, except for the one that stores the lines.
+These functions open their own transactions, all of them short except the one that stores the lines.
 """
 
 import time
@@ -24,21 +24,21 @@ from migration_service.services.batches.intake.spool import SpooledLines, spool
 from migration_service.services.batches.intake.upload import check_order, start_batch
 from migration_service.services.setup.suppliers import KnownSupplier
 
-#: Seconds between two tries to store.
+#: Seconds between two attempts to store a batch.
 _PAUSE = 0.25
-#: Seconds that an upload waits until others of its organisation are stored.
+#: Seconds that an upload waits for others of its organisation to be stored.
 _LONGEST_WAIT = 900.0
 
 
 @dataclass(frozen=True, slots=True)
 class IntakeLimits:
-    """The bounds of an upload, and of what its organisation has."""
+    """The limits on an upload and on its organisation."""
 
     file: FileLimits
     quotas: BatchQuotas
-    #: Uploads of an organisation at once.
+    #: Simultaneous uploads of an organisation.
     uploads: int
-    #: Where uploads are kept; empty: the system's temporary folder.
+    #: The folder for uploads, or empty for the system's temporary folder.
     folder: str = ""
 
 
@@ -51,10 +51,10 @@ def take_in_batch(
     redis: Redis,
     limits: IntakeLimits,
 ) -> UUID:
-    """Read an upload to its end, and store it. Return the id of the batch.
+    """Read an upload completely and store it. Return the id of the batch.
 
-    No connection to the database is held while `blocks` come in. Raise what `start_batch`, `spool`,
-    `lease_upload` and `require_room` raise. Nothing is left then.
+    No database connection is held while `blocks` arrive. Raise the errors of `start_batch`, `spool`,
+    `lease_upload` and `require_room`; nothing remains of the upload then.
     """
     with sessions.begin() as session:
         _check(session, supplier, order, limits)
@@ -67,9 +67,9 @@ def take_in_batch(
 def take_in_pending(
     sessions: sessionmaker[Session], supplier: KnownSupplier, order: BatchOrder, limits: IntakeLimits
 ) -> UUID:
-    """Store a batch of everything that the supplier has pending. Return its id.
+    """Store a batch of all pending accounts of the supplier. Return its id.
 
-    Raise what `start_batch` and `require_room` raise.
+    Raise the errors of `start_batch` and `require_room`.
     """
     return _store(sessions, supplier, order, limits)
 
@@ -90,7 +90,7 @@ def _store(
     lines: SpooledLines | None = None,
     renew: Callable[[], None] = lambda: None,
 ) -> UUID:
-    """Store the batch. While another one of the organisation is being stored, wait without a connection."""
+    """Store the batch. Wait without a connection while another batch of the organisation is being stored."""
     deadline = time.monotonic() + _LONGEST_WAIT
     stored_bytes = lines.stored_bytes if lines else 0
     while time.monotonic() < deadline:

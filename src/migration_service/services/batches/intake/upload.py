@@ -1,4 +1,4 @@
-"""Storing a batch: its lines go from the file on disk into the database, with one COPY in constant memory."""
+"""Storing a batch: one COPY moves its lines from the file into the database, in constant memory."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -38,22 +38,22 @@ from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchMode, BatchState, ImportState, LineStatus
 
-#: A chunk is what a worker takes at once: this many lines, or fewer if they are long or the last ones.
+#: The number of lines in a chunk, which one worker processes. It is less if lines are long, and at the end.
 CHUNK_LINES = 100
-#: The batch of a wave that has not begun: paused, and for whoever resumes it by itself, with its time over.
+#: The state of a wave's batch before the wave starts: paused, with a window that has ended.
 _HELD = {
     "state": BatchState.PAUSED,
     "reason": WINDOW_CLOSED,
     "runs_until": datetime(1970, 1, 1, tzinfo=UTC),
 }
-#: The file is on this machine's disk by then.
+#: The file is on this machine's disk, so this is the time that the COPY may take.
 _LONGEST_COPY = "1h"
 
 
 def check_order(session: Session, supplier: KnownSupplier, order: BatchOrder) -> bool:
-    """Return whether a new batch would be started; if not, one with the same key was started earlier.
+    """Return whether a new batch would be started. If not, one with the same key was started earlier.
 
-    Raise what `start_batch` would raise before it stores a line.
+    Raise the errors that `start_batch` would raise before storing a line.
     """
     if _find_earlier(session, supplier, order):
         return False
@@ -66,9 +66,9 @@ def start_batch(
 ) -> UUID:
     """Store a batch with all its lines. Return its id, or that of an earlier batch with the same key.
 
-    `lines` are those of an order of source UPLOAD. Nothing that can be refused is stored, so a refused batch
-    leaves no dead rows. Raise OperationsTeamNotFoundError, ImportSupplierPausedError or
-    ImportSupplierCompleteError, and IdempotencyKeyReusedError if the key came with something else.
+    `lines` are those of an order of source UPLOAD. All checks come before the lines are stored, so a refused
+    batch leaves no dead rows. Raise OperationsTeamNotFoundError, ImportSupplierPausedError or
+    ImportSupplierCompleteError, and IdempotencyKeyReusedError if the key was used for another request.
     """
     digest = _digest(supplier, order, lines)
     if earlier := _find_earlier(session, supplier, order):
@@ -77,7 +77,7 @@ def start_batch(
         return earlier.id
     team_id = _require_startable(session, supplier, order)
     batch_id = _insert_batch(session, supplier, order, team_id, lines)
-    if batch_id is None:  # the same key at the same time: the other batch is committed now
+    if batch_id is None:  # a concurrent request with the same key has just committed its batch
         return start_batch(session, supplier, order, lines)
     session.execute(text(f"SET LOCAL statement_timeout = '{_LONGEST_COPY}'"))
     if lines is None:
@@ -92,7 +92,7 @@ def start_batch(
 
 
 def validated_under(profile: str | None, supplier_profile: str) -> str:
-    """Return a text that identifies the rules and the profile under which lines are validated now."""
+    """Return a text that identifies the rules and the profile currently used to validate lines."""
     return f"{RULES_VERSION} {profile or supplier_profile}"
 
 
@@ -115,7 +115,7 @@ def _find_earlier(session: Session, supplier: KnownSupplier, order: BatchOrder) 
 
 def _require_startable(session: Session, supplier: KnownSupplier, order: BatchOrder) -> int | None:
     """Return the id of the team, or None if the mode needs no team."""
-    # Data may be added to accounts that exist whatever the status of their supplier is.
+    # Data can be added to existing accounts whatever the status of their supplier.
     if order.mode is not BatchMode.VALIDATE and not order.kind.is_added_data:
         require_ongoing(supplier.status)
     if not order.creates_accounts:
@@ -165,14 +165,14 @@ def _insert_batch(
     try:
         return session.scalar(statement)
     except OperationalError as error:
-        # The row of another upload with the same key is not committed yet.
+        # A concurrent upload with the same key has not committed its row yet.
         if order.idempotency_key and isinstance(error.orig, LockNotAvailable):
             raise IdempotencyRequestInProgressError from error
         raise
 
 
 class _Head(msgspec.Struct):
-    """What is read of a line while it arrives. Everything else of it is skipped."""
+    """The members of a line that are read while it arrives. The decoder skips everything else."""
 
     external_account_number: Any = None
 
@@ -181,7 +181,7 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 
 
 def _find_number(line: bytes) -> str | None:
-    """Return the line's external account number if it has a valid one, to find repeated accounts."""
+    """Return the line's external account number if it is valid, to detect repeated accounts."""
     try:
         number = _decode_head(line).external_account_number
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -227,7 +227,7 @@ def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, ord
 
 
 def _smallest_chunk(order: BatchOrder) -> int:
-    """Return how few lines a chunk may have. A limit of lines a minute counts full chunks."""
+    """Return the smallest size of a chunk. With a limit of lines per minute all chunks are full."""
     return CHUNK_LINES if order.lines_per_minute else LAST_CHUNK_LINES
 
 
@@ -243,7 +243,7 @@ _COPY = (
     "FROM STDIN (FORMAT BINARY)"
 )
 
-# With an array, because the planner has no statistics of the new lines, and would join them row by row.
+# An array, because the planner has no statistics on the new lines and would join them row by row.
 _MARK_DUPLICATES = text(f"""
     UPDATE batch_line SET status = '{LineStatus.FAILED}', errors = CAST(:errors AS jsonb)
     WHERE batch_id = :batch_id AND line_number = ANY (ARRAY(
@@ -262,9 +262,9 @@ _INSERT_CHUNKS = text("""
 
 
 def _take(condition: str = "true") -> str:
-    """Return the statement that makes lines of pending accounts.
+    """Return the statement that inserts a line for each pending account.
 
-    It returns how many there are, and how many are left out because a newer version of them was refused.
+    It returns the number of lines, and the number of accounts left out because a newer version was refused.
     """
     pending = f"""
         FROM account_import_process

@@ -1,4 +1,4 @@
-"""Whether running batches make progress, and if not, why."""
+"""Whether running batches make progress, and the reason if they do not."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,32 +9,32 @@ from sqlalchemy.orm import Session
 
 from migration_service.states import BatchCondition, BatchKind, BatchState, LineStatus
 
-#: A running batch is stalled if no line was worked on for this many seconds.
+#: Seconds without a processed line after which a running batch counts as stalled.
 STALLED_AFTER = 60.0
-#: Workers starve if they waited for a processor during this share of the time of their last pieces. Beside
-#: single requests, which go first, it is a quarter to a half (docs/operators/runbooks.md).
+#: Workers count as starved if they waited for a processor for this share of their last pieces. A quarter to a
+#: half is usual while there are single requests, which have priority (docs/operators/runbooks.md).
 STARVING_FROM = 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What workers did last for a running batch that has pending lines."""
+    """The recent activity of workers on a running batch with pending lines."""
 
-    #: Seconds since a line was last worked on, or since the batch last began to run.
+    #: Seconds since a line was last processed, or since the batch was last started or resumed.
     idle_seconds: float
     #: Whether workers recently released chunks because no slots were free.
     is_throttled: bool
-    #: The share of the time of their last pieces for which workers waited for a processor. None if the
-    #: system does not say it, or nothing was worked on recently.
+    #: The share of their last pieces for which workers waited for a processor. None if the system does not
+    #: report it, or nothing was processed recently.
     processor_wait: float | None
     #: Whether a worker took a chunk within the last minute and has not finished it.
     is_taken: bool
-    #: The queue whose workers take its chunks.
+    #: The queue of its chunks.
     queue: str
 
     @property
     def condition(self) -> BatchCondition | None:
-        """Return why the batch makes little or no progress. None if it makes progress."""
+        """Return the reason for slow or no progress, or None if the batch makes progress."""
         if self.is_throttled:
             return BatchCondition.THROTTLED
         starves = self.processor_wait is not None and self.processor_wait >= STARVING_FROM
@@ -44,7 +44,7 @@ class Activity:
 
 
 def read_activity(session: Session, batch_ids: Sequence[UUID]) -> dict[UUID, Activity]:
-    """Return the activity of those of these batches that are running and have pending lines."""
+    """Return the activity of each of these batches that is running and has pending lines."""
     rows = session.execute(_ACTIVITY, {"batch_ids": [*batch_ids]})
     return {
         row.id: Activity(
@@ -58,9 +58,9 @@ def read_activity(session: Session, batch_ids: Sequence[UUID]) -> dict[UUID, Act
     }
 
 
-# If the batch was resumed recently, no line was worked on for long, though nothing is wrong. A chunk that was
-# just published is no sign of work, so only the outcomes count. A worker that is interrupted for long is
-# ended by its time limit of a minute.
+# A batch that was just resumed has not processed a line for long, though nothing is wrong. A chunk that was
+# just published is no sign of work, so only outcomes count. A worker that hangs is stopped by its time limit
+# of a minute.
 _ACTIVITY = text(f"""
     SELECT batch.id, batch.kind, found.*, (
         SELECT avg(last.processor_wait) FROM (

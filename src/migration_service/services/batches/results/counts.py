@@ -1,6 +1,6 @@
-"""Counts of batches, which are sums over their chunks. The counts of a chunk are counted from its lines.
+"""Counts of batches, as sums over their chunks, whose own counts are taken from their lines.
 
-They are counted in the transaction that changes the lines, so they are right even after a crash.
+A chunk is counted in the transaction that changes its lines, so the counts are right even after a crash.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from migration_service.states import BatchState, ChunkState, LineStatus
 
 _OPEN = literals(status for status in LineStatus if status.is_open)
 
-#: The lines of a row of batch_chunk: those of its range, or those that name it.
+#: Condition for the lines of a batch_chunk row: those in its range, or those that refer to it.
 LINES_OF_CHUNK = """(
     SELECT * FROM batch_line WHERE NOT batch_chunk.by_account AND batch_line.batch_id = batch_chunk.batch_id
       AND line_number BETWEEN batch_chunk.first_line AND batch_chunk.last_line
@@ -25,10 +25,10 @@ LINES_OF_CHUNK = """(
     SELECT * FROM batch_line WHERE batch_chunk.by_account AND batch_line.batch_id = batch_chunk.batch_id
       AND batch_line.chunk_line = batch_chunk.first_line)"""
 
-#: After so many deaths of workers a chunk is worked on line by line, so that only the line that kills fails.
+#: The number of lost workers after which a chunk is processed line by line, so that only one line fails.
 ALONE_AFTER = 2
 
-# Deferred lines are worked on again after five seconds, and then less and less often.
+# Deferred lines are retried after five seconds, and then less and less often.
 _LATER = """now() + greatest(interval '5 seconds',
                          least(interval '5 minutes', (now() - coalesce(deferred_since, now())) / 2))"""
 
@@ -98,12 +98,12 @@ def recount(
     refused: int = 0,
     processor_wait: float | None = None,
 ) -> None:
-    """Count the lines of these chunks (None: of all chunks) again, and release them from their workers.
+    """Recount the lines of these chunks, or of all chunks if None, and release the chunks from their workers.
 
-    A chunk whose lines all have an outcome becomes DONE. A DONE chunk that has pending lines is opened again.
-    One that has only deferred lines left waits for some time. `worked` lines of each have just got their
-    outcome, `refused` of them before an attempt began. `processor_wait` is the share of their time for which
-    the worker waited for a processor. The caller holds the locks of the chunks.
+    A chunk whose lines all have an outcome becomes DONE. A DONE chunk with pending lines is reopened. A chunk
+    with only deferred lines left waits before its next turn. `worked` is the number of lines of each that
+    have just got an outcome, and `refused` the number of these without an attempt. `processor_wait` is the
+    share of the time for which the worker waited for a processor. The caller holds the locks of the chunks.
     """
     values = {"batch_id": batch_id, "first_lines": first_lines, "worked": worked, "refused": refused}
     session.execute(_RECOUNT, values | {"processor_wait": processor_wait})
@@ -113,22 +113,22 @@ def recount(
 class BatchProgress:
     """The progress of a batch."""
 
-    #: Lines by status. A status without lines is absent.
+    #: The number of lines by status. A status without lines is absent.
     counts: dict[str, int]
-    #: The number of lines that have an error of this code, the most frequent first. The same for warnings.
+    #: The number of lines with each error code, the most frequent first. Likewise for warnings.
     error_counts: dict[str, int]
     warning_counts: dict[str, int]
-    #: The number of lines by what staging their payload did.
+    #: The number of lines by the effect of staging their payload.
     staging_counts: dict[str, int]
-    #: Lines per second of the time in which it ran: mostly recently while it runs, otherwise of all of it.
-    #: None if it is not known.
+    #: Lines per second of running time: weighted towards recent chunks while it runs, afterwards of the whole
+    #: run. None if unknown.
     rate: float | None
-    #: How fast it is, and how long it may take. None if it does not run, or too little was seen yet.
+    #: The rate, and an estimate of the time left. None if it is not running, or too little has been measured.
     pace: Pace | None
 
 
 def count_open(counts: Mapping[str, int]) -> int:
-    """Return how many lines have no outcome yet, of counts by status."""
+    """Return the number of lines without an outcome, from counts by status."""
     return sum(counts.get(status, 0) for status in LineStatus if status.is_open)
 
 
@@ -175,8 +175,8 @@ _PROGRESS = text("""
     WHERE batch_id = :batch_id GROUP BY kind, key ORDER BY kind, n DESC, key
 """)
 
-# Where the batch was started, and what was done since. A large batch has thousands of chunks. Those that were
-# worked on one after the other are taken together.
+# The start of the batch and the chunks done since. A large batch has thousands of chunks, so chunks processed
+# one after the other are combined.
 _WORK = text("""
     SELECT extract(epoch FROM started_at) AS at, CAST(0 AS bigint) AS lines
     FROM batch WHERE id = :batch_id AND started_at IS NOT NULL

@@ -1,4 +1,4 @@
-"""What is wrong with a batch, from the code over the path to the line: for the pages of the console."""
+"""Errors and warnings of a batch for the console: by code, then by path, then by line."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from migration_service.schemas.json import parse_json
 from migration_service.services.batches.results.counts import LINES_OF_CHUNK
 from migration_service.services.batches.results.line_results import ResultFilter, value_at
 
-#: Lines whose values are looked at.
+#: The number of lines whose values are read.
 _SAMPLE = 500
-#: Values that are shown of a path.
+#: The number of values shown for a path.
 _MOST_VALUES = 20
 
 
@@ -25,14 +25,14 @@ class FaultyPath:
     """A path at which lines have an error or a warning of one code. `*` stands for any index."""
 
     path: str | None
-    #: Lines that have it, and the sentence of one of them.
+    #: The number of lines that have it, and the message of one of them.
     lines: int
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class ShownLine:
-    """A line of a batch with what became of it."""
+    """A line of a batch with its outcome."""
 
     line_number: int
     external_account_number: str | None
@@ -44,11 +44,11 @@ class ShownLine:
 
 @dataclass(frozen=True, slots=True)
 class SentLine:
-    """A line with its payload: as it was sent, or as it is staged. None if it is not kept or no JSON."""
+    """A line with its payload, as sent or as staged, or None if it is no longer kept or not JSON."""
 
     line: ShownLine
     payload: Any
-    #: The text, if it is no JSON.
+    #: The text, if it is not JSON.
     text: str | None
 
 
@@ -61,7 +61,7 @@ def count_paths(session: Session, batch_id: UUID, code: str, *, warnings: bool =
 def list_lines(
     session: Session, batch_id: UUID, wanted: ResultFilter, *, after: int = 0, limit: int = 50
 ) -> list[ShownLine]:
-    """Return the wanted lines of a batch behind line `after`, in their order."""
+    """Return the matching lines of a batch after line `after`, in order."""
     statement = (
         select(*_COLUMNS)
         .where(BatchLine.batch_id == batch_id, BatchLine.line_number > after, wanted.condition())
@@ -72,13 +72,13 @@ def list_lines(
 
 
 def count_lines_of(session: Session, batch_id: UUID, wanted: ResultFilter) -> int:
-    """Return how many lines of a batch are wanted."""
+    """Return the number of matching lines of a batch."""
     counted = select(func.count()).where(BatchLine.batch_id == batch_id, wanted.condition())
     return session.scalar(counted) or 0
 
 
 def find_line(session: Session, batch_id: UUID, line_number: int) -> SentLine | None:
-    """Return a line of a batch with its payload, or None if it has no such line."""
+    """Return a line of a batch with its payload, or None if there is no such line."""
     row = session.execute(
         select(*_COLUMNS, BatchLine.payload, _STAGED)
         .outerjoin(AccountImportProcess, AccountImportProcess.id == BatchLine.account_import_process_id)
@@ -96,7 +96,7 @@ def find_line(session: Session, batch_id: UUID, line_number: int) -> SentLine | 
 def list_lines_of_account(
     session: Session, import_supplier_id: int, external_account_number: str, limit: int = 20
 ) -> list[dict[str, Any]]:
-    """Return the lines of batches that have an account, the newest first, with what became of each."""
+    """Return all lines of batches with this account, newest first, with their outcomes."""
     found = (
         select(
             Batch.id.label("batch_id"),
@@ -114,7 +114,7 @@ def list_lines_of_account(
         .order_by(Batch.id.desc(), BatchLine.line_number)
         .limit(limit)
     )
-    # Two statements, because the index by account has only the lines of accounts (`chunk_line` is null).
+    # Two statements, because the index by account covers only lines of accounts (`chunk_line` is null).
     of_accounts = BatchLine.chunk_line.is_(None)
     both = union_all(
         *(select(found.where(is_it).subquery()) for is_it in (of_accounts, ~of_accounts))
@@ -127,9 +127,9 @@ def list_lines_of_account(
 
 
 def count_values(session: Session, batch_id: UUID, wanted: ResultFilter) -> list[tuple[str, int]]:
-    """Return the values that the wanted lines have at the path of the filter, the commonest first.
+    """Return the values of the matching lines at the path of the filter, the most frequent first.
 
-    Only the first lines are looked at. The caller makes sure that the values are about no person.
+    Only the first lines are read. The caller ensures that the values are not personal data.
     """
     statement = (
         select(*_COLUMNS, BatchLine.payload, _STAGED)
@@ -167,7 +167,7 @@ def _shown(row: Any) -> ShownLine:
     return ShownLine(number, account, status, service_number, errors or [], warnings or [])
 
 
-# Only chunks that have the code are read.
+# Only chunks with the code are read.
 _PATHS = text(f"""
     SELECT regexp_replace(finding ->> 'attr', '(^|[.])[0-9]+(?=[.]|$)', '\\1*', 'g') AS path,
            count(DISTINCT line_number) AS lines, min(finding ->> 'detail') AS detail

@@ -1,4 +1,4 @@
-"""The results of a batch, line by line, streamed: as NDJSON or CSV, or the failed lines as they were sent."""
+"""Streams of the results of a batch by line, as NDJSON or CSV, and of its failed lines as they were sent."""
 
 import csv
 import io
@@ -30,9 +30,9 @@ from migration_service.models import AccountImportProcess, BatchLine
 from migration_service.schemas.json import encode_json
 from migration_service.states import LineStatus, StagingResult
 
-#: Lines that are read from the database, and written, at once.
+#: The number of lines that are read and written together.
 _PIECE = 1_000
-#: Lines whose text is read at once.
+#: The number of lines whose text is read together.
 _TEXT_PIECE = 50
 _COLUMNS = (
     BatchLine.line_number,
@@ -45,35 +45,35 @@ _COLUMNS = (
 )
 _NAMES = tuple(column.key for column in _COLUMNS)
 _CSV_NAMES = (*_NAMES[:4], "severity", "code", "path", "detail", "value")
-#: Characters of a value that are shown beside its error.
+#: The number of characters of a value that are shown with its error.
 _VALUE_LENGTH = 200
-# The text of a line, or of the staged payload that it stands for.
+# The text of a line, or of the staged payload that it refers to.
 _TEXT = (BatchLine.payload, AccountImportProcess.payload.op("::")(text("text")).label("staged"))
 _IS_DUPLICATE = func.coalesce(BatchLine.errors.contains([{"code": DuplicateLineError.code}]), literal(False))
-#: Whether a row of batch_line has an error or a warning of `:code` at `:path`, which is a regular expression.
+#: Condition: the batch_line row has an error or a warning `:code` at `:path`, a regular expression.
 HAS_FINDING = """
     EXISTS (SELECT FROM jsonb_array_elements(
                 coalesce(batch_line.errors, '[]') || coalesce(batch_line.warnings, '[]')) AS finding
             WHERE (:code IS NULL OR finding ->> 'code' = :code)
               AND (:path IS NULL OR coalesce(finding ->> 'attr', '') ~ :path))
 """
-# Far faster than `parse_json`, which has checked the text before. Numbers stay exact.
+# Far faster than `parse_json`, which has already checked the text. Numbers stay exact.
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 _HAS_FINDING = text(HAS_FINDING).bindparams(bindparam("code", type_=Text), bindparam("path", type_=Text))
 
 
 class ResultFormat(StrEnum):
-    """How results are written."""
+    """The formats of results."""
 
     #: One JSON object per line.
     NDJSON = "ndjson"
-    #: With a header. One row for each error and warning, and one for each line that has none.
+    #: With a header. One row for each error and warning, and one for each line without any.
     CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True)
 class ResultFilter:
-    """Which lines are wanted. None means any."""
+    """A filter of lines. None means any."""
 
     status: LineStatus | None = None
     #: Lines with an error or a warning of this code.
@@ -82,11 +82,11 @@ class ResultFilter:
     path: str | None = None
     #: The line with this number.
     line: int | None = None
-    #: Lines whose staging did this.
+    #: Lines with this effect of staging.
     staging_result: StagingResult | None = None
 
     def condition(self) -> ColumnElement[bool]:
-        """Return the condition on a line."""
+        """Return the SQL condition on a line."""
         conditions: list[Any] = [BatchLine.status == self.status] if self.status else []
         if self.line is not None:
             conditions.append(BatchLine.line_number == self.line)
@@ -98,11 +98,11 @@ class ResultFilter:
 
     @property
     def picks_findings(self) -> bool:
-        """Return whether only some errors and warnings are wanted."""
+        """Return whether the filter selects only some errors and warnings."""
         return self.code is not None or self.path is not None
 
     def picks(self, finding: dict[str, Any]) -> bool:
-        """Return whether an error or a warning is wanted."""
+        """Return whether the filter selects an error or a warning."""
         pattern = self.pattern
         return self.code in (None, finding["code"]) and (
             pattern is None or re.search(pattern, finding["attr"] or "") is not None
@@ -123,9 +123,9 @@ def stream_results(
     result_format: ResultFormat,
     wanted: ResultFilter = ResultFilter(),
 ) -> Iterator[bytes]:
-    """Yield the wanted lines of a batch in their order, in pieces.
+    """Yield the matching lines of a batch in order, in pieces.
 
-    Each piece is a transaction of its own: a slow reader keeps none open.
+    Each piece is read in a separate transaction, so a slow reader keeps none open.
     """
     if result_format is ResultFormat.CSV:
         return _csv(sessions, batch_id, wanted)
@@ -137,9 +137,9 @@ def stream_failed_lines(
     batch_id: UUID,
     wanted: ResultFilter = ResultFilter(),
 ) -> Iterator[bytes]:
-    """Yield the failed lines of a batch as they were sent, as NDJSON in pieces: to correct and send again.
+    """Yield the failed lines of a batch as they were sent, as NDJSON in pieces, to correct and resend.
 
-    Left out are lines that were too long to keep, and those that repeat the account of an earlier line.
+    Lines that were too long to keep, or repeat the account of an earlier line, are left out.
     """
     failed = replace(wanted, status=LineStatus.FAILED)
     columns = (BatchLine.line_number, *_TEXT)
@@ -175,9 +175,9 @@ def _read(
 def _read_found(
     sessions: sessionmaker[Session], batch_id: UUID, wanted: ResultFilter
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the wanted lines in pieces. Each of their errors and warnings has the `value` at its path.
+    """Yield the matching lines in pieces. Each of their errors and warnings has the `value` at its path.
 
-    Only the texts of lines with an error or a warning are read.
+    Texts are read only for lines with an error or a warning.
     """
     for piece in _read(sessions, batch_id, wanted.condition(), _COLUMNS, _PIECE):
         lines = [
@@ -232,7 +232,7 @@ def _rows(line: dict[str, Any], wanted: ResultFilter) -> Iterator[list[Any]]:
 
 
 def _text(line: RowMapping) -> bytes | None:
-    """Return the text of a line: as it was sent, or of the staged payload if the line had no text."""
+    """Return the text of a line as it was sent, or the staged payload if the line has no text."""
     if line["payload"] is not None:
         return bytes(line["payload"])
     return line["staged"].encode() if line["staged"] is not None else None
@@ -247,7 +247,7 @@ def _payload(line: RowMapping) -> Any:
 
 
 def value_at(payload: Any, path: str | None) -> str | None:
-    """Return the value at a path of a payload as JSON text, shortened, or None if it has no value there."""
+    """Return the value at a path of a payload as shortened JSON text, or None if there is none."""
     if path is None:
         return None
     value = payload
@@ -265,7 +265,7 @@ def value_at(payload: Any, path: str | None) -> str | None:
 def write_csv(rows: Iterable[Iterable[Any]]) -> bytes:
     """Return rows of CSV in UTF-8, every cell in quotation marks.
 
-    The cells are exactly the values: programs read them. A spreadsheet must be told that they are text.
+    The cells are exactly the values, for programs. Import them into a spreadsheet as text.
     """
     text = io.StringIO()
     csv.writer(text, quoting=csv.QUOTE_ALL).writerows(rows)

@@ -1,4 +1,4 @@
-"""Lists batches, and counts them."""
+"""Listing and counting batches."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -16,18 +16,18 @@ from migration_service.services.batches.states import OPEN, WINDOW_CLOSED
 from migration_service.states import BatchKind, BatchMode, BatchState
 
 _OVER = (BatchState.COMPLETED, BatchState.CANCELLED)
-#: A batch that waits for the window of its wave goes on by itself.
+#: A batch that waits for its wave's window resumes automatically.
 _WAITS_FOR_WINDOW = Batch.reason.is_not_distinct_from(WINDOW_CLOSED)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchTotals:
-    """How many batches there are."""
+    """Numbers of batches."""
 
     batches: int
-    #: Those that are worked on, or wait for their supplier.
+    #: Batches that are running, or waiting for their supplier.
     running: int
-    #: Those that go on only if somebody resumes them.
+    #: Batches that continue only if somebody resumes them.
     held: int
 
 
@@ -42,16 +42,16 @@ def list_batches(
     before: UUID | None = None,
     limit: int = 50,
 ) -> list[BatchReport]:
-    """Return the organisation's batches (None: every organisation's), newest first, older than `before`.
+    """Return the batches older than `before`, newest first, of the organisation or of all if it is None.
 
-    `only_open` leaves out batches that are over, and those that wait for the window of their wave.
+    `only_open` leaves out batches that have ended or wait for their wave's window.
     """
     statement = (
         select(Batch, ImportSupplier.code, OperationsTeam.name)
         .join(ImportSupplier, ImportSupplier.id == Batch.import_supplier_id)
         .outerjoin(OperationsTeam, OperationsTeam.id == Batch.operations_team_id)
         .where(*_wanted(organisation_id, import_supplier, kind, state))
-        .order_by(Batch.id.desc())  # in the order of time
+        .order_by(Batch.id.desc())  # in chronological order
         .limit(limit)
     )
     if only_open:
@@ -76,7 +76,7 @@ def count_batches(
     kind: BatchKind | None = None,
     state: BatchState | None = None,
 ) -> BatchTotals:
-    """Return how many batches `list_batches` would return without a limit."""
+    """Return the number of batches that `list_batches` would return without a limit."""
     held = and_(Batch.state.not_in((*_OVER, *OPEN)), ~_WAITS_FOR_WINDOW)
     row = session.execute(
         select(func.count(), func.count().filter(Batch.state.in_(OPEN)), func.count().filter(held))
@@ -88,7 +88,7 @@ def count_batches(
 
 
 def list_modes(session: Session, import_supplier_id: int) -> set[BatchMode]:
-    """Return the modes of the batches of accounts of a supplier that have ended."""
+    """Return the modes of a supplier's finished batches of accounts."""
     ended = select(Batch.mode).where(
         Batch.import_supplier_id == import_supplier_id,
         Batch.kind == BatchKind.ACCOUNTS,

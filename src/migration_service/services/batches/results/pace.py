@@ -1,14 +1,14 @@
-"""The pace of a batch: how fast it was, and in how much time the lines that are left may be done.
+"""The pace of a batch: its rate so far, and an estimate of the time for the remaining lines.
 
-Nothing is sampled. Each chunk says when lines of it last got their outcome, and how many. The time between
-two chunks counts as work. A much longer one is an outage or a pause, and counts only as the longest that is
-usual, so that it neither slows the rate down for long nor makes what was measured before it worthless. This
-is what a rate is everywhere: lines per second of the time in which the batch ran. While it runs, its last
-part counts most, otherwise the whole run.
+Nothing is sampled. Each chunk records when its lines last got their outcome, and how many did. The time
+between two chunks counts as work. A much longer gap is an outage or a pause: it counts only as the longest
+usual gap, so that it neither depresses the rate for long nor invalidates earlier measurements. A rate is
+always lines per second of running time. While a batch runs, its most recent part counts most; afterwards the
+whole run counts equally.
 
-The time left is a range. It has the rates of the whole run, and of the last half, quarter and eighth of it.
-It is the wider the more the rate changed from one eighth of the run to the next, and the fewer chunks there
-were. `test_recorded_runs.py` compares it with what was true in recorded runs.
+The time left is a range. It covers the rates of the whole run and of its last half, quarter and eighth. The
+range is wider if the rate varied between the eighths of the run, or if there were few chunks.
+`test_recorded_runs.py` compares it with the actual times of recorded runs.
 """
 
 from collections.abc import Sequence
@@ -17,23 +17,23 @@ from itertools import pairwise
 from math import ceil, exp, floor, log, sqrt
 from statistics import stdev
 
-#: Before so many chunks, and so many seconds of work, nothing is said.
+#: The least numbers of chunks and of seconds of work for an estimate.
 LEAST_CHUNKS, LEAST_SECONDS = 4, 5.0
-#: The parts of the run, up to now, whose rates make the range.
+#: The most recent parts of the run whose rates form the range.
 _PARTS = (1.0, 0.5, 0.25, 0.125)
-#: A part has at least so many chunks.
+#: The least number of chunks in a part.
 _PART_CHUNKS = 12
-#: A gap counts as at most this many times as long as nine tenths of all gaps are, and seconds.
+#: The longest gap that counts: this multiple of the 90th percentile of all gaps, or this many seconds if that
+#: is more.
 _LONGEST_GAP, _LEAST_CAP = 3.0, 3.0
-#: The range is wider than the rates that were measured. As logarithms: by this much, by this for a single
-#: chunk, which is less the more there are, and by this part of how much the rate changed. Then: at most so
-#: many times.
+#: How much the range is wider than the measured rates. In logarithms: a constant, an amount for a single
+#: chunk (less if there are more), and a share of the variation of the rate. Finally, the largest factor.
 _MARGIN, _FEW, _CHANGE, _MOST = 0.28, 0.5, 0.4, 1.6
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Lines of a chunk that got their outcome, and when: in seconds since any moment."""
+    """The lines of a chunk that got their outcome, and when, in seconds since an arbitrary time."""
 
     at: float
     lines: int
@@ -41,7 +41,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The lines per second of a batch, and the seconds that are left: probable, at best and at worst."""
+    """The lines per second of a batch, and the seconds left: probable, at best and at worst."""
 
     rate: float
     left: float
@@ -52,10 +52,10 @@ class Pace:
 def measure_pace(
     work: Sequence[Work], *, since: float, now: float, pending: int, lines_per_minute: int | None = None
 ) -> Pace | None:
-    """Return the pace of a batch that runs since `since`, or None if too little was seen.
+    """Return the pace of a batch that has run since `since`, or None if too little has been measured.
 
-    `work` is in the order of time. The first item only says when the others began. Lines that wait for an
-    account are not `pending`.
+    `work` is in chronological order. Its first item only marks the start. `pending` does not include lines
+    that wait for an account.
     """
     gaps = [_gap(before.at, after.at, since) for before, after in pairwise(work)]
     if len(gaps) < LEAST_CHUNKS:
@@ -66,7 +66,7 @@ def measure_pace(
     if sum(gaps) < LEAST_SECONDS:
         return None
     usual = sum(gaps) / len(gaps)
-    # Of a chunk that is still worked on, a part is done. One that takes unusually long slows the rate down.
+    # A chunk in progress is partly done. A chunk that takes unusually long lowers the rate.
     late, ahead = max(0.0, open_gap - usual), min(open_gap, usual)
     lines = [item.lines for item in work[1:]]
     rates = [_rate(gaps, lines, late, max(_PART_CHUNKS, round(part * len(gaps)))) for part in _PARTS]
@@ -80,7 +80,7 @@ def measure_pace(
 
 
 def measure_rate(work: Sequence[Work], lines_per_minute: int | None = None) -> float | None:
-    """Return the lines per second of a whole run, which the first item begins. None: nothing was done."""
+    """Return the lines per second of a run, which starts at the first item. None if nothing was done."""
     gaps = [after.at - before.at for before, after in pairwise(work)]
     if not gaps:
         return None
@@ -89,13 +89,13 @@ def measure_rate(work: Sequence[Work], lines_per_minute: int | None = None) -> f
 
 
 def _find_longest(gaps: Sequence[float], lines_per_minute: int | None) -> float:
-    """Return as how many seconds a gap counts at most. The longest one of several never decides that."""
+    """Return the longest gap that counts, in seconds. The longest of several gaps never determines it."""
     least = _LEAST_CAP if lines_per_minute is None else 2 * limit_span(lines_per_minute)
     return max(least, _LONGEST_GAP * sorted(gaps)[int(0.9 * (len(gaps) - 1))])
 
 
 def limit_span(lines_per_minute: int) -> float:
-    """Return for how many seconds at a time the chunks of a batch with a limit are dispatched."""
+    """Return the seconds of work for which chunks of a rate-limited batch are dispatched in advance."""
     return max(10.0, 6000.0 / lines_per_minute)
 
 
@@ -109,13 +109,13 @@ def _measure_change(gaps: Sequence[float], lines: Sequence[int]) -> float:
 
 
 def round_range(low: float, high: float) -> tuple[float, float]:
-    """Return a range of seconds, rounded outwards: to ten seconds if they are few, otherwise to minutes."""
+    """Return a range of seconds, rounded outwards to ten seconds if it is short, otherwise to minutes."""
     low_unit, high_unit = (60 if seconds > 90 else 10 for seconds in (low, high))
     return floor(low / low_unit) * low_unit, ceil(high / high_unit) * high_unit
 
 
 def _gap(before: float, after: float, since: float) -> float:
-    """Return the time between two outcomes, without that before the batch last began to run."""
+    """Return the time between two outcomes, excluding any time before the batch was last resumed."""
     return max(0.0, after - (max(before, since) if since <= after else before))
 
 

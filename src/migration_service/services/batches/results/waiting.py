@@ -1,4 +1,4 @@
-"""Batches all of whose open lines are deferred: who they wait for, and until when."""
+"""Batches whose open lines are all deferred, with the vendors they wait for and the time of the next try."""
 
 import json
 from collections.abc import Sequence
@@ -15,19 +15,19 @@ from migration_service.states import BatchState, ChunkState, LineStatus
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A running batch that has deferred lines, and no pending ones."""
+    """A running batch with deferred lines and no pending ones."""
 
-    #: How many lines are deferred.
+    #: The number of deferred lines.
     lines: int
-    #: The vendors that the first of them wait for. Empty if all wait for accounts.
+    #: The vendors that the first of these lines wait for. Empty if all wait for accounts.
     vendors: list[str]
-    #: When lines are next tried again, unless an import batch of the supplier ends before. None if all are
-    #: being tried at this moment.
+    #: The time of the next retry, which is earlier if an import batch of the supplier ends. None if all lines
+    #: are being retried now.
     next_try_at: datetime | None
 
 
 def read_waiting(session: Session, batch_ids: Sequence[UUID]) -> dict[UUID, Waiting]:
-    """Return for what those of these batches wait that run and have only deferred lines left."""
+    """Return the Waiting of each of these batches that is running and has only deferred lines left."""
     rows = session.execute(_WAITING, {"batch_ids": [*batch_ids]}).all()
     return {
         row.batch_id: Waiting(
@@ -52,7 +52,7 @@ _WAITING = text(f"""
     HAVING bool_or(counts ? '{LineStatus.DEFERRED}') AND NOT bool_or(counts ? '{LineStatus.PENDING}')
 """)
 
-# A few lines of a few chunks, since a batch may have a million. Those that are being tried are PENDING.
+# A few lines of a few chunks, since a batch may have a million. Lines being retried are PENDING.
 _PAYLOADS = text(f"""
     SELECT line.payload
     FROM (SELECT first_line FROM batch_chunk

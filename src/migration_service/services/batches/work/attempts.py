@@ -1,4 +1,4 @@
-"""The attempts of a batch, recorded as those of single requests are, but for many accounts at once."""
+"""The attempts of a batch, recorded like those of single requests, but for many accounts together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,41 +21,41 @@ from migration_service.states import BatchKind, BatchMode, Profile
 
 @dataclass(frozen=True, slots=True)
 class ChunkJob:
-    """What to do with the lines of a chunk, and for whom."""
+    """The settings for processing the lines of a chunk."""
 
     supplier: KnownSupplier
     mode: BatchMode
     operations_team_id: int | None
     api_key_id: int | None
     batch_id: UUID
-    #: The profile that the lines are validated under.
+    #: The profile used to validate the lines.
     profile: Profile
-    #: Seconds of processor time that the validation of a line may take; 0: without limit.
+    #: Seconds of processor time that the validation of a line may take, or 0 for no limit.
     line_seconds: float = 0.0
-    #: What the lines are, and the options of the batch.
+    #: The kind of data in the lines, and the options of the batch.
     kind: BatchKind = BatchKind.ACCOUNTS
     options: Mapping[str, bool] = field(default_factory=dict)
-    #: When the supplier extracted the accounts, if it says so.
+    #: When the supplier extracted the accounts, or None if it did not say.
     extracted_at: datetime | None = None
-    #: What payment vendors answered about the payment instructions of the lines.
+    #: The vendors' responses to the payment instructions in the lines.
     answers: Mapping[InstructionKey, Answer] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class LineToDo:
-    """A pending line. Its payload is its own text, or staged with the process."""
+    """A pending line. Its payload is its own text, or the one staged for the process."""
 
     line_number: int
     payload: bytes | None
     external_account_number: str | None
     account_import_process_id: int | None
-    #: If the line is retried: when it had failed.
+    #: When the line failed, if it is being retried.
     failed_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class PerformedLine:
-    """A line whose account was created, or could not be."""
+    """A line with the result of creating its account."""
 
     attempt_id: UUID
     process: StagedProcess
@@ -63,7 +63,7 @@ class PerformedLine:
 
 
 def record_attempts(session: Session, job: ChunkJob, performed: Sequence[PerformedLine]) -> None:
-    """Record the attempts. Unless it is a dry run, the processes of created accounts become IMPORTED.
+    """Record the attempts. Except in a dry run, the processes of created accounts become IMPORTED.
 
     Their customers get e-mails if the supplier sends them.
     """

@@ -1,12 +1,12 @@
-"""A chunk as a worker performs it: read, claim, work, finish.
+"""The steps in which a worker processes a chunk: read, claim, work, finish.
 
     read    how many lines are to be done, which is the number of slots to acquire
     claim   commit the attempts that work on it, so that the database knows who holds the slots
     work    in one transaction, with the chunk locked: accounts, outcomes of the lines, counts
     finish  (in the same transaction) DONE, or released for its next piece
 
-A worker that dies anywhere leaves a claim without a lock, which `feed.recover_chunks` and the next
-worker see. Its outcomes are there as a whole or not at all, so no line is done twice.
+A worker that dies at any step leaves a claim without a lock, which `feed.recover_chunks` and the next worker
+detect. Its outcomes are stored completely or not at all, so no line is processed twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,23 +68,23 @@ class ChunkKey:
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
-    """What a worker needs to know before it claims a chunk."""
+    """The details of a chunk that a worker needs before it claims the chunk."""
 
-    #: How many lines to take at once. There are fewer if a worker died on the chunk or ran out of time, and
-    #: one after the second time, so that only the line that caused it fails.
+    #: The number of lines to process together. Fewer after a worker died on the chunk or ran out of time, and
+    #: one after the second time, so that only the faulty line fails.
     lines: int
-    #: The organisation that holds a slot for each line, or None if the lines need no slots.
+    #: The organisation that needs a slot for each line, or None if the lines need no slots.
     slot_owner: int | None
     #: The concurrency limit in force, or None if it is off.
     limit: int | None
-    #: Whether payment vendors are to be asked first.
+    #: Whether to ask payment vendors first.
     asks_vendors: bool = False
 
 
 def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
-    """Return what is to be done in a chunk now, or None if nothing is.
+    """Return the plan for the next lines of a chunk, or None if there is nothing to do.
 
-    The batch is paused if its brake is reached, or its window is closed.
+    Pause the batch if its error threshold is reached or its window is closed.
     """
     row = session.execute(
         select(
@@ -118,18 +118,18 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
     return ChunkPlan(lines, row.organisation_id if BatchMode(row.mode).creates else None, limit)
 
 
-#: After a worker died on a chunk, its pieces have this part of its lines.
+#: The size of the pieces, as a share of the chunk, after a worker died on it.
 _LESS = 16
 
 
 def claim_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> bool:
-    """Record the attempts that work on the chunk. Return False if another worker is working on it."""
+    """Record the attempts for the chunk. Return False if another worker is processing it."""
     values = {"batch_id": key.batch_id, "first_line": key.first_line, "attempts": list(attempts)}
     return session.execute(_CLAIM, values).first() is not None
 
 
-# One statement, because its commit is all that the transaction does. It need not be on disk: if a crash of
-# the server loses it, the worker has lost its connection as well.
+# The transaction is this one statement. Its commit need not be on disk: a crash of the server that loses it
+# also cuts the worker's connection.
 _CLAIM = text(f"""
     WITH sooner AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
     free AS (
@@ -153,10 +153,10 @@ def work_on_chunk(
     longest_deferral: float = LONGEST_DEFERRAL,
     answers: Mapping[InstructionKey, Answer] | None = None,
 ) -> int | None:
-    """Bring at most as many pending lines to their outcome as there are `attempts`; how many are left to do.
+    """Process at most as many pending lines as there are `attempts`. Return the number of lines left.
 
-    `answers` are those of payment vendors about what `read_wanted_instructions` returned. Return None, with
-    nothing done, if the claim is no longer valid or the batch is not running.
+    `answers` are the vendors' responses to the instructions from `read_wanted_instructions`. Do nothing and
+    return None if the claim is no longer valid or the batch is not running.
     """
     watch = ProcessorWait()
     chunk = session.execute(
@@ -210,9 +210,9 @@ def read_wanted_instructions(
     line_seconds: float = 0.0,
     longest_deferral: float = LONGEST_DEFERRAL,
 ) -> list[tuple[OpenAccount, dict[str, Any]]]:
-    """Return the payment instructions of the next lines of a chunk, with their accounts, to ask the vendors.
+    """Return the payment instructions of the next lines of a chunk, with their accounts.
 
-    The caller has claimed the chunk, so that `work_on_chunk` finds the same lines afterwards.
+    The caller must have claimed the chunk, so that `work_on_chunk` finds the same lines afterwards.
     """
     chunk = session.get_one(BatchChunk, (key.batch_id, key.first_line))
     batch = session.get_one(Batch, key.batch_id)
@@ -236,7 +236,7 @@ def _job_of(batch: Batch, supplier: KnownSupplier, line_seconds: float) -> Chunk
     )
 
 
-#: An account that was erased has no line with such an outcome.
+#: Erased accounts have no lines with these outcomes.
 _OF_LIVING_ACCOUNTS = (
     LineStatus.STAGED,
     LineStatus.WOULD_IMPORT,
@@ -253,7 +253,7 @@ def _is_over(session: Session, runs_until: datetime | None) -> bool:
 
 
 def _origin_of(batch: Batch) -> Origin:
-    """Return who acts when the lines of a batch are worked on: whoever started it."""
+    """Return the origin for processing the lines of a batch: whoever started it."""
     return Origin(
         kind=ActorKind.SERVICE,
         api_key_id=batch.api_key_id,
@@ -267,13 +267,13 @@ _OF_ATTEMPTS = {AccountCreationFailedError.code, AccountNotStorableError.code}
 
 
 def _was_refused(result: LineResult) -> bool:
-    """Return whether a line failed before an attempt began, so that no attempt records the failure."""
+    """Return whether a line failed before an attempt started, so that no attempt records the failure."""
     attempted = any(item.code in _OF_ATTEMPTS for item in result.errors)
     return result.status is LineStatus.FAILED and not attempted
 
 
 def release_chunk(session: Session, key: ChunkKey, *, is_throttled: bool = True) -> None:
-    """Give a chunk back that is not worked on any more now. `is_throttled`: because there were no slots."""
+    """Release a chunk that is not processed further now. `is_throttled` tells whether slots were missing."""
     free = select(BatchChunk.batch_id).where(_is(key), BatchChunk.state == ChunkState.DISPATCHED)
     if session.execute(free.with_for_update(skip_locked=True)).first():
         throttled = {"throttled_at": func.now()} if is_throttled else {}
@@ -305,7 +305,7 @@ def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineTo
         .where(BatchLine.batch_id == chunk.batch_id, BatchLine.status == LineStatus.PENDING)
         .order_by(BatchLine.line_number)
         .limit(limit)
-        # Before the accounts, as erasure does it: that waits for the outcome of a line, and erases it.
+        # Locked before the accounts, as in erasure, which waits for the outcome of a line and then erases it.
         .with_for_update()
     )
     of_range = BatchLine.line_number.between(chunk.first_line, chunk.last_line)

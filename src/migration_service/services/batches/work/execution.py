@@ -1,6 +1,6 @@
-"""What a worker does with a chunk, from its message to its outcomes; see `chunks` for the steps.
+"""Processing a chunk in a worker, from its message to its outcomes. `chunks` describes the steps.
 
-These functions open their own transactions, which is why they take a sessionmaker.
+These functions open their own transactions, so they take a sessionmaker.
 """
 
 import logging
@@ -30,9 +30,9 @@ logger = logging.getLogger(__name__)
 
 #: Seconds that a worker waits for a slot before it releases the chunk.
 SLOT_TIMEOUT = 2.0
-#: Seconds that a worker goes on with the pieces of one chunk, before another organisation has its turn.
+#: Seconds that a worker continues with one chunk before another organisation has its turn.
 CHUNK_TIMEOUT = 5.0
-# If the limit is off, batches are not limited either.
+# If the concurrency limit is off, batches are not limited either.
 _NO_CAP = 1_000_000
 
 
@@ -45,12 +45,12 @@ def perform_chunk(
     line_seconds: float = 0.0,
     longest_deferral: float = LONGEST_DEFERRAL,
 ) -> bool:
-    """Bring the lines of a chunk to their outcomes, as many at once as there are slots.
+    """Process the lines of a chunk, as many together as there are slots.
 
-    `reserve` is the number of slots that batches leave to single requests. `line_seconds` is the processor
-    time that the validation of a line may take, and `longest_deferral` the seconds that one may wait for its
-    account. Return False if some lines are left because no slots were
-    free, or the time of the chunk is up; the chunk is released then.
+    `reserve` is the number of slots that batches leave for single requests. `line_seconds` is the processor
+    time that validating a line may take, and `longest_deferral` the seconds that a line may wait for its
+    account. Release the chunk and return False if lines are left because no slots were free or the time of
+    the chunk is up.
     """
     deadline, is_throttled = time.monotonic() + CHUNK_TIMEOUT, False
     while time.monotonic() < deadline:
@@ -77,7 +77,7 @@ def perform_chunk(
 def _perform_piece(
     sessions: sessionmaker[Session], key: ChunkKey, plan: ChunkPlan, attempts: Sequence[UUID], **limits: float
 ) -> bool:
-    """Work on as many lines as there are attempts. Return whether nothing is left to do for this worker."""
+    """Process as many lines as there are attempts. Return whether this worker has nothing left to do."""
     with sessions.begin() as session:
         claimed = claim_chunk(session, key, attempts)
     if not claimed:
@@ -94,7 +94,7 @@ def _perform_piece(
 def _acquire_slots(
     sessions: sessionmaker[Session], slots: Slots, plan: ChunkPlan, reserve: int
 ) -> Sequence[UUID]:
-    """Return new attempts: one for each line, or one for each slot that was free in time."""
+    """Return new attempts, one for each line, or fewer if not enough slots became free in time."""
     attempts = [new_id() for _ in range(plan.lines)]
     if plan.slot_owner is None:
         return attempts
@@ -113,6 +113,6 @@ def _acquire_slots(
         return []
     except ServiceUnavailableError as error:
         logger.warning("Redis is unavailable. A chunk waits for its slots: %s", error.__cause__)
-        # The chunk is dispatched again at once. Without a pause this would be a busy loop.
+        # The chunk is dispatched again immediately. Without a pause this would be a busy loop.
         time.sleep(SLOT_TIMEOUT)
         return []

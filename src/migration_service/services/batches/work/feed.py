@@ -1,9 +1,9 @@
-"""Which chunks are to be worked on now: a few of each organisation, so that none waits for another one.
+"""The choice of the next chunks: a few of each organisation, so that none waits for another.
 
-The batches of an organisation take turns within its share.
+The batches of an organisation take turns within this share.
 
-The chunks in the database are the queue. A message only makes a worker read one. `recover_chunks` finds those
-whose message was lost.
+The chunks in the database are the queue; a message only tells a worker to read one. `recover_chunks` finds
+chunks whose message was lost.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,9 @@ def feed(
     publish: Callable[[UUID, int], bool],
     publish_to_vendors: Callable[[UUID, int], bool],
 ) -> None:
-    """Dispatch the chunks that are next. What cannot be published now is published by the sweep.
+    """Dispatch the next chunks. Those that cannot be published now are published by the sweep.
 
-    `publish_to_vendors` publishes those whose work is to ask payment vendors, for a queue of their own.
+    `publish_to_vendors` publishes chunks that ask payment vendors to their separate queue.
     """
     with sessions.begin() as session:
         chunks = dispatch_chunks(session, in_flight)
@@ -40,9 +40,9 @@ def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
     """Mark the next chunks DISPATCHED, up to `in_flight` of each organisation.
 
     Return their batch and first line, for the caller to publish after the commit. The organisations take
-    turns, beginning with those that have the fewest chunks in the queue. So do the batches of each. Batches
-    also follow their API keys and suppliers here, and complete. Chunks of payment instructions are left to
-    `dispatch_vendor_chunks`.
+    turns, starting with those that have the fewest chunks in the queue, and so do the batches of each.
+    Batches also follow their API keys and suppliers here, and complete. Chunks of payment instructions are
+    left to `dispatch_vendor_chunks`.
     """
     complete_batches(session)
     follow_keys(session)
@@ -51,7 +51,7 @@ def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
 
 
 def dispatch_vendor_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
-    """Do the same for chunks of payment instructions, which have a share and a queue of their own."""
+    """Do the same for chunks of payment instructions, which have a separate share and queue."""
     return _dispatch(session, in_flight, asks_vendors=True)
 
 
@@ -63,14 +63,14 @@ def _dispatch(session: Session, in_flight: int, *, asks_vendors: bool) -> list[t
 def recover_chunks(session: Session) -> list[list[UUID]]:
     """Release the chunks whose worker or message was lost. Return the attempts of each, which hold slots.
 
-    A worker holds the lock of the chunk that it works on, so SKIP LOCKED skips exactly those. While workers
-    have chunks, a message that nobody has taken yet may be waiting for them.
+    A worker locks the chunk that it processes, so SKIP LOCKED skips exactly those. While workers are busy
+    with chunks, an unread message may simply be waiting for one of them.
     """
     return [row.attempts or [] for row in session.execute(_RECOVER)]
 
 
-# How many chunks a batch with a limit may have more: in ten seconds, or in the time that one chunk may take,
-# as many as the limit allows, less those in the queue and those that were worked on within that time.
+# How many more chunks a rate-limited batch may be given. The budget covers ten seconds, or the time of one
+# chunk if that is longer. Chunks in the queue and recently processed chunks count against it.
 _SPAN = "greatest(10, 6000.0 / batch.lines_per_minute)"
 _ALLOWED = f"""CASE WHEN batch.lines_per_minute IS NOT NULL THEN (
     SELECT greatest(0, greatest(1, floor(batch.lines_per_minute * {_SPAN} / 6000.0)) - count(*))
@@ -79,8 +79,8 @@ _ALLOWED = f"""CASE WHEN batch.lines_per_minute IS NOT NULL THEN (
            OR abs(extract(epoch FROM now() - recent.worked_at)) < {_SPAN})) END"""
 _IS_OURS = f"(batch.kind = '{BatchKind.PAYMENT_INSTRUCTIONS}') = :asks_vendors"
 
-# `turn` counts the chunks of the organisation that are in the queue already. So whoever has many of them
-# comes after those who have few, however many batches they have.
+# `turn` includes the chunks that the organisation already has in the queue, so organisations with many come
+# after those with few, however many batches they have.
 _DISPATCH = text(f"""
     WITH busy AS MATERIALIZED (
         SELECT batch.organisation_id, count(*) AS chunks
@@ -106,18 +106,18 @@ _DISPATCH = text(f"""
     RETURNING batch_chunk.batch_id, batch_chunk.first_line, chosen.turn AS place
 """)
 
-# Workers have claimed a chunk, or had one within the last seconds: on a busy machine it takes some until they
-# claim the next one.
+# Workers have claimed a chunk, or had one within the last seconds: on a busy machine it takes them some time
+# to claim the next one.
 _SOMEBODY_WORKS = """(
     EXISTS (SELECT FROM batch_chunk AS working
             WHERE working.attempts IS NOT NULL AND working.dispatched_at > now() - interval '60 seconds')
     OR EXISTS (SELECT FROM batch JOIN batch_chunk AS working ON working.batch_id = batch.id
                WHERE batch.finished_at IS NULL AND working.worked_at > now() - interval '20 seconds'))"""
 
-# A worker that waits for a slot releases the chunk after two seconds. One that works on it holds its lock as
-# soon as it has claimed it and, for payment instructions, asked the vendors. On a busy machine a message
-# waits behind those of other chunks, each of which may take ten seconds. A moment that is to come is one from
-# before the clock was set back.
+# A worker that waits for a slot releases the chunk after two seconds. One that processes it holds its lock
+# once it has claimed it and, for payment instructions, asked the vendors. On a busy machine a message waits
+# behind those of other chunks, each of which may take ten seconds. A time in the future is from before the
+# clock was set back.
 _RECOVER = text(f"""
     UPDATE batch_chunk SET state = '{ChunkState.PENDING}', attempts = NULL
     FROM (SELECT chunk.batch_id, chunk.first_line, chunk.attempts

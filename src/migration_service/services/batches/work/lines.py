@@ -1,7 +1,7 @@
-"""Validates, stages and creates the accounts of a chunk's lines, many at once. Each line has its own outcome.
+"""Validation, staging and creation of the accounts of a chunk's lines. Each line has its own outcome.
 
-Validation, staging and creation are the same functions as behind the single endpoints. If the database
-refuses a set of accounts, the set is halved until those at fault are found (`each_by_itself`).
+The functions are those of the single endpoints, called for many accounts together. If the database refuses a
+set of accounts, the set is halved until the faulty ones are found (`each_by_itself`).
 """
 
 import logging
@@ -71,7 +71,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(slots=True)
 class LineResult:
-    """What became of a line."""
+    """The outcome of a line."""
 
     line_number: int
     status: LineStatus
@@ -82,7 +82,7 @@ class LineResult:
     staging_result: StagingResult | None = None
     #: The hash of the payload, if it is valid.
     sha256: bytes | None = None
-    #: The line was retried, and a newer version had come meanwhile.
+    #: The line was retried, but a newer version had arrived in the meantime.
     is_outdated: bool = False
 
     def refuse(self, error: ServiceError, process: StagedProcess | None = None) -> None:
@@ -95,11 +95,11 @@ class LineResult:
 
 @dataclass(slots=True)
 class _Candidate:
-    """A line with a valid payload, before its account is staged or created."""
+    """A line with a valid payload whose account is not staged or created yet."""
 
     result: LineResult
     attempt_id: UUID
-    #: None if the payload is already staged and need not be stored.
+    #: None if the payload is already staged.
     account: ValidatedAccount | None = None
     process: StagedProcess | None = None
 
@@ -109,8 +109,7 @@ def work_on_lines(
 ) -> list[LineResult]:
     """Return the outcome of each line in the mode of its batch. `attempts` has an id for each line.
 
-    A dry run is rolled back to its savepoint. The caller must commit the outcomes in the same transaction as
-    what was done.
+    A dry run is rolled back to its savepoint. The caller must commit the outcomes in the same transaction.
     """
     results, candidates = _read_lines(session, job, lines, attempts)
     if job.mode is BatchMode.VALIDATE:
@@ -124,7 +123,7 @@ def work_on_lines(
     everything = session.begin_nested()
     performed = _perform(session, job, candidates)
     everything.rollback()
-    # What a dry run staged for the first time is gone, and nothing can refer to it.
+    # A process staged for the first time by the dry run no longer exists, so nothing can refer to it.
     record_attempts(session, job, [one for one in performed if not one.process.first])
     return results
 
@@ -132,9 +131,9 @@ def work_on_lines(
 def _read_lines(
     session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
 ) -> tuple[list[LineResult], list[_Candidate]]:
-    """A result for each line, FAILED with what is wrong with it, and the candidates among them.
+    """Return a result for each line, FAILED with its errors if it has any, and the candidates.
 
-    Lines that validation has no time for are left out, and stay as they are.
+    Lines that validation has no time for are absent, and stay unchanged.
     """
     time_left = PieceTime()
     results: list[LineResult] = []
@@ -153,7 +152,7 @@ def _read_lines(
         else:
             sound = _read_payload(job, line.payload or b"", candidate)
         if sound and candidate.result.external_account_number in numbers:
-            # Found twice while the file came in, unless its text was hard to read (a number in escapes).
+            # Repeated accounts were found while the file arrived, except for numbers written with escapes.
             candidate.result.refuse(DuplicateLineError())
         elif sound:
             numbers.add(candidate.result.external_account_number)
@@ -162,7 +161,7 @@ def _read_lines(
 
 
 def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
-    """Validate a payload into the candidate. Return whether it has no errors."""
+    """Validate a payload and store the result in the candidate. Return whether it has no errors."""
     result = candidate.result
     account = read_guarded(job, result, partial(_validate, job, payload))
     if account is None:
@@ -186,7 +185,7 @@ def _validate(job: ChunkJob, payload: bytes) -> ValidatedAccount:
 
 
 def read_guarded(job: ChunkJob, result: LineResult, read: Callable[[], _Read]) -> _Read | None:
-    """Return what `read` makes of the text of a line. If it fails, record why, and return None."""
+    """Return the result of `read` for the text of a line. If it fails, record the reason and return None."""
     try:
         return limit_processor_time(job.line_seconds, read)
     except ServiceError as error:
@@ -200,7 +199,7 @@ def read_guarded(job: ChunkJob, result: LineResult, read: Callable[[], _Read]) -
     return None
 
 
-#: What a mistake in the validation raises. A lost connection or the time limit of a task is none.
+#: Exceptions caused by defects in the validation, unlike a lost connection or the time limit of a task.
 _FAULTS = (
     ArithmeticError,
     AssertionError,
@@ -214,7 +213,7 @@ _FAULTS = (
 
 
 def _log_fault(job: ChunkJob, line_number: int, error: Exception) -> None:
-    """Log where an exception comes from, not its message: that could show values of the line."""
+    """Log the origin of an exception, but not its message, which could contain values of the line."""
     place = extract_tb(error.__traceback__)[-1]
     logger.error(
         "Line %d of batch %s failed: %s in %s, line %s",
@@ -225,23 +224,23 @@ def _log_fault(job: ChunkJob, line_number: int, error: Exception) -> None:
 @dataclass(frozen=True, slots=True)
 class _Staged:
     process: StagedProcess
-    #: The payload, if it must be validated again because the rules or the supplier's profile changed.
+    #: The payload, if it must be revalidated because the rules or the supplier's profile changed.
     payload: bytes | None
-    #: When a newer version was sent that was not taken.
+    #: When a newer version that was refused was sent.
     refused_at: datetime | None
-    #: The warnings of the payload when it was staged, as they are stored.
+    #: The stored warnings of the staged payload.
     warnings: list[dict[str, Any]]
 
 
 def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> dict[int, _Staged]:
-    """Lock and return the processes of lines of source `pending`, except those that are locked already."""
+    """Lock and return the processes of lines of source `pending`, except those locked already."""
     ids = [line.account_import_process_id for line in lines if line.account_import_process_id is not None]
     if not ids:
         return {}
     process = AccountImportProcess
     stale = (process.rules_version != RULES_VERSION) | (process.profile != job.profile)
     payload = case((stale, process.payload.op("::")(text("text")))).label("payload")
-    # An account that was staged for the first time while an operator skipped it is PENDING, and has a mark.
+    # An account that an operator skipped before it was first staged is PENDING and has a skip mark.
     is_marked = exists().where(
         SkipMark.import_supplier_id == process.import_supplier_id,
         SkipMark.external_account_number == process.external_account_number,
@@ -295,7 +294,7 @@ def _leave_newer_versions(
     results: Sequence[LineResult],
     candidates: list[_Candidate],
 ) -> list[_Candidate]:
-    """Return the candidates without those that would replace what came after they had failed."""
+    """Return the candidates, except those that would replace a version sent after they had failed."""
     newer = find_newer_versions(session, job, lines)
     for result in results:
         found = newer.get(result.line_number)
@@ -311,7 +310,7 @@ def _leave_newer_versions(
 
 
 def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:
-    """Stage the candidates and create their accounts, as the mode says. Return the attempts made."""
+    """Stage the candidates and create their accounts, depending on the mode. Return the attempts made."""
     _stage(session, job, [candidate for candidate in candidates if candidate.account])
     taken = [candidate for candidate in candidates if candidate.process and not candidate.result.errors]
     if not job.mode.creates:
@@ -348,7 +347,7 @@ def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> Non
 
 
 def _compare_repeated(session: Session, candidates: Sequence[_Candidate]) -> None:
-    """Warn of accounts that exist, and were created from other data than their lines have."""
+    """Add a warning to lines whose account exists but was created from different data."""
     repeated = [
         (candidate, candidate.process, candidate.account)
         for candidate in candidates
@@ -389,10 +388,10 @@ def each_by_itself(
     action: Callable[[Sequence[_Item]], Sequence[_Result]],
     explain: Callable[[DBAPIError], ServiceError | None] = explain_refusal,
 ) -> list[_Result | ServiceError]:
-    """Call `action` with all items at once. If the database refuses them, do the same with each half.
+    """Call `action` with all items together. If the database refuses them, do the same with each half.
 
-    So one bad item among a hundred costs some repetitions, and only its own result is an error. `explain`
-    returns that error, or None for a failure that is about no item.
+    One faulty item among a hundred costs some repetitions, and only its own result is an error. `explain`
+    returns that error, or None for a failure that no item caused.
     """
     if not items:
         return []
@@ -401,7 +400,7 @@ def each_by_itself(
             return [*action(items)]
     except DBAPIError as error:
         refused = explain(error)
-        if isinstance(error.orig, (LockNotAvailable, DeadlockDetected)):  # somebody else has the account
+        if isinstance(error.orig, (LockNotAvailable, DeadlockDetected)):  # locked by another transaction
             refused = AccountImportInProgressError()
         if refused is None:
             raise

@@ -1,6 +1,6 @@
-"""Versions of accounts that came after a line had failed: a retry of the line does not replace them.
+"""Versions of accounts that arrived after a line had failed. A retry of the line does not replace them.
 
-Without the moments of both extracts, what came later is the newer one.
+If the time of either extract is unknown, the version that arrived later counts as newer.
 """
 
 from collections.abc import Sequence
@@ -18,21 +18,21 @@ from migration_service.states import ImportState
 
 @dataclass(frozen=True, slots=True)
 class NewerVersion:
-    """What came after a line had failed."""
+    """A version that arrived after a line had failed."""
 
     #: The hash of the payload that was staged, or None.
     staged_sha256: bytes | None
     #: When a version was refused, or None.
     refused_at: datetime | None
-    #: The account has not been created.
+    #: Whether the account has not been created yet.
     is_pending: bool
 
     def is_other(self, sha256: bytes | None) -> bool:
-        """Return whether it is not the payload with this hash."""
+        """Return whether the payload has another hash."""
         return self.refused_at is not None or self.staged_sha256 != sha256
 
     def error(self) -> ServiceError:
-        """Return why the line is not taken."""
+        """Return the error of a line that is not accepted because of this version."""
         if self.refused_at is not None:
             return NewerVersionRefusedError.at(write_moment(self.refused_at))
         return NewerVersionStagedError("Another payload was staged after the line had failed. It is kept.")
@@ -63,7 +63,7 @@ def find_newer_versions(
     }
 
 
-# If both extracts are known, they decide: of what is staged, staging itself does it.
+# If both extract times are known, they decide. For staged payloads, staging compares them.
 _NEWER = """
     SELECT * FROM (
         SELECT line_number, process.payload_sha256, process.refused_at, process.state,

@@ -1,4 +1,4 @@
-"""Writing the outcomes of lines, those of a chunk with one statement."""
+"""Writing the outcomes of lines, with one statement for a chunk."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -12,7 +12,7 @@ from migration_service.services.batches.work.lines import LineResult
 
 
 def write_outcomes(session: Session, batch_id: UUID, results: Sequence[LineResult]) -> None:
-    """Store what became of these lines."""
+    """Store the outcomes of these lines."""
     rows = [
         {
             "line_number": result.line_number,
@@ -29,7 +29,7 @@ def write_outcomes(session: Session, batch_id: UUID, results: Sequence[LineResul
 
 
 def _storable_items(items: Sequence[ErrorItem]) -> list[dict[str, str | None]] | None:
-    # Otherwise the outcome of one line would be refused together with those of its whole chunk.
+    # Otherwise the database would refuse the outcomes of the whole chunk because of one line.
     return [{name: storable_text(text) for name, text in item.to_dict().items()} for item in items] or None
 
 

@@ -1,4 +1,4 @@
-"""The versions of accounts that the lines of a batch bring and that are not taken."""
+"""Newer versions of accounts on lines of a batch that were not accepted."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from migration_service.services.batches.work.lines import LineResult, each_by_it
 from migration_service.services.imports.newer_versions import RefusedVersion, note_refused, note_taken
 from migration_service.states import BatchMode, LineStatus
 
-#: Lines with one of these bring no newer version of an account of the supplier.
+#: Errors of lines that contain no newer version of an account of the supplier.
 _NO_VERSION = {
     DuplicateLineError.code,
     ImportSupplierMismatchError.code,
@@ -30,9 +30,9 @@ _NO_VERSION = {
 def note_versions(
     session: Session, job: ChunkJob, lines: Sequence[LineToDo], results: Sequence[LineResult]
 ) -> None:
-    """Mark the accounts whose newer version on a line was not taken. Only stage and import mark anything.
+    """Mark accounts whose newer version on a line was not accepted, in modes `stage` and `import` only.
 
-    If somebody else holds an account for long, its line fails with that, too, and can be retried.
+    If another transaction keeps an account locked for long, its line fails and can be retried.
     """
     if job.mode not in (BatchMode.STAGE, BatchMode.IMPORT):
         return

@@ -1,8 +1,8 @@
-"""Lines that wait: for an account that is still to come, or for somebody else to be done with it.
+"""Deferral of lines whose account is yet to be created, or is locked by another transaction.
 
-A line is deferred while its account is being created, or is on a line of an import batch that is not over.
-Its chunk is dispatched again from time to time, and as soon as an import batch of its supplier has ended.
-Once the account is no longer to come, or the time for waiting is up, the line gets its outcome.
+A line is deferred while its account is being created, or is on a line of an unfinished import batch. Its
+chunk is dispatched again from time to time, and as soon as an import batch of its supplier ends. The line
+gets its outcome once the account exists, is no longer expected, or the longest deferral has passed.
 """
 
 from collections.abc import Collection
@@ -15,10 +15,10 @@ from migration_service.db.base import one_of
 from migration_service.models import Account, BatchChunk, BatchLine
 from migration_service.states import BatchKind, BatchMode, ImportState, LineStatus
 
-#: Seconds that a line is deferred at most, if no setting says otherwise.
+#: The default of the longest deferral of a line, in seconds.
 LONGEST_DEFERRAL = 7 * 24 * 3600.0
 
-#: Whether a pending chunk is to be worked on now. `batch` is the row of its batch.
+#: Condition: a pending chunk is due. `batch` is the row of its batch.
 IS_DUE = f"""(
     not_before IS NULL OR not_before <= now() OR dispatched_at < (
         SELECT max(ended.finished_at) FROM batch AS ended
@@ -28,18 +28,18 @@ IS_DUE = f"""(
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """What became of the deferred lines of a chunk when it was taken again."""
+    """The result of waking the deferred lines of a chunk."""
 
-    #: How many are pending again.
+    #: The number of lines that are pending again.
     lines: int
-    #: Whether the time for waiting is up, so that no line is deferred again.
+    #: Whether the longest deferral has passed, so that no line is deferred again.
     is_late: bool
 
 
 def wake_lines(
     session: Session, import_supplier_id: int, chunk: BatchChunk, longest_deferral: float
 ) -> Woken:
-    """Make those deferred lines of a chunk pending again whose account is no longer to come."""
+    """Make deferred lines of a chunk pending again if their account is no longer expected."""
     if chunk.deferred_since is None:
         return Woken(0, is_late=False)
     late = func.now() - chunk.deferred_since > func.make_interval(0, 0, 0, 0, 0, 0, longest_deferral)
@@ -63,7 +63,7 @@ def wake_lines(
 
 
 def find_deferred(session: Session, chunk: BatchChunk, numbers: Collection[str]) -> set[str]:
-    """Return which of these accounts have deferred lines in the chunk. Their other lines wait behind them."""
+    """Return the accounts with deferred lines in the chunk. Their other lines have to wait behind these."""
     if chunk.deferred_since is None:
         return set()
     found = session.scalars(
@@ -80,10 +80,10 @@ def find_deferred(session: Session, chunk: BatchChunk, numbers: Collection[str])
 
 
 def find_coming(session: Session, import_supplier_id: int, numbers: Collection[str]) -> set[str]:
-    """Return which of these external account numbers have no account yet, and will have one if all goes well.
+    """Return the external account numbers that have no account yet, but are expected to get one.
 
-    What is still to come is read before what exists. So an account that is created meanwhile is never taken
-    for one that does not exist.
+    Expected accounts are read before existing ones, so an account that is created in between is never
+    reported as missing.
     """
     if not numbers:
         return set()
@@ -93,7 +93,7 @@ def find_coming(session: Session, import_supplier_id: int, numbers: Collection[s
 
 
 def find_existing(session: Session, import_supplier_id: int, numbers: Collection[str]) -> set[str]:
-    """Return which of these external account numbers have an account, locked or not."""
+    """Return the external account numbers that have an account, locked or not."""
     return set(
         session.scalars(
             select(Account.external_account_number).where(

@@ -1,8 +1,8 @@
-"""Payment instructions of a chunk: their vendors are asked before the chunk's transaction begins.
+"""Payment instructions of a chunk, whose vendors are asked before the chunk's transaction starts.
 
-Vendors are asked at the same time, each by several threads, at the rate that it has for all workers together.
-One that is unavailable is not asked again for the same piece, and its lines are deferred. Lines of other
-vendors go on.
+Vendors are asked in parallel, each by several threads, within the vendor's rate limit for all workers. A
+vendor that is unavailable is not asked again for the same piece, and its lines are deferred. Lines of other
+vendors continue.
 """
 
 import time
@@ -25,16 +25,16 @@ from migration_service.services.accounts.payment_instructions import (
 )
 from migration_service.services.setup.vendors import ReservedCalls, reserve_calls
 
-#: Seconds in which calls of a piece begin. Together with the longest call that is less than the time after
-#: which a chunk counts as lost.
+#: Seconds in which the calls of a piece start. Even with the longest call added, this is less than the time
+#: after which a chunk counts as lost.
 ASKING_SECONDS = 3.0
-#: Vendors that a worker asks at once, and calls of each at once. One after the other, some slow ones would
+#: The numbers of simultaneous vendors, and calls to each, of a worker. Slow calls one after the other would
 #: take longer than a chunk may.
 _VENDORS, _THREADS = 8, 8
 
 
 class InstructionKey(NamedTuple):
-    """What identifies a payment instruction in a file."""
+    """The identity of a payment instruction in a file."""
 
     external_account_number: str
     vendor: str
@@ -49,7 +49,7 @@ class InstructionKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """An instruction that its vendor has confirmed, or that was added before: then without details."""
+    """An instruction that its vendor has confirmed, or, without details, one that was added earlier."""
 
     order: InstructionOrder
     details: PaymentInstructionDetails | None
@@ -61,9 +61,9 @@ Answer: TypeAlias = Confirmed | ServiceError
 def ask_vendors(
     sessions: sessionmaker[Session], wanted: Sequence[tuple[OpenAccount, dict[str, Any]]]
 ) -> dict[InstructionKey, Answer]:
-    """Ask the vendors about payment instructions, as many as there is time for. Return what is known then.
+    """Ask the vendors about as many payment instructions as there is time for. Return the responses.
 
-    Those that no vendor was asked about are absent.
+    Instructions that no vendor was asked about are absent.
     """
     answers: dict[InstructionKey, Answer] = {}
     orders: dict[InstructionKey, InstructionOrder] = {}
@@ -82,14 +82,14 @@ def ask_vendors(
         for found in pool.map(lambda reserved: _ask(*reserved), _reserve(sessions, orders)):
             answers |= found
     if orders and not answers:
-        time.sleep(1.0)  # others have reserved the calls of the next seconds
+        time.sleep(1.0)  # other workers have reserved the calls of the next seconds
     return answers
 
 
 def _reserve(
     sessions: sessionmaker[Session], orders: Mapping[InstructionKey, InstructionOrder]
 ) -> list[tuple[Mapping[InstructionKey, InstructionOrder], ReservedCalls]]:
-    """Reserve calls of the first vendors. Return the orders of each that may be called now."""
+    """Reserve calls to the first vendors. Return, for each vendor, the instructions to ask about now."""
     reserved: list[tuple[Mapping[InstructionKey, InstructionOrder], ReservedCalls]] = []
     for vendor_id in islice(dict.fromkeys(order.vendor.id for order in orders.values()), _VENDORS):
         own = {key: order for key, order in orders.items() if order.vendor.id == vendor_id}
@@ -103,7 +103,7 @@ def _reserve(
 def _ask(
     orders: Mapping[InstructionKey, InstructionOrder], calls: ReservedCalls
 ) -> dict[InstructionKey, Answer]:
-    """Make the reserved calls of one vendor. Once it is unavailable, it is for all instructions."""
+    """Make the reserved calls to one vendor. The first failure counts for all remaining instructions."""
     begin = time.monotonic() + calls.delay
     unavailable: list[PaymentVendorUnavailableError] = []
 
@@ -131,10 +131,10 @@ def _ask(
 def add_instructions(
     session: Session, additions: Sequence[Addition], answers: Mapping[InstructionKey, Answer]
 ) -> list[bool | ServiceError | None]:
-    """Store the instructions that their vendors have confirmed. Return for each whether it is new.
+    """Store the instructions confirmed by their vendors. Return whether each is new.
 
-    The result is an error if the vendor does not confirm it, and None if there is no answer yet. Instructions
-    of an account wait behind those that have none, so that their order is that of the file.
+    The result is an error if the vendor does not confirm the instruction, and None without a response yet.
+    Later instructions of the same account then wait, so that they keep the order of the file.
     """
     waiting: dict[int, PaymentVendorUnavailableError | None] = {}
     results: list[bool | ServiceError | None] = []

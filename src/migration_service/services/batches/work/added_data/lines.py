@@ -1,7 +1,7 @@
-"""Adds what the lines of a chunk have to their accounts, many at once. Each line has its own outcome.
+"""Adding the data of a chunk's lines to their accounts, many lines together. Each has its own outcome.
 
-Schemas, rules and the functions that write are those behind the single endpoints. If the database refuses
-some lines, they are halved until those at fault are found.
+Schemas, rules and the writing functions are those of the single endpoints. If the database refuses some
+lines, they are halved until the faulty ones are found.
 """
 
 import logging
@@ -58,13 +58,13 @@ from migration_service.states import BatchMode, LineStatus
 
 logger = logging.getLogger(__name__)
 
-#: Lines that a worker takes at once. Their accounts are locked together, so it should not take long.
+#: The number of lines processed together. Their accounts are locked together, so this should be quick.
 PIECE_LINES = 250
 
 
 @dataclass(slots=True)
 class _Candidate:
-    """A line that could be read, with its account once that is found."""
+    """A valid line, and its account once that has been found."""
 
     result: LineResult
     body: PostedBody
@@ -76,7 +76,7 @@ class _Candidate:
         return str(self.body.data["external_account_number"])
 
     def defer(self, reason: ServiceError) -> None:
-        """Let the line wait. The reason is shown as a warning."""
+        """Defer the line. The reason is shown as a warning."""
         self.result.status = LineStatus.DEFERRED
         self.result.warnings = reason.errors
 
@@ -84,10 +84,10 @@ class _Candidate:
 def work_on_added_lines(
     session: Session, job: ChunkJob, chunk: BatchChunk, lines: Sequence[LineToDo], *, may_defer: bool
 ) -> list[LineResult]:
-    """Return the outcome of each line in the mode of its batch. Lines that there is no time for are left out.
+    """Return the outcome of each line in the mode of its batch. Lines without time left are absent.
 
     A dry run is rolled back to its savepoint. Without `may_defer` no line waits for an account that does not
-    exist. The caller must commit the outcomes in the same transaction as what was done.
+    exist. The caller must commit the outcomes in the same transaction.
     """
     kind = KINDS[job.kind]
     results, candidates = _read_lines(job, kind, lines)
@@ -113,7 +113,7 @@ def work_on_added_lines(
 def read_wanted(
     session: Session, job: ChunkJob, lines: Sequence[LineToDo]
 ) -> list[tuple[OpenAccount, dict[str, Any]]]:
-    """Return what the sound lines add to accounts that exist, without locking anything."""
+    """Return the data that valid lines add to existing accounts, without locking anything."""
     _, candidates = _read_lines(job, KINDS[job.kind], lines)
     sound = [candidate for candidate in candidates if not candidate.checked.errors]
     accounts = find_accounts(session, job.supplier, {candidate.number for candidate in sound})
@@ -146,7 +146,7 @@ def _read_lines(
 
 
 def _load(job: ChunkJob, kind: Kind, payload: bytes) -> PostedBody:
-    """Return the body of a line. Its errors have what only a batch can find wrong."""
+    """Return the body of a line, with the errors that only batches can have."""
     value = parse_json(payload)
     if other := find_other_kind(value, job.kind):
         raise other
@@ -170,12 +170,12 @@ def _finish(candidate: _Candidate, status: LineStatus, errors: Sequence[ErrorIte
 def _find_accounts(
     session: Session, job: ChunkJob, chunk: BatchChunk, candidates: Sequence[_Candidate], *, may_defer: bool
 ) -> None:
-    """Lock the accounts of the candidates. Those without one are deferred, or fail."""
+    """Lock the accounts of the candidates. Candidates without an account are deferred or fail."""
     numbers = {candidate.number for candidate in candidates}
     held = find_deferred(session, chunk, numbers)
     accounts = _lock_accounts(session, job, numbers - held)
     missing = numbers - held - accounts.keys()
-    # In this order; see `find_coming`.
+    # The order matters; see `find_coming`.
     coming = find_coming(session, job.supplier.id, missing)
     busy = find_existing(session, job.supplier.id, missing) if missing else set()
     for candidate in candidates:
@@ -197,7 +197,7 @@ def _find_accounts(
 def _lock_accounts(
     session: Session, job: ChunkJob, numbers: set[str]
 ) -> dict[str, OpenAccount | AccountErasedError]:
-    """Lock the accounts. If somebody else holds some of them for long, lock the others only."""
+    """Lock the accounts, except those that another transaction keeps locked for long."""
     supplier = replace(job.supplier, profile=job.profile)
     try:
         with session.begin_nested():
@@ -236,16 +236,16 @@ def _add(
 
 
 def _explain(error: DBAPIError) -> ServiceError | None:
-    """Return the error of a line that the database refuses to store, or None for any other failure."""
+    """Return the error of a line that the database refused to store, or None for any other failure."""
     if not is_refusal(error):
         return None
-    # Its message could show values of the line.
+    # Its message could contain values of the line.
     logger.error("The database refused a line: %s", type(error.orig).__name__)
     return LineFailedUnexpectedlyError("The database refused a value of the line.")
 
 
 def _settle(job: ChunkJob, kind: Kind, candidate: _Candidate, added: Added) -> None:
-    """Record that a line was accepted. What of it was there before is a warning if it is not all of it."""
+    """Record that a line was accepted. If some of its items existed already, each gets a warning."""
     candidate.result.warnings = added.warnings
     if not any(added.is_new):
         _finish(candidate, LineStatus.ALREADY_ADDED)
@@ -257,7 +257,7 @@ def _settle(job: ChunkJob, kind: Kind, candidate: _Candidate, added: Added) -> N
 
 
 def _find_known(kind: Kind, items: Sequence[dict[str, Any]], is_new: Sequence[bool]) -> list[ErrorItem]:
-    """Return a warning for each item that was not added, as it was there before or is repeated."""
+    """Return a warning for each item that was not added because it exists already or is repeated."""
     own = set()
     warnings = []
     for index, item in enumerate(items):

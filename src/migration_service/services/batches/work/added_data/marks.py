@@ -1,4 +1,4 @@
-"""The members by which a line of each kind is recognised, for lines that are in a batch of another kind."""
+"""Recognition of lines that belong in a batch of another kind, by their members."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ from migration_service.errors import LineKindMismatchError
 from migration_service.schemas.account import AccountImportSchema
 from migration_service.states import BatchKind
 
-#: Those that an account payload has in common with other bodies.
+#: Members that account payloads share with other bodies.
 _SHARED = {"import_supplier", "external_account_number", "statements"}
 
-#: The members by which a line of each kind is recognised, in this order.
+#: The members that identify a line of each kind, in order of precedence.
 _MARKS = {
     BatchKind.ACCOUNTS: sorted(AccountImportSchema().fields.keys() - _SHARED),
     BatchKind.NOTES: ["notes"],
@@ -20,7 +20,7 @@ _MARKS = {
 
 
 def find_other_kind(payload: Any, kind: BatchKind) -> LineKindMismatchError | None:
-    """Return an error if a line has the members of another kind, and none that only its own kind has."""
+    """Return an error if a line has members of another kind and none that are specific to its own kind."""
     if not isinstance(payload, dict):
         return None
     found = {it: mark for it, marks in _MARKS.items() for mark in reversed(marks) if mark in payload}

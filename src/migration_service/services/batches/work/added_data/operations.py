@@ -1,4 +1,4 @@
-"""The kinds of added data: for each the schema, the rules and the function behind the single endpoint."""
+"""The kinds of added data, each with the schema, rules and function of its single endpoint."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -36,9 +36,9 @@ from migration_service.states import BatchKind
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What became of the items of a line that was accepted."""
+    """The result of adding the items of an accepted line."""
 
-    #: For each item whether it was added. The others were on the account already.
+    #: Whether each item was added. The others existed already.
     is_new: list[bool]
     warnings: list[ErrorItem] = field(default_factory=list)
 
@@ -48,15 +48,15 @@ class Kind:
     """A kind of added data."""
 
     schema: AddedDataSchema
-    #: The member of a body that has the items.
+    #: The member of a body that contains the items.
     member: str
-    #: Returns what makes an item the same as another.
+    #: Returns the key that identifies equal items.
     identify: Callable[[dict[str, Any]], Any]
-    #: Finds what is wrong with a body, without its account.
+    #: Returns the errors of a body that do not depend on its account.
     check: Check
-    #: Adds to accounts that are locked. Returns a result or an error for each, None to leave it for later.
+    #: Adds to locked accounts. Returns a result or an error for each, or None to defer it.
     add: Callable[[Session, Sequence[Addition], ChunkJob], Sequence[Added | ServiceError | None]]
-    #: Whether `add` takes bodies with errors, too, and finds what else is wrong with them.
+    #: Whether `add` also accepts bodies with errors, to find further errors.
     adds_faulty: bool = False
 
 
