@@ -9,8 +9,8 @@ from unittest.mock import patch
 from uuid import UUID
 
 from migration_service.services.batches import clock
-from migration_service.services.waves.progress import carry_on
 from migration_service.services.waves.reconciliation import reconcile_waves
+from migration_service.services.waves.sweep import carry_on
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
 

@@ -40,9 +40,10 @@ from migration_service.schemas.waves import (
 from migration_service.services.batches import clock
 from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.services.waves import control
+from migration_service.services.waves import acts
 from migration_service.services.waves.orders import read_plan
 from migration_service.services.waves.plans import plan_waves
+from migration_service.services.waves.reading import get_plan, list_plans, lock_wave
 from migration_service.services.waves.reports import PlanReport, report_plan, report_plans
 from migration_service.tasks.batches import feed_batches
 
@@ -111,7 +112,7 @@ def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
     At most the last fifty, each with its waves.
     """
     with resources().Session.begin() as session:
-        plans = control.list_plans(session, organisation_id=caller().organisation_id, **arguments)
+        plans = list_plans(session, organisation_id=caller().organisation_id, **arguments)
         return report_plans(session, plans)
 
 
@@ -124,7 +125,7 @@ def get(plan_id: str) -> PlanReport:
     The results of a wave are those of its batch.
     """
     with resources().Session.begin() as session:
-        found = control.get_plan(session, plan_id, organisation_id=caller().organisation_id)
+        found = get_plan(session, plan_id, organisation_id=caller().organisation_id)
         return report_plan(session, found)
 
 
@@ -136,7 +137,7 @@ def start(plan_id: str, number: int) -> PlanReport:
 
     It must be its turn. A wave with a window only begins within it.
     """
-    return _act(plan_id, number, control.start_wave)
+    return _act(plan_id, number, acts.start_wave)
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/pause/", endpoint="pause_wave")
@@ -147,7 +148,7 @@ def pause(plan_id: str, number: int) -> PlanReport:
 
     It does not go on in its next window either. Lines that workers have are finished.
     """
-    return _act(plan_id, number, control.pause_wave)
+    return _act(plan_id, number, acts.pause_wave)
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/resume/", endpoint="resume_wave")
@@ -158,7 +159,7 @@ def resume(plan_id: str, number: int) -> PlanReport:
 
     Now, or in its next window if its window is closed. Its brake starts to count again.
     """
-    return _act(plan_id, number, control.resume_wave)
+    return _act(plan_id, number, acts.resume_wave)
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/reconcile/", endpoint="reconcile_wave")
@@ -169,7 +170,7 @@ def reconcile(plan_id: str, number: int) -> PlanReport:
 
     After something was corrected or acknowledged.
     """
-    return _act(plan_id, number, control.compare_wave)
+    return _act(plan_id, number, acts.compare_wave)
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/approve/", endpoint="approve_wave")
@@ -182,7 +183,7 @@ def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     Whatever reconciliation found. The next one begins in its window, or within some seconds if it has none.
     The reason is kept with the wave and in the audit.
     """
-    return _act(plan_id, number, lambda *args: control.approve_wave(*args, reason=body["reason"]))
+    return _act(plan_id, number, lambda *args: acts.approve_wave(*args, reason=body["reason"]))
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/stop/", endpoint="stop_wave")
@@ -195,13 +196,13 @@ def stop(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     This is permanent: their batches are cancelled. What was created stays. What is pending can be planned
     again.
     """
-    return _act(plan_id, number, lambda *args: control.stop_wave(*args, reason=body["reason"]))
+    return _act(plan_id, number, lambda *args: acts.stop_wave(*args, reason=body["reason"]))
 
 
 def _act(plan_id: str, number: int, action: Callable[[Session, WavePlan, Wave], None]) -> PlanReport:
     with resources().Session.begin() as session:
-        found = control.get_plan(session, plan_id, organisation_id=caller().organisation_id)
-        action(session, found, control.lock_wave(session, found, number))
+        found = get_plan(session, plan_id, organisation_id=caller().organisation_id)
+        action(session, found, lock_wave(session, found, number))
         report = report_plan(session, found)
     feed_batches(resources().celery, resources().Session)
     return report

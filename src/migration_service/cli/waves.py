@@ -18,9 +18,10 @@ from migration_service.schemas.base import load
 from migration_service.schemas.waves import WavePlanBodySchema
 from migration_service.services.batches import clock
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.services.waves import control
+from migration_service.services.waves import acts
 from migration_service.services.waves.orders import read_plan
 from migration_service.services.waves.plans import plan_waves
+from migration_service.services.waves.reading import get_plan, list_plans, lock_wave
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
 from migration_service.services.waves.words import describe_found, describe_state
 from migration_service.states import LineStatus
@@ -73,7 +74,7 @@ def _parse(text: bytes) -> Any:
 def list_all(supplier: str | None, as_json: bool) -> None:
     """List wave plans, the newest first."""
     with open_session(read_settings()) as session:
-        plans = control.list_plans(session, organisation_id=None, import_supplier=supplier)
+        plans = list_plans(session, organisation_id=None, import_supplier=supplier)
         reports = report_plans(session, plans)
     records = [
         {
@@ -101,7 +102,7 @@ def show(plan_id: str, as_json: bool) -> None:
     skipped and not acknowledged.
     """
     with open_session(read_settings()) as session:
-        report = report_plan(session, control.get_plan(session, plan_id, organisation_id=None))
+        report = report_plan(session, get_plan(session, plan_id, organisation_id=None))
     _show(report, as_json)
 
 
@@ -143,28 +144,28 @@ def _wave_command(command: _Command) -> _Command:
 @_wave_command
 def start(plan_id: str, number: int, as_json: bool) -> None:
     """Begin wave NUMBER of PLAN_ID by hand. One that has a window only begins within it."""
-    _act(plan_id, number, control.start_wave, as_json)
+    _act(plan_id, number, acts.start_wave, as_json)
 
 
 @waves.command()
 @_wave_command
 def pause(plan_id: str, number: int, as_json: bool) -> None:
     """Pause wave NUMBER of PLAN_ID until a person resumes it, also in its next window."""
-    _act(plan_id, number, control.pause_wave, as_json)
+    _act(plan_id, number, acts.pause_wave, as_json)
 
 
 @waves.command()
 @_wave_command
 def resume(plan_id: str, number: int, as_json: bool) -> None:
     """Let wave NUMBER of PLAN_ID go on: now, or in its next window if its window is closed."""
-    _act(plan_id, number, control.resume_wave, as_json)
+    _act(plan_id, number, acts.resume_wave, as_json)
 
 
 @waves.command()
 @_wave_command
 def reconcile(plan_id: str, number: int, as_json: bool) -> None:
     """Reconcile wave NUMBER of PLAN_ID again, after something was corrected or acknowledged."""
-    _act(plan_id, number, control.compare_wave, as_json)
+    _act(plan_id, number, acts.compare_wave, as_json)
 
 
 @waves.command()
@@ -175,7 +176,7 @@ def approve(plan_id: str, number: int, reason: str, by: str | None, as_json: boo
     """Approve wave NUMBER of PLAN_ID, which is reconciled, so that the next one begins: in its window, or
     within some seconds if it has none.
     """
-    _act(plan_id, number, lambda *args: control.approve_wave(*args, reason=reason, by=by), as_json)
+    _act(plan_id, number, lambda *args: acts.approve_wave(*args, reason=reason, by=by), as_json)
 
 
 @waves.command()
@@ -184,15 +185,15 @@ def approve(plan_id: str, number: int, reason: str, by: str | None, as_json: boo
 @BY
 def stop(plan_id: str, number: int, reason: str, by: str | None, as_json: bool) -> None:
     """Stop wave NUMBER of PLAN_ID and every later one permanently. What was created stays."""
-    _act(plan_id, number, lambda *args: control.stop_wave(*args, reason=reason, by=by), as_json)
+    _act(plan_id, number, lambda *args: acts.stop_wave(*args, reason=reason, by=by), as_json)
 
 
 def _act(plan_id: str, number: int, action: Callable[[Session, WavePlan, Wave], None], as_json: bool) -> None:
     settings = read_settings()
     with open_sessions(settings) as sessions:
         with sessions.begin() as session:
-            found = control.get_plan(session, plan_id, organisation_id=None)
-            wave = control.lock_wave(session, found, number)
+            found = get_plan(session, plan_id, organisation_id=None)
+            wave = lock_wave(session, found, number)
             action(session, found, wave)
             session.flush()
             state = str(wave.state) + (f" ({wave.reason})" if wave.reason else "")

@@ -2,8 +2,8 @@
 
 from celery import shared_task
 
-from migration_service.services.waves.progress import carry_on
 from migration_service.services.waves.reconciliation import reconcile_waves
+from migration_service.services.waves.sweep import carry_on
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches
 from migration_service.tasks.names import SWEEP_WAVES

@@ -14,8 +14,8 @@ from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.undo.execution import Progress, revert_piece
 from migration_service.services.waves.orders import MAX_WAVES
-from migration_service.services.waves.progress import carry_on
 from migration_service.services.waves.reports import report_plan, report_plans
+from migration_service.services.waves.sweep import carry_on
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn, text_of

@@ -15,7 +15,7 @@ from migration_service.services.batches.work.execution import perform_chunk
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
-from migration_service.services.waves.progress import carry_on_plan
+from migration_service.services.waves.sweep import carry_on_plan
 from migration_service.states import UndoState
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient

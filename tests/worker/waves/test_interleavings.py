@@ -13,15 +13,10 @@ from migration_service.errors import WaveStateError
 from migration_service.models import AuditEntry, Batch, Wave, WavePlan
 from migration_service.services.batches.work.chunks import ChunkKey, read_chunk
 from migration_service.services.batches.work.feed import dispatch_chunks
-from migration_service.services.waves.control import (
-    approve_wave,
-    lock_wave,
-    pause_wave,
-    start_wave,
-    stop_wave,
-)
-from migration_service.services.waves.progress import carry_on, carry_on_plan
+from migration_service.services.waves.acts import approve_wave, pause_wave, start_wave, stop_wave
+from migration_service.services.waves.reading import lock_wave
 from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
+from migration_service.services.waves.sweep import carry_on, carry_on_plan
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.interleavings import COMMIT, Run, Scenario, Step, explore

@@ -17,8 +17,8 @@ from migration_service.models import Account, BatchChunk, WavePlan
 from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, read_chunk, work_on_chunk
 from migration_service.services.batches.work.feed import recover_chunks
-from migration_service.services.waves.progress import carry_on, carry_on_plan
 from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
+from migration_service.services.waves.sweep import carry_on, carry_on_plan
 from migration_service.services.waves.windows import Opening, Window, find_opening
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient

@@ -36,7 +36,7 @@ from migration_service.services.access.operator_sessions import (
 from migration_service.services.access.operators import AuthenticatedOperator
 from migration_service.services.batches.control import get_batch
 from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
-from migration_service.services.waves.control import get_plan
+from migration_service.services.waves.reading import get_plan
 
 _Item = TypeVar("_Item")
 

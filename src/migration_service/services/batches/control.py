@@ -16,13 +16,13 @@ from migration_service.models import ApiKey, Batch, ImportSupplier, OperationsTe
 from migration_service.origin import current_origin
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.error_thresholds import count_codes, measure, stored_brake
-from migration_service.services.batches.holds import require_no_undo
 from migration_service.services.batches.intake.control_totals import report_control_totals
 from migration_service.services.batches.results.activity import read_activity
 from migration_service.services.batches.results.counts import get_progress
 from migration_service.services.batches.results.reverted import Reverted, count_created, count_reverted
 from migration_service.services.batches.results.waiting import read_waiting
 from migration_service.services.batches.states import CANCEL, PAUSE, RESUME, change_batch
+from migration_service.services.batches.undo_guards import require_no_undo
 from migration_service.services.setup.suppliers import KnownSupplier, require_supplier_allowed
 from migration_service.states import BatchCondition, BatchState, LineStatus
 

@@ -20,11 +20,11 @@ from migration_service.errors import (
 from migration_service.models import Batch, ImportSupplier
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import take_over
-from migration_service.services.batches.holds import require_no_undo
 from migration_service.services.batches.intake.upload import validated_under
 from migration_service.services.batches.results.counts import LINES_OF_CHUNK, count_lines, recount
 from migration_service.services.batches.results.line_results import HAS_FINDING, ResultFilter
 from migration_service.services.batches.states import REOPEN, change_batch
+from migration_service.services.batches.undo_guards import require_no_undo
 from migration_service.states import BatchState, ChunkState, LineStatus
 
 #: Errors that are not about the content of a line. A line without other errors may pass on a retry.

@@ -32,7 +32,7 @@ from migration_service.services.reporting import report_sql as sql
 from migration_service.services.reporting.report_rates import Rates, read_rates
 from migration_service.services.reporting.report_subject import ReportKind, ReportSubject
 from migration_service.services.reporting.report_trend import Rehearsal, read_trend
-from migration_service.services.waves.control import list_plans
+from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
 
 #: Codes, batches, differences, undos and decisions that are shown, and examples of each code.

@@ -20,8 +20,7 @@ from migration_service.services.setup.suppliers import (
     get_import_supplier,
     get_import_supplier_by_id,
 )
-from migration_service.services.waves.control import get_plan
-from migration_service.services.waves.progress import find_wave, list_waves
+from migration_service.services.waves.reading import find_wave, get_plan, list_waves
 
 
 class ReportKind(StrEnum):

@@ -7,7 +7,7 @@ from migration_service.models import Undo
 from migration_service.services.batches.results.listing import count_batches
 from migration_service.services.reconciliation.submitted import count_sent
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.services.waves.control import list_plans
+from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import report_plans
 
 #: What may be open, in the order in which it is told.

@@ -17,10 +17,9 @@ from migration_service.errors import (
 from migration_service.models import Batch
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.control import get_batch_with_lines
-from migration_service.services.batches.states import OPEN
+from migration_service.services.batches.undo_guards import require_batch_at_rest, require_plan_at_rest
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.services.undo.waves import require_plan_at_rest
-from migration_service.services.waves.control import get_plan, get_wave
+from migration_service.services.waves.reading import get_plan, get_wave
 from migration_service.states import BatchKind, UndoBlocker
 
 
@@ -61,12 +60,6 @@ def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) 
     require_batch_at_rest(batch)
     require_plan_at_rest(session, batch)
     return batch
-
-
-def require_batch_at_rest(batch: Batch) -> None:
-    """Raise BatchStateError if the batch creates accounts."""
-    if batch.state in OPEN:
-        raise BatchStateError(f"The batch is {batch.state}. Pause or cancel it before you undo it.")
 
 
 def get_wave_to_undo(session: Session, plan_id: str, number: int, supplier: KnownSupplier) -> Batch:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.services.undo.blockers_sql import MAY_BE_OVERRIDDEN, OF_BATCH, OF_NUMBERS, judge
 from migration_service.services.undo.orders import UndoOrder
-from migration_service.services.waves.progress import find_wave
+from migration_service.services.waves.reading import find_wave
 from migration_service.states import EmailState, LineStatus, UndoBlocker
 
 #: Accounts that are named for each blocker.

@@ -16,7 +16,7 @@ from migration_service.origin import current_origin
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.results.line_results import ResultFormat, write_csv
 from migration_service.services.setup.suppliers import require_supplier_allowed
-from migration_service.services.waves.progress import find_wave
+from migration_service.services.waves.reading import find_wave
 from migration_service.states import UndoOutcome
 
 _PAGE = 10_000

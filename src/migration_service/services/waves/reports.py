@@ -13,9 +13,9 @@ from migration_service.db.base import one_of
 from migration_service.models import Batch, ImportSupplier, OperationsTeam, Wave, WavePlan
 from migration_service.services.batches import clock
 from migration_service.services.batches.error_thresholds import brake_to_report
-from migration_service.services.batches.holds import find_undos_of_plans
 from migration_service.services.batches.results.counts import count_lines
 from migration_service.services.batches.results.reverted import Reverted, count_created, count_reverted
+from migration_service.services.batches.undo_guards import find_undos_of_plans
 from migration_service.services.waves.states import continues_if_clean, is_over
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import LineStatus, WaveState, WaveWait

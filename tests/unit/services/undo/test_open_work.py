@@ -3,7 +3,7 @@
 from sqlalchemy.orm import Session
 
 from migration_service.services.undo.open_work import OPEN_WORK, find_open_work
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk, make_batch

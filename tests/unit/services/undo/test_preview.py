@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from migration_service.models import Account, ImportSupplier, Note
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.preview import FoundBlocker, UndoPreview, preview_undo
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.reading import list_waves
 from migration_service.states import EmailState, UndoBlocker, WaveState
 from support.factories import Customer
 from unit.services.undo.undo_rows import MOMENT, add_account, add_email, add_line, find_supplier

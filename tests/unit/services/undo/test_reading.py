@@ -18,7 +18,7 @@ from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.undo import reading
 from migration_service.services.undo.reading import get_undo, list_undos, report_undo, stream_outcomes
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.reading import list_waves
 from migration_service.states import UndoOutcome, WaveState
 from support.factories import Customer
 from unit.services.undo.undo_rows import MOMENT, add_account, add_undo, add_undo_line

@@ -24,7 +24,7 @@ from migration_service.services.setup.suppliers import create_import_supplier, g
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
 from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.services.undo.states import complete_undo
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, UndoBlocker, UndoOutcome, UndoState, WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import make_batch, without_indexes

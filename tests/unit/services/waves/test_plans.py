@@ -30,7 +30,7 @@ from migration_service.services.setup.suppliers import set_status
 from migration_service.services.waves.orders import PlanOrder, WaveOrder
 from migration_service.services.waves.plans import plan_waves
 from migration_service.services.waves.preview import count_pending, preview_plan
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.windows import Window
 from migration_service.states import ImportState, SupplierStatus, WaveState
 from support.factories import Customer

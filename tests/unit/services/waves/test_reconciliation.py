@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Wave
 from migration_service.services.waves import reconciliation
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
 from migration_service.states import ImportState, WaveState
 from support.factories import Customer

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session
 
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.reports import WaveReport, report_plan, report_plans
 from migration_service.states import LineStatus, UndoOutcome, WaveState
 from support.factories import Customer

@@ -9,11 +9,9 @@ from sqlalchemy.orm import Session
 from migration_service.errors import WaveStateError
 from migration_service.models import AccountImportProcess, Undo, Wave
 from migration_service.services.batches.results.reverted import Reverted, count_reverted
-from migration_service.services.waves.progress import list_waves
-from migration_service.services.waves.undone import (
-    reconcile_undone,
-    require_no_undo,
-)
+from migration_service.services.batches.undo_guards import require_no_undo_of_plan
+from migration_service.services.waves.reading import list_waves
+from migration_service.services.waves.running import reconcile_undone
 from migration_service.states import ImportState, UndoOutcome, WaveState
 from support.factories import Customer
 from unit.services.waves.wave_rows import EVENING, acts, add_line, add_pending, add_undo, make_plan, make_wave
@@ -30,11 +28,11 @@ def test_while_an_undo_of_a_wave_runs_its_plan_holds(
     undo = add_undo(session, customer, list_waves(session, plan.id)[0])
     expected = f"^Undo {undo.id} of accounts of this plan runs. Wait until it is over, or cancel it.$"
     with pytest.raises(WaveStateError, match=expected):
-        require_no_undo(session, plan)
-    require_no_undo(session, elsewhere)
+        require_no_undo_of_plan(session, plan)
+    require_no_undo_of_plan(session, elsewhere)
     undo.finished_at = EVENING
     session.flush()
-    require_no_undo(session, plan)
+    require_no_undo_of_plan(session, plan)
 
 
 def _decided(session: Session, customer: Customer, state: WaveState) -> tuple[Wave, Callable[[], bool]]:

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import func
 from sqlalchemy.orm import Session
 
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.states import is_over
 from migration_service.services.waves.waiting import list_waiting
 from migration_service.states import WaveState

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy.orm import Session
 
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.reports import report_plan
 from migration_service.services.waves.words import describe_found, describe_state
 from migration_service.states import WaveState

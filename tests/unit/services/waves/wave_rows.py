@@ -20,7 +20,7 @@ from migration_service.models import (
 )
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, UndoOutcome, WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import make_batch

@@ -29,7 +29,7 @@ from migration_service.services.reconciliation.differences import NOT_COMPARED, 
 from migration_service.services.reconciliation.submitted import count_sent, find_open
 from migration_service.services.reporting.history import count_failures_by_code
 from migration_service.services.undo.go_live import has_gone_live
-from migration_service.services.waves.control import list_plans
+from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.states import BatchMode, BatchState, LineStatus, SupplierStatus
 

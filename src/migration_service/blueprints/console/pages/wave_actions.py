@@ -18,7 +18,8 @@ from migration_service.blueprints.console.languages import ngettext
 from migration_service.errors import WaveNotFoundError
 from migration_service.models import Wave, WavePlan
 from migration_service.services.batches.results.counts import count_open
-from migration_service.services.waves import control
+from migration_service.services.waves import acts
+from migration_service.services.waves.reading import lock_wave
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
 from migration_service.states import LineStatus, WaveState
 
@@ -52,7 +53,7 @@ def start(plan_id: UUID, number: int) -> Response:
             facts=((_("Paused after"), _describe_brake(wave)),),
         )
 
-    return _act(plan_id, number, preview, control.start_wave, _l("The wave has begun."))
+    return _act(plan_id, number, preview, acts.start_wave, _l("The wave has begun."))
 
 
 @blueprint.route("/pause/", methods=["GET", "POST"])
@@ -71,7 +72,7 @@ def pause(plan_id: UUID, number: int) -> Response:
             back=_page_of(plan_id, number),
         )
 
-    return _act(plan_id, number, preview, control.pause_wave, _l("The wave is paused."))
+    return _act(plan_id, number, preview, acts.pause_wave, _l("The wave is paused."))
 
 
 @blueprint.route("/resume/", methods=["GET", "POST"])
@@ -92,7 +93,7 @@ def resume(plan_id: UUID, number: int) -> Response:
             facts=((_("Failed so far"), wave.counts[LineStatus.FAILED]),),
         )
 
-    return _act(plan_id, number, preview, control.resume_wave, _l("The wave goes on."))
+    return _act(plan_id, number, preview, acts.resume_wave, _l("The wave goes on."))
 
 
 @blueprint.route("/reconcile/", methods=["GET", "POST"])
@@ -112,7 +113,7 @@ def reconcile(plan_id: UUID, number: int) -> Response:
             facts=_found(wave),
         )
 
-    return _act(plan_id, number, preview, control.compare_wave, _l("The wave is being reconciled."))
+    return _act(plan_id, number, preview, acts.compare_wave, _l("The wave is being reconciled."))
 
 
 @blueprint.route("/approve/", methods=["GET", "POST"])
@@ -147,7 +148,7 @@ def approve(plan_id: UUID, number: int) -> Response:
         )
 
     def change(session: Session, plan: WavePlan, wave: Wave) -> None:
-        control.approve_wave(session, plan, wave, reason=str(form.reason.data))
+        acts.approve_wave(session, plan, wave, reason=str(form.reason.data))
 
     return _act(plan_id, number, preview, change, _l("The wave is approved."), form=form)
 
@@ -176,7 +177,7 @@ def stop(plan_id: UUID, number: int) -> Response:
         )
 
     def change(session: Session, plan: WavePlan, wave: Wave) -> None:
-        control.stop_wave(session, plan, wave, reason=str(form.reason.data))
+        acts.stop_wave(session, plan, wave, reason=str(form.reason.data))
 
     return _act(plan_id, number, preview, change, _l("The wave is stopped, and every later one."), form=form)
 
@@ -199,7 +200,7 @@ def _act(
 
     def perform(session: Session) -> Done:
         plan = plan_of(session, plan_id)
-        change(session, plan, control.lock_wave(session, plan, number))
+        change(session, plan, lock_wave(session, plan, number))
         return Done(str(message))
 
     return act(form or ActionForm(), show, perform, feeds=True)

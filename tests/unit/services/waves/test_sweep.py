@@ -12,13 +12,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
 from migration_service.models import Batch, Wave, WavePlan
-from migration_service.services.waves.progress import (
-    carry_on,
-    carry_on_plan,
-    find_wave,
-    list_waves,
-    lock_batch,
-)
+from migration_service.services.waves.reading import find_wave, list_waves, lock_batch
+from migration_service.services.waves.sweep import carry_on, carry_on_plan
 from migration_service.states import BatchState, ChunkState, WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk

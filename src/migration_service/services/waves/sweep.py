@@ -17,35 +17,23 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.errors import ServiceError
 from migration_service.models import Batch, BatchChunk, Wave, WavePlan
 from migration_service.services.batches import clock
-from migration_service.services.batches.holds import find_undo_of_plan
-from migration_service.services.batches.states import (
-    OPEN,
-    RESUME,
-    WINDOW_CLOSED,
-    change_batch,
-    complete_batches,
-    pause_by_window,
+from migration_service.services.batches.states import OPEN, WINDOW_CLOSED, complete_batches, pause_by_window
+from migration_service.services.batches.undo_guards import find_undo_of_plan
+from migration_service.services.waves.reading import list_waves, lock_batch
+from migration_service.services.waves.running import (
+    BATCH_CANCELLED,
+    ENDED,
+    begin_wave,
+    closing_time,
+    follow_batch,
+    let_run,
+    reconcile_undone,
+    stop_waves,
 )
-from migration_service.services.waves.states import (
-    BEGIN,
-    DECIDABLE,
-    GO_ON,
-    PAUSE,
-    QUEUE,
-    RECONCILE,
-    REOPEN,
-    change_wave,
-    is_over,
-)
-from migration_service.services.waves.stopping import BATCH_CANCELLED, stop_waves
-from migration_service.services.waves.undone import reconcile_undone
-from migration_service.services.waves.windows import Window, find_opening
+from migration_service.services.waves.states import DECIDABLE, QUEUE, REOPEN, change_wave, is_over
 from migration_service.states import BatchState, ChunkState, WaveState
 
 logger = logging.getLogger(__name__)
-
-#: A batch of which no line will be worked on any more. What a person cancelled is open, and differs.
-_ENDED = (BatchState.COMPLETED, BatchState.CANCELLED)
 
 
 def carry_on(sessions: sessionmaker[Session]) -> None:
@@ -83,23 +71,6 @@ def carry_on_plan(session: Session, plan_id: UUID) -> None:
     plan.finished_at = now
 
 
-def list_waves(session: Session, plan_id: UUID) -> list[Wave]:
-    """Return the waves of a plan in their order, as they are in the database now."""
-    ordered = select(Wave).where(Wave.plan_id == plan_id).order_by(Wave.number)
-    return [*session.scalars(ordered.execution_options(populate_existing=True))]
-
-
-def find_wave(session: Session, batch_id: UUID | None) -> Wave | None:
-    """Return the wave that has this batch, or None."""
-    return session.scalars(select(Wave).where(Wave.batch_id == batch_id)).one_or_none()
-
-
-def lock_batch(session: Session, wave: Wave) -> Batch:
-    """Return the batch of a wave. No worker pauses it until the transaction ends."""
-    locked = {"key_share": True}
-    return session.get_one(Batch, wave.batch_id, populate_existing=True, with_for_update=locked)
-
-
 def _carry_on_wave(
     session: Session, plan: WavePlan, wave: Wave, following: Wave | None, now: datetime
 ) -> None:
@@ -116,47 +87,13 @@ def _carry_on_wave(
         if closes_at or (wave.time_window is None and wave.number > 1):
             begin_wave(session, plan, wave, batch, until=closes_at)
     elif wave.state in DECIDABLE:
-        if batch.state not in _ENDED:
+        if batch.state not in ENDED:
             change_wave(session, plan, wave, REOPEN)
         elif following and following.state == WaveState.PLANNED:
             change_wave(session, plan, following, QUEUE)
     if wave.state in (WaveState.RUNNING, WaveState.PAUSED):
         _follow_window(session, wave, batch, now)
         follow_batch(session, plan, wave, batch)
-
-
-def begin_wave(session: Session, plan: WavePlan, wave: Wave, batch: Batch, *, until: datetime | None) -> None:
-    """Let the batch of a wave run. It has no end if `until` is None."""
-    change_wave(session, plan, wave, BEGIN)
-    wave.began_at = clock.read_clock(session)
-    let_run(session, batch, until)
-
-
-def let_run(session: Session, batch: Batch, until: datetime | None) -> None:
-    """Resume a locked batch until the end of its window. Raise BatchStateError if it is over."""
-    if batch.state not in OPEN:
-        change_batch(session, batch, RESUME)
-    batch.runs_until = until
-
-
-def closing_time(wave: Wave, now: datetime) -> datetime | None:
-    """Return when the window of the wave closes, or None if it is closed now."""
-    opening = find_opening(Window.from_dict(wave.time_window), now) if wave.time_window else None
-    return opening.closes_at if opening else None
-
-
-def follow_batch(session: Session, plan: WavePlan, wave: Wave, batch: Batch) -> None:
-    """Bring a wave that has begun into the state that its batch is in."""
-    if batch.state in _ENDED:
-        change_wave(session, plan, wave, RECONCILE)
-        wave.reconciled_to, wave.differing, wave.open = 0, None, None
-    elif batch.state in OPEN:
-        if wave.state == WaveState.PAUSED:
-            change_wave(session, plan, wave, GO_ON)
-    elif wave.state == WaveState.RUNNING:
-        change_wave(session, plan, wave, PAUSE, reason=batch.reason)
-    else:
-        wave.reason = batch.reason
 
 
 def _follow_window(session: Session, wave: Wave, batch: Batch, now: datetime) -> None:

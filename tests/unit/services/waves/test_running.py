@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import WaveStateError
 from migration_service.models import Batch
-from migration_service.services.waves.progress import list_waves
-from migration_service.services.waves.stopping import stop_waves
+from migration_service.services.waves.reading import list_waves
+from migration_service.services.waves.running import stop_waves
 from migration_service.states import BatchState, WaveState
 from support.factories import Customer
 from unit.services.waves.wave_rows import acts, batch_of, make_plan, make_wave

@@ -1,17 +1,10 @@
-"""What people do with waves: start, pause, resume, compare again, approve and stop. Each is in the audit."""
+"""The acts of people on waves: start, pause, resume, reconcile, approve and stop. Each is in the audit."""
 
-from uuid import UUID
-
-from sqlalchemy import func, select
+from sqlalchemy import func
 from sqlalchemy.orm import Session
 
-from migration_service.errors import (
-    WaveNotFoundError,
-    WavePlanNotFoundError,
-    WaveStateError,
-    WaveWindowClosedError,
-)
-from migration_service.models import Batch, ImportSupplier, Wave, WavePlan
+from migration_service.errors import WaveStateError, WaveWindowClosedError
+from migration_service.models import Batch, Wave, WavePlan
 from migration_service.origin import current_origin
 from migration_service.schemas.moments import write_moment
 from migration_service.services.audit.entries import AuditAction
@@ -19,61 +12,22 @@ from migration_service.services.batches import clock
 from migration_service.services.batches.control import take_over
 from migration_service.services.batches.states import OPEN, WINDOW_CLOSED, change_batch, pause_by_window
 from migration_service.services.batches.states import PAUSE as PAUSE_BATCH
-from migration_service.services.setup.suppliers import require_supplier_allowed
-from migration_service.services.waves.progress import (
+from migration_service.services.batches.undo_guards import require_no_undo_of_plan, require_plan_at_rest
+from migration_service.services.waves.reading import find_wave, list_waves, lock_batch
+from migration_service.services.waves.running import (
+    ENDED,
     begin_wave,
     closing_time,
     follow_batch,
     let_run,
-    list_waves,
-    lock_batch,
+    reconcile_undone,
+    stop_waves,
 )
-from migration_service.services.waves.states import (
-    APPROVE,
-    COMPARE,
-    QUEUE,
-    change_wave,
-    is_over,
-    record_act,
-)
-from migration_service.services.waves.stopping import stop_waves
-from migration_service.services.waves.undecided import require_undecided
-from migration_service.services.waves.undone import reconcile_undone, require_no_undo
+from migration_service.services.waves.states import APPROVE, COMPARE, QUEUE, change_wave, is_over, record_act
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import BatchState, WaveState
 
-
-def get_plan(session: Session, plan_id: str, *, organisation_id: int | None) -> WavePlan:
-    """Return the organisation's plan (None: any organisation's, for operators).
-
-    Raise WavePlanNotFoundError if it does not exist.
-    """
-    try:
-        wanted = UUID(plan_id)
-    except ValueError:
-        raise WavePlanNotFoundError(found=plan_id) from None
-    plan = session.get(WavePlan, wanted)
-    if plan is None or organisation_id not in (None, plan.organisation_id):
-        raise WavePlanNotFoundError(found=plan_id)
-    if organisation_id is not None:
-        supplier = session.get_one(ImportSupplier, plan.import_supplier_id)
-        require_supplier_allowed(supplier.id, supplier.code)
-    return plan
-
-
-def lock_wave(session: Session, plan: WavePlan, number: int) -> Wave:
-    """Lock the plan, and return its wave of this number. Raise WaveNotFoundError if there is none."""
-    # Not its key: a foreign key of a wave, which somebody else may have locked, would have to wait for it.
-    session.refresh(plan, with_for_update={"key_share": True})
-    return get_wave(session, plan, number)
-
-
-def get_wave(session: Session, plan: WavePlan, number: int) -> Wave:
-    """Return the wave of this number. Raise WaveNotFoundError if there is none."""
-    wave = session.get(Wave, (plan.id, number), populate_existing=True) if number < 2**31 else None
-    if wave is None:
-        raise WaveNotFoundError(found=str(number))
-    return wave
+_DECIDED = {WaveState.APPROVED: "approved", WaveState.STOPPED: "stopped"}
 
 
 def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
@@ -139,7 +93,7 @@ def compare_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 
     Raise WaveStateError if it is not reconciled, or accounts of the plan are being undone.
     """
-    require_no_undo(session, plan)
+    require_no_undo_of_plan(session, plan)
     _require_completed(session, wave)
     change_wave(session, plan, wave, COMPARE)
     wave.reconciled_to, wave.differing, wave.open = 0, None, None
@@ -152,8 +106,8 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
     reconciled, if it is over, as a clean wave is whose plan goes on by itself, or if accounts of the plan are
     being undone.
     """
-    require_no_undo(session, plan)
-    require_undecided(session, plan, wave)
+    require_no_undo_of_plan(session, plan)
+    _require_undecided(session, plan, wave)
     batch = _require_completed(session, wave)
     found = {"differing": wave.differing, "open": wave.open}
     told = {"because": reason, **({"by": by} if by else {}), **found}
@@ -167,7 +121,7 @@ def stop_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: 
 
     Raise WaveStateError if it is over.
     """
-    require_undecided(session, plan, wave)
+    _require_undecided(session, plan, wave)
     stop_waves(session, plan, wave, reason=reason, by=by, actor=_actor())
 
 
@@ -176,7 +130,7 @@ def _require_turn(session: Session, plan: WavePlan, wave: Wave) -> None:
 
     An earlier wave whose accounts were undone while this one was paused is not over any more.
     """
-    require_no_undo(session, plan)
+    require_no_undo_of_plan(session, plan)
     earlier = [it for it in list_waves(session, plan.id) if it.number < wave.number]
     for it in earlier:
         reconcile_undone(session, plan, it)
@@ -187,7 +141,7 @@ def _require_turn(session: Session, plan: WavePlan, wave: Wave) -> None:
 def _require_completed(session: Session, wave: Wave) -> Batch:
     """Return the batch. Raise WaveStateError if it has not ended, or its failed lines are being retried."""
     batch = lock_batch(session, wave)
-    if batch.state not in (BatchState.COMPLETED, BatchState.CANCELLED):
+    if batch.state not in ENDED:
         raise WaveStateError(f"The wave is {wave.state}, and its batch has not ended. Wait until it has.")
     return batch
 
@@ -197,31 +151,47 @@ def _actor() -> str | None:
     return f"API key {origin.actor}" if origin.api_key_id else origin.actor
 
 
-def list_plans(
-    session: Session,
-    *,
-    organisation_id: int | None,
-    import_supplier: str | None = None,
-    only_open: bool = False,
-    limit: int = 50,
-) -> list[WavePlan]:
-    """Return the organisation's plans (None: every organisation's), the newest first.
+def _require_undecided(session: Session, plan: WavePlan, wave: Wave) -> None:
+    """Raise WaveStateError if the wave is over, so that neither its approval nor its stop has an effect.
 
-    `only_open` leaves out those that are finished.
+    Hold the lock of the plan: then no sweep begins the next wave meanwhile.
     """
-    statement = (
-        select(WavePlan)
-        .join(ImportSupplier, ImportSupplier.id == WavePlan.import_supplier_id)
-        .order_by(WavePlan.id.desc())
-        .limit(limit)
-    )
-    if organisation_id is not None:
-        statement = statement.where(WavePlan.organisation_id == organisation_id)
-    allowed = current_origin().import_supplier_ids
-    if allowed is not None:
-        statement = statement.where(WavePlan.import_supplier_id.in_(allowed))
-    if import_supplier is not None:
-        statement = statement.where(ImportSupplier.code == import_supplier)
-    if only_open:
-        statement = statement.where(WavePlan.finished_at.is_(None))
-    return [*session.scalars(statement)]
+    if is_over(plan, wave):
+        raise WaveStateError(f"{_tell_decision(wave)} {_tell_consequence(session, plan, wave)}")
+
+
+def _tell_decision(wave: Wave) -> str:
+    word = _DECIDED.get(WaveState(wave.state))
+    if word is None:
+        return f"The wave is {wave.state}, and its plan goes on without an approval."
+    by = f" by {wave.decided_by}" if wave.decided_by else ""
+    at = f" at {write_moment(wave.decided_at)}" if wave.decided_at else ""
+    return f"The wave was {word}{by}{at} already."
+
+
+def _tell_consequence(session: Session, plan: WavePlan, wave: Wave) -> str:
+    following = session.get(Wave, (plan.id, wave.number + 1), populate_existing=True)
+    if following is None:
+        return "It is the last wave of its plan."
+    if following.state == WaveState.STOPPED:
+        return "Every later wave is stopped."
+    if following.began_at is None:
+        return f"Wave {following.number} has not begun: stop that one, if it must not."
+    return f"Wave {following.number} began at {write_moment(following.began_at)}."
+
+
+def hold_plan(session: Session, batch: Batch) -> None:
+    """Lock the plan of a batch that is a wave. Raise WaveStateError if it is at work.
+
+    A wave that would go on in its next window waits for a person from now on.
+    """
+    wave = find_wave(session, batch.id)
+    if wave is None:
+        return
+    locked = {"key_share": True}
+    plan = session.get_one(WavePlan, wave.plan_id, with_for_update=locked)
+    require_plan_at_rest(session, batch)  # reads the waves again
+    locked_batch = lock_batch(session, wave)
+    if wave.state in (WaveState.RUNNING, WaveState.PAUSED) and locked_batch.reason == WINDOW_CLOSED:
+        follow_batch(session, plan, wave, locked_batch)
+        pause_wave(session, plan, wave)

@@ -6,8 +6,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import BatchStateError
 from migration_service.models import Batch, Undo, WavePlan
-from migration_service.services.batches.holds import find_undos_of_plans, require_no_undo
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.batches.undo_guards import find_undos_of_plans, require_no_undo
+from migration_service.services.waves.reading import list_waves
 from migration_service.states import WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import make_batch, without_indexes

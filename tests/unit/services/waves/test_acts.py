@@ -18,18 +18,15 @@ from migration_service.errors import (
 )
 from migration_service.models import ApiKey, Wave, WavePlan
 from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.services.waves.control import (
+from migration_service.services.waves.acts import (
     approve_wave,
     compare_wave,
-    get_plan,
-    list_plans,
-    lock_wave,
     pause_wave,
     resume_wave,
     start_wave,
     stop_wave,
 )
-from migration_service.services.waves.progress import list_waves
+from migration_service.services.waves.reading import get_plan, list_plans, list_waves, lock_wave
 from migration_service.states import BatchState, WaveState
 from support.factories import Customer
 from unit.services.waves.wave_rows import (

@@ -1,4 +1,4 @@
-"""Undos that block a batch: of its accounts, or of another wave of its plan."""
+"""Undos, batches and waves keep each other waiting: while one of them is at work, the others do not start."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -7,8 +7,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import one_of
-from migration_service.errors import BatchStateError
+from migration_service.errors import BatchStateError, WaveStateError
 from migration_service.models import Batch, Undo, Wave, WavePlan
+from migration_service.services.batches.states import OPEN
+from migration_service.states import WaveState
 
 
 def require_no_undo(session: Session, batch: Batch) -> None:
@@ -27,6 +29,31 @@ def require_no_undo(session: Session, batch: Batch) -> None:
         raise BatchStateError(
             f"Undo {undo_id} of accounts of {what} runs. Wait until it is over, or cancel it."
         )
+
+
+def require_no_undo_of_plan(session: Session, plan: WavePlan) -> None:
+    """Raise WaveStateError if accounts of the plan are being undone."""
+    if undo_id := find_undo_of_plan(session, plan.id):
+        detail = f"Undo {undo_id} of accounts of this plan runs. Wait until it is over, or cancel it."
+        raise WaveStateError(detail)
+
+
+def require_batch_at_rest(batch: Batch) -> None:
+    """Raise BatchStateError if the batch creates accounts."""
+    if batch.state in OPEN:
+        raise BatchStateError(f"The batch is {batch.state}. Pause or cancel it before you undo it.")
+
+
+def require_plan_at_rest(session: Session, batch: Batch) -> None:
+    """Raise WaveStateError if the batch is a wave, and its plan is at work with this or another wave."""
+    own_plan = select(Wave.plan_id).where(Wave.batch_id == batch.id).scalar_subquery()
+    waves = select(Wave).where(Wave.plan_id == own_plan).order_by(Wave.number)
+    for other in session.scalars(waves.execution_options(populate_existing=True)).all():
+        if other.state == WaveState.RECONCILING:
+            raise WaveStateError(f"Wave {other.number} of the plan is being reconciled. Wait until it is.")
+        if session.get_one(Batch, other.batch_id, populate_existing=True).state in OPEN:
+            detail = f"Wave {other.number} of the plan runs. Pause or stop it before you undo a wave."
+            raise WaveStateError(detail)
 
 
 def find_undo_of_plan(session: Session, plan_id: UUID) -> UUID | None:

@@ -1,0 +1,91 @@
+"""Finding plans of waves, and locking their parts."""
+
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from migration_service.errors import WaveNotFoundError, WavePlanNotFoundError
+from migration_service.models import Batch, ImportSupplier, Wave, WavePlan
+from migration_service.origin import current_origin
+from migration_service.services.setup.suppliers import require_supplier_allowed
+
+
+def get_plan(session: Session, plan_id: str, *, organisation_id: int | None) -> WavePlan:
+    """Return the organisation's plan (None: any organisation's, for operators).
+
+    Raise WavePlanNotFoundError if it does not exist.
+    """
+    try:
+        wanted = UUID(plan_id)
+    except ValueError:
+        raise WavePlanNotFoundError(found=plan_id) from None
+    plan = session.get(WavePlan, wanted)
+    if plan is None or organisation_id not in (None, plan.organisation_id):
+        raise WavePlanNotFoundError(found=plan_id)
+    if organisation_id is not None:
+        supplier = session.get_one(ImportSupplier, plan.import_supplier_id)
+        require_supplier_allowed(supplier.id, supplier.code)
+    return plan
+
+
+def list_plans(
+    session: Session,
+    *,
+    organisation_id: int | None,
+    import_supplier: str | None = None,
+    only_open: bool = False,
+    limit: int = 50,
+) -> list[WavePlan]:
+    """Return the organisation's plans (None: every organisation's), the newest first.
+
+    `only_open` leaves out those that are finished.
+    """
+    statement = (
+        select(WavePlan)
+        .join(ImportSupplier, ImportSupplier.id == WavePlan.import_supplier_id)
+        .order_by(WavePlan.id.desc())
+        .limit(limit)
+    )
+    if organisation_id is not None:
+        statement = statement.where(WavePlan.organisation_id == organisation_id)
+    allowed = current_origin().import_supplier_ids
+    if allowed is not None:
+        statement = statement.where(WavePlan.import_supplier_id.in_(allowed))
+    if import_supplier is not None:
+        statement = statement.where(ImportSupplier.code == import_supplier)
+    if only_open:
+        statement = statement.where(WavePlan.finished_at.is_(None))
+    return [*session.scalars(statement)]
+
+
+def get_wave(session: Session, plan: WavePlan, number: int) -> Wave:
+    """Return the wave of this number. Raise WaveNotFoundError if there is none."""
+    wave = session.get(Wave, (plan.id, number), populate_existing=True) if number < 2**31 else None
+    if wave is None:
+        raise WaveNotFoundError(found=str(number))
+    return wave
+
+
+def lock_wave(session: Session, plan: WavePlan, number: int) -> Wave:
+    """Lock the plan, and return its wave of this number. Raise WaveNotFoundError if there is none."""
+    # Not its key: a foreign key of a wave, which somebody else may have locked, would have to wait for it.
+    session.refresh(plan, with_for_update={"key_share": True})
+    return get_wave(session, plan, number)
+
+
+def list_waves(session: Session, plan_id: UUID) -> list[Wave]:
+    """Return the waves of a plan in their order, as they are in the database now."""
+    ordered = select(Wave).where(Wave.plan_id == plan_id).order_by(Wave.number)
+    return [*session.scalars(ordered.execution_options(populate_existing=True))]
+
+
+def find_wave(session: Session, batch_id: UUID | None) -> Wave | None:
+    """Return the wave that has this batch, or None."""
+    return session.scalars(select(Wave).where(Wave.batch_id == batch_id)).one_or_none()
+
+
+def lock_batch(session: Session, wave: Wave) -> Batch:
+    """Return the batch of a wave. No worker pauses it until the transaction ends."""
+    locked = {"key_share": True}
+    return session.get_one(Batch, wave.batch_id, populate_existing=True, with_for_update=locked)

@@ -1,0 +1,104 @@
+"""The steps of a wave that people and the sweep take alike, under the lock of the plan."""
+
+from datetime import datetime
+
+from sqlalchemy import exists, func, select
+from sqlalchemy.orm import Session
+
+from migration_service.models import Batch, Undo, Wave, WavePlan
+from migration_service.services.batches import clock
+from migration_service.services.batches.results.reverted import NAMED
+from migration_service.services.batches.states import CANCEL, OPEN, RESUME, change_batch
+from migration_service.services.waves.states import (
+    BEGIN,
+    GO_ON,
+    PAUSE,
+    RECONCILE,
+    STOP,
+    UNDO,
+    change_wave,
+    is_over,
+)
+from migration_service.services.waves.windows import Window, find_opening
+from migration_service.states import BatchState, WaveState
+
+#: Why a wave was stopped whose batch somebody cancelled.
+BATCH_CANCELLED = "batch_cancelled"
+#: A batch of which no further line is processed. What a person cancelled is open, and differs.
+ENDED = (BatchState.COMPLETED, BatchState.CANCELLED)
+
+
+def begin_wave(session: Session, plan: WavePlan, wave: Wave, batch: Batch, *, until: datetime | None) -> None:
+    """Let the batch of a wave run. It has no end if `until` is None."""
+    change_wave(session, plan, wave, BEGIN)
+    wave.began_at = clock.read_clock(session)
+    let_run(session, batch, until)
+
+
+def let_run(session: Session, batch: Batch, until: datetime | None) -> None:
+    """Resume a locked batch until the end of its window. Raise BatchStateError if it is over."""
+    if batch.state not in OPEN:
+        change_batch(session, batch, RESUME)
+    batch.runs_until = until
+
+
+def closing_time(wave: Wave, now: datetime) -> datetime | None:
+    """Return when the window of the wave closes, or None if it is closed now."""
+    opening = find_opening(Window.from_dict(wave.time_window), now) if wave.time_window else None
+    return opening.closes_at if opening else None
+
+
+def follow_batch(session: Session, plan: WavePlan, wave: Wave, batch: Batch) -> None:
+    """Bring a wave that has begun into the state that its batch is in."""
+    if batch.state in ENDED:
+        change_wave(session, plan, wave, RECONCILE)
+        wave.reconciled_to, wave.differing, wave.open = 0, None, None
+    elif batch.state in OPEN:
+        if wave.state == WaveState.PAUSED:
+            change_wave(session, plan, wave, GO_ON)
+    elif wave.state == WaveState.RUNNING:
+        change_wave(session, plan, wave, PAUSE, reason=batch.reason)
+    else:
+        wave.reason = batch.reason
+
+
+def stop_waves(
+    session: Session,
+    plan: WavePlan,
+    wave: Wave,
+    *,
+    reason: str,
+    by: str | None = None,
+    actor: str | None = None,
+) -> None:
+    """Stop a wave and every later one of its plan, and cancel their batches. What was created stays.
+
+    `by` is the name of whoever decided, if that is not the actor. Raise WaveStateError if it is over.
+    """
+    later = select(Wave).where(Wave.plan_id == plan.id, Wave.number >= wave.number).order_by(Wave.number)
+    for stopped in session.scalars(later).all():
+        change_wave(session, plan, stopped, STOP, details={"because": reason, **({"by": by} if by else {})})
+        stopped.decided_by, stopped.decided_at, stopped.decision_reason = by or actor, func.now(), reason
+        batch = session.get_one(Batch, stopped.batch_id, populate_existing=True)
+        if batch.state in CANCEL.sources:
+            change_batch(session, batch, CANCEL)
+    others = session.scalars(select(Wave).where(Wave.plan_id == plan.id)).all()
+    if all(is_over(plan, other) for other in others):
+        plan.finished_at = func.now()
+
+
+def reconcile_undone(session: Session, plan: WavePlan, wave: Wave) -> None:
+    """Have a wave compared again if an undo of its accounts has ended since it was last compared.
+
+    Its approval is void, because what was approved no longer exists. The audit keeps it.
+    """
+    if wave.state not in UNDO.sources or wave.reconciled_at is None:
+        return
+    since = Undo.finished_at > wave.reconciled_at
+    whole = exists().where(Undo.batch_id == wave.batch_id, since)
+    named = NAMED.where(Batch.id == wave.batch_id, since).exists()
+    if not session.scalar(select(whole | named)):
+        return
+    change_wave(session, plan, wave, UNDO)
+    wave.reconciled_to, wave.differing, wave.open = 0, None, None
+    wave.decided_by = wave.decided_at = wave.decision_reason = None
