@@ -64,9 +64,6 @@ def render() -> str:
         "".join(map(_rule, rule_errors())),
         "## Rules for added data\n\nThe rules above apply to added data, too. These apply to it only.\n\n",
         _table(("code", "severity", "meaning", "what to do"), added_data_errors()),
-        "\n## Codes for operators\n\nCommands and the console show these. No request is answered with them."
-        "\n\n",
-        _table(("code", "meaning", "what to do"), _seen_in(Place.OPERATOR)),
     ]
     return "".join(parts)
 

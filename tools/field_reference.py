@@ -35,8 +35,8 @@ _HEAD = """# Fields
 
 Written by `make docs` from the schemas; do not edit it by hand.
 
-A field that is not required may be left out. An empty text counts as left out. An empty date or number is an
-error, and so is `null`: leave the field out. Dates are written `YYYY-MM-DD`, moments `YYYY-MM-DDTHH:MM:SSZ`.
+All other fields than the required ones may be left out. An empty text counts as left out. An empty date or
+number is an error, and so is `null`. Dates are written `YYYY-MM-DD`, moments `YYYY-MM-DDTHH:MM:SSZ`.
 Lengths are in characters. The rules that look at a field are explained in [errors](errors.md).
 
 """
@@ -111,8 +111,8 @@ def _section(schema: type[Schema]) -> str:
     rows = [
         # Suppliers do not have the document whose sections the code refers to.
         f"## {name}\n\n{re.sub(r',? ?[(]section [^)]*[)]', '', meaning)}\n\n",
-        "| field | type | required | meaning | example | rules |\n",
-        "| --- | --- | --- | --- | --- | --- |\n",
+        "| field | type | meaning | example | rules |\n",
+        "| --- | --- | --- | --- | --- |\n",
     ]
     rows += [_row(name, field_name, field) for field_name, field in schema().fields.items()]
     return "".join(rows)
@@ -122,8 +122,7 @@ def _row(schema: str, name: str, field: Any) -> str:
     metadata = field.metadata
     cells = (
         f"`{name}`",
-        _kind(field),
-        "yes" if field.required else "no",
+        f"{_kind(field)}{', required' if field.required else ''}",
         _meaning(field),
         f"`{_json(metadata['example'])}`",
         ", ".join(f"[`{code}`](errors.md#{code}-{severity})" for code, severity in rules_of(schema, name)),
