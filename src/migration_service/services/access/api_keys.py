@@ -1,7 +1,7 @@
-"""API keys, with which an organisation obtains its tokens (section 5).
+"""API keys, which organisations exchange for tokens (section 5).
 
 A key is `ami_<10 characters>_<43 characters>`. The part before the second underscore is its prefix, which
-identifies it and may be shown. Of the whole key only the SHA-256 is stored.
+identifies the key and may be shown. Only the SHA-256 of the whole key is stored.
 """
 
 import hmac
@@ -30,7 +30,7 @@ from migration_service.services.setup.names import check_name
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.services.setup.suppliers import get_import_supplier
 
-#: The precision of `last_used_at`: it is written at most once in this time, however often a key is used.
+#: The precision of `last_used_at`, which is written at most once in this time.
 _USE_NOTED_EVERY = timedelta(minutes=1)
 
 _NOT_VALID = "The API key is not valid, or it was revoked."
@@ -43,12 +43,12 @@ _SECRET_CHARACTERS = string.ascii_letters + string.digits  # 43 of them are 256 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyLimits:
-    """What a key may be used for; None: no limit."""
+    """The limits on the use of a key. None means no limit."""
 
     scopes: Collection[Scope] | None = None
     #: Codes of import suppliers of the key's organisation.
     import_suppliers: Collection[str] | None = None
-    #: Networks, as `192.0.2.0/24`.
+    #: Networks, such as `192.0.2.0/24`.
     networks: Collection[str] | None = None
     expires_at: datetime | None = None
 
@@ -56,10 +56,10 @@ class KeyLimits:
 def issue_api_key(
     session: Session, *, organisation_name: str, name: str | None = None, limits: KeyLimits | None = None
 ) -> str:
-    """Make an API key and return it: the only time that anybody sees it.
+    """Create an API key and return it. It is never shown again.
 
     Raise OrganisationNotFoundError, NameInvalidError, NetworkInvalidError, and ImportSupplierNotFoundError
-    for a supplier that is not the organisation's.
+    for another organisation's supplier.
     """
     organisation = get_organisation(session, organisation_name)
     limits = limits or KeyLimits()
@@ -89,7 +89,7 @@ def issue_api_key(
 
 
 def roll_api_key(session: Session, prefix: str, overlap: timedelta) -> tuple[str, ApiKey]:
-    """Make a key with the same name and limits, and let the old one expire after `overlap`.
+    """Create a key with the same name and limits, and let the old one expire after `overlap`.
 
     Return the new key and the old one's row. The successor expires when the old one would have expired. Raise
     ApiKeyNotFoundError, and ApiKeyEndedError if the key was revoked or has expired.
@@ -122,10 +122,10 @@ def find_prefix(api_key: str) -> str | None:
 
 
 def authenticate_api_key(session: Session, api_key: str) -> ApiKey:
-    """Return the API key that this text is, and note that it was used.
+    """Return the API key with this text, and record its use.
 
-    Raise UnauthenticatedError, in the same words whether it is unknown, wrong, revoked or expired, and
-    PermissionDeniedError if it may not be used from this address.
+    Raise UnauthenticatedError, with the same message whether the key is unknown, wrong, revoked or expired,
+    and PermissionDeniedError if it may not be used from this address.
     """
     found = None
     if prefix := find_prefix(api_key):
@@ -149,9 +149,9 @@ def note_use(api_key: ApiKey) -> None:
 
 
 def revoke_api_key(session: Session, prefix: str) -> ApiKey:
-    """Revoke the key with this prefix, and with it every token that was obtained with it.
+    """Revoke the key with this prefix, and with it all its tokens.
 
-    Revoking twice changes nothing. Raise ApiKeyNotFoundError if there is none.
+    Revoking it again changes nothing. Raise ApiKeyNotFoundError if there is no such key.
     """
     api_key = get_api_key(session, prefix)
     if api_key.revoked_at is None:
@@ -167,13 +167,13 @@ def revoke_api_key(session: Session, prefix: str) -> ApiKey:
 
 
 def get_api_key(session: Session, prefix: str) -> ApiKey:
-    """Return the key with this prefix; the whole key is taken for its prefix. Raise ApiKeyNotFoundError."""
+    """Return the key with this prefix, which may also be a whole key. Raise ApiKeyNotFoundError."""
     prefix = find_prefix(prefix) or prefix
     api_key = None
     if _PREFIX.fullmatch(prefix):
         api_key = session.scalar(select(ApiKey).where(ApiKey.prefix == prefix))
     if api_key is None:
-        # A text without the form of a prefix may be a mistyped key, so the error does not repeat it.
+        # Text that is not in the form of a prefix may be a mistyped key, so the error does not repeat it.
         raise ApiKeyNotFoundError(found=prefix if _PREFIX.fullmatch(prefix) else None)
     return api_key
 
@@ -205,5 +205,5 @@ def _hash(api_key: str) -> bytes:
 
 
 def get_api_key_name(session: Session, api_key_id: int) -> str:
-    """Return the name by which an API key is recorded as the author of something."""
+    """Return the name that identifies an API key as an author in records."""
     return f"API key {session.get_one(ApiKey, api_key_id).prefix}"

@@ -1,4 +1,4 @@
-"""Who sends a request. Apart from `tokens`, so that workers do not load what tokens are signed with."""
+"""The sender of a request. Separate from `tokens`, so that workers need not load the signing libraries."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ class Caller:
 
     organisation_id: int
     api_key_id: int
-    #: The prefix of the key, which may be shown.
+    #: The prefix of the API key, which may be shown.
     prefix: str = ""
-    #: The scopes of the key; None: every scope.
+    #: The scopes of the key, or None for every scope.
     scopes: frozenset[str] | None = None
-    #: The import suppliers that the key is limited to; None: every one of the organisation.
+    #: The import suppliers that the key is limited to, or None for all of the organisation.
     import_supplier_ids: frozenset[int] | None = None

@@ -1,7 +1,7 @@
-"""Sessions of operators in the console: begun by a login, ended by time, by a logout, or by a lock-out.
+"""Sessions of operators in the console, from a login until a logout, a time-out or a lock-out.
 
-The browser has a random token, and the table its hash. So a session ends on the server: at once when the
-operator logs out, gets another password or is disabled.
+The browser has a random token, and the table its hash. Sessions end on the server, so logging out, a new
+password or disabling the operator takes effect immediately.
 """
 
 import secrets
@@ -22,9 +22,9 @@ from migration_service.origin import current_origin
 from migration_service.services.access.operators import AuthenticatedOperator, OperatorRole
 from migration_service.services.audit.entries import AuditAction, record
 
-#: The precision of `last_seen_at`: it is written at most once in this time.
+#: The precision of `last_seen_at`, which is written at most once in this time.
 _SEEN_EVERY = timedelta(minutes=1)
-#: How long ended sessions are kept, with the forms that were sent in them.
+#: How long ended sessions and their submitted forms are kept.
 _KEPT = timedelta(days=30)
 
 LOGGED_OUT = "logged_out"
@@ -32,14 +32,14 @@ LOGGED_OUT = "logged_out"
 
 @dataclass(frozen=True, slots=True)
 class SessionTimes:
-    """How long a session lasts: without anything being done, and altogether."""
+    """The longest duration of a session: without activity, and in total."""
 
     idle: timedelta
     longest: timedelta
 
 
 def session_times(settings: Settings) -> SessionTimes:
-    """Return how long the sessions of the console last."""
+    """Return the longest duration of console sessions."""
     return SessionTimes(
         timedelta(minutes=settings.console_idle_minutes), timedelta(hours=settings.console_session_hours)
     )
@@ -47,14 +47,14 @@ def session_times(settings: Settings) -> SessionTimes:
 
 @dataclass(frozen=True, slots=True)
 class ActiveSession:
-    """A session that has not ended, and whose it is, with the role that they have now."""
+    """A session that has not ended, with its operator and their current role."""
 
     id: UUID
     operator: AuthenticatedOperator
 
 
 def begin_operator_session(session: Session, operator_id: int) -> str:
-    """Begin a session, and return its token."""
+    """Start a session and return its token."""
     token = secrets.token_urlsafe(32)
     row = OperatorSession(
         id=new_id(), operator_id=operator_id, token_sha256=_hash(token), address=current_origin().address
@@ -69,8 +69,8 @@ def find_operator_session(
 ) -> ActiveSession | None:
     """Return the session with this token, or None if there is none or it has ended.
 
-    `is_used` notes that the operator does something, so that the session goes on. Leave it out for what a
-    page asks by itself.
+    `is_used` records activity of the operator, which prolongs the session. Leave it out for requests that a
+    page sends automatically.
     """
     now = datetime.now(UTC)
     found = session.execute(
@@ -98,44 +98,44 @@ def find_operator_session(
 
 
 def log_out_operator(session: Session, active: ActiveSession) -> None:
-    """End a session because its operator wants to."""
+    """End a session at its operator's request."""
     this = update(OperatorSession).where(OperatorSession.id == active.id, OperatorSession.ended_at.is_(None))
     session.execute(this.values(ended_at=datetime.now(UTC), end_reason=LOGGED_OUT))
     record(session, AuditAction.OPERATOR_LOGGED_OUT, "operator", active.operator.name)
 
 
 def list_operator_sessions(session: Session, operator_name: str) -> Sequence[OperatorSession]:
-    """Return the sessions of an operator that have not been ended, the newest first."""
+    """Return the open sessions of an operator, newest first."""
     owned = select(OperatorSession).join(Operator, Operator.id == OperatorSession.operator_id)
     wanted = owned.where(Operator.name == operator_name, OperatorSession.ended_at.is_(None))
     return session.scalars(wanted.order_by(OperatorSession.created_at.desc())).all()
 
 
 def remove_old_operator_sessions(session: Session) -> int:
-    """Remove sessions that began long ago, with the forms that were sent in them. Return how many."""
+    """Remove sessions that started long ago, with their submitted forms. Return their number."""
     old = delete(OperatorSession).where(OperatorSession.created_at < datetime.now(UTC) - _KEPT)
     return len(session.scalars(old.returning(OperatorSession.id)).all())
 
 
 @dataclass(frozen=True, slots=True)
 class FormAnswer:
-    """What was done when a form was sent."""
+    """The result of a submitted form."""
 
     message: str
     location: str
 
 
 def find_form_answer(session: Session, active: ActiveSession, token: UUID) -> FormAnswer | None:
-    """Return what was done when this form was sent before, or None if it was not."""
+    """Return the result of an earlier submission of this form, or None if there is none."""
     this = OperatorForm.token == token, OperatorForm.operator_session_id == active.id
     row = session.execute(select(OperatorForm.message, OperatorForm.location).where(*this)).one_or_none()
     return FormAnswer(row.message, row.location) if row else None
 
 
 def claim_form(session: Session, active: ActiveSession, token: UUID) -> bool:
-    """Claim a form in the transaction of its act. Return False if it was sent before.
+    """Claim a form in the transaction of its effect. Return False if it was submitted before.
 
-    If the same form is being acted on at this moment, wait until that has been committed or rolled back.
+    If another transaction has claimed the same form, wait until it is committed or rolled back.
     """
     row = {"token": token, "operator_session_id": active.id, "message": "", "location": ""}
     statement = insert(OperatorForm).values(row).on_conflict_do_nothing().returning(OperatorForm.token)
@@ -143,7 +143,7 @@ def claim_form(session: Session, active: ActiveSession, token: UUID) -> bool:
 
 
 def keep_form_answer(session: Session, token: UUID, answer: FormAnswer) -> None:
-    """Store what was done with a claimed form."""
+    """Store the result of a claimed form."""
     this = update(OperatorForm).where(OperatorForm.token == token)
     session.execute(this.values(message=answer.message, location=answer.location))
 

@@ -1,4 +1,4 @@
-"""Operators: the people who operate the service, each with a role and, if wanted, bound to organisations."""
+"""Operators: the people who run the service, each with a role, and optionally limited to organisations."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,17 +27,17 @@ from migration_service.services.setup.organisations import get_organisation
 
 _SHORTEST, _LONGEST = 12, 256
 _REFUSED = "The name or the password is not right."
-#: A process checks one password at a time. Seconds that a login waits for its turn.
+#: Seconds that a login waits for its turn. A process checks one password at a time.
 _CHECK = Lock()
 _LONGEST_WAIT = 3.0
 
 
 class OperatorRole(StrEnum):
-    """What an operator may do; each role includes those before it."""
+    """The permissions of an operator. Each role includes those before it."""
 
     #: See everything but personal data.
     READ = "read"
-    #: Steer batches and suppliers, skip accounts, and see personal data.
+    #: Control batches and suppliers, skip accounts, and see personal data.
     OPERATE = "operate"
     #: Set up organisations, keys and operators.
     ADMINISTER = "administer"
@@ -50,22 +50,22 @@ class OperatorRole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedOperator:
-    """Who has logged in."""
+    """An operator who has logged in."""
 
     id: int
     name: str
     role: OperatorRole
-    #: The organisations that the operator sees and changes; None: all.
+    #: The organisations that the operator can see and change, or None for all.
     organisation_ids: frozenset[int] | None
 
 
 def create_operator(
     session: Session, name: str, role: OperatorRole, *, organisations: Collection[str] = ()
 ) -> None:
-    """Make an operator, who can log in once a password is set.
+    """Create an operator, who can log in once a password is set.
 
-    `organisations` are the names of those that the operator is bound to; none: not bound. Raise
-    NameInvalidError, NameTakenError and OrganisationNotFoundError.
+    `organisations` names the organisations that the operator is limited to. If it is empty, there is no
+    limit. Raise NameInvalidError, NameTakenError and OrganisationNotFoundError.
     """
     check_name(name, "name of an operator")
     bound = [get_organisation(session, organisation).id for organisation in organisations]
@@ -78,7 +78,7 @@ def create_operator(
 
 
 def list_operators(session: Session) -> Sequence[tuple[Operator, list[str]]]:
-    """Return every operator with the names of the organisations that it is bound to, by name."""
+    """Return all operators by name, each with the names of the organisations that they are limited to."""
     bound: dict[int, list[str]] = {}
     names = select(OperatorOrganisation.operator_id, Organisation.name).join(Organisation)
     for operator_id, organisation_name in session.execute(names.order_by(Organisation.name)):
@@ -109,7 +109,7 @@ def set_operator_password(session: Session, name: str, password: str) -> None:
 
 
 def disable_operator(session: Session, name: str) -> Operator:
-    """Let an operator log in no more, and end their sessions. Disabling twice changes nothing.
+    """Disable the logins of an operator, and end their sessions. Disabling twice changes nothing.
 
     Raise OperatorNotFoundError.
     """
@@ -122,18 +122,17 @@ def disable_operator(session: Session, name: str) -> Operator:
 
 
 def authenticate_operator(sessions: sessionmaker[Session], name: str, password: str) -> AuthenticatedOperator:
-    """Return who logs in with this name and password.
+    """Return the operator with this name and password.
 
-    Raise UnauthenticatedError, in the same words and after the same time whatever is wrong, and
-    ThrottledError if too many passwords are being checked. The caller throttles attempts, and notes refusals
-    (`refusals`).
+    Raise UnauthenticatedError, with the same message and timing whatever is wrong, and ThrottledError if too
+    many passwords are being checked. The caller throttles attempts and records refusals (`refusals`).
 
-    Checking a password takes long, and 64 MiB of memory. No database connection is held meanwhile, and the
-    process checks one at a time.
+    Checking a password is slow and takes 64 MiB of memory. No database connection is held in the meantime,
+    and the process checks one password at a time.
     """
     with sessions.begin() as session:
         operator = _find_usable(session, name)
-        # The same work for a name that nobody has: its time must not tell.
+        # The same work for an unknown name, so that the response time reveals nothing.
         stored = str(operator.password_hash) if operator else _nobodys_hash()
     with _checking_a_password():
         if not _matches(stored, password) or operator is None:
@@ -148,7 +147,7 @@ def authenticate_operator(sessions: sessionmaker[Session], name: str, password: 
 
 
 def _find_usable(session: Session, name: str) -> Operator | None:
-    """Return the operator of this name who may log in with a password, or None."""
+    """Return the operator with this name if they may log in with a password, otherwise None."""
     if not is_name(name):
         return None
     usable = Operator.password_hash.is_not(None), Operator.disabled_at.is_(None)
@@ -166,9 +165,9 @@ def _checking_a_password() -> Iterator[None]:
 
 
 def admit_operator(session: Session, name: str) -> AuthenticatedOperator:
-    """Return the operator of this name, whom an identity provider has authenticated.
+    """Return the operator with this name, authenticated by an identity provider.
 
-    Raise UnauthenticatedError if there is none, or if they are disabled.
+    Raise UnauthenticatedError if there is no such operator, or if they are disabled.
     """
     operator = session.scalar(select(Operator).where(Operator.name == name)) if is_name(name) else None
     if operator is None or operator.disabled_at is not None:
@@ -178,7 +177,7 @@ def admit_operator(session: Session, name: str) -> AuthenticatedOperator:
 
 def _admit(session: Session, operator: Operator) -> AuthenticatedOperator:
     operator.last_login_at = datetime.now(UTC)
-    # Until now the client had not proved who it is.
+    # The client had not been authenticated until now.
     with acting_as(replace(current_origin(), kind=ActorKind.OPERATOR, actor=operator.name)):
         record(session, AuditAction.OPERATOR_LOGGED_IN, "operator", operator.name)
     bound = session.scalars(
@@ -205,7 +204,7 @@ def _get(session: Session, name: str) -> Operator:
 
 @cache
 def _hasher() -> PasswordHasher:
-    return PasswordHasher()  # Argon2id with the parameters of RFC 9106 for less memory
+    return PasswordHasher()  # Argon2id with the low-memory parameters of RFC 9106
 
 
 @cache

@@ -1,7 +1,7 @@
-"""Refused logins, tokens and requests: counted, logged, and in the audit.
+"""Refused logins, tokens and requests, which are counted, logged and recorded in the audit.
 
-The audit has one entry for each kind, address and minute, and at most so many in a minute altogether: a flood
-of refusals fills neither the table nor the time of the database. The metric counts every refusal.
+The audit gets one entry for each kind, address and minute, up to a limit of entries per minute, so a flood of
+refusals overloads neither the table nor the database. The metric counts every refusal.
 """
 
 import logging
@@ -29,12 +29,12 @@ from migration_service.states import AuditOutcome
 
 logger = logging.getLogger(__name__)
 
-#: Entries of refusals in a minute, all addresses together.
+#: The largest number of entries in a minute, for all addresses together.
 MOST_A_MINUTE = 200
 
 
 class SecurityEvent(StrEnum):
-    """What the metric and the log call a refusal."""
+    """The name of a refusal in the metric and the log."""
 
     #: A key or a refresh token that is not valid.
     FAILED_LOGIN = "failed_login"
@@ -42,13 +42,13 @@ class SecurityEvent(StrEnum):
     REFUSED_TOKEN = "refused_token"  # noqa: S105
     #: A key that was revoked, or a token of one.
     REVOKED_KEY_USED = "revoked_key_used"
-    #: A refresh token that had been exchanged before.
+    #: A refresh token that had already been exchanged.
     REFRESH_TOKEN_REUSED = "refresh_token_reused"  # noqa: S105
-    #: A valid key that may not do this.
+    #: A valid key without the necessary permission.
     PERMISSION_DENIED = "permission_denied"
 
 
-# From the start, so that an alert sees the first one.
+# Initialised to zero, so that an alert notices the first refusal.
 for _event_name in SecurityEvent:
     SECURITY_EVENTS.labels(_event_name.value)
 
@@ -67,20 +67,20 @@ _RECORD = f"""
 
 
 class RefusalLog:
-    """Notes refusals; one for each web process. It never fails: what was refused stays refused."""
+    """The recorder of refusals in a web process. It never fails: what was refused stays refused."""
 
     def __init__(self, sessions: sessionmaker[Session], clock: Callable[[], float] = time.time) -> None:
         self._sessions = sessions
         self._clock = clock
         self._lock = threading.Lock()
         self._minute = 0
-        #: What this process has written in this minute: the database is not asked for it again.
+        #: The entries that this process has written in this minute, to avoid asking the database again.
         self._written: set[str] = set()
 
     def note_refused_login(self, error: ServiceError, prefix: str | None) -> None:
-        """Note that an API key (of this prefix, if it had one) or a refresh token was refused.
+        """Record the refusal of an API key (with this prefix, if it had one) or a refresh token.
 
-        A refresh token that was used before ends its session.
+        A refresh token that was already used ends its session.
         """
         if isinstance(error, RefreshTokenReusedError) and error.session_id:
             with self._sessions.begin() as session:
@@ -88,7 +88,7 @@ class RefusalLog:
         self._note(_event(error, SecurityEvent.FAILED_LOGIN), AuditAction.LOGIN_REFUSED, prefix)
 
     def note_refused_request(self, error: ServiceError) -> None:
-        """Note that a request was refused for its token, or for what its key may not do."""
+        """Record the refusal of a request because of its token or the permissions of its key."""
         event = _event(error, SecurityEvent.REFUSED_TOKEN)
         denied = event is SecurityEvent.PERMISSION_DENIED
         self._note(event, AuditAction.PERMISSION_REFUSED if denied else AuditAction.TOKEN_REFUSED, None)

@@ -1,4 +1,4 @@
-"""What an API key may be used for: its scopes, its import suppliers, and the addresses it is used from."""
+"""The permissions of an API key: its scopes, import suppliers and client addresses."""
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
@@ -9,7 +9,7 @@ from migration_service.errors import NetworkInvalidError, PermissionDeniedError
 
 
 class Scope(StrEnum):
-    """What a key may be used for."""
+    """The permissions that a key can have."""
 
     #: Statuses, lists, reports and the results of batches.
     READ = "read"
@@ -17,35 +17,35 @@ class Scope(StrEnum):
     VALIDATE = "validate"
     #: Storing payloads.
     STAGE = "stage"
-    #: Creating accounts, one by one.
+    #: Creating single accounts.
     PROCESS = "process"
     #: Adding notes, transactions, statements and payment instructions.
     ADDED_DATA = "added_data"
-    #: Starting and steering batches, whatever their mode.
+    #: Starting and controlling batches of any mode.
     BATCHES = "batches"
     #: Erasing the personal data of an account.
     ERASE = "erase"
     #: Listing and ending the sessions of the organisation.
     SESSIONS = "sessions"
-    #: Removing created accounts again, until their supplier goes live.
+    #: Removing created accounts, until their supplier goes live.
     UNDO = "undo"
 
 
 def require_scope(granted: Collection[str] | None, accepted: Sequence[Scope]) -> None:
-    """Raise PermissionDeniedError unless the scopes of a key have one of `accepted`; None has every scope."""
+    """Raise PermissionDeniedError unless `scopes` has one of `accepted`. None stands for every scope."""
     if granted is not None and not any(scope in granted for scope in accepted):
         wanted = " or ".join(repr(scope.value) for scope in accepted)
         raise PermissionDeniedError(f"The API key does not have the scope {wanted}.")
 
 
 def require_address(networks: Sequence[str] | None, address: str | None) -> None:
-    """Raise PermissionDeniedError unless `address` is in one of `networks`; None allows every address."""
+    """Raise PermissionDeniedError unless `address` is in one of `networks`. None allows every address."""
     if networks is not None and not _is_within(tuple(networks), address or ""):
         raise PermissionDeniedError(f"The API key may not be used from the address {address}.")
 
 
 def parse_network(text: str) -> str:
-    """Return a network in its normal form, as `192.0.2.0/24`. Raise NetworkInvalidError if it is none."""
+    """Return a network in its normal form, such as `192.0.2.0/24`. Raise NetworkInvalidError."""
     try:
         return str(ip_network(text.strip()))
     except ValueError:

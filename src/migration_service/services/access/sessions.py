@@ -1,8 +1,8 @@
-"""Sessions, and how their refresh tokens rotate. A session begins when a key is exchanged for tokens.
+"""Sessions and the rotation of their refresh tokens. Exchanging a key for tokens starts a session.
 
 A refresh token is exchanged once, for a successor. For a minute it returns the same successor again, because
-the response may have been lost, or several processes of a client may refresh at once. A token that is used
-later was probably copied, so its session ends, with all its tokens.
+the response may have been lost, or several processes of a client may refresh at the same time. A token that
+is reused later was probably stolen, so its session ends, with all its tokens.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from migration_service.models import ApiKey, RefreshToken, TokenSession
 from migration_service.origin import current_origin
 from migration_service.services.audit.entries import AuditAction, record
 
-#: How long a refresh token that was exchanged returns the same successor.
+#: How long an exchanged refresh token returns the same successor.
 GRACE = timedelta(seconds=60)
 #: How long sessions are kept after their last token has expired.
 _KEPT = timedelta(days=30)
@@ -39,7 +39,7 @@ TOO_MANY = "too_many_sessions"
 
 @dataclass(frozen=True, slots=True)
 class RefreshGrant:
-    """A refresh token that is not signed yet."""
+    """An unsigned refresh token."""
 
     id: UUID
     session_id: UUID
@@ -49,10 +49,10 @@ class RefreshGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionReport:
-    """A session as its organisation sees it."""
+    """The report of a session for its organisation."""
 
     session_id: UUID
-    #: The prefix of its key, and the name of it.
+    #: The prefix and the name of its key.
     api_key: str
     api_key_name: str | None
     address: str | None
@@ -62,10 +62,10 @@ class SessionReport:
 
 
 def begin_session(session: Session, api_key: ApiKey, expires_at: datetime, most: int) -> RefreshGrant:
-    """Begin a session of the key, and return its first refresh token.
+    """Start a session of the key, and return its first refresh token.
 
-    If the key has `most` open ones, its oldest ones end. The new one is not refused: a client that obtains a
-    token for each request would otherwise be locked out for days.
+    If the key has `most` open sessions, its oldest ones end. The new one is not refused, because a client
+    that obtains a token for each request would otherwise be locked out for days.
     """
     _end_oldest(session, api_key, most)
     grant = RefreshGrant(new_id(), new_id(), datetime.now(UTC), expires_at)
@@ -85,7 +85,7 @@ def _end_oldest(session: Session, api_key: ApiKey, most: int) -> None:
     )
     if session.scalar(newest_first.offset(most - 1).limit(1)) is None:
         return
-    # A tenth at once, so that not each further session is an entry of the audit.
+    # A tenth of them at a time, so that not every further session adds an entry to the audit.
     oldest = newest_first.offset(most - max(1, most // 10)).subquery()
     ended = session.scalars(
         update(TokenSession)
@@ -104,10 +104,10 @@ def _end_oldest(session: Session, api_key: ApiKey, most: int) -> None:
 
 
 def exchange(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> RefreshGrant:
-    """Return the successor of the refresh token with these claims: a new one, or the same one within GRACE.
+    """Return the successor of the refresh token with these claims, which is the same one within GRACE.
 
     Raise RefreshTokenReusedError if it was exchanged earlier than that, and UnauthenticatedError if its
-    session has ended (TooManySessionsError if the key began too many others).
+    session has ended (TooManySessionsError if the key has started too many others).
     """
     token_id = _token_id(session, api_key, claims)
     found = session.execute(
@@ -138,9 +138,9 @@ def end_session(
     *,
     organisation_id: int | None = None,
 ) -> TokenSession:
-    """End a session and all its tokens at once. Ending it again changes nothing.
+    """End a session and all its tokens immediately. Ending it again changes nothing.
 
-    Raise TokenSessionNotFoundError, also if it is not a session of `organisation_id`; None: of any.
+    Raise TokenSessionNotFoundError if `organisation_id` (any if None) has no such session.
     """
     try:
         owner = session.get(TokenSession, UUID(session_id), with_for_update=True)
@@ -163,7 +163,7 @@ def end_session(
 
 
 def list_sessions(session: Session, api_key: ApiKey) -> Sequence[TokenSession]:
-    """Return the sessions of a key that have not ended, newest first."""
+    """Return the open sessions of a key, newest first."""
     return session.scalars(
         select(TokenSession)
         .where(
@@ -178,9 +178,9 @@ def list_sessions(session: Session, api_key: ApiKey) -> Sequence[TokenSession]:
 def list_sessions_of_organisation(
     session: Session, organisation_id: int, *, before: UUID | None, limit: int
 ) -> Sequence[SessionReport]:
-    """Return at most `limit` sessions that are not over, of all keys of an organisation, the newest first.
+    """Return at most `limit` open sessions of all keys of an organisation, newest first.
 
-    `before` is the session after which the list goes on.
+    The list continues after session `before`.
     """
     statement = (
         select(TokenSession, ApiKey)
@@ -200,7 +200,7 @@ def list_sessions_of_organisation(
 
 
 def report_session(session: Session, owner: TokenSession) -> SessionReport:
-    """Return a session as its organisation sees it."""
+    """Return the report of a session for its organisation."""
     return _report(owner, session.get_one(ApiKey, owner.api_key_id))
 
 
@@ -217,20 +217,20 @@ def _report(owner: TokenSession, api_key: ApiKey) -> SessionReport:
 
 
 def remove_old_sessions(session: Session, *, limit: int) -> int:
-    """Remove at most `limit` sessions that expired long ago, and return how many."""
+    """Remove at most `limit` sessions that expired long ago, and return their number."""
     old = (
         select(TokenSession.id)
         .where(TokenSession.expires_at < datetime.now(UTC) - _KEPT)
         .limit(limit)
         .with_for_update(skip_locked=True)
-        .cte()  # runs once: a subquery may run again for each row, and then takes more than the limit
+        .cte()  # runs once, whereas a subquery may run for each row and exceed the limit
     )
     removed = delete(TokenSession).where(TokenSession.id.in_(select(old.c.id))).returning(TokenSession.id)
     return len(session.execute(removed).all())
 
 
 def _token_id(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> UUID:
-    """Return the id of a refresh token. A token from a version without sessions gets a session now."""
+    """Return the id of a refresh token. A token from before sessions existed gets a session now."""
     try:
         if "sid" in claims:
             return UUID(claims["jti"])

@@ -1,7 +1,7 @@
-"""Signing tokens, and reading what was signed. A key is named by its `kid`, so that it can be exchanged.
+"""Signing tokens and verifying signatures. Tokens name their key by its `kid`, so that keys can be rotated.
 
-The first key signs. The others are accepted, too: the next one before every process signs with it, and the
-last one until its tokens have expired.
+The first key signs. The others are accepted as well: the next key until every process signs with it, and the
+previous key until its tokens have expired.
 """
 
 from functools import lru_cache
@@ -17,26 +17,26 @@ _CLAIMS = ("iat", "exp", "sub", "kind")
 
 
 def sign(settings: Settings, claims: dict[str, Any]) -> str:
-    """Return a token with these claims; the same claims make the same token."""
+    """Return a token with these claims. The same claims always give the same token."""
     key = settings.secret_key
     return jwt.encode(claims, key, algorithm=_ALGORITHM, headers={"kid": key_id(key)})
 
 
 def read_claims(settings: Settings, token: str) -> dict[str, Any]:
-    """Return what a token says that one of the keys signed. Raise jwt.InvalidTokenError for any other."""
+    """Return the claims of a token signed with one of the keys. Raise jwt.InvalidTokenError for any other."""
     return _read(token, settings.token_keys)
 
 
 def key_id(key: str) -> str:
-    """Return the `kid` of a key, which tells nothing of the key."""
+    """Return the `kid` of a key, which reveals nothing about the key."""
     return sha256(b"migration-service kid " + key.encode()).hexdigest()[:12]
 
 
 @lru_cache(maxsize=1_000)
 def _read(token: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    # A signature stays right for ever and is checked once. Whether the token still holds is for the caller.
+    # A signature never changes, so it is verified once. The caller checks whether the token is still valid.
     kid = jwt.get_unverified_header(token).get("kid")
-    # Tokens that were signed before keys had a kid have none.
+    # Tokens signed before kids were introduced have none.
     fitting = [key for key in keys if kid is None or kid == key_id(key)]
     for key in fitting:
         try:
@@ -51,7 +51,7 @@ def _decode(token: str, key: str) -> dict[str, Any]:
         token,
         key,
         algorithms=[_ALGORITHM],
-        # The clock of the web server that signed it may be a little ahead of ours.
+        # The clock of the signing web server may be slightly ahead.
         options={"require": list(_CLAIMS), "verify_iat": False, "verify_exp": False},
     )
     return claims

@@ -1,16 +1,17 @@
 """Throttling of attempts to obtain a token or to log in: failed attempts are counted by client address.
 
 The first failure starts a window of one minute. After the tenth failure every attempt from that address is
-refused until the window ends, including one with the right key. Successful attempts are not counted.
+refused until the window ends, even with the right key. Successful attempts are not counted.
 
-Failures are not counted by API key or by the name of an operator alone: anybody who knows the public prefix
-of a key, or a name, could then lock out its owner. A key needs no such protection, because its secret part
-has 256 random bits. Passwords are counted by name and address, and by address.
+Failures are not counted by API key or operator name alone, because anybody who knows a key's public prefix or
+a name could then lock out its owner. A key needs no such protection: its secret part has 256 random bits.
+Wrong passwords are counted by name and address, and by address.
 
-A login is counted before its password is checked, which is expensive, and forgiven if the password is right.
+A login is counted before its password is checked, which is expensive. The count is reduced again if the
+password is right.
 
-Clients can also obtain tokens while Redis is unavailable. Each web process then counts for itself, so an
-address can make ten failed attempts with each process.
+Clients can obtain tokens even while Redis is unavailable. Each web process then has its own counters, so an
+address has ten failed attempts with each process.
 """
 
 import math
@@ -25,13 +26,13 @@ from redis import Redis
 from migration_service.connections import log_if_unavailable
 from migration_service.errors import ThrottledError
 
-#: Failed attempts that are allowed within the window.
+#: Failed attempts allowed within the window.
 MOST_FAILURES = 10
-#: Logins from one address that may fail within the window, whatever the names.
+#: Failed logins from one address allowed within the window, for all names together.
 MOST_FAILED_LOGINS = 30
-#: The length of the window, from the first failure on.
+#: The length of the window, starting at the first failure.
 WINDOW_SECONDS = 60
-#: How many counters a process keeps while Redis is unavailable. Beyond that it starts afresh.
+#: The number of counters in a process while Redis is unavailable. If there are more, all are discarded.
 _MOST_COUNTERS = 10_000
 
 # Adds ARGV[2] (1, 0 or -1) to the counter. Returns the count, and the milliseconds until it expires.
@@ -48,16 +49,16 @@ return {count, redis.call('PTTL', KEYS[1])}
 
 
 class Throttle:
-    """Counts failed attempts by client, in `redis`, which must have short timeouts.
+    """The counters of failed attempts by client, in `redis`, which must have short timeouts.
 
-    A client is what `client_of` returns.
+    A client is the result of `client_of` or `client_of_login`.
     """
 
     def __init__(self, redis: Redis, clock: Callable[[], float] = time.monotonic) -> None:
         self._count_in_redis = redis.register_script(_COUNT)
         self._clock = clock
         self._lock = threading.Lock()
-        #: Failures, and when they expire, while Redis is unavailable.
+        #: Failures and their expiry while Redis is unavailable.
         self._own: dict[str, tuple[int, float]] = {}
 
     def check(self, client: str) -> None:
@@ -67,21 +68,21 @@ class Throttle:
             raise ThrottledError(max(1, math.ceil(wait)))
 
     def count_failure(self, client: str, most: int = MOST_FAILURES) -> None:
-        """Count a failed attempt, or one that may fail.
+        """Count an attempt that failed or may fail.
 
-        Raise ThrottledError if it is beyond `most`, so that simultaneous attempts learn no more than attempts
-        one after the other.
+        Raise ThrottledError if it exceeds `most`, so that simultaneous attempts gain nothing over sequential
+        ones.
         """
         count, wait = self._count(client, add=1)
         if count > most:
             raise ThrottledError(max(1, math.ceil(wait)))
 
     def forgive(self, client: str) -> None:
-        """Take back an attempt that was counted, because it has succeeded."""
+        """Uncount an attempt that has succeeded."""
         self._count(client, add=-1)
 
     def _count(self, client: str, *, add: int) -> tuple[int, float]:
-        """Return the count of `client`, and the seconds until it expires."""
+        """Return the count of `client` and the seconds until it expires."""
         key = f"migration:throttle:{client}"
         counted: tuple[int, int] | None = None
         with log_if_unavailable("this process counts failed attempts itself"):
@@ -106,7 +107,7 @@ class Throttle:
 
 
 def client_of(address: str | None) -> str:
-    """Return the client that an address stands for: an IPv6 client has all addresses of its /64."""
+    """Return the client with this address. All addresses in an IPv6 /64 network are one client."""
     try:
         parsed = ip_address(address or "")
     except ValueError:
@@ -119,5 +120,5 @@ def client_of(address: str | None) -> str:
 
 
 def client_of_login(address: str | None, name: str) -> str:
-    """Return the client that stands for whoever tries the password of one operator from one address."""
+    """Return the client that counts attempts to guess one operator's password from one address."""
     return f"{client_of(address)} operator:{sha256(name.encode()).hexdigest()[:32]}"

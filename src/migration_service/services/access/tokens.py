@@ -1,9 +1,9 @@
-"""Tokens (section 5): signed texts with the API key that they were obtained with, and the time they expire.
+"""Tokens (section 5): signed texts that contain their API key and their expiry.
 
-Each request reads the row of the API key and the session of the token, so that revoking the one or ending
-the other ends the token. A web process keeps them in memory for a second (decision 10), and whoever revokes
-or ends waits until every process knows it. A token names its key by prefix, not by a number that
-another database would use again.
+Each request reads the API key and the session of its token, so revoking the key or ending the session ends
+the token. A web process keeps both in memory for a second (decision 10), and revoking and ending wait until
+every process has noticed. A token names its key by prefix, because a number could mean another key in another
+database.
 """
 
 import time
@@ -28,7 +28,7 @@ from migration_service.services.access.scopes import require_address
 from migration_service.services.access.sessions import RefreshGrant, begin_session, exchange
 from migration_service.services.access.signing import read_claims, sign
 
-#: A web process keeps its rows in memory for a second. Whoever changes them waits for so long.
+#: How long a web process keeps rows in memory, and so how long changes to them wait.
 FIND_CALLER = """
     SELECT key.id, key.organisation_id, key.scopes, key.import_supplier_ids, key.allowed_networks,
            key.revoked_at IS NOT NULL AS revoked,
@@ -42,7 +42,7 @@ FIND_CALLER = """
 
 
 class TokenKind(StrEnum):
-    """What a token can be used for."""
+    """The uses of a token."""
 
     #: Requests of the REST interface.
     ACCESS = "access"
@@ -58,12 +58,12 @@ class Tokens:
     refresh_token: str
     #: Unix time at which the refresh token expires.
     refresh_expires_at: int
-    #: The claims of `token`, for clients that want to know when it ends.
+    #: The claims of `token`, which tell clients when it expires.
     payload: dict[str, Any]
 
 
 def obtain_tokens(session: Session, settings: Settings, api_key: str) -> Tokens:
-    """Exchange an API key for an access token and a refresh token, which begin a session.
+    """Exchange an API key for an access token and a refresh token, which starts a session.
 
     Raise UnauthenticatedError, and PermissionDeniedError if the key may not be used from this address.
     """
@@ -74,9 +74,9 @@ def obtain_tokens(session: Session, settings: Settings, api_key: str) -> Tokens:
 
 
 def refresh_tokens(session: Session, settings: Settings, refresh_token: str) -> Tokens:
-    """Exchange a refresh token for another access token, and for the refresh token that follows it.
+    """Exchange a refresh token for a new access token and the next refresh token.
 
-    The successor expires when the first one would have expired: a stolen one cannot live for ever. Raise
+    The next one expires when the first would have expired, so a stolen token is not valid for ever. Raise
     UnauthenticatedError, and PermissionDeniedError if the key may not be used from this address.
     """
     claims = _verify(settings, refresh_token, TokenKind.REFRESH)
@@ -91,9 +91,9 @@ def refresh_tokens(session: Session, settings: Settings, refresh_token: str) -> 
 
 
 def authenticate_token(statements: Statements, settings: Settings, token: str) -> Caller:
-    """Return who sends a request with this access token.
+    """Return the sender of a request with this access token.
 
-    Raise UnauthenticatedError, which says why the token does not hold, and PermissionDeniedError if its key
+    Raise UnauthenticatedError with the reason if the token is not valid, and PermissionDeniedError if its key
     may not be used from this address.
     """
     claims = _verify(settings, token, TokenKind.ACCESS)
@@ -104,7 +104,7 @@ def authenticate_token(statements: Statements, settings: Settings, token: str) -
     (row,) = rows
     if row.seconds_left is not None and row.seconds_left <= 0:
         raise UnauthenticatedError(_KEY_EXPIRED)
-    # Tokens that were issued before there were sessions name none; the last of them expires in an hour.
+    # Tokens issued before sessions existed name none. The last of them expires in an hour.
     if session_id is not None and not row.session_holds:
         raise UnauthenticatedError("The session of the token was ended. Obtain a token with the API key.")
     require_address(row.allowed_networks, current_origin().address)
@@ -138,7 +138,7 @@ def _tokens(settings: Settings, key: ApiKey, refresh: RefreshGrant) -> Tokens:
     now = int(time.time())
     payload = {
         "iat": now,
-        # Never beyond its refresh token, whatever the lifetimes are set to.
+        # It never outlives its refresh token, whatever the settings.
         "exp": min(now + settings.token_lifetime_seconds, refresh_expires_at),
         "sub": key.prefix,
         "kind": TokenKind.ACCESS.value,

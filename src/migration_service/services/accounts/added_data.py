@@ -1,4 +1,4 @@
-"""What all kinds of added data share: finding the account, and the rules for what is added."""
+"""Common functions of all kinds of added data: finding the account, and checking the data."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -37,29 +37,29 @@ from migration_service.states import Profile
 
 @dataclass(frozen=True, slots=True)
 class PostedBody:
-    """A body that names an account: the data that its schema loaded, and the errors that the schema found."""
+    """A body that names an account: the data loaded by its schema, and the errors found by it."""
 
     data: dict[str, Any]
-    #: An error for each field that the interface does not have.
+    #: An error for each unknown field.
     unknown_fields: list[ErrorItem] = field(default_factory=list)
-    #: Everything is done and then rolled back.
+    #: Whether everything is rolled back at the end.
     dry_run: bool = False
-    #: The errors of the schema, if they are reported together with those of the account.
+    #: The errors of the schema, if they are to be reported together with those of the account.
     errors: list[ErrorItem] = field(default_factory=list)
 
 
 def load_posted(schema: AddedDataSchema, payload: Any) -> PostedBody:
-    """Return a parsed body as its schema loads it, with the errors of the schema."""
+    """Load a parsed body with its schema. Return the data and the errors."""
     data, errors = load(schema, payload)
     dry_run = data.pop("dry_run", False)
-    # An unknown field at the top level is an error under every profile.
+    # An unknown field at the top level is an error in every profile.
     unknown_fields = [item for item in find_unknown_fields(schema, payload) if item not in errors]
     return PostedBody(data, unknown_fields, dry_run, errors)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAccount:
-    """An imported account to which something is added."""
+    """An imported account to which data is added."""
 
     id: int
     service_account_number: str
@@ -68,7 +68,7 @@ class OpenAccount:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What is to be added to an account: the data of one body, and the errors that are known of it."""
+    """Data to add to an account: the contents of one body, and the errors known so far."""
 
     account: OpenAccount
     data: dict[str, Any]
@@ -77,7 +77,7 @@ class Addition:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What schema and rules find in a body, without looking at its account."""
+    """The findings of schema and rules in a body, without its account."""
 
     errors: list[ErrorItem] = field(default_factory=list)
     warnings: list[ErrorItem] = field(default_factory=list)
@@ -90,13 +90,13 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What became of a body that was added: the body of the response, and the warnings of all its items."""
+    """The result of an accepted body: the body of the response, and the warnings of all its items."""
 
     body: Any
     warnings: list[ErrorItem] = field(default_factory=list)
 
 
-#: Finds what is wrong with a body, without its account, under a profile and on a day.
+#: Returns the findings in a body that do not depend on its account, for a profile and a date.
 Check: TypeAlias = Callable[[PostedBody, Profile, date], Checked]
 
 
@@ -108,11 +108,11 @@ def open_account(
     lock: bool = True,
     missing: type[ServiceError] = AccountNotFoundInBodyError,
 ) -> OpenAccount:
-    """Return the account that a body names. The status of its supplier matters for new accounts only.
+    """Return the account that a body names, whatever the status of its supplier.
 
-    With `lock` it is locked until the transaction ends, so that additions to one account come one after the
-    other. Raise ImportSupplierNotFoundInBodyError, `missing` if the account is not imported, and
-    AccountErasedError if its personal data was erased.
+    With `lock` it is locked until the transaction ends, so that additions to one account are sequential.
+    Raise ImportSupplierNotFoundInBodyError, `missing` if the account is not imported, and AccountErasedError
+    if its personal data was erased.
     """
     supplier = get_import_supplier(
         OpenTransaction.of(session),
@@ -125,7 +125,7 @@ def open_account(
         Account.external_account_number == body.data["external_account_number"],
     )
     if lock:
-        # NO KEY: other transactions can still insert rows that only refer to the account.
+        # NO KEY, so that other transactions can still insert rows that only refer to the account.
         statement = statement.with_for_update(key_share=True)
     row = session.execute(statement).one_or_none()
     if row is None:
@@ -138,10 +138,10 @@ def open_account(
 def open_accounts(
     session: Session, supplier: KnownSupplier, numbers: Collection[str], *, skip_locked: bool = False
 ) -> dict[str, OpenAccount | AccountErasedError]:
-    """Lock the imported accounts of these external account numbers, and return them by number.
+    """Lock the imported accounts with these external account numbers, and return them by number.
 
-    Their order is the same for everybody, so that two batches cannot wait for each other. With `skip_locked`
-    those that somebody else has locked are absent, as are those that do not exist.
+    They are always locked in the same order, so that two batches cannot deadlock. Accounts that do not exist
+    are absent. With `skip_locked`, so are accounts locked by other transactions.
     """
     statement = _select_accounts(supplier, numbers).order_by(Account.id)
     rows = session.execute(statement.with_for_update(key_share=True, skip_locked=skip_locked))
@@ -158,7 +158,7 @@ def open_accounts(
 def find_accounts(
     session: Session, supplier: KnownSupplier, numbers: Collection[str]
 ) -> dict[str, OpenAccount]:
-    """Return the imported accounts of these external account numbers that are not erased, by number."""
+    """Return the imported, unerased accounts with these external account numbers, by number."""
     rows = session.execute(_select_accounts(supplier, numbers))
     return {
         row.external_account_number: OpenAccount(row.id, row.service_account_number, supplier)
@@ -179,32 +179,32 @@ def _select_accounts(
 
 
 def check_form(session: Session, caller: Caller, body: PostedBody, check: Check) -> None:
-    """Raise RequestFailedValidationError with what `check` finds, if the form of the body has errors."""
+    """Raise RequestFailedValidationError with the findings of `check` if the form of the body has errors."""
     if body.errors:
         supplier = find_supplier(session, caller, body)
         check(body, *terms_of(supplier)).raise_errors()
 
 
 def find_supplier(session: Session, caller: Caller, body: PostedBody) -> KnownSupplier | None:
-    """Return the supplier that a body names, or None if it names none that exists."""
+    """Return the supplier that a body names, or None if it does not exist."""
     code = body.data.get("import_supplier", "")
     return find_import_supplier(session, code, organisation_id=caller.organisation_id)
 
 
 def terms_of(supplier: KnownSupplier | None) -> tuple[Profile, date]:
-    """Return the profile of a supplier, and the day that it is there. Without one, return the usual ones."""
+    """Return the profile of a supplier and today's date in its time zone, or the defaults for None."""
     if supplier is None:
         return Profile.LENIENT, today_in(DEFAULT_TIME_ZONE)
     return Profile(supplier.profile), supplier.today
 
 
 def resolve_document(supplier: KnownSupplier, document_path: str) -> str:
-    """Return the location of a document of a payload, which is below the supplier's root (section 2.1)."""
+    """Return the location of a document of a payload, below the supplier's root (section 2.1)."""
     return f"{supplier.document_root}/{document_path}" if supplier.document_root else document_path
 
 
 def part_values(model: type[Part], part: dict[str, Any], supplier: KnownSupplier) -> dict[str, Any]:
-    """Return the columns of a model with the values of its part of a body; see `models.part`."""
+    """Return the columns of a model with the values from its part of a body; see `models.part`."""
     values: dict[str, Any] = {}
     for column in payload_columns(model):
         document = column.info.get("document")
@@ -225,11 +225,11 @@ def find_faults(
     without: Collection[str],
     faulty: Collection[str] = (),
 ) -> list[Finding]:
-    """Return what the account's rules find in added data, which `fragment` has in the form of a payload.
+    """Return the findings of the account's rules in added data. `fragment` has the form of a payload.
 
-    Only findings below `prefix` count, and `below` replaces the prefix in their paths. `without` has the
-    codes of rules that are replaced by other checks. `faulty` has the paths, beginning with `below`, of
-    values that the schema already refused.
+    Only findings below `prefix` count, and `below` replaces the prefix in their paths. `without` is the codes
+    of rules replaced by other checks. `faulty` is the paths, starting with `below`, of values that the schema
+    already refused.
     """
     start = ".".join(map(str, prefix))
     findings = check_account(
@@ -246,9 +246,9 @@ def find_faults(
 
 
 def check_body(body: PostedBody, findings: Sequence[Finding], profile: Profile) -> Checked:
-    """Return the errors of the form of a body, all findings, and its unknown fields as errors and warnings.
+    """Return the errors in the form of a body, all findings, and its unknown fields as errors and warnings.
 
-    Under the strict profile warnings and unknown fields are errors, too.
+    Under the strict profile, warnings and unknown fields are errors as well.
     """
     strict = profile is Profile.STRICT
     errors = [it.error_item() for it in findings if strict or it.severity is Severity.ERROR]

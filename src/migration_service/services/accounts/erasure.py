@@ -1,8 +1,8 @@
-"""Erasing the personal data of one account, on the request of the person that it is about.
+"""Erasing the personal data of one account, at the request of the person concerned.
 
-The two numbers, the amounts and the dates of bookings stay, so that the books still balance and nobody is
-billed twice. Everything that names or describes a person or a connection goes. What keeps a copy outside of
-the tables (backups, the write-ahead log) is the subject of docs/operators/personal-data.md.
+The two account numbers, and the amounts and dates of bookings, are kept, so that the books still balance and
+nobody is billed twice. Everything that identifies or describes a person or a connection is erased.
+docs/operators/personal-data.md covers copies outside the tables (backups, the write-ahead log).
 """
 
 import json
@@ -28,18 +28,18 @@ from migration_service.states import ImportState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What was erased of an account."""
+    """The data that was erased."""
 
     external_account_number: str
-    #: None if the account was never created. Then nothing of it is left but a mark to skip it.
+    #: None if the account was never created. Then nothing of it remains except a skip mark.
     service_account_number: str | None
     #: Whether a staged payload was removed.
     payload: bool
-    #: Lines of batches whose text, errors and warnings were removed.
+    #: The number of batch lines whose text, errors and warnings were removed.
     batch_lines: int
-    #: Customers of the account that were removed.
+    #: The number of customers that were removed.
     customers: int
-    #: Kept answers to requests that were removed.
+    #: The number of stored answers to requests that were removed.
     kept_answers: int
 
 
@@ -51,19 +51,19 @@ def erase_account(
     reason: str,
     by: str | None = None,
 ) -> Erasure:
-    """Erase everything personal of one account. Erasing it again finds nothing more.
+    """Erase all personal data of one account. Erasing it again changes nothing.
 
-    A created account keeps its numbers, ledgers, transactions and statements, without their texts. One that
-    was not created is removed, and marked to be skipped, so that a batch that still has it does not bring it
-    back. `reason` goes into the audit, and must not be personal. `by` is the name of whoever decided, if that
-    is not the actor. Raise AccountImportInProgressError while it is being created, and AccountNotStagedError
-    if nothing is known of it. Raise ShareUsedError while another account of the organisation is erased: the
-    search for its lines reads much.
+    A created account keeps its numbers, ledgers, transactions and statements, without their texts. An account
+    that was not created is removed and marked to be skipped, so that a batch that still contains it does not
+    restore it. `reason` is recorded in the audit and must not contain personal data. `by` names the person
+    who decided, if not the actor. Raise AccountImportInProgressError while the account is being created, and
+    AccountNotStagedError if it is unknown. Raise ShareUsedError while another account of the organisation is
+    being erased, because the search for its lines is expensive.
     """
     if not session.scalar(sql.HOLD_ORGANISATION, {"organisation_id": supplier.organisation_id}):
         raise ShareUsedError("Another erasure of your organisation is under way. Send one after the other.")
     values = {"import_supplier_id": supplier.id, "number": external_account_number}
-    # The lines first, as a worker does: what it makes of them is seen by the statements that follow.
+    # The lines are locked first, as in a worker, so that the following statements see its outcomes.
     with _in_progress_if_locked():
         lines = _erase_lines(session, values)
         process = session.execute(sql.LOCK_PROCESS, values).one_or_none()
@@ -101,7 +101,7 @@ def erase_account(
 
 @contextmanager
 def _in_progress_if_locked() -> Iterator[None]:
-    """Raise AccountImportInProgressError if a worker holds a lock for longer than the database waits."""
+    """Raise AccountImportInProgressError if a worker holds a lock for longer than the lock time-out."""
     try:
         yield
     except DBAPIError as error:
@@ -118,7 +118,7 @@ def _require_known(process: Row[Any] | None, lines: int, session: Session, value
 
 
 def _erase_created(session: Session, process_id: int) -> int:
-    """Erase what a created account has; return how many customers it had."""
+    """Erase the personal data of a created account, and return the number of its customers."""
     account = {"account_id": session.execute(sql.LOCK_ACCOUNT, {"process_id": process_id}).scalar_one()}
     for statement in sql.ERASE_BELOW_CUSTOMERS:
         session.execute(statement, account)
@@ -141,16 +141,16 @@ def _remove_staged(session: Session, supplier: KnownSupplier, number: str, proce
 def erase_outcomes(
     session: Session, import_supplier_id: int, batch_id: UUID, line_numbers: Sequence[int]
 ) -> None:
-    """Erase lines that have just got their outcome, if their account was erased before they arrived."""
+    """Erase lines that have just got their outcome if their account was erased before."""
     if line_numbers:
         values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
         session.execute(sql.ERASE_OUTCOMES, values | {"line_numbers": list(line_numbers)})
 
 
 def remove_staged_again(session: Session, *, limit: int) -> int:
-    """Remove accounts that were staged at the moment at which they were erased, and return how many.
+    """Remove accounts that were staged while they were being erased, and return their number.
 
-    They are marked to be skipped, so that nothing was done with them.
+    They are marked to be skipped, so they have not been processed.
     """
     ids = [row.id for row in session.execute(sql.LOCK_STAGED_AGAIN, {"limit": limit})]
     if ids:
@@ -160,9 +160,9 @@ def remove_staged_again(session: Session, *, limit: int) -> int:
 
 
 def _erase_lines(session: Session, values: dict[str, Any]) -> int:
-    """Erase the lines that have the number; return how many.
+    """Erase the lines with the number, and return how many there were.
 
-    A line that is not JSON has no number of its own. Its text is searched, for both ways to write the number.
+    A line that is not JSON has no recorded number, so its text is searched for both spellings of the number.
     """
     spelt = {
         name: json.dumps(values["number"], ensure_ascii=ascii_only).encode()
@@ -171,5 +171,5 @@ def _erase_lines(session: Session, values: dict[str, Any]) -> int:
     return len(session.execute(sql.ERASE_LINES, values | spelt).all())
 
 
-#: Names of parameters; whether letters beyond ASCII are written as escapes.
+#: Parameters for the spellings: whether non-ASCII letters are escaped.
 _SPELLINGS = (("plain", False), ("escaped", True))

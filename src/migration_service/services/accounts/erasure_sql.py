@@ -1,4 +1,4 @@
-"""The statements behind `services.accounts.erasure`."""
+"""The SQL statements of `services.accounts.erasure`."""
 
 from sqlalchemy import text
 
@@ -6,8 +6,8 @@ from migration_service.db.base import literals
 from migration_service.errors import AccountMarkedToSkipError
 from migration_service.states import ImportState, LineStatus
 
-#: Hold the organisation until the transaction ends. False if another erasure does. The first number tells the
-#: advisory locks of erasures from others.
+#: Lock the organisation until the transaction ends. False if another erasure has locked it. The first number
+#: distinguishes these advisory locks from others.
 HOLD_ORGANISATION = text("SELECT pg_try_advisory_xact_lock(7215, hashint8(:organisation_id))")
 
 LOCK_PROCESS = text("""
@@ -22,18 +22,18 @@ FIND_MARK = text("""
     WHERE import_supplier_id = :import_supplier_id AND external_account_number = :number
 """)
 
-#: Locked, so that nothing is added to the account meanwhile.
+#: Locked, so that nothing is added to the account in the meantime.
 LOCK_ACCOUNT = text("SELECT id FROM account WHERE account_import_process_id = :process_id FOR UPDATE")
 
 _OPEN = literals(status for status in LineStatus if status.is_open)
 
-# The codes of errors stay, because they are counted. Their texts may repeat what was sent.
+# The codes of errors are kept, because they are counted. Their texts may contain values that were sent.
 _CODES_ONLY = """(
     SELECT jsonb_agg(jsonb_build_object('detail', 'Erased.', 'code', item ->> 'code', 'attr', NULL))
     FROM jsonb_array_elements(line.{}) AS item)"""
 
-#: The lines that have the number; and those that could not be read, if their text has it.
-#: A worker locks the lines that it works on, so that this waits for their outcomes, and then erases those.
+#: The lines with the number, and unreadable lines whose text contains it. A worker locks the lines that it
+#: processes, so this waits for their outcomes and then erases them.
 ERASE_LINES = text(f"""
     UPDATE batch_line AS line
     SET payload = NULL, warnings = {_CODES_ONLY.format("warnings")},
@@ -51,7 +51,7 @@ ERASE_LINES = text(f"""
     RETURNING 1
 """)
 
-#: Lines of a batch that have just got their outcome, if their account was erased before.
+#: Lines of a batch that have just got their outcome and whose account was erased before.
 ERASE_OUTCOMES = text(f"""
     UPDATE batch_line AS line
     SET payload = NULL, errors = {_CODES_ONLY.format("errors")}, warnings = {_CODES_ONLY.format("warnings")}
@@ -72,7 +72,7 @@ MARK_ERASED = text("""
     WHERE import_supplier_id = :import_supplier_id AND external_account_number = :number
 """)
 
-#: Accounts that were staged for the first time while they were erased: neither saw the other.
+#: Accounts first staged while they were being erased, so that neither transaction saw the other.
 LOCK_STAGED_AGAIN = text(f"""
     SELECT process.id FROM skip_mark AS mark
     JOIN account_import_process AS process USING (import_supplier_id, external_account_number)
@@ -81,13 +81,13 @@ LOCK_STAGED_AGAIN = text(f"""
     LIMIT :limit FOR UPDATE OF process SKIP LOCKED
 """)
 
-#: A reason may say anything. That something was acknowledged, by whom and when, stays.
+#: A reason may contain anything. The acknowledgement, its author and its time are kept.
 ERASE_REASONS = text("""
     UPDATE acknowledgement SET reason = 'Erased.'
     WHERE import_supplier_id = :import_supplier_id AND external_account_number = :number
 """)
 
-#: The hash of a payload would tell whoever guesses it that he is right.
+#: The hash of a payload would confirm a correct guess.
 ERASE_PROCESS = text("""
     UPDATE account_import_process SET payload = NULL, warnings = NULL, payload_sha256 = '',
         refused_at = NULL, refused_errors = NULL, refused_extracted_at = NULL, refused_batch_id = NULL,
@@ -116,7 +116,7 @@ ERASE_BELOW_CUSTOMERS = [
     text(f"DELETE FROM customer_email WHERE customer_pk IN ({_CUSTOMERS})"),
     text(f"DELETE FROM user_detail WHERE customer_pk IN ({_CUSTOMERS})"),
 ]
-#: Everything else of the account.
+#: All other personal data of the account.
 ERASE_ACCOUNT = [
     text(f"DELETE FROM cost_detail WHERE monthly_advance_charge_template_pk IN ({_ADVANCES})"),
     text(f"DELETE FROM monthly_advance_charge_template WHERE agreement_pk IN ({_AGREEMENTS})"),
@@ -141,7 +141,7 @@ ERASE_ACCOUNT = [
         UPDATE "transaction"
         SET reference = NULL, display_note = NULL, note = NULL, reason = NULL WHERE account_pk = :account_id
     """),
-    # What was used is personal. What was billed for it stays.
+    # Consumption is personal data. The amounts billed for it are kept.
     text(f"""
         UPDATE line_item SET number_of_units = NULL, price_per_unit = NULL, units = NULL, ref = NULL
         WHERE transaction_pk IN ({_TRANSACTIONS})

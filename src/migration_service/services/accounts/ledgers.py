@@ -1,4 +1,4 @@
-"""The ledgers of an account: which one an added transaction belongs to, and its open statement period."""
+"""The ledgers of an account: choosing the one for an added transaction, and their open statement periods."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -16,15 +16,15 @@ from migration_service.models import Ledger, MeterPoint, SupplyAddress, Transact
 from migration_service.rules.balances import signed_amount
 from migration_service.states import TransactionPeriod
 
-#: The ledger that every account has unless its payload says otherwise.
+#: The default ledger of an account.
 ENERGY_LEDGER = "ENERGY_LEDGER"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenPeriod:
-    """The days to which transactions can be added, both included."""
+    """The first and last day on which transactions can be added."""
 
-    #: None if there was no settlement yet: then any day of the past is open.
+    #: None if there was no settlement yet, so that any day in the past is open.
     first: date | None
     last: date
 
@@ -41,7 +41,7 @@ class OpenPeriod:
 
 
 def open_period(last_settlement_closing_date: date | None, today: date) -> OpenPeriod:
-    """Return the period from the day after the last settlement closed until today.
+    """Return the period from the day after the last settlement's closing date until today.
 
     If the settlement closes today or later, the only open day is the day after it.
     """
@@ -52,7 +52,7 @@ def open_period(last_settlement_closing_date: date | None, today: date) -> OpenP
 
 
 class Ledgers:
-    """The ledgers of a locked account, and what is added to them. `save_ledgers` writes it."""
+    """The ledgers of a locked account, with additions for `save_ledgers` to write."""
 
     def __init__(
         self, rows: Sequence[Any], supply_types: dict[str, int], positions: Counter[int], today: date
@@ -61,14 +61,14 @@ class Ledgers:
         self._periods = {row.id: open_period(row.last_settlement_closing_date, today) for row in rows}
         self._by_supply_type = supply_types
         self._positions = positions
-        #: By how much the balance of each ledger changes.
+        #: The change in the balance of each ledger.
         self.changes: dict[int, Decimal] = {}
 
     def choose(self, transaction: dict[str, Any]) -> int:
-        """Return the key of the ledger that a transaction belongs to, because it does not name one itself.
+        """Return the key of the ledger for a transaction, which does not name its ledger.
 
-        If the account has one ledger, it is that one. Otherwise it is the one whose meter points have the
-        transaction's supply_type, or else the ENERGY_LEDGER, or else the first.
+        If the account has several, it is the ledger whose meter points have the transaction's supply_type, or
+        else the ENERGY_LEDGER, or else the first.
         """
         of_its_type = self._by_supply_type.get(transaction.get("supply_type", ""))
         if of_its_type is not None:
@@ -81,7 +81,7 @@ class Ledgers:
         return self._periods[ledger_pk]
 
     def add(self, ledger_pk: int, transaction: dict[str, Any]) -> int:
-        """Add a transaction to the balance. Return its position among those that were added to the ledger."""
+        """Add a transaction to the balance. Return its position among those added to the ledger."""
         self.changes[ledger_pk] = self.changes.get(ledger_pk, Decimal(0)) + signed_amount(transaction)
         self._positions[ledger_pk] += 1
         return self._positions[ledger_pk] - 1
@@ -108,7 +108,7 @@ def read_ledgers(session: Session, account_pks: Collection[int], today: date) ->
 
 
 def save_ledgers(session: Session, ledgers: Iterable[Ledgers]) -> None:
-    """Change the balances in the database by what was added. NUMERIC adds exactly."""
+    """Add the changes to the balances in the database. NUMERIC adds exactly."""
     changes = sorted(change for own in ledgers for change in own.changes.items())
     keys, amounts = [key for key, _ in changes], [amount for _, amount in changes]
     session.execute(_SAVE, {"keys": keys, "amounts": amounts})

@@ -1,7 +1,7 @@
 """Adding notes to an account (sections 2.6 and 4.8).
 
-A note is the same as one on the account if its body is the same. If it has a created_at, that must be the
-same too. If it has no body, the document paths are compared instead.
+Notes with the same body are the same. If the posted note has a created_at, that must match too. Notes without
+a body are compared by their document paths.
 """
 
 from collections.abc import Collection, Sequence
@@ -42,53 +42,53 @@ from migration_service.states import Profile
 
 
 class NoteStatus(StrEnum):
-    """What became of a posted note (section 3.3)."""
+    """The status of a posted note (section 3.3)."""
 
-    #: It is on the account now.
+    #: The note was added to the account.
     CREATED = "NOTE_CREATION_SUCCESS"
-    #: It was on the account already.
+    #: The note existed on the account already.
     ALREADY_EXISTS = "NOTE_ALREADY_EXISTS"
 
 
 @dataclass(frozen=True, slots=True)
 class NoteResult:
-    """The result for one posted note: the time of the note that is on the account now, and its body."""
+    """The result for one posted note: the body and time of the note that is now on the account."""
 
     created_at: datetime
     body: str | None
     status: NoteStatus
-    #: Warnings for what the posted note has and the existing one does not. It was not added.
+    #: Warnings about parts of the posted note that the existing note lacks. They were not added.
     warnings: list[ErrorItem] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry of the response (section 4.8). It has `warnings` only if there are any."""
+        """Return the entry of the response (section 4.8), with `warnings` only if there are any."""
         entry = {"created_at": write_moment(self.created_at), "body": self.body, "status": self.status}
         return entry | ({"warnings": [it.to_dict() for it in self.warnings]} if self.warnings else {})
 
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What a note on the account has besides its body and its time."""
+    """The contents of an existing note besides its body and time."""
 
     document_paths: frozenset[str]
     is_pinned: bool
     unpin_at: datetime | None
 
 
-#: The notes that are the same as a posted one, by their times.
+#: The existing notes that are the same as a posted one, by time.
 _Same = dict[datetime, _Content]
 
 
 def add_notes(session: Session, caller: Caller, body: PostedBody) -> Accepted:
-    """Add the notes that are not on the account yet. Return one entry for each note, in their order.
+    """Add the notes that are not on the account yet. Return an entry for each note, in order.
 
-    `body.data` is what `schemas.added_data.NotesRequest` loads. Raise ImportSupplierNotFoundError,
+    `body.data` is loaded by `schemas.added_data.NotesRequest`. Raise ImportSupplierNotFoundError,
     AccountNotFoundError, or RequestFailedValidationError if the supplier is strict and a note has warnings.
     """
     try:
         account = open_account(session, caller, body, missing=AccountNotFoundError)
     except ImportSupplierNotFoundInBodyError as error:
-        # Section 4.8 answers 404 for both numbers, though they are in the body.
+        # Section 4.8 requires 404 for the supplier and the account, although both are in the body.
         raise ImportSupplierNotFoundError(errors=error.errors) from None
     checked = check_notes(body, *terms_of(account.supplier))
     checked.raise_errors()
@@ -98,7 +98,7 @@ def add_notes(session: Session, caller: Caller, body: PostedBody) -> Accepted:
 
 
 def check_notes(body: PostedBody, profile: Profile, _today: date) -> Checked:
-    """Return what schema and rules find in the notes of a body."""
+    """Return the findings of schema and rules in the notes of a body."""
     now = _now()
     faulty = {".".join((error.attr or "").split(".")[:2]) for error in body.errors}
     findings = [
@@ -111,10 +111,10 @@ def check_notes(body: PostedBody, profile: Profile, _today: date) -> Checked:
 
 
 def add_notes_to_accounts(session: Session, additions: Sequence[Addition]) -> list[list[NoteResult]]:
-    """Add the notes that their accounts do not have yet. Return the results of each addition.
+    """Add the notes that the accounts do not have yet. Return the results of each addition.
 
-    The caller has locked the accounts, and the rules have been checked. Additions to one account are made in
-    their order.
+    The caller must have locked the accounts and checked the rules. Additions to one account are made in
+    order.
     """
     posted = [(addition.account, addition.data["notes"]) for addition in additions]
     return write_notes(session, posted)
@@ -123,7 +123,7 @@ def add_notes_to_accounts(session: Session, additions: Sequence[Addition]) -> li
 def write_notes(
     session: Session, posted: Sequence[tuple[OpenAccount, list[dict[str, Any]]]]
 ) -> list[list[NoteResult]]:
-    """Add notes to accounts that the caller has locked, as `add_notes_to_accounts` does."""
+    """Add notes to accounts locked by the caller, like `add_notes_to_accounts`."""
     books = _Books(
         session, {(account.id, hash_sameness(note)) for account, notes in posted for note in notes}
     )
@@ -134,7 +134,7 @@ def write_notes(
 
 
 class _Books:
-    """The notes of accounts that are the same as posted ones, and the rows of the new ones."""
+    """The existing notes that are the same as posted ones, and the rows of the new ones."""
 
     def __init__(self, session: Session, posted: Collection[tuple[int, bytes]]) -> None:
         self._known = _find_same(session, posted)
@@ -142,7 +142,7 @@ class _Books:
         self.rows: list[dict[str, Any]] = []
 
     def take(self, account: OpenAccount, note: dict[str, Any], index: int) -> NoteResult:
-        """Return the result for a note, which is known from now on. `index` is its place in the body."""
+        """Return the result for a note and remember the note. `index` is its position in the body."""
         sameness = hash_sameness(note)
         same = self._known.setdefault((account.id, sameness), {})
         created_at = note.get("created_at")
@@ -157,7 +157,7 @@ class _Books:
 
 
 def read_notes(session: Session, account_pk: int) -> list[dict[str, Any]]:
-    """Return the notes of an account as the support page shows them: the pinned ones first, then by time."""
+    """Return the notes of an account in the order of the support page: pinned ones first, then by time."""
     now = datetime.now(UTC)
     found = session.scalars(
         select(Note).where(Note.account_pk == account_pk).order_by(Note.created_at, Note.id)
@@ -176,12 +176,12 @@ def read_notes(session: Session, account_pk: int) -> list[dict[str, Any]]:
 
 
 def _now() -> datetime:
-    # In whole seconds, as the interface writes times: a client that sends one back means the same note.
+    # In whole seconds, as in responses, so that a time sent back by a client matches the same note.
     return datetime.now(UTC).replace(microsecond=0)
 
 
 def hash_sameness(note: dict[str, Any]) -> bytes:
-    """Return the hash of what makes a note the same as another, without its created_at."""
+    """Return a hash that is equal for notes that are the same, except for their created_at."""
     if body := note.get("body"):
         return sha256(b"body" + body.encode()).digest()
     paths = sorted(document["document_path"] for document in note["document_paths"])
@@ -189,7 +189,7 @@ def hash_sameness(note: dict[str, Any]) -> bytes:
 
 
 def _find_same(session: Session, notes: Collection[tuple[int, bytes]]) -> dict[tuple[int, bytes], _Same]:
-    """Return the notes that are the same as these, by account and by what makes them the same."""
+    """Return the existing notes that are the same as these, by account and hash."""
     values = {"accounts": [account for account, _ in notes], "hashes": [sameness for _, sameness in notes]}
     known: dict[tuple[int, bytes], _Same] = {}
     for row in session.execute(_SAME, values):
@@ -212,7 +212,7 @@ def _content(note: dict[str, Any]) -> _Content:
 
 
 def _not_taken(note: dict[str, Any], existing: _Content, index: int) -> list[ErrorItem]:
-    """Return a warning for each part of a posted note that the existing note does not have."""
+    """Return a warning for each part of a posted note that the existing note lacks."""
     posted = _content(note)
     lost = {
         "document_paths": not posted.document_paths <= existing.document_paths,

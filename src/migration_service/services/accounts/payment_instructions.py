@@ -43,15 +43,15 @@ class InstructionOrder:
     vendor: PaymentVendor
     reference: str
     type: str
-    #: It was added before, so the vendor is not asked again.
+    #: Whether it exists already, so that the vendor is not asked again.
     exists: bool
     warnings: list[ErrorItem] = field(default_factory=list)
 
 
 def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> InstructionOrder:
-    """Check everything that can be checked before the vendor is asked.
+    """Run all checks that are possible before the vendor is asked.
 
-    `body.data` is what `schemas.added_data.PaymentInstructionRequest` loads. Raise
+    `body.data` is loaded by `schemas.added_data.PaymentInstructionRequest`. Raise
     ImportSupplierNotFoundInBodyError, AccountNotFoundInBodyError, RequestFailedValidationError or
     PaymentVendorNotFoundError.
     """
@@ -62,12 +62,12 @@ def prepare_instruction(session: Session, caller: Caller, body: PostedBody) -> I
 
 
 def check_instruction(body: PostedBody, profile: Profile, _today: date) -> Checked:
-    """Return what the schema finds in a body. There are no rules for payment instructions."""
+    """Return the findings of the schema in a body. There are no rules for payment instructions."""
     return check_body(body, [], profile)
 
 
 def find_instruction(session: Session, account: OpenAccount, data: dict[str, Any]) -> InstructionOrder:
-    """Return what a body orders for an account. Raise PaymentVendorNotFoundError."""
+    """Return the payment instruction in a body for an account. Raise PaymentVendorNotFoundError."""
     reference, instruction_type = data["reference"], data["type"]
     vendor = get_payment_vendor(session, account.supplier.organisation_id, data["vendor"])
     same = select(PaymentInstruction.id).where(
@@ -82,12 +82,12 @@ def find_instruction(session: Session, account: OpenAccount, data: dict[str, Any
 
 
 def ask_vendor(order: InstructionOrder) -> PaymentInstructionDetails:
-    """Return what the vendor says about the instruction. This takes seconds, so no transaction may be open.
+    """Return the vendor's response to the instruction. This takes seconds, so no transaction may be open.
 
     Raise PaymentVendorUnreachableError, PaymentVendorUnavailableError, and PaymentInstructionRejectedError,
-    also if the vendor says that the instruction is for another account.
+    including for an instruction that belongs to another account according to the vendor.
     """
-    # The HTTP client takes memory that only processes that ask vendors need.
+    # Imported here, because the HTTP client takes memory that only processes that ask vendors need.
     from migration_service.payment_vendors.factory import get_vendor  # noqa: PLC0415
 
     vendor = order.vendor
@@ -107,7 +107,7 @@ def add_instruction(
 ) -> Accepted:
     """Store a confirmed instruction, and return the body of the response (section 4.11).
 
-    Nothing changes if `details` is None because it was added before. Raise what `store_instruction` raises.
+    Nothing changes if `details` is None because it exists already. Raise the errors of `store_instruction`.
     """
     if details is not None:
         store_instruction(session, order, details)
@@ -116,15 +116,15 @@ def add_instruction(
 
 
 def store_instruction(session: Session, order: InstructionOrder, details: PaymentInstructionDetails) -> bool:
-    """Store a confirmed instruction. Return False if it was there already.
+    """Store a confirmed instruction. Return False if it exists already.
 
-    Raise PaymentInstructionRejectedError if another organisation's account has an instruction of the same
-    customer of the vendor, and AccountNotFoundInBodyError or AccountErasedError if the account was undone or
+    Raise PaymentInstructionRejectedError if an account of another organisation has an instruction for the
+    same vendor customer, and AccountNotFoundInBodyError or AccountErasedError if the account was undone or
     erased while the vendor was asked.
     """
     _require_still_there(session, order.account.id)
     if _is_of_another_organisation(session, order, details):
-        # In the words for a reference that does not exist: nobody learns what another organisation has.
+        # The same message as for an unknown reference, to reveal nothing about other organisations.
         raise PaymentInstructionRejectedError(UNKNOWN_INSTRUCTION)
     stored = session.execute(
         insert(PaymentInstruction)
@@ -145,7 +145,7 @@ def store_instruction(session: Session, order: InstructionOrder, details: Paymen
 
 
 def _require_still_there(session: Session, account_pk: int) -> None:
-    # Undo and erasure lock the whole row. This lock waits for them, and keeps them out until the commit.
+    # Undo and erasure lock the whole row. This lock waits for them, and blocks them until the commit.
     account = select(Account.erased_at).where(Account.id == account_pk)
     row = session.execute(account.with_for_update(read=True, key_share=True)).one_or_none()
     if row is None:

@@ -1,4 +1,4 @@
-"""Reads a created account in the structure in which it was sent (section 2.3)."""
+"""Reading a created account in the structure of its payload (section 2.3)."""
 
 from collections.abc import Collection
 from typing import Any
@@ -25,7 +25,7 @@ _NOT_SENT = {"id", "account_import_process_id", "import_supplier_id", "operation
 
 
 def find_account(session: Session, import_supplier_id: int, external_account_number: str) -> Account | None:
-    """Return the account of the pair, or None if it was not imported."""
+    """Return the account with this supplier and number, or None if it was not imported."""
     return session.execute(
         select(Account).where(
             Account.import_supplier_id == import_supplier_id,
@@ -37,10 +37,10 @@ def find_account(session: Session, import_supplier_id: int, external_account_num
 def read_account(session: Session, account: Account) -> dict[str, Any]:
     """Return the whole account from its tables, added data included.
 
-    The names, the nesting and the order are those of the payload. Values that were not sent are absent.
-    Resolved document locations are beside their paths. Data that was added after the creation has names of
-    its own: `added_transactions` in a ledger, `added_statements`, `added_notes` and
-    `added_payment_instructions`. A ledger_balance is the current one.
+    Names, nesting and order are those of the payload. Values that were not sent are absent. Resolved document
+    locations are next to their paths. Data that was added after the creation has separate members:
+    `added_transactions` in a ledger, `added_statements`, `added_notes` and `added_payment_instructions`. A
+    ledger_balance is the current one.
     """
     columns = [column for column in table_of(Account).columns if column.name not in _NOT_SENT]
     data = {column.name: getattr(account, column.name) for column in columns}
@@ -53,7 +53,7 @@ def read_account(session: Session, account: Account) -> dict[str, Any]:
 
 
 def read_parts(session: Session, model: type[Part], ids: Collection[int]) -> dict[int, dict[str, Any]]:
-    """Return rows of a part and everything below them, by key, in the structure in which they were sent."""
+    """Return the rows of a part and everything below them, by key, in the structure of the payload."""
     rows = session.execute(select(table_of(model)).where(one_of(table_of(model).c.id, ids))).mappings()
     parts = {row["id"]: _part(model, row) for row in rows}
     if parts:
@@ -81,7 +81,7 @@ def _attach_parts(session: Session, parent: type[Base], parents: dict[int, dict[
 
 
 def _source_of(model: type[Part], row: Any) -> Source | None:
-    """Return the source that a row came from, or None if it was added after the account was created."""
+    """Return the source of a row, or None if it was added after the account was created."""
     for source in model.sources:
         if all(row[name] == value for name, value in source.constants):
             return source

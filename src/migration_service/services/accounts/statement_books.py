@@ -1,4 +1,4 @@
-"""The statements of accounts to which statements are added, read and written for many accounts at once."""
+"""Statements while they are added, read and written for many accounts together."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -26,12 +26,12 @@ _FIELDS = tuple(HistoricalStatementSchema().fields)
 
 
 class StatementBooks:
-    """The statements of accounts that posted ones may be the same as, and the rows of the new ones."""
+    """The existing statements that posted ones may match, and the rows of the new ones."""
 
     def __init__(self, session: Session, additions: Sequence[Addition]) -> None:
         self._session = session
         posted = [(it.account.id, statement) for it in additions for statement in it.data["statements"]]
-        #: By the keys of their accounts and their statement_ids, and the ids by the numbers.
+        #: Statements by account key and statement_id, and statement_ids by account key and number.
         self._known: dict[tuple[int, str], dict[str, Any]] = {}
         self._numbers: dict[tuple[int, str], str] = {}
         for row in _find_known(session, posted):
@@ -42,31 +42,31 @@ class StatementBooks:
         self._rows: list[tuple[OpenAccount, dict[str, Any]]] = []
 
     def find(self, account: OpenAccount, statement_id: str) -> dict[str, Any] | None:
-        """Return the statement that the account has under this statement_id, or None."""
+        """Return the account's statement with this statement_id, or None."""
         return self._known.get((account.id, statement_id))
 
     def find_faults(self, account: OpenAccount, statement: dict[str, Any], index: int) -> list[ErrorItem]:
-        """Return what the account shows to be doubtful about a new statement. `index` is its place."""
+        """Return the warnings about a new statement in view of its account. `index` is its position."""
         faults = []
         number, gross_amount = statement["number"], statement["gross_amount"]
         if other := self._numbers.get((account.id, number)):
             detail = f"{shown(number)} is already the number of the account's statement {shown(other)}."
             faults.append(ErrorItem(duplicate_statement_numbers.code, detail, f"statements.{index}.number"))
         sums = self._sums.get((account.id, number), ())
-        # The rule has said that an amount has a fraction of a cent.
+        # The rule has already reported amounts with a fraction of a cent.
         if not gross_amount % 1 and (detail := find_fault_of_gross_amount(gross_amount, sums) or ""):
             attr = f"statements.{index}.gross_amount"
             faults.append(ErrorItem(gross_amount_not_in_cents.code, detail, attr))
         return faults
 
     def add(self, account: OpenAccount, statement: dict[str, Any]) -> None:
-        """Add a statement, which is known from now on."""
+        """Add a statement and remember it."""
         self._known[account.id, statement["statement_id"]] = statement
         self._numbers.setdefault((account.id, statement["number"]), statement["statement_id"])
         self._rows.append((account, statement))
 
     def write(self) -> None:
-        """Write the statements that were added, each at the next place of its account."""
+        """Write the added statements, each at the next position of its account."""
         if not self._rows:
             return
         positions = _count_added(self._session, {account.id for account, _ in self._rows})
@@ -81,14 +81,14 @@ class StatementBooks:
                     **current_origin().trace(),
                 }
             )
-            # A context is never sent here, and None would be stored as the JSON value null.
+            # A context is never sent here. None would be stored as the JSON value null.
             del rows[-1]["statement_pdf_context"]
             positions[account.id] += 1
         self._session.execute(insert(Statement), rows)
 
 
 def _find_known(session: Session, posted: Sequence[tuple[int, dict[str, Any]]]) -> Sequence[Any]:
-    """Return the statements of these accounts that have the statement_id or the number of a posted one."""
+    """Return the statements of these accounts with the statement_id or the number of a posted one."""
     wanted = (
         func.unnest(
             literal([key for key, _ in posted], ARRAY(BigInteger)),
@@ -109,7 +109,7 @@ def _find_known(session: Session, posted: Sequence[tuple[int, dict[str, Any]]]) 
 def _sum_transactions(
     session: Session, invoices: set[tuple[int, str]]
 ) -> dict[tuple[int, str], list[Decimal]]:
-    """Return what the transactions of invoices make in euros: what was charged, and what was paid."""
+    """Return the sums of the transactions of invoices in euros: the charges and the payments."""
     values = {"accounts": [key for key, _ in invoices], "numbers": [number for _, number in invoices]}
     sums: dict[tuple[int, str], list[Decimal]] = {}
     for row in session.execute(_SUMS, values):

@@ -28,27 +28,27 @@ from migration_service.services.accounts.added_data import (
 from migration_service.services.accounts.statement_books import StatementBooks
 from migration_service.states import Profile
 
-# A statement that already exists may be sent again, and here its document is optional.
+# Unlike in payloads, a statement may exist already, and its document is optional.
 _NOT_CHECKED = ("duplicate_statement_ids", "missing_statement_document")
 
 
 @dataclass(frozen=True, slots=True)
 class AddedStatements:
-    """What became of the statements of a body that was accepted."""
+    """The result of the statements of an accepted body."""
 
-    #: For each whether it was added. The others were on the account already.
+    #: Whether each statement was added. The others existed already.
     is_new: list[bool]
-    #: What the account shows to be doubtful about them.
+    #: Warnings about the statements in view of the account.
     warnings: list[ErrorItem]
 
 
 def add_historical_statements(session: Session, caller: Caller, body: PostedBody) -> Accepted:
-    """Add the statements that the account does not have yet. One that already exists changes nothing.
+    """Add the statements that the account does not have yet. Existing ones are not changed.
 
-    `body.data` is what `schemas.added_data.StatementsRequest` loads. Return the validated data, which is the
+    `body.data` is loaded by `schemas.added_data.StatementsRequest`. Return the validated data, which is the
     body of the response. Raise ImportSupplierNotFoundInBodyError, AccountNotFoundInBodyError,
     RequestFailedValidationError if a rule is broken, or HistoricalStatementAlreadyExistsError with every
-    statement whose statement_id another statement has. The caller then rolls back.
+    statement whose statement_id belongs to another statement. The caller then rolls back.
     """
     account = open_account(session, caller, body)
     checked = check_statements(body, *terms_of(account.supplier))
@@ -60,7 +60,7 @@ def add_historical_statements(session: Session, caller: Caller, body: PostedBody
 
 
 def check_statements(body: PostedBody, profile: Profile, today: date) -> Checked:
-    """Return what schema and rules find in the statements of a body."""
+    """Return the findings of schema and rules in the statements of a body."""
     findings = find_faults(
         {"statements": body.data.get("statements", [])},
         profile,
@@ -76,11 +76,11 @@ def check_statements(body: PostedBody, profile: Profile, today: date) -> Checked
 def add_statements_to_accounts(
     session: Session, additions: Sequence[Addition]
 ) -> list[AddedStatements | InvalidError]:
-    """Add the statements that their accounts do not have yet. Return what became of those of each addition.
+    """Add the statements that the accounts do not have yet. Return the result of each addition.
 
-    The caller has locked the accounts, and the rules have been checked. Nothing of an addition is added if
-    one of its statements has the statement_id of another statement, or if the account shows it to be doubtful
-    and the supplier is strict: its result is the error.
+    The caller must have locked the accounts and checked the rules. No statement of an addition is added if
+    one of them has the statement_id of another statement, or a warning while the supplier is strict. The
+    result of the addition is then the error.
     """
     books = StatementBooks(session, additions)
     results = [_take(addition, books) for addition in additions]

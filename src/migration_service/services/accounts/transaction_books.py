@@ -1,4 +1,4 @@
-"""The books of accounts to which transactions are added, read and written for many accounts at once."""
+"""Transactions while they are added, read and written for many accounts together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from migration_service.states import TransactionPeriod
 
 @dataclass(frozen=True, slots=True)
 class KnownTransaction:
-    """A transaction that the account has. If `id` is None, it was not written yet."""
+    """A transaction of the account. `id` is None until it is written."""
 
     id: int | None
     amount: Decimal
@@ -28,21 +28,21 @@ class KnownTransaction:
 
 
 class TransactionBooks:
-    """The transactions and ledgers of accounts, read at once, and what is added to them, written at once."""
+    """The transactions and ledgers of accounts, with the additions to them until these are written."""
 
     def __init__(self, session: Session, additions: Sequence[Addition]) -> None:
         self._session = session
         accounts = {it.account.id: it.account for it in additions}
-        # The accounts are all of one supplier.
+        # All accounts belong to one supplier.
         today = next(iter(accounts.values())).supplier.today
         self.ledgers = read_ledgers(session, accounts, today)
-        #: By the keys of their accounts and their transaction_ids.
+        #: Transactions by account key and transaction_id.
         self.known = _find_known(session, additions)
         self._added: list[tuple[OpenAccount, dict[str, Any], dict[str, Any]]] = []
         self._notes: list[tuple[OpenAccount, list[dict[str, Any]]]] = []
 
     def add(self, account: OpenAccount, transaction: dict[str, Any], ledger_pk: int) -> None:
-        """Add a transaction, which is known from now on."""
+        """Add a transaction and remember it."""
         known = KnownTransaction(None, transaction["amount"], transaction["type"], transaction)
         self.known[account.id, transaction["transaction_id"]] = known
         row = {
@@ -61,7 +61,7 @@ class TransactionBooks:
             self._notes.append((account, notes))
 
     def write(self) -> None:
-        """Write the transactions that were added, and change the balances."""
+        """Write the added transactions and update the balances."""
         if not self._added:
             return
         inserted = insert(Transaction).returning(Transaction.id, sort_by_parameter_order=True)

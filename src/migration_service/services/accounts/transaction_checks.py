@@ -1,4 +1,4 @@
-"""The checks of posted transactions that need no ledger, and the report of all faults (section 4.9)."""
+"""The checks of posted transactions that need no ledger, and the reporting of all faults (section 4.9)."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -21,17 +21,17 @@ from migration_service.services.accounts.added_data import (
 )
 from migration_service.states import Profile
 
-#: What is wrong, and the class of error that the request fails with if it is the first fault.
+#: A finding, and the class of error with which the request fails if it is the first fault.
 Fault: TypeAlias = tuple[type[InvalidError], ErrorItem]
 
-# Duplicates and dates have checks of their own: such a transaction may be skipped or moved, not refused.
+# Duplicates and dates have separate checks, because such transactions may be skipped or moved.
 _NOT_CHECKED = ("duplicate_transaction_ids", "transaction_in_future")
 
 
 def open_checked_account(session: Session, caller: Caller, body: PostedBody) -> tuple[OpenAccount, Checked]:
-    """Return the account that a body names, locked, and what schema and rules find in the body.
+    """Lock and return the account that a body names, with the findings of schema and rules in the body.
 
-    If the account is not found, raise what `open_account` raises, or `first_error` if the body has other
+    If the account is not found, raise the error of `open_account`, or `first_error` if the body has other
     faults.
     """
     account, refusal = None, None
@@ -52,12 +52,12 @@ def open_checked_account(session: Session, caller: Caller, body: PostedBody) -> 
 
 
 def as_faults(errors: Sequence[ErrorItem]) -> list[Fault]:
-    """Return errors of schema and rules as faults."""
+    """Return the errors of schema and rules as faults."""
     return [(RequestFailedValidationError, error) for error in errors]
 
 
 def first_error(faults: Sequence[Fault]) -> InvalidError:
-    """Return the error of the first transaction at fault. It lists every fault, in their order."""
+    """Return the error of the first faulty transaction. It lists all faults in order."""
     ordered = sorted(faults, key=lambda fault: _index(fault[1]))
     error_class, first = ordered[0]
     detail = None if error_class is RequestFailedValidationError else first.detail
@@ -65,7 +65,7 @@ def first_error(faults: Sequence[Fault]) -> InvalidError:
 
 
 def check_transactions(body: PostedBody, profile: Profile, today: date) -> Checked:
-    """Return what schema and rules find in a body."""
+    """Return the findings of schema and rules in a body."""
     findings = find_faults(
         {"ledgers": [{OPEN_TRANSACTIONS: body.data.get("transactions", [])}]},
         profile,
@@ -79,6 +79,6 @@ def check_transactions(body: PostedBody, profile: Profile, today: date) -> Check
 
 
 def _index(item: ErrorItem) -> int:
-    """Return the position of the transaction that an error is about, or -1 if it is about none."""
+    """Return the position of the transaction with the error, or -1 if it concerns none."""
     path = (item.attr or "").split(".")
     return int(path[1]) if path[0] == "transactions" and len(path) > 1 else -1

@@ -1,7 +1,7 @@
-"""Adding financial transactions to an account: all of a request, or none (sections 2.5 and 4.9).
+"""Adding financial transactions to an account, all of a request or none (sections 2.5 and 4.9).
 
-A transaction is identified by its transaction_id. If the account has it with the same amount and type, it is
-skipped. With another amount or type it is an error, because skipping it would lose money.
+A transaction is identified by its transaction_id. If the account already has it with the same amount and
+type, it is skipped. A different amount or type is an error, because skipping it would lose money.
 """
 
 from collections.abc import Sequence
@@ -39,24 +39,24 @@ from migration_service.services.accounts.transaction_checks import (
 
 
 class TransactionStatus(StrEnum):
-    """What became of a posted transaction (section 3.3)."""
+    """The status of a posted transaction (section 3.3)."""
 
-    #: It is on the account now.
+    #: The transaction was added to the account.
     ADDED = "TRANSACTION_ADDED_TO_ACCOUNT"
-    #: It was on the account already.
+    #: The transaction existed on the account already.
     ALREADY_EXISTS = "TRANSACTION_ALREADY_EXISTS"
 
 
-#: What every transaction has that passed the schema.
+#: Members of every transaction that passed the schema.
 _ADDABLE = {"transaction_id", "transaction_date", "amount", "type"}
 
-#: The status within the data of a transaction that was on the account already.
+#: The status in the data of a transaction that existed already.
 _IMPORTED = {"status": "TRANSACTION_IMPORT_SUCCESS"}
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionResult:
-    """The result for one posted transaction, as it is on the account now."""
+    """The result for one posted transaction, as it is now on the account."""
 
     status: TransactionStatus
     transaction_data: dict[str, Any]
@@ -64,12 +64,12 @@ class TransactionResult:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of a posted transaction: it was added, or the account has it already."""
+    """A posted transaction that was added or existed already."""
 
     status: TransactionStatus
-    #: The transaction as it was added, or the one that the account has.
+    #: The transaction as added, or the existing one.
     transaction: dict[str, Any] | KnownTransaction
-    #: If its date was changed, a warning that says so.
+    #: A warning, if its date was changed.
     warning: ErrorItem | None = None
 
 
@@ -81,12 +81,12 @@ def add_transactions(
     check_previously_added: bool,
     force_add_to_current_statement: bool,
 ) -> Accepted:
-    """Add the transactions that the account does not have yet. Return one result for each, in their order.
+    """Add the transactions that the account does not have yet. Return a result for each, in order.
 
-    `body.data` is what `schemas.added_data.TransactionsRequest` loads, and `body.errors` what it refused.
-    Every check is made for every transaction before anything is raised. The error is that of the first
-    failing transaction: RequestFailedValidationError, TransactionIdAlreadyUsedError or
-    TransactionOutsideOpenPeriodError. It lists the errors of all transactions in their order. Raise
+    `body.data` is loaded by `schemas.added_data.TransactionsRequest`, and `body.errors` are its errors. Every
+    transaction is checked completely before anything is raised. The error is that of the first failing
+    transaction: RequestFailedValidationError, TransactionIdAlreadyUsedError or
+    TransactionOutsideOpenPeriodError. It lists the errors of all transactions in order. Raise
     ImportSupplierNotFoundInBodyError or AccountNotFoundInBodyError if nothing else is wrong. The caller rolls
     back after any of these.
     """
@@ -110,11 +110,11 @@ def add_transactions_to_accounts(
     check_previously_added: bool,
     force_add_to_current_statement: bool,
 ) -> list[list[Taken] | InvalidError]:
-    """Add the transactions that their accounts do not have yet. Return what became of those of each addition.
+    """Add the transactions that the accounts do not have yet. Return the result of each addition.
 
-    The caller has locked the accounts. Nothing of an addition is added if it has errors, or if one of its
-    transactions fails: its result is the error that `add_transactions` raises. Additions to one account are
-    made in their order.
+    The caller must have locked the accounts. No transaction of an addition is added if it has errors, or if
+    one of its transactions fails. The result of the addition is then the error that `add_transactions` would
+    raise. Additions to one account are made in order.
     """
     books = TransactionBooks(session, additions)
     taken = []
@@ -128,7 +128,7 @@ def add_transactions_to_accounts(
 
 
 def with_existing(session: Session, taken: Sequence[Taken]) -> list[TransactionResult]:
-    """Return the results for transactions, with those that their account had already as they are on it."""
+    """Return the results for transactions, with those that existed already as they are on the account."""
     keys = {
         it.transaction.id
         for it in taken
@@ -146,7 +146,7 @@ def with_existing(session: Session, taken: Sequence[Taken]) -> list[TransactionR
 
 
 class _Addition:
-    """The transactions of one body while they are checked. Nothing of it is in the books before `settle`."""
+    """The transactions of one body while they are checked. `settle` adds them to the books."""
 
     def __init__(self, addition: Addition, books: TransactionBooks, *, skips_known: bool) -> None:
         self._account = addition.account
@@ -160,9 +160,9 @@ class _Addition:
         self._faults: list[Fault] = as_faults(addition.errors)
 
     def take(self, transaction: dict[str, Any], *, move: bool) -> None:
-        """Check the next transaction. With `move`, change its date to the open period if it is outside.
+        """Check the next transaction. With `move`, change a date outside the open period to one within it.
 
-        A value that the schema refused is absent. The rest is still checked, and nothing is written later.
+        Values that the schema refused are absent. The rest is still checked, but nothing is written later.
         """
         index = self._count
         self._count += 1
@@ -183,7 +183,7 @@ class _Addition:
             self._taken.append(Taken(TransactionStatus.ADDED, transaction, warning))
 
     def settle(self) -> list[Taken] | InvalidError:
-        """Put the transactions into the books. If there are faults, return the error instead."""
+        """Add the transactions to the books. If there are faults, return the error instead."""
         if self._faults:
             return first_error(self._faults)
         for transaction, ledger_pk in self._new.values():

@@ -1,8 +1,9 @@
-"""Tells the people who run a migration of what waits for them, by e-mail, once for each event.
+"""Alerts by e-mail to the people who run a migration, once for each event that needs them.
 
-The sweep looks at the rows: batches that the error threshold has paused, and waves that wait for a decision.
-What was resumed or decided before it looks needs no message. An event is a key of what happened, to what, and
-when. The key and the recipient are unique, so two sweeps at once record a message once.
+The sweep finds batches paused by the error threshold, and waves that wait for a decision. A batch that was
+resumed, or a wave that was decided, before the sweep needs no message. The key of an event says what
+happened, to what and when. The key and the recipient are unique, so two simultaneous sweeps record a message
+once.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,12 +29,12 @@ from migration_service.states import BatchState, EmailState
 @dataclass(frozen=True, slots=True)
 class _Event:
     key: str
-    #: Reads what the message says, which is only needed once.
+    #: Reads the contents of the message, which are only needed once.
     describe: Callable[[], AlertText]
 
 
 def record_alerts(session: Session, recipients: Sequence[str], console_url: str) -> None:
-    """Record a message to each recipient for each event of which they have not been told."""
+    """Record a message to each recipient for each new event."""
     events = [*_find_paused(session), *_find_waiting(session)]
     if not events:
         return
@@ -82,14 +83,14 @@ def _find_paused(session: Session) -> Iterator[_Event]:
         )
     )
     for batch, code in rows:
-        # Only a person lets it go on, and that moves `brake_since`.
+        # Only a person can resume it, which changes `brake_since`.
         key = f"batch.paused {batch.id} {_write(batch.brake_since or batch.created_at)}"
         wave = find_wave(session, batch.id)
         yield _Event(key, partial(describe_paused, session, batch, code, wave))
 
 
 def _write(moment: datetime | None) -> str:
-    """Return a moment to the microsecond, as each worker writes it."""
+    """Return a time to the microsecond, in the same form in every worker."""
     return moment.astimezone(UTC).isoformat() if moment else ""
 
 

@@ -1,4 +1,4 @@
-"""What the messages about paused batches and waiting waves say. No account and no person is in them."""
+"""The texts of messages about paused batches and waiting waves. They contain no accounts or persons."""
 
 from dataclasses import dataclass
 
@@ -15,25 +15,25 @@ _RUNBOOKS = "docs/operators/runbooks.md"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertText:
-    """A message, apart from the address of the console."""
+    """A message without the address of the console."""
 
     subject: str
-    #: Paragraphs: what happened, and what a person may do.
+    #: Paragraphs: the event, and the possible reactions.
     said: tuple[str, ...]
-    #: The page of the console, below its address, and the command that shows the same.
+    #: The path of the page in the console, and the command that shows the same.
     page: str
     command: str
     #: The section of the runbooks.
     runbook: str
 
     def write(self, console_url: str) -> str:
-        """Return the body. Without an address of the console the command stands for the page."""
+        """Return the body. Without the address of a console it names the command instead of the page."""
         place = f"{console_url.rstrip('/')}/{self.page}" if console_url else self.command
         return "\n\n".join([*self.said, place, f"Runbook: {_RUNBOOKS}#{self.runbook}"]) + "\n"
 
 
 def describe_paused(session: Session, batch: Batch, import_supplier: str, wave: Wave | None) -> AlertText:
-    """Return the message about a batch that the error threshold has paused."""
+    """Return the message about a batch paused by the error threshold."""
     progress = get_progress(session, batch)
     done = batch.lines - count_open(progress.counts)
     name = batch.name or batch.file_name or str(batch.id)

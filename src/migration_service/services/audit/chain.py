@@ -1,6 +1,6 @@
 """The chain of hashes over the days of the audit, and the removal of old days.
 
-A day is sealed an hour after its end: its entries are hashed, together with the hash of the day before. An
+A day is sealed an hour after its end: its entries are hashed together with the hash of the previous day. An
 entry that is removed, changed or added afterwards is detected, and so is a missing day.
 """
 
@@ -13,31 +13,31 @@ from sqlalchemy.orm import Session
 
 from migration_service.models import AuditDay, AuditEntry
 
-#: How long after the end of a day the maintenance has to seal it before `verify_chain` complains.
+#: How long after the end of a day `verify_chain` accepts that the day is not sealed.
 _SEALED_WITHIN = timedelta(hours=25)
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What `verify_chain` found."""
+    """The result of `verify_chain`."""
 
     days: int
     entries: int
-    #: Days whose entries were removed after their retention time.
+    #: Days whose entries were removed at the end of their retention period.
     removed_days: int
     #: The hash of the newest sealed day, in hexadecimal. Keep it elsewhere.
     head: str | None
-    #: What does not match. Empty if nothing was changed.
+    #: Mismatches. Empty if nothing was changed.
     problems: list[str]
 
 
 def seal_days(session: Session) -> list[date]:
-    """Seal every day that is over and was not sealed, and return them."""
+    """Seal every past day that is not sealed yet, and return these days."""
     return list(session.scalars(text("SELECT day FROM audit_seal_days()")))
 
 
 def remove_days(session: Session, *, after_days: int) -> int:
-    """Remove the entries of sealed days that are older, and return how many. The hashes of the days stay.
+    """Remove the entries of older sealed days, and return their number. The hashes of the days are kept.
 
     The database never removes entries of the last ninety days.
     """
@@ -47,9 +47,9 @@ def remove_days(session: Session, *, after_days: int) -> int:
 
 
 def verify_chain(session: Session, known_head: str | None = None) -> Verification:
-    """Compute every hash again, and compare it with the stored one.
+    """Recompute every hash and compare it with the stored one.
 
-    `known_head` is a head that an earlier verification returned: it must still be in the chain.
+    `known_head` is a head returned by an earlier verification, which must still be in the chain.
     """
     problems: list[str] = []
     days = session.scalars(select(AuditDay).order_by(AuditDay.day)).all()

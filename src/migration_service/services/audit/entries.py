@@ -1,7 +1,7 @@
-"""The audit: an entry for each act, written in the transaction of the act.
+"""The entries of the audit, each written in the transaction of the recorded act.
 
-Frequent acts (staging, processing, adding data, lines of a batch, tokens) have no entries. The rows that they
-write have the key, the request and the address. `audit_trail` reads both together.
+Frequent acts (staging, processing, adding data, lines of a batch, tokens) have no entries. Instead, the rows
+that they write contain the key, the request and the address. `trail` reads both together.
 """
 
 from collections.abc import Mapping
@@ -33,33 +33,33 @@ class AuditAction(StrEnum):
     SESSION_ENDED = "session.ended"
     ACCOUNT_SKIPPED = "account.skipped"
     ACCOUNT_UNSKIPPED = "account.unskipped"
-    #: The personal data of an account was erased; the details have the reason.
+    #: The personal data of an account was erased. The details contain the reason.
     ACCOUNT_ERASED = "account.erased"
-    #: Somebody accepted that refused accounts or lines are not imported.
+    #: It was accepted that refused accounts or lines are not imported.
     REFUSALS_ACKNOWLEDGED = "import_supplier.refusals_acknowledged"
     #: An operator read the personal data of an account.
     ACCOUNT_READ = "account.read"
-    #: A person started a batch: an operator in the console, or somebody with a command.
+    #: A person started a batch, in the console or with a command.
     BATCH_ORDERED = "batch.ordered"
     BATCH_PAUSED = "batch.paused"
     BATCH_RESUMED = "batch.resumed"
     BATCH_CANCELLED = "batch.cancelled"
     BATCH_RETRIED = "batch.retried"
-    #: A batch whose key was revoked runs for whoever resumed or retried it, from now on.
+    #: A batch whose key was revoked now runs for whoever resumed or retried it.
     BATCH_TAKEN_OVER = "batch.taken_over"
-    #: What pauses a batch after too many errors was changed.
+    #: The error threshold of a batch was changed.
     BATCH_BRAKE_SET = "batch.brake_set"
-    #: A supplier's control totals of the file of a batch were given.
+    #: The control totals of a batch were set.
     BATCH_CONTROL_TOTALS_SET = "batch.control_totals_set"
     #: An operator read the lines of a batch, or the open lines of an import supplier.
     BATCH_RESULTS_READ = "batch.results_read"
-    #: Accounts are removed again; the details have the reason, and the blockers that were overridden.
+    #: An undo of accounts was started. The details contain the reason and the overridden blockers.
     UNDO_STARTED = "undo.started"
     UNDO_CANCELLED = "undo.cancelled"
-    #: The accounts of a supplier go live, and cannot be undone from then on.
+    #: The accounts of a supplier go live. After that they cannot be undone.
     SUPPLIER_LIVE_SET = "import_supplier.live_set"
     WAVE_PLAN_CREATED = "wave_plan.created"
-    #: The changes of `services.waves.states`, in its order.
+    #: The changes in `services.waves.states`, in the same order.
     WAVE_QUEUED = "wave.queued"
     WAVE_BEGAN = "wave.began"
     WAVE_PAUSED = "wave.paused"
@@ -71,7 +71,7 @@ class AuditAction(StrEnum):
     WAVE_UNDONE = "wave.undone"
     WAVE_APPROVED = "wave.approved"
     WAVE_STOPPED = "wave.stopped"
-    #: A person resumed a wave outside its window: it goes on in the next one.
+    #: A person resumed a wave outside its window. It continues in the next one.
     WAVE_RELEASED = "wave.released"
     OPERATOR_CREATED = "operator.created"
     OPERATOR_ROLE_SET = "operator.role_set"
@@ -80,7 +80,7 @@ class AuditAction(StrEnum):
     OPERATOR_LOGGED_IN = "operator.logged_in"
     OPERATOR_LOGGED_OUT = "operator.logged_out"
     AUDIT_EXPORTED = "audit.exported"
-    #: Refusals, which `refusals` writes.
+    #: Refusals, written by `refusals`.
     LOGIN_REFUSED = "login.refused"
     TOKEN_REFUSED = "token.refused"  # noqa: S105
     PERMISSION_REFUSED = "permission.refused"
@@ -95,11 +95,11 @@ def record(
     organisation_id: int | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add the entry of an act to its transaction.
+    """Add an entry for an act to its transaction.
 
-    `subject` identifies what was changed: a name, a prefix or an id. An account is named by the id of its
-    process. Neither it nor `details` may hold personal data. `organisation_id` is the organisation that the
-    act concerns, by default the actor's own.
+    `subject` is the name, prefix or id of the object that was changed; for an account, the id of its process.
+    Neither it nor `details` may contain personal data. `organisation_id` is the organisation concerned, by
+    default the actor's.
     """
     origin = current_origin()
     session.add(

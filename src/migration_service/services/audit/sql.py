@@ -1,11 +1,11 @@
-"""The SQL of the whole audit: its entries, and the rows that keep who wrote them instead of an entry each."""
+"""The SQL of the whole audit: its entries, and the rows that record an author without an entry."""
 
 from migration_service.db.base import literals
 from migration_service.services.audit.entries import AuditAction
 from migration_service.states import AuditOutcome, Outcome, StatementOrigin, TransactionPeriod, UndoOutcome
 
-# Who ordered the batches and undos that run under no key, by the request that their rows name. A batch
-# without an entry of its own belongs to a plan of waves.
+# The persons who started batches and undos without an API key, by the request id in their rows. A batch
+# without an entry belongs to a plan of waves.
 _PERSONS = f"""
     SELECT DISTINCT ON (request_id) request_id, actor_kind, actor FROM (
         SELECT entry.subject_kind || ' ' || entry.subject AS request_id, entry.actor_kind, entry.actor,
@@ -21,7 +21,7 @@ _PERSONS = f"""
     ORDER BY request_id, id DESC
 """
 
-# Every row that records who wrote it, as an entry. The key determines the organisation.
+# Every row that records its author, in the form of an entry. The key determines the organisation.
 _BY_KEY = """
     SELECT {at} AS at, '{name} ' || written.id AS key,
            CASE WHEN api_key.id IS NULL THEN coalesce(person.actor_kind, 'service') ELSE 'api_key' END
@@ -96,7 +96,7 @@ _ROWS = [
         joins="",
         ordered_by="'batch ' || written.id",
     ),
-    # A line of an undo, with what its undo keeps of who started it.
+    # A line of an undo, with the author stored in the undo.
     _written(
         _REVERTED,
         "account.reverted",
@@ -131,7 +131,7 @@ _ROWS = [
     _written("payment_instruction", "payment_instruction.added", "written.created_at"),
 ]
 
-#: The entries of the audit itself.
+#: The real entries of the audit.
 ENTRIES = """
     SELECT entry.at, 'audit_entry ' || lpad(entry.id::text, 20, '0') AS key, entry.actor_kind, entry.actor,
            entry.organisation_id, entry.address, entry.request_id, entry.action, entry.subject_kind,
@@ -143,5 +143,5 @@ ENTRIES = """
     LEFT JOIN import_supplier AS supplier ON supplier.id = account.import_supplier_id
 """
 
-#: All of it. A person is told by the entry of the batch or the undo that wrote the row.
+#: The whole audit. For rows written by a batch or an undo, the person is taken from its entry.
 STORY = f"WITH person AS MATERIALIZED ({_PERSONS}) {' UNION ALL '.join([ENTRIES, *_ROWS])}"

@@ -1,7 +1,7 @@
-"""Reads the whole audit: its entries, and the rows of staging, processing, added data and batches.
+"""Reading the whole audit: its entries, and the rows of staging, processing, added data and batches.
 
-All of it has the same fields, newest first. Accounts are shown by their external account number while they
-exist. The audit itself stores only the id of their process.
+All have the same fields and are listed newest first. Accounts that exist are shown with their external
+account number; the audit stores only the id of their process.
 """
 
 from collections.abc import Collection, Iterator
@@ -34,23 +34,23 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrailFilter:
-    """Selects entries of the audit. None selects all."""
+    """A filter of audit entries. None selects all."""
 
     since: datetime | None = None
     until: datetime | None = None
     #: The name of an organisation.
     organisation: str | None = None
-    #: The prefix of a key, the name of an operator or of a system user.
+    #: The prefix of a key, or the name of an operator or system user.
     actor: str | None = None
     action: str | None = None
     request_id: str | None = None
     #: DONE or REFUSED.
     outcome: str | None = None
-    #: The code of an import supplier, and an external account number of it.
+    #: The code of an import supplier, and an external account number.
     account: tuple[str, str] | None = None
-    #: The ids of the organisations that may be told of; None: all.
+    #: The ids of the visible organisations, or None for all.
     organisation_ids: Collection[int] | None = None
-    #: Only the entries of the audit itself, and not the many rows of staging and processing.
+    #: Whether to leave out the many rows of staging and processing.
     only_entries: bool = False
 
 
@@ -59,7 +59,7 @@ def read_trail(
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Return a page of the audit, newest first, and the cursor of the next page if one exists.
 
-    Raise AuditCursorError if `cursor` does not come from an earlier page.
+    Raise AuditCursorError if `cursor` is not from an earlier page.
     """
     before_at, before_key = _read_cursor(cursor)
     values = _values(wanted) | {"limit": limit + 1, "before_at": before_at, "before_key": before_key}
@@ -72,9 +72,9 @@ def read_trail(
 def list_entries_about(
     session: Session, subject_kind: str, subjects: Collection[str], limit: int = 50
 ) -> list[dict[str, Any]]:
-    """Return the entries of the audit about a subject by any of its names, the newest first.
+    """Return the audit entries about a subject under any of its names, newest first.
 
-    This is faster than `read_trail`, which finds the names of accounts for every entry.
+    This is faster than `read_trail`, which looks up the account of every entry.
     """
     values = {"subject_kind": subject_kind, "subjects": list(subjects), "limit": limit}
     return [dict(row) for row in session.execute(_ABOUT, values).mappings()]

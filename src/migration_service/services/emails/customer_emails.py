@@ -1,4 +1,4 @@
-"""Customer e-mails: recorded with the account, sent later by way of the outbox (section 1)."""
+"""Customer e-mails, which are recorded with the account and sent later from the outbox (section 1)."""
 
 from collections.abc import Sequence
 from email.message import EmailMessage
@@ -27,9 +27,9 @@ _RECORD = """
 
 
 def record_customer_emails(transaction: OpenTransaction, account_import_process_ids: Sequence[int]) -> None:
-    """Record a message for each customer of these accounts who has an address, in the caller's transaction.
+    """Record a message to each customer of these accounts with an address, in the caller's transaction.
 
-    Record none if the supplier does not send e-mails. Call this once for a created account, never in a dry
+    Record none if the supplier does not send e-mails. Call this once for each created account, never in a dry
     run.
     """
     transaction.execute(_RECORD, {"account_import_process_ids": list(account_import_process_ids)})

@@ -1,12 +1,12 @@
-"""Messages that are recorded first and sent later, each at least once.
+"""The outbox: messages that are recorded first and sent later, at least once.
 
     PENDING -- deliver --> SENT       the mail server has accepted it
     PENDING -- deliver --> REFUSED    the mail server will never accept it for this address
     PENDING -- deliver --> PENDING    retried after a pause that doubles, up to an hour
 
 The row is locked while its message is sent, and marked in the same transaction. If the process dies in
-between, the message is sent again with the Message-ID that was recorded before the first try. `kind` is the
-model of the rows: `CustomerEmail` or `AlertEmail`.
+between, the message is sent again with the same Message-ID, which was recorded before the first attempt.
+`kind` is the model of the rows: `CustomerEmail` or `AlertEmail`.
 """
 
 import logging
@@ -33,22 +33,22 @@ logger = logging.getLogger(__name__)
 
 Kind = type[CustomerEmail] | type[AlertEmail]
 
-#: A message that was dispatched to the workers and has not been sent after this time is dispatched again.
+#: The time after which an unsent message is dispatched to the workers again.
 HAND_OVER_AGAIN = "2 minutes"
-#: If no mail server is set, or it is unavailable, messages wait this long before the next try.
+#: The delay of messages while no mail server is set, or it is unavailable.
 WAIT = "30 seconds"
 
 
 @dataclass(frozen=True, slots=True)
 class MailServer:
-    """The server that sends messages, and their sender (`Name <address>`)."""
+    """The mail server, and the sender of messages (`Name <address>`)."""
 
     smtp: SmtpSettings
     sender: str
 
 
 def mail_server(settings: Settings) -> MailServer:
-    """Return the mail server of the settings. Raise SettingsError if a setting is missing or invalid."""
+    """Return the mail server from the settings. Raise SettingsError if a setting is missing or invalid."""
     for value, variable in (
         (settings.smtp_url, "MIGRATION_SERVICE_SMTP_URL"),
         (settings.email_from, "MIGRATION_SERVICE_EMAIL_FROM"),
@@ -60,12 +60,12 @@ def mail_server(settings: Settings) -> MailServer:
 
 
 def take_due(session: Session, kind: Kind, limit: int) -> Sequence[int]:
-    """Return the messages to dispatch to the workers now. Each is dispatched again only after a while."""
+    """Return the messages to dispatch to the workers now. They are not returned again for some time."""
     return _put_off(session, kind, HAND_OVER_AGAIN, limit)
 
 
 def hold_due(session: Session, kind: Kind) -> int:
-    """Postpone all due messages, because no mail server is set. Return how many there were."""
+    """Postpone all due messages, because no mail server is set. Return their number."""
     return len(_put_off(session, kind, WAIT, None))
 
 
@@ -79,7 +79,7 @@ def hold(session: Session, kind: Kind, email_id: int) -> None:
 
 
 def name_message(session: Session, kind: Kind, email_id: int, sender: str) -> None:
-    """Record the Message-ID. Commit it before `deliver`, so that a retry has the same one."""
+    """Record the Message-ID. Commit it before `deliver`, so that a retry uses the same one."""
     session.execute(
         update(kind)
         .where(kind.id == email_id, kind.message_id.is_(None))
@@ -98,7 +98,7 @@ def deliver(
 ) -> bool:
     """Send a message whose row is locked, and record the result. Return False if the server is unavailable.
 
-    `compose` may raise EmailRefusedError. `failures` is how often sending the message has failed.
+    `compose` may raise EmailRefusedError. `failures` is the number of failed attempts so far.
     """
     try:
         send(compose(), server.smtp)
@@ -123,7 +123,7 @@ def _put_off(session: Session, kind: Kind, interval: str, limit: int | None) -> 
         .order_by(kind.next_try_at)
         .limit(limit)
         .with_for_update(skip_locked=True)
-        .cte()  # runs once: a subquery may run again for each row, and then takes more than the limit
+        .cte()  # runs once, whereas a subquery may run for each row and exceed the limit
     )
     return session.scalars(
         update(kind)

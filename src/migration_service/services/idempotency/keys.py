@@ -1,11 +1,11 @@
-"""Idempotency keys: a repeated request gets the answer of the first one.
+"""Idempotency keys, with which a repeated request gets the answer to the first one.
 
-A request claims its key in a transaction of its own. Its answer is stored in the transaction of its effect,
-if it has one, so that neither exists without the other. A claim is a lease: if the process that held it was
-killed, the key can be claimed again after LEASE_SECONDS, and the former holder can no longer store an answer.
+A request claims its key in a separate transaction. Its answer is stored in the transaction of its effect, if
+it has one, so that neither exists without the other. A claim is a lease: if its process was killed, the key
+can be claimed again after LEASE_SECONDS, and the former holder can no longer store an answer.
 
-A request of the process endpoint uses the id of its claim as the id of its attempt. The attempt then has the
-outcome of the request, even after a crash.
+A request to the process endpoint uses the id of its claim as the id of its attempt. The attempt then records
+the outcome of the request, even after a crash.
 """
 
 from collections.abc import Collection
@@ -24,18 +24,18 @@ from migration_service.errors import (
 )
 from migration_service.states import Outcome
 
-#: Characters of a key.
+#: The largest length of a key.
 MAX_KEY = 128
 #: Longer than any request takes, including the wait for a worker and the calls to a payment vendor.
 LEASE_SECONDS = 90
-#: How long an answer is kept.
+#: How long answers are kept.
 KEPT_FOR_HOURS = 24
-#: Keys that are removed in one transaction.
+#: The largest number of keys removed in one transaction.
 PIECE = 10_000
 
 
 def find_fault(key: str) -> ErrorItem | None:
-    """Return what is wrong with a key, or None if it can be used."""
+    """Return the fault of a key, or None if it can be used."""
     if 0 < len(key) <= MAX_KEY and key.isprintable():
         return None
     detail = f"An Idempotency-Key has 1 to {MAX_KEY} printable characters."
@@ -44,14 +44,14 @@ def find_fault(key: str) -> ErrorItem | None:
 
 @dataclass(frozen=True, slots=True)
 class KeyedRequest:
-    """A request that has an Idempotency-Key."""
+    """A request with an Idempotency-Key."""
 
     organisation_id: int
     endpoint: str
     key: str
-    #: The hash of everything that the request asks for.
+    #: The hash of everything in the request that matters.
     sha256: bytes
-    #: The account that it names, if it names one.
+    #: The account named in the request, if any.
     import_supplier: str | None = None
     external_account_number: str | None = None
 
@@ -73,11 +73,11 @@ class EarlierAttempt:
 
 
 def claim_key(session: Session, request: KeyedRequest, claim_id: UUID) -> KeptAnswer | EarlierAttempt | None:
-    """Claim the key for this request, or return what answers it.
+    """Claim the key for this request, or return the answer to an earlier one.
 
-    None means that the key is claimed and the request is to be carried out. Raise IdempotencyKeyReusedError
-    if the key was used for another request, and IdempotencyRequestInProgressError while the first request
-    runs.
+    None means that the key is claimed and the request should be carried out. Raise IdempotencyKeyReusedError
+    if the key was used for a different request, and IdempotencyRequestInProgressError while the first request
+    is running.
     """
     values = _names(request, claim_id) | {
         "sha256": request.sha256,
@@ -88,7 +88,7 @@ def claim_key(session: Session, request: KeyedRequest, claim_id: UUID) -> KeptAn
     }
     if session.execute(_CLAIM, values).first() is not None:
         return None
-    # It exists: the statement has locked it, also without changing it.
+    # It exists, because the statement has locked it even without changing it.
     return _answer(session.execute(_FIND, values).one(), request)
 
 
@@ -104,23 +104,23 @@ def keep_answer(session: Session, request: KeyedRequest, claim_id: UUID, answer:
 
 
 def release_key(session: Session, request: KeyedRequest, claim_id: UUID) -> None:
-    """End a claim without an answer, so that the same request may be sent again.
+    """End a claim without an answer, so that the same request can be repeated.
 
-    A request that began an attempt keeps its key, because the attempt has the answer.
+    A request that started an attempt keeps its key, because the attempt is the answer.
     """
     session.execute(_END_LEASE, _names(request, claim_id))
     session.execute(_FORGET, _names(request, claim_id))
 
 
 def remove_old_keys(session: Session) -> int:
-    """Remove keys whose retention time is over, at most PIECE of them, and return how many."""
+    """Remove at most PIECE expired keys, and return their number."""
     return len(session.execute(_REMOVE, {"limit": PIECE, "kept_for": KEPT_FOR_HOURS}).all())
 
 
 def void_keys(session: Session, import_supplier: str, external_account_numbers: Collection[str]) -> int:
-    """Remove the keys of all requests that name one of these accounts, and return how many.
+    """Remove the keys of all requests that name one of these accounts, and return their number.
 
-    For erasure, and for undoing an import: an answer that is no longer true must not be repeated.
+    This is for erasure and undo: an answer that is no longer true must not be repeated.
     """
     names = {"import_supplier": import_supplier, "numbers": list(external_account_numbers)}
     return len(session.execute(_VOID, names).all())
@@ -149,7 +149,7 @@ def _answer(found: Row[Any], request: KeyedRequest) -> KeptAnswer | EarlierAttem
     return EarlierAttempt(found.claim_id)
 
 
-# An attempt that was withdrawn never ran, so it is no answer.
+# A withdrawn attempt never ran, so it is no answer.
 _HAS_ATTEMPT = f"""EXISTS (
     SELECT FROM attempt
     WHERE attempt.id = idempotency_key.claim_id AND attempt.outcome IS DISTINCT FROM '{Outcome.WITHDRAWN}'
