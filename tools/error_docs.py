@@ -29,7 +29,7 @@ Written by `make docs` from the code; do not edit it by hand.
 
 Every error has the same form of body. `detail` is for people: it may change, so do not parse it. `code` is
 stable. `errors` lists everything that was found, each with its own `detail` and `code`, and in `attr` the
-dot-delimited path to the value at fault, or `null`.
+dot-delimited path to the value at fault, or `null`. Below, *what to do* is in italics.
 
 ```json
 {example}
@@ -52,18 +52,18 @@ def render() -> str:
     parts = [
         _HEAD.replace("{example}", json.dumps(example, indent=2)),
         "## Answers to a whole request\n\n",
-        _table(("code", "status", "meaning", "what to do"), _seen_in(Place.ANSWER)),
+        _list(_seen_in(Place.ANSWER)),
         "\n## Lines of a batch\n\nA line can have these, beside the codes of the single endpoint. "
         "A line with a warning has not failed for it.\n\n",
-        _table(("code", "severity", "meaning", "what to do"), _seen_in(Place.LINE)),
+        _list(_seen_in(Place.LINE)),
         "\n## Values of the wrong form\n\nThese are errors under every profile.\n\n",
-        _table(("code", "meaning", "what to do"), field_errors()),
+        _list(field_errors()),
         "\n## Rules across fields\n\nA warning is kept with the staged account, and does not refuse it. "
-        "Under the strict profile, or with `?profile=strict`, it is an error. Each rule "
-        "starts with an\nexample of its `attr`.\n\n",
+        "Under the strict profile, or with `?profile=strict`, it is an error. \nEach rule "
+        "starts with an example of its `attr`.\n\n",
         "".join(map(_rule, rule_errors())),
         "## Rules for added data\n\nThe rules above apply to added data, too. These apply to it only.\n\n",
-        _table(("code", "severity", "meaning", "what to do"), added_data_errors()),
+        _list(added_data_errors()),
     ]
     return "".join(parts)
 
@@ -72,10 +72,18 @@ def _seen_in(place: Place) -> list[CatalogueEntry]:
     return [entry for entry in request_errors() if entry.place == place]
 
 
-def _table(head: tuple[str, ...], entries: Iterable[CatalogueEntry]) -> str:
-    rows = [head, ("---",) * len(head)]
-    rows += [(f"`{it.code}`", *[it.status] * (len(head) > 3), it.meaning, it.remedy) for it in entries]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
+def _list(entries: Iterable[CatalogueEntry]) -> str:
+    """The codes with their status or severity, what they mean, and what to do."""
+    return "".join(
+        _wrapped(f"- `{it.code}` ({it.status}): {it.meaning} *{it.remedy}*", indent="  ") for it in entries
+    )
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return (
+        textwrap.fill(text, 150, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        + "\n"
+    )
 
 
 def _rule(entry: CatalogueEntry) -> str:
@@ -84,10 +92,8 @@ def _rule(entry: CatalogueEntry) -> str:
         for example in BREAKING_EXAMPLES
         if (example.code, example.severity) == (entry.code, entry.status)
     )
-    text = textwrap.fill(
-        f"`{shown.attr}`: {entry.meaning} {entry.remedy}", 150, break_long_words=False, break_on_hyphens=False
-    )
-    return f"### `{entry.code}` ({entry.status})\n\n{text}\n\n"
+    text = _wrapped(f"`{shown.attr}`: {entry.meaning} *{entry.remedy}*")
+    return f"### `{entry.code}` ({entry.status})\n\n{text}\n"
 
 
 if __name__ == "__main__":

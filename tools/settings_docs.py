@@ -1,5 +1,6 @@
 """Write docs/operators/settings.md from `config.Settings`. A test compares the two."""
 
+import re
 from dataclasses import MISSING, fields
 from pathlib import Path
 
@@ -38,7 +39,8 @@ def render() -> str:
         variable, help_text = setting.metadata["env"], setting.metadata["help"]
         if setting.metadata["secret"]:
             help_text += " *Secret.*"
-        rows.append(f"| `{variable}` | {default} | {describe_allowed(setting)} | {help_text} |\n")
+        allowed = re.sub("^a (whole )?number (of|from) ", "", describe_allowed(setting))
+        rows.append(f"| `{variable}` | {default} | {allowed} | {help_text} |\n")
     return _HEAD + "".join(rows)
 
 
