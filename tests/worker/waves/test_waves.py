@@ -9,12 +9,10 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select, update
 
-from migration_service.models import Account, AccountImportProcess, AuditEntry, BatchChunk, Ledger, Wave
+from migration_service.models import Account, AccountImportProcess, AuditEntry, BatchChunk, Ledger
 from migration_service.services.batches.intake import upload as batch_upload
-from migration_service.services.batches.work.chunks import ChunkKey, read_chunk
+from migration_service.services.batches.work.chunks import ChunkKey
 from migration_service.services.batches.work.execution import perform_chunk
-from migration_service.services.batches.work.feed import dispatch_chunks
-from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
@@ -48,20 +46,6 @@ def _told(waves: WaveClient, plan: dict[str, Any]) -> list[tuple[str, str]]:
     with waves.supplier.Session() as session:
         entries = select(AuditEntry).where(AuditEntry.subject_kind == "wave").order_by(AuditEntry.id)
         return [(it.action, str(it.subject).split()[-1]) for it in session.scalars(entries)]
-
-
-def test_a_plan_cuts_what_is_pending_and_every_account_is_in_one_wave(waves: WaveClient) -> None:
-    numbers = waves.stage(20)
-    plan = waves.plan({"sample": 4}, {"accounts": numbers[3:6]}, {"size": 5}, {"rest": True}, seed=1)
-    taken = [waves.numbers(wave) for wave in plan["waves"]]
-    assert sorted(number for wave in taken for number in wave) == sorted(numbers)
-    assert sorted(taken[1]) == sorted(numbers[3:6])
-    left = sorted(set(numbers) - set(taken[0]) - set(taken[1]))
-    assert (taken[2], sorted(taken[3])) == (left[:5], left[5:])
-    assert [wave["state"] for wave in plan["waves"]] == ["WAITING", *["PLANNED"] * 3]
-    assert (plan["waves"][0]["waits_for"], plan["seed"], plan["unplanned"]) == ("person", 1, 0)
-    waves.run()
-    assert not _created(waves), "without a window the first wave begins by hand"
 
 
 def test_a_wave_runs_in_its_window_pauses_at_its_end_and_goes_on_in_the_next(waves: WaveClient) -> None:
@@ -106,25 +90,6 @@ def _recover(waves: WaveClient) -> None:
         session.execute(
             update(BatchChunk).where(BatchChunk.state == "DISPATCHED").values(state="PENDING", attempts=None)
         )
-
-
-def test_a_window_that_passes_without_a_sweep_costs_nothing_but_time(waves: WaveClient) -> None:
-    waves.stage(6)
-    plan = waves.plan({"rest": True, "window": NIGHT})
-    waves.now = EVENING + 3 * DAY
-    waves.run()
-    assert (waves.states(plan), len(_created(waves))) == (["CLEAN"], 6)
-
-
-def test_a_clean_wave_goes_on_if_the_plan_says_so(waves: WaveClient) -> None:
-    waves.stage(12)
-    plan = waves.plan({"sample": 4}, {"rest": True}, continue_if_clean=True, window=NIGHT)
-    waves.now = EVENING
-    for _ in range(3):
-        waves.run()
-    report = waves.get(plan)
-    assert [wave["state"] for wave in report["waves"]] == ["CLEAN", "CLEAN"]
-    assert (len(_created(waves)), report["finished_at"] is not None) == (12, True)
 
 
 @pytest.mark.parametrize(
@@ -345,18 +310,6 @@ def test_whoever_cancels_the_batch_of_a_wave_ends_the_wave(waves: WaveClient) ->
     assert waves.get(plan)["waves"][1]["decision_reason"] == "batch_cancelled"
 
 
-def test_a_wave_waits_while_its_supplier_is_paused(waves: WaveClient) -> None:
-    waves.stage(5)
-    plan = waves.plan({"rest": True, "window": NIGHT})
-    waves.supplier.set_status(SupplierStatus.PAUSED)
-    waves.now = EVENING
-    waves.run()
-    assert (waves.states(plan), _created(waves)) == (["RUNNING"], [])
-    waves.supplier.set_status(SupplierStatus.ONGOING)
-    waves.run()
-    assert len(_created(waves)) == 5
-
-
 def test_an_account_that_was_imported_meanwhile_is_left_as_it_is(waves: WaveClient) -> None:
     waves.stage(5)
     plan = waves.plan({"rest": True})
@@ -367,37 +320,3 @@ def test_an_account_that_was_imported_meanwhile_is_left_as_it_is(waves: WaveClie
     waves.run()
     assert waves.states(plan) == ["CLEAN"]
     assert _wave(waves, plan, 1)["counts"]["ALREADY_IMPORTED"] == 5
-
-
-def test_no_more_lines_are_dispatched_than_the_limit_allows(waves: WaveClient) -> None:
-    """A chunk counts as a hundred lines, however few it has here."""
-    waves.stage(30)
-    plan = waves.plan({"rest": True, "lines_per_minute": 1_200})  # two chunks in ten seconds
-    waves.act(plan, 1, "start")
-    resources = waves.batches.resources
-    with resources.Session.begin() as session:
-        session.execute(update(BatchChunk).values(state="PENDING"))
-        assert len(dispatch_chunks(session, 8)) == 2
-        assert len(dispatch_chunks(session, 8)) == 0
-    for chunk in waves.batches.dispatch():
-        perform_chunk(resources.Session, resources.slots, chunk, reserve=50)
-    with resources.Session.begin() as session:
-        assert len(dispatch_chunks(session, 8)) == 0, "two were worked on within the last ten seconds"
-        session.execute(update(BatchChunk).values(worked_at=None))
-        assert len(dispatch_chunks(session, 8)) == 2
-
-
-def test_a_worker_that_was_about_to_begin_when_the_window_closed_begins_nothing(waves: WaveClient) -> None:
-    waves.stage(5)
-    plan = waves.plan({"rest": True, "window": NIGHT})
-    waves.now = EVENING
-    waves.sweep()
-    (key,) = waves.batches.dispatch()
-    sessions = waves.batches.resources.Session
-    with sessions.begin() as session:
-        assert read_chunk(session, key)
-    waves.now = NOON + DAY
-    with sessions.begin() as session:
-        assert read_chunk(session, key) is None
-    with sessions() as session:
-        assert session.get_one(Wave, (UUID(plan["plan_id"]), 1)).state == "RUNNING", "a sweep finds it later"

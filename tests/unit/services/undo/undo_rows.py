@@ -8,8 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.models import Account, AccountImportProcess, BatchLine, CustomerEmail, Undo, UndoLine
-from migration_service.models import Customer as Person
+from migration_service.models import Account, AccountImportProcess, BatchLine, Undo, UndoLine
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import UndoOutcome
@@ -60,17 +59,6 @@ def add_account(
     session.add(account)
     session.flush()
     return account
-
-
-def add_email(session: Session, account: Account, **values: Any) -> CustomerEmail:
-    """Insert a customer of the account, and the customer's e-mail."""
-    person = Person(account_pk=account.id, position=0)
-    session.add(person)
-    session.flush()
-    email = CustomerEmail(customer_pk=person.id, **values)
-    session.add(email)
-    session.flush()
-    return email
 
 
 def add_line(session: Session, batch_id: Any, line_number: int, number: str, **values: Any) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from migration_service.errors import ErrorItem, RequestFailedValidationError
+from migration_service.errors import RequestFailedValidationError
 from migration_service.services.batches.error_thresholds import Brake
-from migration_service.services.waves.orders import MAX_WAVES, PlanOrder, WaveOrder, read_plan
+from migration_service.services.waves.orders import PlanOrder, WaveOrder, read_plan
 from migration_service.services.waves.windows import Window
 from migration_service.states import Weekday
 from unit.services.waves.wave_rows import EVENING
@@ -55,13 +55,6 @@ def test_a_plan_is_read() -> None:
             WaveOrder(lines_per_minute=30, window=usual),
         ],
     )
-
-
-def test_a_plan_has_fifty_waves_at_most() -> None:
-    assert len(_read(*[{"size": 1}] * MAX_WAVES).waves) == 50
-    with pytest.raises(RequestFailedValidationError) as raised:
-        _read(*[{"size": 1}] * 51)
-    assert raised.value.errors == [ErrorItem("too_many_items", "A plan has at most 50 waves.", "waves")]
 
 
 def test_a_fault_of_all_waves_is_named_once() -> None:

@@ -11,30 +11,25 @@ from unittest.mock import patch
 
 import pytest
 from sqlalchemy import select, text
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session
 
 from migration_service.errors import (
     ErrorItem,
     ImportSupplierCompleteError,
     ImportSupplierPausedError,
-    OperationsTeamNotFoundError,
     RequestFailedValidationError,
-    TooManyOpenBatchesError,
-    TooManyUploadsError,
-    WavePlanOpenError,
 )
-from migration_service.models import ApiKey, AuditEntry, Batch, BatchLine, WavePlan
+from migration_service.models import ApiKey, AuditEntry, BatchLine, WavePlan
 from migration_service.services.batches.error_thresholds import IMPORT_BRAKE, Brake
-from migration_service.services.batches.intake.quotas import BatchQuotas, lock_storing
 from migration_service.services.setup.suppliers import set_status
 from migration_service.services.waves.orders import PlanOrder, WaveOrder
 from migration_service.services.waves.plans import plan_waves
-from migration_service.services.waves.preview import count_pending, preview_plan
+from migration_service.services.waves.preview import preview_plan
 from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.windows import Window
-from migration_service.states import ImportState, SupplierStatus, WaveState
+from migration_service.states import ImportState, SupplierStatus
 from support.factories import Customer
-from unit.services.waves.wave_rows import EVENING, acts, add_pending, batch_of, find_supplier, make_plan
+from unit.services.waves.wave_rows import acts, add_pending, batch_of, find_supplier
 
 REST = WaveOrder()
 
@@ -83,12 +78,6 @@ def test_each_account_is_in_one_wave(session: Session, customer: Customer, lette
     left = [it for it in letters if it not in drawn + listed]
     assert (len(drawn), next_ones, plan.unplanned) == (2, left[:3], 1)
     assert [it.state for it in list_waves(session, plan.id)] == ["WAITING", "PLANNED", "PLANNED"]
-
-
-def test_the_last_wave_takes_what_is_left(session: Session, customer: Customer, letters: str) -> None:
-    plan = _plan(session, customer, WaveOrder(size=3), REST)
-    assert _accounts(session, plan) == [[*letters[:3]], [*letters[3:]]]
-    assert plan.unplanned == 0
 
 
 def test_a_plan_and_its_waves_are_stored_as_they_were_ordered(
@@ -168,32 +157,6 @@ def test_a_supplier_that_accepts_nothing_has_nothing_to_plan(
 
 @pytest.mark.usefixtures("letters")
 @pytest.mark.parametrize("make", [_plan, _preview])
-def test_a_supplier_has_one_plan_at_a_time(
-    session: Session, customer: Customer, other: Customer, make: Callable[..., Any]
-) -> None:
-    make_plan(session, other, WaveState.RUNNING)
-    plan = make_plan(session, customer, WaveState.RUNNING)
-    with pytest.raises(WavePlanOpenError):
-        make(session, customer, REST)
-    plan.finished_at = EVENING
-    session.flush()
-    assert make(session, customer, REST)
-
-
-@pytest.mark.parametrize("make", [_plan, _preview])
-def test_a_wave_without_an_account_is_named(
-    session: Session, customer: Customer, letters: str, make: Callable[..., Any]
-) -> None:
-    waves = (WaveOrder(size=len(letters)), WaveOrder(size=1), REST)
-    with pytest.raises(RequestFailedValidationError) as raised:
-        make(session, customer, *waves)
-    assert raised.value.errors == [
-        ErrorItem("empty", "No pending account is left for this wave.", f"waves.{index}") for index in (1, 2)
-    ]
-
-
-@pytest.mark.usefixtures("letters")
-@pytest.mark.parametrize("make", [_plan, _preview])
 def test_accounts_that_are_not_pending_or_listed_twice_are_named(
     session: Session, customer: Customer, make: Callable[..., Any]
 ) -> None:
@@ -209,34 +172,6 @@ def test_accounts_that_are_not_pending_or_listed_twice_are_named(
             ("'a' is listed before", "2.accounts.1"),
         )
     ]
-
-
-@pytest.mark.usefixtures("letters")
-def test_a_team_that_does_not_exist_is_refused(session: Session, customer: Customer) -> None:
-    with pytest.raises(OperationsTeamNotFoundError):
-        _plan(session, customer, REST, operations_team_name="nobody")
-
-
-@pytest.mark.usefixtures("letters")
-def test_the_batches_of_a_plan_count_for_the_quotas(session: Session, customer: Customer) -> None:
-    supplier, order = find_supplier(session, customer), _order(customer, WaveOrder(size=1), REST)
-    with pytest.raises(TooManyOpenBatchesError), session.begin_nested():
-        plan_waves(session, supplier, order, BatchQuotas(1, 10**9))
-    assert session.scalars(select(Batch)).all() == []
-    plan_waves(session, supplier, order, BatchQuotas(2, 10**9))
-    assert len(session.scalars(select(Batch)).all()) == 2
-
-
-@pytest.mark.usefixtures("letters")
-def test_of_two_who_store_at_once_one_is_told_to_wait(
-    sessions: sessionmaker[Session], session: Session, customer: Customer
-) -> None:
-    supplier, order = find_supplier(session, customer), _order(customer, REST)
-    with sessions() as another:
-        assert lock_storing(another, customer.organisation_id)
-        with pytest.raises(TooManyUploadsError):
-            plan_waves(session, supplier, order, BatchQuotas(9, 10**9))
-    assert plan_waves(session, supplier, order, BatchQuotas(9, 10**9))
 
 
 def test_drawing_from_many_accounts_may_take_an_hour(session: Session, customer: Customer) -> None:
@@ -301,23 +236,3 @@ def test_within_a_stratum_the_seed_decides(session: Session, customer: Customer,
     plan = _plan(session, customer, WaveOrder(sample=4), seed=seed)
     by_hash = sorted(numbers, key=lambda number: md5(f"{seed} {number}".encode()).hexdigest())  # noqa: S324
     assert _accounts(session, plan) == [sorted(by_hash[:4])]
-
-
-def test_of_two_strata_whose_turn_it_is_the_seed_takes_one(session: Session, customer: Customer) -> None:
-    add_pending(session, customer, "G1", "G2", payload=_payload())
-    add_pending(session, customer, "P1", "P2", payload=_payload(1, "ELECTRICITY"))
-    preferred = set()
-    for seed in range(6):
-        with session.begin_nested() as undone:
-            ((*numbers,),) = _accounts(session, _plan(session, customer, WaveOrder(sample=3), seed=seed))
-            preferred |= {letter for letter, n in Counter(it[0] for it in numbers).items() if n == 2}
-            undone.rollback()
-    assert preferred == {"G", "P"}
-
-
-def test_what_is_pending_is_counted_by_supplier(
-    session: Session, customer: Customer, other: Customer, letters: str
-) -> None:
-    assert count_pending(session, find_supplier(session, customer).id) == len(letters)
-    assert count_pending(session, find_supplier(session, other).id) == 4
-    assert count_pending(session, 0) == 0

@@ -5,7 +5,6 @@ from unittest.mock import patch
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Wave
@@ -37,17 +36,6 @@ def _add(session: Session, customer: Customer, wave: Wave, *numbers: str, **valu
         add_line(session, wave, number, "A-1")
 
 
-def test_a_wave_is_clean_if_nothing_differs_and_nothing_is_open(session: Session, customer: Customer) -> None:
-    plan = make_plan(session, customer, RECONCILING, RECONCILING)
-    wave, another = list_waves(session, plan.id)
-    _add(session, customer, another, "elsewhere")
-    assert _run(session, wave) == [(False, "CLEAN", 0, 0, 0)]
-    assert wave.reconciled_at is not None
-    found = {"differing": 0, "open": 0, "batch_id": str(wave.batch_id)}
-    assert acts(session) == [("wave.found_clean", "1", found)]
-    assert (another.state, another.reconciled_at) == ("RECONCILING", None)
-
-
 def test_what_differs_is_counted_page_by_page(session: Session, customer: Customer) -> None:
     """A worker that died has compared the accounts up to line 1, of which three differ."""
     _, wave = make_wave(session, customer, RECONCILING, reconciled_to=1, differing=3)
@@ -57,34 +45,12 @@ def test_what_differs_is_counted_page_by_page(session: Session, customer: Custom
     assert acts(session) == [("wave.found_different", "1", found)]
 
 
-def test_an_account_that_is_still_staged_is_open(session: Session, customer: Customer) -> None:
-    _, wave = make_wave(session, customer, RECONCILING)
-    _add(session, customer, wave, "a", "b")
-    assert _run(session, wave) == [(False, "DIFFERS", 0, 0, 2)]
-    assert wave.reconciled_at is not None
-
-
 @pytest.mark.parametrize("state", [WaveState.RUNNING, WaveState.APPROVED])
 def test_a_wave_that_is_not_to_be_compared_is_left_as_it_is(
     session: Session, customer: Customer, state: WaveState
 ) -> None:
     _, wave = make_wave(session, customer, state)
     assert _run(session, wave) == [(False, state, 0, None, None)]
-
-
-def test_a_wave_that_somebody_else_has_locked_is_left_to_them(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions() as session, sessions() as another:
-        _, wave = make_wave(session, customer, RECONCILING)
-        session.commit()
-        assert another.scalars(select(Wave.number).with_for_update()).all() == [1]
-        assert reconcile_page(session, wave.batch_id) is False
-        another.rollback()
-        assert wave.state == "RECONCILING"
-        assert reconcile_page(session, wave.batch_id) is False
-        assert wave.state == "CLEAN"
-        assert another.scalars(select(Wave.number).with_for_update(skip_locked=True)).all() == []
 
 
 def test_every_wave_that_is_due_is_compared(

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from migration_service.services.waves.reading import list_waves
-from migration_service.services.waves.reports import WaveReport, report_plan, report_plans
+from migration_service.services.waves.reports import WaveReport, report_plan
 from migration_service.states import LineStatus, UndoOutcome, WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk
@@ -27,32 +27,6 @@ from unit.services.waves.wave_rows import (
 pytestmark = pytest.mark.usefixtures("now")
 
 NONE = dict.fromkeys((status.value for status in LineStatus), 0)
-
-
-def test_a_plan_is_reported_as_a_whole(session: Session, customer: Customer, other: Customer) -> None:
-    elsewhere, foreign = make_wave(session, other, WaveState.APPROVED)
-    add_undo(session, other, foreign)
-    times = {"created_at": EVENING - timedelta(days=1), "finished_at": EVENING}
-    left = {"unplanned": 3, "older_versions": 1}
-    values = {"name": "Spring", "seed": 7, "continue_if_clean": True} | left | times
-    plan = make_plan(session, customer, **values)
-    expected = {
-        "plan_id": plan.id,
-        "import_supplier": customer.import_supplier,
-        "operations_team_name": customer.operations_team,
-        "undo_id": None,
-        "waves": [],
-    }
-    assert asdict(report_plan(session, plan)) == values | expected
-    plan.finished_at = None
-    held = make_plan(session, other, WaveState.APPROVED, finished_at=EVENING)
-    (undone,) = list_waves(session, held.id)
-    undo = add_undo(session, other, undone)
-    report = report_plan(session, held)
-    assert (report.undo_id, report.waves[0].undo_id) == (undo.id, undo.id)
-    plans = [elsewhere, plan, held]
-    assert [it.plan_id for it in report_plans(session, plans)] == [it.id for it in plans]
-    assert report_plans(session, []) == []
 
 
 def test_a_wave_is_reported_as_a_whole(session: Session, customer: Customer) -> None:

@@ -2,11 +2,9 @@
 
 from datetime import datetime
 
-import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import WaveStateError
 from migration_service.models import Batch
 from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.running import stop_waves
@@ -34,18 +32,6 @@ def test_a_wave_and_those_after_it_are_stopped_and_their_batches_cancelled(
     others = list_waves(session, elsewhere.id)
     assert [it.state for it in others] == ["CLEAN", "RUNNING", "PLANNED"]
     assert [batch_of(session, it).state for it in others] == ["COMPLETED", "RUNNING", "PAUSED"]
-
-
-def test_the_plan_is_finished_once_all_its_waves_are_over(
-    session: Session, customer: Customer, other: Customer
-) -> None:
-    make_plan(session, other, RUNNING)
-    plan = make_plan(session, customer, WaveState.APPROVED, RUNNING)
-    stop_waves(session, plan, list_waves(session, plan.id)[1], reason="enough")
-    session.flush()
-    assert isinstance(plan.finished_at, datetime)
-    with pytest.raises(WaveStateError, match="The wave is STOPPED"):
-        stop_waves(session, plan, list_waves(session, plan.id)[1], reason="again")
 
 
 def test_a_batch_that_another_session_has_completed_stays_completed(

@@ -1,15 +1,11 @@
 """The table of the changes of a wave: every change from every state, and its entry in the audit."""
 
-from typing import Any
-
 import pytest
-from sqlalchemy import select, update
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session
 
 from migration_service.errors import WaveStateError
-from migration_service.models import AuditEntry, Wave
 from migration_service.services.waves import states
-from migration_service.services.waves.states import CHANGES, PAUSE, STOP, WaveChange, change_wave, is_over
+from migration_service.services.waves.states import CHANGES, WaveChange, change_wave, is_over
 from migration_service.states import WaveState
 from support.factories import Customer
 from unit.services.waves.wave_rows import acts, make_wave
@@ -34,44 +30,6 @@ def test_a_change_is_made_from_its_sources_and_refused_from_every_other_state(
         assert (wave.state, wave.reason) == expected
     batch = {"batch_id": str(wave.batch_id)}
     assert acts(session) == [(change.action, "1", batch)] * len(change.sources)
-
-
-@pytest.mark.parametrize("reason", [None, "window_closed"])
-def test_the_audit_tells_which_wave_it_was_and_why(
-    session: Session, customer: Customer, reason: str | None
-) -> None:
-    plan, wave = make_wave(session, customer, WaveState.RUNNING)
-    change_wave(session, plan, wave, PAUSE, reason=reason, details={"more": 1})
-    session.flush()
-    entry = session.scalars(select(AuditEntry).where(AuditEntry.action == "wave.paused")).one()
-    assert (entry.subject_kind, entry.subject) == ("wave", f"{plan.id} 1")
-    assert entry.organisation_id == customer.organisation_id
-    given: dict[str, Any] = {"reason": reason} if reason else {}
-    assert entry.details == {"more": 1, "batch_id": str(wave.batch_id), **given}
-    assert wave.reason == reason
-
-
-def test_a_change_locks_the_wave_and_sees_what_another_session_has_changed(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions() as session:
-        plan, wave = make_wave(session, customer, WaveState.RUNNING)
-        session.commit()
-        with sessions.begin() as another:
-            another.execute(update(Wave).values(state=WaveState.RECONCILING))
-        with pytest.raises(WaveStateError, match="The wave is RECONCILING"):
-            change_wave(session, plan, wave, PAUSE)
-        change_wave(session, plan, wave, STOP)
-        with sessions() as another:
-            free = select(Wave.number).with_for_update(skip_locked=True)
-            assert another.scalars(free).all() == []
-
-
-def test_what_was_changed_of_a_wave_before_is_kept(session: Session, customer: Customer) -> None:
-    plan, wave = make_wave(session, customer, WaveState.RUNNING)
-    wave.differing = 7
-    change_wave(session, plan, wave, STOP)
-    assert (wave.state, wave.differing) == ("STOPPED", 7)
 
 
 def test_every_change_of_the_module_is_in_the_table() -> None:

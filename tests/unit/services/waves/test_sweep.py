@@ -7,12 +7,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.base import new_id
-from migration_service.models import Batch, Wave, WavePlan
-from migration_service.services.waves.reading import find_wave, list_waves, lock_batch
+from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.sweep import carry_on, carry_on_plan
 from migration_service.states import BatchState, ChunkState, WaveState
 from support.factories import Customer
@@ -23,7 +20,6 @@ from unit.services.waves.wave_rows import (
     MIDNIGHT,
     OPEN_NOW,
     acts,
-    add_undo,
     batch_of,
     make_plan,
     make_wave,
@@ -233,52 +229,6 @@ def test_waves_come_one_after_the_other(
     assert plan.finished_at is None
 
 
-def test_a_plan_is_finished_once_after_its_last_wave(
-    session: Session, customer: Customer, other: Customer
-) -> None:
-    elsewhere = make_plan(session, other, WaveState.STOPPED)
-    plan = make_plan(session, customer, WaveState.APPROVED, WaveState.CLEAN, continue_if_clean=True)
-    carry_on_plan(session, plan.id)
-    assert (plan.finished_at, elsewhere.finished_at) == (EVENING, None)
-    plan.finished_at = BEFORE
-    session.flush()
-    carry_on_plan(session, plan.id)
-    assert plan.finished_at == BEFORE
-
-
-def test_while_accounts_are_being_undone_a_plan_holds_and_then_a_wave_is_compared_again(
-    session: Session, customer: Customer
-) -> None:
-    plan = make_plan(session, customer, WaveState.APPROVED, WaveState.APPROVED, PLANNED)
-    _, wave, following = list_waves(session, plan.id)
-    wave.reconciled_at = BEFORE
-    undo = add_undo(session, customer, wave)
-    carry_on_plan(session, plan.id)
-    assert (wave.state, following.state) == ("APPROVED", "PLANNED")
-    undo.finished_at = EVENING
-    session.flush()
-    carry_on_plan(session, plan.id)
-    assert (wave.state, following.state) == ("RECONCILING", "PLANNED")
-
-
-def test_a_plan_that_somebody_else_has_locked_is_left_to_them(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions() as session, sessions() as another:
-        plan = make_plan(session, customer, PLANNED)
-        session.commit()
-        row = select(WavePlan.id).where(WavePlan.id == plan.id)
-        another.execute(row.with_for_update(key_share=True))
-        carry_on_plan(session, plan.id)
-        session.commit()
-        assert _states(session, plan.id) == ["PLANNED"]
-        another.rollback()
-        another.execute(row.with_for_update(key_share=True, read=True))
-        carry_on_plan(session, plan.id)
-        session.commit()
-        assert _states(session, plan.id) == ["WAITING"], "what only refers to the plan hinders nobody"
-
-
 def _states(session: Session, plan_id: UUID) -> list[str]:
     return [wave.state for wave in list_waves(session, plan_id)]
 
@@ -299,39 +249,3 @@ def test_what_hinders_one_plan_hinders_no_other(
         assert _states(session, plan.id) == ["WAITING"]
     (line,) = caplog.messages
     assert line.startswith(f"Wave plan {hindered.id} was not carried on: The batch is COMPLETED.")
-
-
-def test_a_wave_is_found_by_its_batch(session: Session, customer: Customer) -> None:
-    plan = make_plan(session, customer, PLANNED, PLANNED)
-    for wave in list_waves(session, plan.id):
-        assert find_wave(session, wave.batch_id) is wave
-    assert find_wave(session, new_id()) is find_wave(session, None) is None
-
-
-def test_waves_are_listed_as_they_are_now(sessions: sessionmaker[Session], customer: Customer) -> None:
-    with sessions() as session:
-        plan, wave = make_wave(session, customer, PLANNED)
-        session.commit()
-        with sessions.begin() as another:
-            another.execute(update(Wave).values(name="changed"))
-        assert list_waves(session, plan.id) == [wave]
-        assert wave.name == "changed"
-
-
-def test_the_batch_of_a_wave_is_locked_as_it_is_now(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions() as session:
-        _, wave = make_wave(session, customer, RUNNING)
-        batch = batch_of(session, wave)
-        session.commit()
-        with sessions.begin() as another:
-            another.execute(update(Batch).values(name="changed"))
-        assert lock_batch(session, wave) is batch
-        assert batch.name == "changed"
-        with sessions() as another:
-            row = select(Batch.id)
-            free = row.with_for_update(skip_locked=True, key_share=True)
-            assert another.scalars(free).all() == []
-            to_refer_to = row.with_for_update(skip_locked=True, key_share=True, read=True)
-            assert another.scalars(to_refer_to).all() == [batch.id]
