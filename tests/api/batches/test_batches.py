@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import threading
 import zlib
 from collections.abc import Iterator
 from hashlib import sha256
@@ -15,7 +14,7 @@ import msgspec
 import pytest
 from sqlalchemy import func, select, text, update
 
-from migration_service.models import AccountImportProcess, AuditEntry, Batch, BatchLine, ImportSupplier
+from migration_service.models import AccountImportProcess, AuditEntry, Batch, BatchLine
 from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
@@ -202,21 +201,6 @@ def test_a_key_belongs_to_its_organisation(batches: BatchClient, worker_resource
     )
     answers = [it.post(ndjson(it.supplier.accounts()), headers=key) for it in (batches, other)]
     assert [answer.status_code for answer in answers] == [202, 202]
-
-
-def test_two_simultaneous_uploads_with_one_key_make_one_batch(batches: BatchClient) -> None:
-    body = ndjson(batches.supplier.accounts(20))
-    key = {"Idempotency-Key": uuid4().hex}
-    answers: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda: answers.append(batches.post(body, headers=key))) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert {answer.status_code for answer in answers} == {202}
-    assert len({answer.json["batch_id"] for answer in answers}) == 1
 
 
 def test_results_are_csv_if_the_accept_header_asks_for_it(batches: BatchClient) -> None:
@@ -448,27 +432,6 @@ def test_a_retry_whose_process_was_killed_after_its_effect_is_answered_by_its_ke
     assert again.status_code == 200
     assert ((again.json or {})["retried"], (again.json or {})["state"]) == (1, "RUNNING")
     assert counts(batches.get(batch_id)) == {"FAILED": 1}
-
-
-def test_after_a_change_of_the_profile_lines_that_failed_for_their_content_are_retried(
-    batches: BatchClient,
-) -> None:
-    (account,) = batches.supplier.accounts(1)
-    account["billing_postcode"] = "nowhere"
-    _set_profile(batches, "strict")
-    report = batches.run([account], "stage")
-    assert counts(report) == {"FAILED": 1}
-    _set_profile(batches, "lenient")
-    assert (batches.change(report["batch_id"], "retry-failed").json or {})["retried"] == 1
-    batches.work()
-    assert counts(batches.get(report["batch_id"])) == {"STAGED": 1}
-
-
-def _set_profile(batches: BatchClient, profile: str) -> None:
-    with batches.supplier.Session.begin() as session:
-        session.execute(
-            update(ImportSupplier).where(ImportSupplier.code == batches.supplier.code).values(profile=profile)
-        )
 
 
 def test_a_batch_without_progress_reports_the_reason(batches: BatchClient) -> None:

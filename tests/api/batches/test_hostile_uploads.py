@@ -18,8 +18,6 @@ from werkzeug.test import TestResponse
 from migration_service.app import create_app
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
-from migration_service.connections import make_redis
-from migration_service.services.batches.intake.quotas import lease_upload
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import NDJSON, BatchClient
 from support.factories import disconnect
@@ -206,21 +204,6 @@ def test_simultaneous_uploads_are_limited_for_each_organisation(
     assert int(own.headers["Retry-After"]) > 0
     assert others.status_code == 202
     assert batches.post(b"{}\n", "validate").status_code == 202
-
-
-def test_an_upload_whose_process_was_killed_is_not_counted_for_long(
-    worker_resources: WorkerResources,
-) -> None:
-    redis, organisation_id = worker_resources.redis, -7
-    redis.zadd(f"migration:uploads:{organisation_id}", {"killed": 1.0})
-    with lease_upload(redis, organisation_id, 1):
-        assert redis.zcard(f"migration:uploads:{organisation_id}") == 1
-    assert redis.zcard(f"migration:uploads:{organisation_id}") == 0
-
-
-def test_uploads_are_accepted_while_redis_is_unavailable() -> None:
-    with lease_upload(make_redis("redis://127.0.0.1:1/0"), 1, 1) as renew:
-        renew()
 
 
 def test_open_batches_are_limited_but_a_retry_with_its_key_is_answered(

@@ -7,7 +7,7 @@ from unittest.mock import patch
 from uuid import UUID
 
 import pytest
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, select, update
 
 from migration_service.db.base import new_id
 from migration_service.models import (
@@ -18,14 +18,12 @@ from migration_service.models import (
     Statement,
     Transaction,
 )
-from migration_service.services.accounts import notes as notes_service
 from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work import execution
 from migration_service.services.batches.work.added_data.lines import PIECE_LINES
-from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
+from migration_service.services.batches.work.chunks import claim_chunk, work_on_chunk
 from migration_service.services.batches.work.execution import perform_chunk
 from migration_service.services.batches.work.feed import recover_chunks
-from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.slot_leases import list_live_attempts
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
@@ -183,45 +181,6 @@ def _without_values(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: item[name] for name in ("detail", "code", "attr")} for item in findings]
 
 
-def test_a_line_has_the_warnings_of_the_single_endpoint(batches: BatchClient, numbers: list[str]) -> None:
-    number = numbers[0]
-    moved = payment(batches, number, "W1", amount="10.005")
-    moved["transactions"][0] |= {"transaction_date": "2131-01-01", "paymentType": "DIRECT_CREDIT"}
-    noted = note(batches, number, "a")
-    noted["notes"][0] |= {"created_at": "2131-01-01T00:00:00Z", "isPinned": True}
-    billed = statement(batches, number, "W1", "W2", amount=1)
-    billed["statements"][0] |= {"issued_date": "2131-01-01", "gross_amount": "0.5"}
-    billed["statements"][1] |= {"number": "N-W1", "statement_pdf_context": {}}
-    for kind, path, line, codes in (
-        (
-            "transactions",
-            "transactions",
-            moved,
-            ["amount_with_fraction_of_a_cent", "unknown_field", "transaction_date_changed"],
-        ),
-        ("notes", "notes", noted, ["note_created_in_future", "unknown_field"]),
-        (
-            "statements",
-            "historical-statements",
-            billed,
-            [
-                "gross_amount_not_in_cents",
-                "statement_issued_in_future",
-                "duplicate_statement_numbers",
-                "unknown_field",
-            ],
-        ),
-    ):
-        answer = batches.supplier.post(f"/{path}/create/?report=full", line | {"dry_run": True})
-        assert answer.status_code == 200
-        report = batches.run([line], kind=kind)
-        (outcome,) = batches.results(report["batch_id"])
-        assert outcome["status"] == "ADDED"
-        assert _without_values(outcome["warnings"]) == answer.json["warnings"]  # type: ignore[index]
-        assert [it["code"] for it in outcome["warnings"]] == codes
-        assert report["warning_counts"] == dict.fromkeys(codes, 1)
-
-
 def test_the_arguments_of_the_endpoint_apply_to_every_line(batches: BatchClient, numbers: list[str]) -> None:
     old = payment(batches, numbers[0], "O1")
     old["transactions"][0]["transaction_date"] = "2001-01-01"
@@ -288,91 +247,6 @@ def test_the_order_within_an_account_is_that_of_the_file(batches: BatchClient, n
             assert [tuple(row) for row in rows] == [(f"P{i}", i + 1) for i in range(12)]
 
 
-def test_validate_and_dry_run_add_nothing(batches: BatchClient, numbers: list[str]) -> None:
-    lines = [note(batches, numbers[0], "x"), note(batches, "nobody", "x"), note(batches, numbers[1])]
-    checked = batches.run(lines, "validate", kind="notes")
-    assert _statuses(batches, checked["batch_id"]) == ["VALID", "VALID", "FAILED"]
-    tried = batches.run(lines, "dry-run", kind="notes")
-    assert _statuses(batches, tried["batch_id"]) == ["WOULD_ADD", "FAILED", "FAILED"]
-    assert _codes(batches, tried["batch_id"])[1] == [("account_not_found", "external_account_number")]
-    with batches.supplier.Session() as session:
-        found = session.scalars(select(Note).where(Note.account_pk == _account(batches, numbers[0]).id))
-        assert found.all() == []
-
-
-def test_lines_that_belong_elsewhere_have_codes_of_their_own(
-    batches: BatchClient, numbers: list[str]
-) -> None:
-    number = numbers[0]
-    lines = [
-        batches.supplier.accounts(1)[0],
-        note(batches, number, "x"),
-        statement(batches, number, "S"),
-        payment(batches, number, "T") | {"import_supplier": "SOMEBODY_ELSE"},
-        payment(batches, number, "T") | {"dry_run": True},
-        payment(batches, "nobody", "T"),
-        b"{",
-        b'"text"',
-        payment(batches, number, "T"),
-    ]
-    report = batches.run(lines, kind="transactions")
-    codes = _codes(batches, report["batch_id"])
-    assert [code for ((code, _), *_) in codes[:8]] == [
-        "line_kind_mismatch",
-        "line_kind_mismatch",
-        "line_kind_mismatch",
-        "import_supplier_mismatch",
-        "dry_run_in_line",
-        "account_not_found",
-        "parse_error",
-        "not_a_dict",
-    ]
-    assert [attr for ((_, attr), *_) in codes[1:6]] == [
-        "notes",
-        "statements",
-        "import_supplier",
-        "dry_run",
-        "external_account_number",
-    ]
-    assert _statuses(batches, report["batch_id"])[8] == "ADDED"
-    other_way = batches.run([note(batches, number, "x")])
-    assert _codes(batches, other_way["batch_id"]) == [[("line_kind_mismatch", "notes")]]
-
-
-def test_lines_wait_for_an_account_that_is_being_created(batches: BatchClient) -> None:
-    (account,) = batches.supplier.accounts()
-    number = account["external_account_number"]
-    assert batches.supplier.stage(account).status_code == 201
-    assert batches.supplier.process(number).status_code == 202
-    report = batches.run([note(batches, number, "a"), note(batches, number, "b")], kind="notes")
-    assert counts(report) == {"DEFERRED": 2}
-    assert report["state"] == "RUNNING"
-    (first, _) = batches.results(report["batch_id"])
-    assert [it["code"] for it in first["warnings"]] == ["account_import_in_progress"]
-    batches.work()
-    assert counts(batches.get(report["batch_id"])) == {"DEFERRED": 2}  # not due yet
-    _create(batches, number)
-    _let_time_pass(batches, report["batch_id"])
-    batches.work()
-    assert counts(batches.get(report["batch_id"])) == {"ADDED": 2}
-    assert batches.get(report["batch_id"])["state"] == "COMPLETED"
-
-
-def _create(batches: BatchClient, number: str) -> None:
-    perform_attempt(batches.resources.Session, batches.supplier.current_attempt(number))
-
-
-def _let_time_pass(batches: BatchClient, batch_id: str, interval: str = "0 seconds") -> None:
-    with batches.resources.Session.begin() as session:
-        session.execute(
-            text(
-                "UPDATE batch_chunk SET not_before = now(), deferred_since = deferred_since - "
-                "CAST(:interval AS interval) WHERE batch_id = :id AND not_before IS NOT NULL"
-            ),
-            {"id": UUID(batch_id), "interval": interval},
-        )
-
-
 def test_lines_wait_for_an_import_batch_and_go_on_when_it_ends(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(2)
     present, failing = (account["external_account_number"] for account in accounts)
@@ -386,60 +260,6 @@ def test_lines_wait_for_an_import_batch_and_go_on_when_it_ends(batches: BatchCli
     batches.work()  # the end of the import batch is enough
     assert _statuses(batches, report["batch_id"]) == ["ADDED", "FAILED", "FAILED", "ADDED"]
     assert _codes(batches, report["batch_id"])[2] == [("account_not_found", "external_account_number")]
-
-
-def test_a_line_does_not_wait_for_ever(batches: BatchClient) -> None:
-    accounts = batches.supplier.accounts(1)
-    number = accounts[0]["external_account_number"]
-    imported = batches.start(accounts)
-    batches.change(imported, "pause")
-    report = batches.run([note(batches, number, "a")], kind="notes")
-    assert counts(report) == {"DEFERRED": 1}
-    _let_time_pass(batches, report["batch_id"], "6 days")
-    batches.work()
-    assert counts(batches.get(report["batch_id"])) == {"DEFERRED": 1}
-    _let_time_pass(batches, report["batch_id"], "1 day")
-    batches.work()
-    assert counts(batches.get(report["batch_id"])) == {"FAILED": 1}
-    batches.change(imported, "resume")
-    batches.work()
-    answer = batches.change(report["batch_id"], "retry-failed")
-    assert answer.json["retried"] == 1  # type: ignore[index]
-    batches.work()
-    assert counts(batches.get(report["batch_id"])) == {"ADDED": 1}
-
-
-def test_later_lines_of_an_account_wait_behind_its_deferred_ones(batches: BatchClient) -> None:
-    """Also when the account appears between two pieces of one chunk."""
-    (account,) = batches.supplier.accounts()
-    number = account["external_account_number"]
-    batches.supplier.stage(account)
-    batches.supplier.process(number)
-    lines = [payment(batches, number, "P", amount="1.00"), payment(batches, number, "P", amount="2.00")]
-    batch_id = batches.start(lines, kind="transactions")
-    (key,) = batches.dispatch()
-    with patch("migration_service.services.batches.work.chunks.PIECE_LINES", 1):
-        _perform_piece(batches, key)
-        _create(batches, number)
-        _perform_piece(batches, key)
-    _let_time_pass(batches, batch_id)
-    batches.work()
-    assert _statuses(batches, batch_id) == ["ADDED", "FAILED"]
-    with batches.supplier.Session() as session:
-        amounts = session.scalars(
-            select(Transaction.amount).where(
-                Transaction.account_pk == _account(batches, number).id, Transaction.period == "ADDED"
-            )
-        )
-        assert list(amounts) == [1]
-
-
-def _perform_piece(batches: BatchClient, key: ChunkKey) -> None:
-    attempt = new_id()
-    with batches.resources.Session.begin() as session:
-        assert claim_chunk(session, key, [attempt])
-    with batches.resources.Session.begin() as session:
-        work_on_chunk(session, key, [attempt])
 
 
 def test_an_account_with_more_lines_than_a_piece_is_no_special_case(
@@ -499,75 +319,3 @@ def test_added_data_needs_neither_slots_nor_an_ongoing_supplier(
         assert list_live_attempts(session) == []  # what works on it holds no slot
     assert perform_chunk(batches.resources.Session, batches.resources.slots, key, reserve=50)
     assert counts(batches.get(batch_id)) == {"ADDED": 1}
-
-
-def test_an_erased_account_gets_nothing_more(batches: BatchClient, numbers: list[str]) -> None:
-    with batches.supplier.Session.begin() as session:
-        session.execute(
-            update(Account).where(Account.id == _account(batches, numbers[0]).id).values(erased_at=func.now())
-        )
-    report = batches.run([note(batches, numbers[0], "x"), note(batches, numbers[1], "x")], kind="notes")
-    assert _statuses(batches, report["batch_id"]) == ["FAILED", "ADDED"]
-    assert _codes(batches, report["batch_id"])[0][0][0] == "account_erased"
-
-
-def test_a_strict_profile_makes_warnings_errors(batches: BatchClient, numbers: list[str]) -> None:
-    line = note(batches, numbers[0], "x")
-    line["notes"][0]["unpin_at"] = "2027-01-01T00:00:00Z"
-    lenient = batches.run([line], "validate", kind="notes")
-    (result,) = batches.results(lenient["batch_id"])
-    assert (result["status"], [it["code"] for it in result["warnings"]]) == ("VALID", ["unpin_without_pin"])
-    strict = batches.run([line], kind="notes", profile="strict")
-    assert _codes(batches, strict["batch_id"]) == [[("unpin_without_pin", "notes.0.unpin_at")]]
-
-
-def test_one_line_that_the_database_refuses_fails_alone(batches: BatchClient, numbers: list[str]) -> None:
-    lines = [note(batches, number, f"body {i}") for i in range(5) for number in numbers]
-    write = notes_service._row
-
-    def refuse(*args: Any) -> dict[str, Any]:
-        row = write(*args)
-        return row | {"is_pinned": None} if row["body"] == "body 3" else row
-
-    with patch.object(notes_service, "_row", refuse):
-        report = batches.run(lines, kind="notes")
-    assert counts(report) == {"ADDED": 12, "FAILED": 3}
-    assert report["error_counts"] == {"line_failed_unexpectedly": 3}
-
-
-def test_what_a_kind_does_not_have_is_refused(batches: BatchClient, numbers: list[str]) -> None:
-    body = b"{}\n"
-
-    def errors(**arguments: Any) -> list[tuple[str, str]]:
-        answer = batches.post(body, **{"kind": "notes", **arguments})
-        assert answer.status_code == 400, answer.text
-        return [(it["code"], it["attr"]) for it in answer.json["errors"]]  # type: ignore[index]
-
-    assert errors(mode="stage") == [("invalid_choice", "mode")]
-    assert errors(mode="import", source="pending") == [("invalid_choice", "source")]
-    assert errors(mode="import", operations_team_name="x") == [("invalid", "operations_team_name")]
-    assert errors(mode="import", check_previously_added="true") == [("invalid", "check_previously_added")]
-    assert errors(mode="import", kind="letters") == [("invalid_choice", "kind")]
-
-
-def test_one_line_in_a_hundred_that_is_broken_fails_with_its_code_and_no_other_line_does(
-    batches: BatchClient, numbers: list[str]
-) -> None:
-    lines = [payment(batches, numbers[i % 3], f"B{i}", amount="1.00") for i in range(500)]
-    lines[17] = lines[17] | {"import_supplier": "SOMEBODY_ELSE"}
-    lines[117] = lines[117] | {"external_account_number": "nobody"}
-    lines[217]["transactions"][0]["amount"] = "much"
-    lines[317] = note(batches, numbers[0], "x")
-    lines[417] = payment(batches, numbers[416 % 3], "B416", amount="2.00")  # the id of the line before
-    report = batches.run(lines, kind="transactions")
-    assert counts(report) == {"ADDED": 495, "FAILED": 5}
-    failed = {
-        line["line_number"]: line["errors"] for line in batches.results(report["batch_id"], "?status=FAILED")
-    }
-    assert {number: [(it["code"], it["attr"]) for it in errors] for number, errors in failed.items()} == {
-        18: [("import_supplier_mismatch", "import_supplier")],
-        118: [("account_not_found", "external_account_number")],
-        218: [("invalid", "transactions.0.amount")],
-        318: [("line_kind_mismatch", "notes")],
-        418: [("transaction_id_already_used", "transactions.0.transaction_id")],
-    }

@@ -32,11 +32,6 @@ def _state(report: dict[str, Any]) -> tuple[str, str | None]:
     return report["state"], report["reason"]
 
 
-def _incomplete(first: int, last: int) -> list[bytes]:
-    """Lines that fail with `required`."""
-    return [b'{"external_account_number": "%d"}' % number for number in range(first, last + 1)]
-
-
 def test_an_import_whose_lines_are_all_broken_from_some_line_on_is_paused(batches: BatchClient) -> None:
     report = batches.run([*batches.supplier.accounts(250), *[BROKEN] * 650])
     assert _state(report) == ("PAUSED", REASON)
@@ -58,28 +53,6 @@ def test_a_rehearsal_may_have_a_brake_and_an_import_none(batches: BatchClient) -
     assert (_state(report), counts(report)) == (("PAUSED", REASON), {"FAILED": 200, "PENDING": 601})
     report = batches.run([BROKEN] * 401, stop_after_errors="off")
     assert (report["state"], report["brake"]) == ("COMPLETED", None)
-
-
-def test_a_percentage_of_the_whole_batch_counts_from_a_number_of_lines_on(batches: BatchClient) -> None:
-    lines = [BROKEN] * 25 + batches.supplier.accounts(275)
-    given = {"stop_after_errors": "10%", "stop_min_lines": "250"}
-    with patch.object(batch_upload, "CHUNK_LINES", 10):
-        report = batches.run([*lines, *[BROKEN] * 100], "validate", **given)
-    assert _state(report) == ("PAUSED", REASON)
-    # 25 of the first 250 lines are not more than 10 %, and 35 of 310 are.
-    assert counts(report) == {"VALID": 275, "FAILED": 35, "PENDING": 90}
-
-
-def test_codes_that_do_not_count_are_counted_only_beside_others(batches: BatchClient) -> None:
-    one, other = batches.supplier.accounts(2)
-    foreign = [one | {"import_supplier": "ANOTHER"}, other | {"import_supplier": "ANOTHER", "customers": 7}]
-    lines = [*[BROKEN] * 5, *_incomplete(1, 5), *foreign, *_incomplete(6, 8)]
-    given = {"stop_after_errors": "6", "stop_ignore_codes": "parse_error, import_supplier_mismatch"}
-    with patch.object(batch_upload, "CHUNK_LINES", 1):
-        report = batches.run(lines, "validate", **given)
-    assert _state(report) == ("PAUSED", REASON)
-    assert counts(report) == {"FAILED": 12, "PENDING": 3}
-    assert (report["brake"]["lines"], report["brake"]["errors"]) == (12, 6)
 
 
 def test_who_resumes_has_seen_the_errors_up_to_now(batches: BatchClient) -> None:
@@ -216,24 +189,3 @@ def _lose_a_chunk(batches: BatchClient) -> None:
         assert claim_chunk(session, key, attempts)
         assert work_on_chunk(session, key, attempts) == 0
         session.rollback()
-
-
-def test_changed_dates_count_if_asked(batches: BatchClient) -> None:
-    (account,) = batches.supplier.accounts()
-    batches.run([account])
-    number = account["external_account_number"]
-    payment = {"transaction_date": "2131-01-01", "amount": 1, "type": "PAYMENT", "payment_type": "DEBIT_CARD"}
-    lines = [
-        {
-            "import_supplier": batches.supplier.code,
-            "external_account_number": number,
-            "transactions": [payment | {"transaction_id": f"N-{i}"}],
-        }
-        for i in range(600)
-    ]
-    given = {"kind": "transactions", "stop_after_errors": "50"}
-    report = batches.run(lines[:60], **given)
-    assert (report["state"], report["warning_counts"]) == ("COMPLETED", {"transaction_date_changed": 60})
-    report = batches.run(lines[60:], **given, stop_count_warnings="transaction_date_changed")
-    assert _state(report) == ("PAUSED", REASON)
-    assert 50 <= report["brake"]["codes"]["transaction_date_changed"] <= PIECE_LINES

@@ -1,7 +1,6 @@
 """Chunks are claimed, lost and recovered. They need slots, and no line is processed twice."""
 
 import threading
-from collections.abc import Iterator
 from unittest.mock import patch
 from uuid import UUID
 
@@ -13,7 +12,6 @@ from sqlalchemy import delete, func, select, update
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.base import new_id
 from migration_service.models import Account, AccountImportProcess, BatchChunk, ImportSupplier
-from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work import execution
 from migration_service.services.batches.work.chunks import (
     ChunkKey,
@@ -24,12 +22,8 @@ from migration_service.services.batches.work.execution import perform_chunk
 from migration_service.services.batches.work.feed import dispatch_chunks, recover_chunks
 from migration_service.services.processing.attempts import MAX_TRIES
 from migration_service.services.processing.slot_leases import (
-    acquire_slots,
-    list_live_attempts,
     reconcile_slots,
-    release_slots,
 )
-from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState, ImportState, SupplierStatus
 from migration_service.tasks.batches import run_chunk
 from migration_service.tasks.maintenance import sweep_batches
@@ -50,24 +44,6 @@ def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> Batc
         )
     worker_resources.redis.delete("migration:slots", "migration:slots:owners")
     return BatchClient(supplier, worker_resources)
-
-
-@pytest.fixture
-def small_chunks() -> Iterator[None]:
-    with patch.object(batch_upload, "CHUNK_LINES", 3):
-        yield
-
-
-@pytest.fixture
-def limit_of_51(worker_resources: WorkerResources) -> Iterator[None]:
-    with worker_resources.Session.begin() as session:
-        before = get_concurrency_limit(session)
-        set_concurrency_limit(session, 51)
-    # Workers that "died" in other tests hold theirs for ten seconds more.
-    worker_resources.redis.delete("migration:slots", "migration:slots:owners")
-    yield
-    with worker_resources.Session.begin() as session:
-        set_concurrency_limit(session, before)
 
 
 def _accounts(batches: BatchClient) -> int:
@@ -105,19 +81,6 @@ def _age(batches: BatchClient, key: ChunkKey) -> None:
         )
 
 
-@pytest.mark.usefixtures("small_chunks")
-def test_lines_are_divided_into_chunks_and_counted_together(batches: BatchClient) -> None:
-    report = batches.run([b"", *batches.supplier.accounts(7), b"{}"], "validate")
-    assert counts(report) == {"VALID": 7, "FAILED": 1}
-    with batches.supplier.Session() as session:
-        chunks = session.execute(
-            select(BatchChunk.first_line, BatchChunk.last_line)
-            .where(BatchChunk.batch_id == UUID(report["batch_id"]))
-            .order_by(BatchChunk.first_line)
-        ).all()
-    assert [tuple(chunk) for chunk in chunks] == [(2, 4), (5, 7), (8, 9)]
-
-
 def test_a_chunk_of_a_killed_worker_is_recovered_and_each_line_processed_once(batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(4))
     (key,) = batches.dispatch()
@@ -152,18 +115,6 @@ def test_the_sweep_logs_the_chunks_that_were_lost_and_releases_their_slots(
         sweep_batches()
         assert ("1 chunks of batches were lost" in caplog.text) == logged
         assert batches.resources.redis.zscore("migration:slots", str(attempt)) is None
-
-
-def test_a_claim_that_another_worker_took_over_does_nothing(batches: BatchClient) -> None:
-    batch_id = batches.start(batches.supplier.accounts(2))
-    (key,) = batches.dispatch()
-    old = _claim(batches, key, 2)
-    new = _claim(batches, key, 2)
-    with batches.resources.Session.begin() as session:
-        assert work_on_chunk(session, key, old) is None
-    with batches.resources.Session.begin() as session:
-        assert work_on_chunk(session, key, new) == 0
-    assert counts(batches.get(batch_id)) == {"IMPORTED": 2}
 
 
 @pytest.mark.parametrize("hindrance", ["the batch is paused", "the supplier is paused"])
@@ -256,76 +207,3 @@ def test_a_piece_that_takes_too_long_is_worked_on_again_in_smaller_ones(
     # A sixteenth of its lines.
     assert pieces == [20, *[2] * 10]
     assert counts(batches.get(batch_id)) == {"IMPORTED": 20}
-
-
-@pytest.mark.usefixtures("limit_of_51")
-def test_a_chunk_processes_as_many_lines_as_it_has_slots_and_leaves_the_reserve(batches: BatchClient) -> None:
-    batch_id = batches.start(batches.supplier.accounts(3))
-    held: list[int] = []
-
-    def watched(session: object, key: ChunkKey, attempts: list[UUID], **options: float) -> int | None:
-        held.append(batches.resources.slots.in_use())
-        return work_on_chunk(session, key, attempts, **options)  # type: ignore[arg-type]
-
-    with patch.object(execution, "work_on_chunk", watched):
-        batches.work()
-    assert held == [1, 1, 1]
-    assert batches.resources.slots.in_use() == 0
-    assert counts(batches.get(batch_id)) == {"IMPORTED": 3}
-
-
-@pytest.mark.usefixtures("limit_of_51")
-def test_a_chunk_without_a_slot_is_released(batches: BatchClient) -> None:
-    batch_id = batches.start(batches.supplier.accounts(2))
-    (key,) = batches.dispatch()
-    others = [new_id() for _ in range(51)]
-    resources = batches.resources
-    assert len(acquire_slots(resources.Session, resources.slots, others, owner=1, limit=51)) == 51
-    try:
-        with patch.object(execution, "SLOT_TIMEOUT", 0.1):
-            assert not perform_chunk(resources.Session, resources.slots, key, reserve=50)
-    finally:
-        release_slots(resources.slots, others)
-    assert counts(batches.get(batch_id)) == {"PENDING": 2}
-    batches.work()
-    assert counts(batches.get(batch_id)) == {"IMPORTED": 2}
-
-
-def test_slots_of_a_claimed_chunk_are_live_and_those_of_a_validation_need_none(batches: BatchClient) -> None:
-    batches.start(batches.supplier.accounts(2))
-    batches.start(batches.supplier.accounts(2), "validate")
-    attempts = [_claim(batches, key, 2) for key in batches.dispatch()]
-    with batches.resources.Session.begin() as session:
-        live = {attempt.id for attempt in list_live_attempts(session)}
-        assert {str(it) for it in attempts[0]} <= live
-        assert not {str(it) for it in attempts[1]} & live
-        assert len(list_live_attempts(session, attempts[0][:1])) == 1
-        reconcile_slots(session, batches.resources.slots)
-    assert batches.resources.slots.in_use() >= 2
-    batches.work()
-    with batches.resources.Session.begin() as session:
-        reconcile_slots(session, batches.resources.slots)
-        assert list_live_attempts(session) == []
-    batches.resources.slots.release([str(it) for it in attempts[0]])
-
-
-@pytest.mark.usefixtures("small_chunks")
-def test_two_batches_take_turns(batches: BatchClient) -> None:
-    accounts = batches.supplier.accounts(12)
-    with patch("migration_service.blueprints.batches.feed_batches"):
-        ids = [UUID(batches.start(accounts, "validate")) for _ in range(2)]
-    with batches.resources.Session.begin() as session:
-        chunks = [chunk for chunk in dispatch_chunks(session, 6) if chunk[0] in ids]
-    assert [chunk[1] for chunk in chunks] == [1, 1, 4, 4, 7, 7]
-    assert {chunk[0] for chunk in chunks[:2]} == set(ids)
-    batches.work()
-
-
-@pytest.mark.usefixtures("small_chunks")
-def test_no_more_messages_are_in_flight_than_a_batch_may_have(batches: BatchClient) -> None:
-    batch_id = UUID(batches.start(batches.supplier.accounts(9), "validate"))
-    with batches.resources.Session.begin() as session:
-        dispatch_chunks(session, 2)
-    with batches.resources.Session.begin() as session:
-        assert batch_id not in [chunk[0] for chunk in dispatch_chunks(session, 2)]
-    batches.work()

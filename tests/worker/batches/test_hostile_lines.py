@@ -17,7 +17,6 @@ from migration_service.models import BatchChunk
 from migration_service.services.batches.work import lines as batch_lines
 from migration_service.services.batches.work import processor_time
 from migration_service.services.batches.work.execution import perform_chunk
-from migration_service.services.batches.work.feed import dispatch_chunks
 from migration_service.services.batches.work.processor_time import (
     ProcessorTimeExceededError,
     limit_processor_time,
@@ -67,14 +66,6 @@ def test_a_line_that_takes_too_much_processor_time_fails_and_the_chunk_continues
         )
     assert _codes(batches, batch_id) == [[], ["line_too_expensive"], []]
     assert counts(batches.get(batch_id)) == {"VALID": 2, "FAILED": 1}
-
-
-def test_work_within_its_processor_time_is_not_interrupted_and_the_next_line_has_its_own() -> None:
-    assert limit_processor_time(5.0, lambda: 7) == 7
-    with pytest.raises(ProcessorTimeExceededError):
-        limit_processor_time(0.05, lambda: _spin(60))
-    assert limit_processor_time(0.3, lambda: _spin(0.1)) is None
-    assert limit_processor_time(0, lambda: _spin(0.1)) is None
 
 
 def test_code_that_handles_every_exception_is_interrupted_too() -> None:
@@ -129,43 +120,3 @@ def test_an_unknown_member_with_nul_is_a_warning_for_its_line(batches: BatchClie
     assert report["state"] == "COMPLETED"
     statuses = [line["status"] for line in batches.results(report["batch_id"])]
     assert statuses[1] != "FAILED"
-
-
-def test_an_error_in_the_validation_fails_the_line_and_its_values_are_not_logged(
-    batches: BatchClient, caplog: pytest.LogCaptureFixture
-) -> None:
-    first, second = batches.supplier.accounts(2)
-    first["billing_address1"] = MARKED
-
-    def validate(text: bytes, profile: Profile, time_zone: str) -> ValidatedAccount:
-        if MARKED.encode() in text:
-            raise KeyError(MARKED)
-        return validate_text(text, profile, time_zone)
-
-    batch_id = batches.start([first, second], "validate")
-    with patch.object(batch_lines, "validate_text", validate):
-        batches.work()
-    assert _codes(batches, batch_id) == [["line_failed_unexpectedly"], []]
-    assert "KeyError" in caplog.text
-    assert MARKED not in caplog.text
-
-
-def test_organisations_take_turns_however_many_batches_one_of_them_has(
-    batches: BatchClient, app: Flask, sessions: sessionmaker[Session]
-) -> None:
-    other = BatchClient(SupplierClient.create(app, sessions), batches.resources)
-    with (
-        patch("migration_service.blueprints.batches.feed_batches"),
-        patch("migration_service.services.batches.intake.upload.CHUNK_LINES", 1),
-    ):
-        many = {batches.start([b"{}"] * 4, "validate") for _ in range(5)}
-        one = other.start([b"{}"] * 4, "validate")
-    with batches.resources.Session.begin() as session:
-        first = [str(batch_id) for batch_id, _ in dispatch_chunks(session, 3)]
-    with batches.resources.Session.begin() as session:
-        assert dispatch_chunks(session, 3) == []  # both have chunks in the queue
-    assert len(first) == 6
-    for turn in (first[:2], first[2:4], first[4:]):
-        assert one in turn
-        assert many & set(turn)
-    assert len(many & set(first)) == 3  # batches of one organisation also take turns

@@ -1,10 +1,8 @@
 """Batches of payment instructions: vendors are asked outside of transactions, and at their rate."""
 
 import threading
-import time
 from collections.abc import Iterator
 from decimal import Decimal
-from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID, uuid4
@@ -28,9 +26,8 @@ from migration_service.services.batches.control import get_batch, report_batch
 from migration_service.services.batches.work import execution
 from migration_service.services.batches.work.added_data import instructions
 from migration_service.services.batches.work.chunks import claim_chunk, read_wanted_instructions
-from migration_service.services.batches.work.feed import dispatch_chunks, dispatch_vendor_chunks
 from migration_service.services.reporting.counts import read_open_batches
-from migration_service.services.setup.vendors import create_payment_vendor, reserve_calls, set_vendor_rate
+from migration_service.services.setup.vendors import create_payment_vendor, set_vendor_rate
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
 from support.supplier_client import SupplierClient
@@ -218,60 +215,6 @@ def test_no_transaction_is_open_while_a_vendor_is_asked(
         report = batches.run([_line(batches, number, vendor, "card-ok-1")], kind="payment-instructions")
     assert counts(report) == {"ADDED": 1}
     assert open_transactions == [0]
-
-
-def test_a_vendor_is_called_at_its_rate_by_all_workers_together(batches: BatchClient, vendor: str) -> None:
-    with batches.supplier.Session.begin() as session:
-        set_vendor_rate(session, vendor, Decimal(10))
-        statement = text("SELECT id FROM payment_vendor WHERE name = :name")
-        vendor_id = session.execute(statement, {"name": vendor}).scalar_one()
-    reserved = []
-    for _ in range(100):
-        with batches.supplier.Session.begin() as session:
-            calls = reserve_calls(session, vendor_id, 100, seconds=1.0)
-        if calls is None:
-            break
-        reserved.append(calls)
-    # As many as fit into the next two seconds, and the one that began before their end; however long it took.
-    assert calls is None
-    assert {(calls.number, round(calls.interval, 6)) for calls in reserved} == {(10, 0.1)}
-    assert len(reserved) >= 2
-    assert reserved[0].delay == 0
-    assert all(calls.delay < 2 for calls in reserved)
-
-
-def test_calls_keep_their_distance(batches: BatchClient, number: str, vendor: str) -> None:
-    called: list[float] = []
-
-    def note_time(order: Any) -> Any:
-        called.append(time.monotonic())
-        return ask_vendor(order)
-
-    with batches.supplier.Session.begin() as session:
-        set_vendor_rate(session, vendor, Decimal(20))
-    lines = [_line(batches, number, vendor, f"card-ok-{i}") for i in range(10)]
-    with patch.object(instructions, "ask_vendor", note_time):
-        report = batches.run(lines, kind="payment-instructions")
-    assert counts(report) == {"ADDED": 10}
-    assert _references(batches, number) == [f"card-ok-{i}" for i in range(10)]
-    assert called[-1] - called[0] >= 9 / 20 - 0.05
-    assert all(later > earlier for earlier, later in pairwise(called))
-
-
-def test_instructions_have_a_queue_and_a_share_of_their_own(
-    batches: BatchClient, number: str, vendor: str
-) -> None:
-    lines = [_line(batches, number, vendor, "card-ok-1")]
-    with patch("migration_service.blueprints.batches.feed_batches"):
-        own = {UUID(batches.start(lines, kind="payment-instructions")) for _ in range(3)}
-        other = UUID(batches.start([{}], "validate"))
-    with batches.resources.Session() as session:
-        vendor_chunks = dispatch_vendor_chunks(session, 2)
-        assert len({batch_id for batch_id, _ in vendor_chunks} & own) == 2
-        chunks = {batch_id for batch_id, _ in dispatch_chunks(session, 1)}
-        assert other in chunks
-        assert not chunks & own
-    batches.work()
 
 
 def test_a_rate_has_bounds_and_a_vendor(batches: BatchClient, vendor: str) -> None:

@@ -4,8 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
 
 from migration_service.errors import RequestFailedValidationError
 from migration_service.services.batches.error_threshold_options import read_brake
@@ -16,13 +14,10 @@ from migration_service.services.batches.error_thresholds import (
     brake_to_report,
     brake_to_store,
     fit_to_wave,
-    measure,
     stored_brake,
     usual_brake,
 )
 from migration_service.states import BatchMode
-from support.factories import Customer
-from unit.services.batches.batch_rows import add_chunk, make_batch, seconds
 
 
 @pytest.mark.parametrize(
@@ -185,38 +180,3 @@ def test_the_brake_of_a_wave_is_reached_while_most_of_it_is_still_to_come(
 ) -> None:
     brake = Brake(stop_after_errors="2%" if given else "5", stop_min_lines=given)
     assert fit_to_wave(brake, lines) == replace(brake, stop_min_lines=expected)
-
-
-@pytest.mark.parametrize(
-    ("window", "expected"),
-    [
-        (None, BrakeCounts(19, 13)),
-        (1, BrakeCounts(4, 1)),
-        (4, BrakeCounts(4, 1)),
-        (5, BrakeCounts(8, 3)),
-        (8, BrakeCounts(8, 3)),
-        (9, BrakeCounts(13, 8)),
-        (10_000, BrakeCounts(19, 13)),
-    ],
-)
-def test_a_window_has_the_chunks_that_were_worked_on_last(
-    session: Session, customer: Customer, window: int | None, expected: BrakeCounts
-) -> None:
-    batch = make_batch(session, customer)
-    add_chunk(session, make_batch(session, customer), done=9, failures={"-": 9}, worked_at=func.now())
-    # Two were finished at the same moment. Of these the later lines count as newer.
-    for first_line, ago, done, failures in [
-        (1, 30, 6, {"required": 5}),
-        (10, 10, 4, {"required": 2}),
-        (20, 20, 5, {"required": 3, "invalid required": 2, "ignored": 1, "also ignored": 1}),
-        (30, 10, 4, {"-": 1}),
-        (40, 15, 0, {}),
-        (50, 40, 7, {"required": 7}),
-    ]:
-        values: dict[str, Any] = {"done": done, "failures": failures}
-        add_chunk(session, batch, first_line, worked_at=func.now() - seconds(ago), **values)
-    brake = Brake(
-        stop_after_errors="1", stop_window_lines=window, stop_ignore_codes=("also", "ignored", "other")
-    )
-    since = session.scalar(select(func.now() - seconds(40)))
-    assert measure(session, batch.id, brake, since) == expected

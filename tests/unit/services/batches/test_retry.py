@@ -14,7 +14,6 @@ from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.services.batches.retry import Retried, Retryable, count_retryable, retry_failed
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk, make_batch
-from unit.services.undo.undo_rows import add_undo
 from unit.services.waves.wave_rows import add_pending
 
 _MAY_PASS = "account_creation_failed"
@@ -202,15 +201,6 @@ def test_staged_lines_may_pass_and_a_batch_that_runs_goes_on(session: Session, c
     session.refresh(batch)
     assert batch.runs_since, "it is not idle for as long as nothing could be done"
     assert (_pending(session, batch), batch.state, batch.started_at) == ([1], "RUNNING", started_at)
-
-
-def test_a_batch_is_not_retried_while_its_accounts_are_being_undone(
-    session: Session, customer: Customer, batch: Batch
-) -> None:
-    add_undo(session, customer, batch_id=batch.id)
-    with pytest.raises(BatchStateError, match="of accounts of this batch runs"):
-        retry_failed(session, batch)
-    assert (_pending(session, batch), batch.state) == ([], "COMPLETED")
 
 
 def test_who_retries_the_batch_of_a_revoked_key_takes_it_over(session: Session, batch: Batch) -> None:

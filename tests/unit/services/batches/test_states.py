@@ -14,7 +14,6 @@ from migration_service.services.batches.states import (
     PAUSE,
     REOPEN,
     RESUME,
-    BatchChange,
     change_batch,
     complete_batches,
     follow_keys,
@@ -59,28 +58,6 @@ def test_a_change_is_possible_from_its_states_only(
     assert _states(session, batch) == [(target, None, target == "CANCELLED")]
     assert (batch.brake_since is not None) is (target == "RUNNING")
     assert (batch.runs_since is not None) is (target == "RUNNING")
-
-
-def test_a_change_sees_what_another_session_has_changed(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions() as session:
-        batch = make_batch(session, customer)
-        session.commit()
-        with sessions.begin() as other:
-            other.execute(update(Batch).values(state=BatchState.COMPLETED))
-        with pytest.raises(BatchStateError, match=r"The batch is COMPLETED\. .* RUNNING or WAITING"):
-            change_batch(session, batch, PAUSE)
-
-
-def test_a_changed_batch_is_locked(sessions: sessionmaker[Session], customer: Customer) -> None:
-    with sessions() as session:
-        batch = make_batch(session, customer)
-        session.commit()
-        change_batch(session, batch, BatchChange(_OPEN, BatchState.PAUSED))
-        with sessions() as other:
-            free = select(Batch.id).where(Batch.id == batch.id).with_for_update(skip_locked=True)
-            assert other.scalars(free).all() == []
 
 
 def test_open_batches_whose_chunks_are_all_done_are_completed(session: Session, customer: Customer) -> None:
@@ -168,10 +145,3 @@ def test_batches_that_create_accounts_follow_their_supplier(
         assert _states(session, *following) == [expected] * len(sources)
         assert [it.runs_since is not None for it in following] == [expected[0] == "RUNNING"] * len(sources)
         assert _states(session, *kept) == before
-
-
-def test_a_batch_that_waits_already_keeps_its_reason(session: Session, customer: Customer) -> None:
-    set_status(session, customer.import_supplier, SupplierStatus.PAUSED)
-    batch = make_batch(session, customer, mode="stage", state=BatchState.WAITING, reason="as before")
-    follow_suppliers(session)
-    assert _states(session, batch) == [("WAITING", "as before", False)]

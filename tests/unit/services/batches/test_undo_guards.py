@@ -1,35 +1,18 @@
 """What keeps a batch from going on."""
 
 import pytest
-from sqlalchemy import select, update
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy import update
+from sqlalchemy.orm import Session
 
 from migration_service.errors import BatchStateError
-from migration_service.models import Batch, Undo, WavePlan
+from migration_service.models import Undo
 from migration_service.services.batches.undo_guards import find_undos_of_plans, require_no_undo
 from migration_service.services.waves.reading import list_waves
 from migration_service.states import WaveState
 from support.factories import Customer
-from unit.services.batches.batch_rows import make_batch, without_indexes
+from unit.services.batches.batch_rows import make_batch
 from unit.services.undo.undo_rows import MOMENT, add_undo
 from unit.services.waves.wave_rows import batch_of, make_plan
-
-
-def test_a_batch_waits_for_an_undo_of_its_accounts(session: Session, customer: Customer) -> None:
-    batch, another = make_batch(session, customer), make_batch(session, customer)
-    add_undo(session, customer, batch_id=another.id)
-    undo = add_undo(session, customer, batch_id=batch.id)
-    later = add_undo(session, customer, batch_id=batch.id)
-    undo.reason = "known"  # which moves the row behind the later one
-    session.flush()
-    without_indexes(session)
-    require_no_undo(session, make_batch(session, customer))
-    expected = f"^Undo {undo.id} of accounts of this batch runs. Wait until it is over, or cancel it.$"
-    with pytest.raises(BatchStateError, match=expected):
-        require_no_undo(session, batch)
-    undo.finished_at = later.finished_at = MOMENT
-    session.flush()
-    require_no_undo(session, batch)
 
 
 @pytest.mark.parametrize("earlier", [0, 1])
@@ -54,24 +37,3 @@ def test_a_wave_waits_for_the_first_undo_of_any_wave_of_its_plan(
     require_no_undo(session, make_batch(session, customer))
     session.execute(update(Undo).values(finished_at=MOMENT))
     require_no_undo(session, batch_of(session, second))
-
-
-def test_no_undo_is_started_until_the_batch_goes_on(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions.begin() as session:
-        plan = make_plan(session, customer, WaveState.PAUSED)
-        (wave,) = list_waves(session, plan.id)
-        free = make_batch(session, customer)
-    with sessions() as session, sessions() as another:
-        batch = session.get_one(Batch, wave.batch_id)
-        with sessions.begin() as third:
-            third.execute(update(Batch).values(state="CANCELLED"))
-        require_no_undo(session, batch)
-        assert batch.state == "CANCELLED", "it is read again"
-        for table, expected in ((WavePlan, []), (Batch, [free.id])):
-            ids = select(table.id)
-            assert another.scalars(ids.with_for_update(key_share=True, skip_locked=True)).all() == expected
-            # Rows that refer to it can still be inserted.
-            referring = ids.with_for_update(read=True, key_share=True, skip_locked=True)
-            assert len(another.scalars(referring).all()) == len(expected) + 1

@@ -9,7 +9,7 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
-from migration_service.models import Batch, BatchLine, ServiceLimit, SkipMark
+from migration_service.models import Batch, BatchLine, ServiceLimit
 from migration_service.services.batches import clock
 from migration_service.services.batches.work import chunks
 from migration_service.services.batches.work.added_data.lines import PIECE_LINES
@@ -243,21 +243,6 @@ def test_lines_are_taken_in_their_order_and_locked_until_their_outcome_is_known(
         assert [it.status == "PENDING" for it in lines_of(worker, key)] == [False, False, True, True]
 
 
-def test_two_workers_that_begin_a_batch_together_do_not_change_when_it_was_started(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions.begin() as session:
-        key = make_chunk(session, customer, [b"{"], mode="validate")
-    with sessions() as session:
-        batch = session.get_one(Batch, key.batch_id)
-        assert batch.started_at is None
-        with sessions.begin() as another:
-            another.execute(update(Batch).values(started_at=NOW))
-        assert work(session, key, 1) == 0
-        session.refresh(batch)
-        assert batch.started_at == NOW
-
-
 @pytest.mark.parametrize("kind", ["accounts", "notes"])
 def test_after_too_many_tries_only_the_first_line_is_given_up(
     session: Session, customer: Customer, kind: str
@@ -295,21 +280,3 @@ def test_only_accounts_that_were_to_be_created_are_counted_as_refused(
     key = make_chunk(session, customer, [b"{"], mode=mode, kind=kind)
     assert work(session, key, 1) == 0
     assert (chunk_of(session, key).counts, chunk_of(session, key).refused) == ({"FAILED": 1}, refused)
-
-
-@pytest.mark.parametrize(("mode", "status"), [("validate", "VALID"), ("stage", "SKIPPED")])
-def test_a_line_of_an_account_that_was_erased_before_is_erased(
-    session: Session, customer: Customer, mode: str, status: str
-) -> None:
-    key = make_chunk(session, customer, [payload_of(customer, it) for it in "ab"], mode=mode)
-    batch = session.get_one(Batch, key.batch_id)
-    session.add(
-        SkipMark(
-            import_supplier_id=batch.import_supplier_id, external_account_number="a", erased_at=func.now()
-        )
-    )
-    session.flush()
-    work(session, key, 2)
-    erased, other = lines_of(session, key)
-    assert (erased.status, erased.payload) == (status, None)
-    assert other.payload is not None

@@ -16,8 +16,6 @@ from migration_service.models import (
     AccountImportProcess,
     Attempt,
     Batch,
-    CustomerEmail,
-    ImportSupplier,
     SkipMark,
 )
 from migration_service.services.batches.work import lines as batch_lines
@@ -183,18 +181,6 @@ def test_accounts_that_the_database_refuses_fail_on_their_own(
     assert [tuple(it) for it in session.execute(outcomes)] == [*done, failed, *done, failed, *done]
 
 
-def test_customers_get_emails_if_the_supplier_sends_them(session: Session, customer: Customer) -> None:
-    person = {"given_name": "An", "family_name": "Bos", "email": "an@example.com", "role": "PRIMARY"}
-    for number, sends in (("without", False), ("with", True)):
-        session.execute(update(ImportSupplier).values(sends_customer_emails=sends))
-        session.expire_all()
-        payload = payload_of(customer, number, unknown_occupier=False, customers=[person])
-        key = make_chunk(session, customer, [payload])
-        work(session, key, 1)
-        assert codes_of(session, key) == [("IMPORTED", [])]
-        assert (len(session.scalars(select(CustomerEmail)).all()) > 0) == sends
-
-
 @pytest.mark.parametrize("limit", ["PIECE_SECONDS", "PIECE_CLOCK_SECONDS"])
 def test_lines_that_there_is_no_time_for_stay_as_they_are(
     session: Session, customer: Customer, limit: str
@@ -280,19 +266,6 @@ def test_an_account_that_somebody_else_has_fails_and_the_others_are_created(
                 session.execute(text("SET LOCAL lock_timeout = '20ms'"))
                 assert work(session, key, 3) == 0
                 assert codes_of(session, key) == [("IMPORTED", []), _IN_PROGRESS, ("IMPORTED", [])]
-
-
-def test_until_the_commit_nobody_else_gets_what_is_staged(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions.begin() as session:
-        _stage(session, customer, "a", "b")
-        session.execute(update(AccountImportProcess).values(rules_version="earlier"))
-        key = _pending(session, customer, mode="validate")
-    with sessions() as session, sessions() as another:
-        assert work(session, key, 2) == 0
-        processes = select(AccountImportProcess.id)
-        assert another.scalars(processes.with_for_update(skip_locked=True)).all() == []
 
 
 def test_a_failure_that_is_about_no_line_is_raised(session: Session) -> None:

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy import func, select, update
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session
 
 from migration_service.errors import BatchStateError
 from migration_service.models import AuditEntry, Batch
@@ -12,7 +12,6 @@ from migration_service.services.batches.error_thresholds import (
     NO_BRAKE,
     Brake,
     BrakeCounts,
-    apply_brake,
     count_codes,
     measure,
     set_brake,
@@ -111,29 +110,10 @@ def test_a_line_with_a_warning_that_counts_counts_once(session: Session, custome
         assert count_codes(session, batch.id, brake, None) == codes
 
 
-def test_a_batch_without_chunks_has_no_errors(session: Session, customer: Customer) -> None:
-    assert _measured(session, make_batch(session, customer), None) == BrakeCounts(0, 0)
-
-
 def _audit(session: Session) -> list[tuple[object, ...]]:
     return [
         (it.action, it.subject_kind, it.subject, it.organisation_id, it.details)
         for it in session.scalars(select(AuditEntry).where(AuditEntry.subject_kind == "batch"))
-    ]
-
-
-def test_a_brake_that_is_reached_pauses_the_batch_once(session: Session, batch: Batch) -> None:
-    brake = Brake(stop_after_errors="15")
-    assert not apply_brake(session, batch.id, Brake(stop_after_errors="16").to_dict(), None)
-    assert _audit(session) == []
-    assert apply_brake(session, batch.id, brake.to_dict(), None)
-    assert apply_brake(session, batch.id, brake.to_dict(), None)
-    session.refresh(batch)
-    assert (batch.state, batch.reason) == ("PAUSED", "error_threshold_reached")
-    found = {"reason": "error_threshold_reached", "lines": 50, "errors": 15, "codes": {"b": 12, "a": 7}}
-    details = found | brake.to_dict()
-    assert _audit(session) == [
-        ("batch.paused", "batch", str(batch.id), batch.organisation_id, details),
     ]
 
 
@@ -152,15 +132,3 @@ def test_another_brake_may_be_set_until_a_batch_is_cancelled(session: Session, b
         ("batch.brake_set", "batch", str(batch.id), batch.organisation_id, it.to_dict())
         for it in (brake, NO_BRAKE)
     ]
-
-
-def test_the_batch_is_locked_while_its_brake_is_set(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions() as session:
-        batch = make_batch(session, customer)
-        session.commit()
-        set_brake(session, batch, NO_BRAKE)
-        with sessions() as other:
-            free = select(Batch.id).where(Batch.id == batch.id).with_for_update(skip_locked=True)
-            assert other.scalars(free).all() == []
