@@ -39,7 +39,7 @@ _MEANWHILE = (
     "::test_no_slot_is_restored_for_an_attempt_that_ends_while_the_slots_are_compared"
 )
 _ENDS = "worker/batches/test_lines.py::test_a_batch_pauses_and_stops_with_its_supplier"
-_RETENTION = "worker/reporting/test_retention_settings.py"
+_RETENTION = "unit/services/reporting/test_retention.py::test_each_setting_has_its_own_removal"
 
 #: Every mistake by its name.
 KNOWN: dict[str, Known] = {

@@ -12,11 +12,9 @@ from sqlalchemy import func, text, update
 
 from migration_service.blueprints import metrics_collector
 from migration_service.config import Settings
-from migration_service.db.base import new_id
 from migration_service.metrics.shared import add_task_time
 from migration_service.models import Batch
 from migration_service.services.batches.intake import upload
-from migration_service.services.batches.work.chunks import claim_chunk, work_on_chunk
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.counts import count_accounts_for_metrics
 from migration_service.tasks.maintenance import sweep_attempts
@@ -143,26 +141,6 @@ def test_an_unavailable_part_is_reported_and_the_other_metrics_are_complete(
     assert value(samples, "migration_part_up", part="redis") == 0
     assert value(samples, "migration_part_up", part="database") == 1
     assert value(samples, "migration_slots_limit") == 250
-
-
-def test_attempts_of_a_batch_are_in_progress_while_they_hold_their_slots(
-    client: FlaskClient,
-    supplier: SupplierClient,
-    worker_resources: WorkerResources,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)
-    batches = BatchClient(supplier, worker_resources)
-    batches.start(supplier.accounts(3))
-    before = value(read_samples(client), "migration_attempts_in_progress")
-    (chunk,) = batches.dispatch()
-    attempts = [new_id() for _ in range(3)]
-    with worker_resources.Session.begin() as session:
-        assert claim_chunk(session, chunk, attempts)
-    assert value(read_samples(client), "migration_attempts_in_progress") == before + 3
-    with worker_resources.Session.begin() as session:
-        assert work_on_chunk(session, chunk, attempts) == 0
-    assert value(read_samples(client), "migration_attempts_in_progress") == before
 
 
 def test_a_stalled_batch_has_the_time_since_its_last_progress(

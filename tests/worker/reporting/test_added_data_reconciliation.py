@@ -30,17 +30,6 @@ def _transaction(id_: str, amount: Any, type_: str = "PAYMENT") -> dict[str, Any
     return {"transaction_id": id_, "transaction_date": "2026-10-01", "amount": amount, "type": type_}
 
 
-def _statement(id_: str, amount: int) -> dict[str, Any]:
-    return {
-        "bill_period_from_date": "2026-08-01",
-        "bill_period_to_date": "2026-08-31",
-        "statement_id": id_,
-        "issued_date": "2026-09-01",
-        "number": id_,
-        "gross_amount": amount,
-    }
-
-
 def _reconcile(batches: BatchClient, batch_id: str | None = None) -> dict[str, Any]:
     query = f"?batch={batch_id}" if batch_id else ""
     answer = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/{query}")
@@ -114,46 +103,3 @@ def test_a_cent_that_is_missing_is_found(batches: BatchClient, numbers: list[str
         {"measure": "added amount of PAYMENT", "staged": 10.01, "created": 10.0}
     ]
     assert account["service_account_number"].startswith("A-")
-
-
-def test_the_reconciliation_of_a_supplier_has_the_data_of_all_batches_once(
-    batches: BatchClient, numbers: list[str]
-) -> None:
-    first, second = numbers
-    once = [_line(batches, first, transactions=[_transaction("a", "1.00")])]
-    more = [_line(batches, second, transactions=[_transaction("a", "2.00")])]
-    batches.run(once, kind="transactions")
-    batches.run(once + more, kind="transactions")
-    batches.run([_line(batches, "nobody", transactions=[_transaction("a", "3.00")])], kind="transactions")
-    dry = [_line(batches, second, transactions=[_transaction("z", "4")])]
-    batches.run(dry, "dry-run", kind="transactions")
-    notes = [{"body": "x"}, {"body": "", "document_paths": [{"document_path": "a/b.pdf"}]}]
-    batches.run(
-        [
-            _line(batches, first, notes=notes),
-            _line(batches, first, notes=[{"body": "x", "created_at": "2026-01-01T00:00:00Z"}]),
-        ],
-        kind="notes",
-    )
-    batches.run([_line(batches, first, statements=[_statement("s", 4_928)])], kind="statements")
-    found = _reconcile(batches)
-    assert found["clean"]
-    assert _totals(found) == {
-        "added transactions": (2, 2),
-        "added amount of PAYMENT": (3, 3),
-        "added notes": (3, 3),
-        "added statements": (1, 1),
-        "added gross_amount in cents": (4_928, 4_928),
-    }
-    assert found["sent"]["sent"] == 2  # accounts: an unknown account of added data is none that was sent
-    assert found["open"] == []
-
-
-def test_what_was_removed_from_an_account_is_found(batches: BatchClient, numbers: list[str]) -> None:
-    report = batches.run([_line(batches, numbers[0], notes=[{"body": "x"}, {"body": "y"}])], kind="notes")
-    with batches.supplier.Session.begin() as session:
-        trace = {"trace": f"batch {report['batch_id']}"}
-        session.execute(text("DELETE FROM note WHERE body = 'y' AND request_id = :trace"), trace)
-    for found in (_reconcile(batches, report["batch_id"]), _reconcile(batches)):
-        assert _totals(found) == {"added notes": (2, 1)}
-        assert [it["external_account_number"] for it in found["differences"]] == [numbers[0]]

@@ -12,18 +12,14 @@ from sqlalchemy import delete, select, text, update
 
 from migration_service.models import (
     Account,
-    AccountImportProcess,
     Batch,
     BatchLine,
-    ImportSupplier,
     Ledger,
     Statement,
 )
 from migration_service.schemas.json import parse_json
 from migration_service.services.audit.trail import TrailFilter, stream_trail
-from migration_service.services.imports.skipping import skip_accounts
-from migration_service.services.reconciliation import submitted as sent_module
-from migration_service.services.reporting.retention import remove_batch_lines, remove_payloads
+from migration_service.services.reporting.retention import remove_batch_lines
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
@@ -109,28 +105,6 @@ def _open(report: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [(it["external_account_number"], it["reason"], it["line_number"]) for it in report["open"]]
 
 
-def _skip(batches: BatchClient, number: str) -> None:
-    with batches.supplier.Session.begin() as session:
-        supplier = session.scalars(
-            select(ImportSupplier).where(ImportSupplier.code == batches.supplier.code)
-        ).one()
-        skip_accounts(session, supplier.id, [number])
-
-
-def test_staged_accounts_are_open_and_skipped_ones_are_not(batches: BatchClient) -> None:
-    accounts = batches.supplier.accounts(3)
-    batches.run(accounts[:1])
-    for account in accounts[1:]:
-        batches.supplier.stage(account)
-    _skip(batches, accounts[2]["external_account_number"])
-    report = _reconcile(batches)
-    sent = report["sent"]
-    assert (sent["sent"], sent["created"], sent["staged"], sent["skipped"], sent["open"]) == (3, 1, 1, 1, 1)
-    assert _open(report) == [(accounts[1]["external_account_number"], "STAGED", None)]
-    assert [report[name] for name in _CLEAN] == [False, True, False]
-    assert (report["differing"], _totals(report)["accounts"]) == (0, (Decimal(1), Decimal(1)))
-
-
 def test_a_refused_account_is_open_until_a_later_line_settles_it(batches: BatchClient) -> None:
     sound, broken, other = batches.supplier.accounts(3)
     wrong = broken | {"customers": "nobody"}
@@ -150,38 +124,6 @@ def test_a_refused_account_is_open_until_a_later_line_settles_it(batches: BatchC
     for query, sent_in_all in (("", 5), (f"?batch={first}", 4), (f"?batch={second}", 2)):
         sent = _reconcile(batches, query)["sent"]
         assert (sent["sent"], sent["refused"]) == (sent_in_all, 0 if query.endswith(second) else 2)
-
-
-def test_batches_that_validate_or_rehearse_are_not_compared(batches: BatchClient) -> None:
-    accounts = batches.supplier.accounts(2)
-    for mode in ("validate", "dry-run"):
-        batches.run([*accounts, b"{}"], mode)
-    report = _reconcile(batches)
-    assert (report["sent"]["sent"], report["open"]) == (0, [])
-    assert [report[name] for name in _CLEAN] == [False, False, True]
-
-
-def test_a_line_that_no_worker_has_processed_is_waiting(batches: BatchClient) -> None:
-    (account,) = batches.supplier.accounts(1)
-    batch_id = batches.start([account], "stage")
-    assert batches.change(batch_id, "cancel").status_code == 200
-    report = _reconcile(batches)
-    assert [report[name] for name in _CLEAN] == [False, False, False]
-    assert _open(report) == [(account["external_account_number"], "WAITING", 1)]
-    assert (report["sent"]["waiting"], report["sent"]["open"]) == (1, 1)
-
-
-def test_open_accounts_are_listed_in_pages(batches: BatchClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    accounts = batches.supplier.accounts(5)
-    wrong = [account | {"customers": "nobody"} for account in accounts[:3]]
-    batches.run([b"{}", b"{", *wrong, b"[]"])
-    for account in accounts[3:]:
-        batches.supplier.stage(account)
-    whole = _open(_reconcile(batches))
-    assert len(whole) == 8
-    for page in (1, 2, 3, 8):
-        monkeypatch.setattr(sent_module, "_PAGE", page)
-        assert _open(_reconcile(batches)) == whole
 
 
 def _acknowledge(batches: BatchClient, **body: Any) -> Any:
@@ -255,22 +197,6 @@ def test_added_data_is_not_compared(batches: BatchClient) -> None:
             {"number": accounts[0]["external_account_number"]},
         )
     assert _reconcile(batches) == before
-
-
-def test_an_account_without_a_payload_is_reported_as_not_compared(batches: BatchClient) -> None:
-    accounts, _ = _import(batches)
-    old = datetime.now(UTC) - timedelta(days=8)
-    with batches.supplier.Session.begin() as session:
-        session.execute(
-            update(AccountImportProcess)
-            .where(batches.supplier.process_of(accounts[0]["external_account_number"]))
-            .values(account_created_at=old)
-        )
-    with batches.supplier.Session.begin() as session:
-        assert remove_payloads(session, after_days=7) >= 1
-    report = _reconcile(batches)
-    assert (report["clean"], report["not_comparable"]) == (True, 1)
-    assert _totals(report)["accounts"] == (Decimal(4), Decimal(4))
 
 
 def test_lines_are_removed_after_their_retention_time_and_the_counts_are_kept(batches: BatchClient) -> None:

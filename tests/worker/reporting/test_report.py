@@ -2,7 +2,6 @@
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,9 +16,7 @@ from migration_service.config import Settings
 from migration_service.models import Account, Ledger
 from migration_service.services.reporting.report import Report, make_report
 from migration_service.services.reporting.report_page import read_stylesheet, render_report
-from migration_service.services.reporting.report_rates import FEWEST_PARTS
 from migration_service.services.reporting.report_subject import ReportKind, find_subject
-from migration_service.services.undo.go_live import set_live
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
@@ -77,58 +74,6 @@ class _Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._in_style:
             self.text += data
-
-
-def test_a_batch_is_reported(batches: BatchClient) -> None:
-    batch_id = batches.run(_book(batches), name="First night")["batch_id"]
-    report = _report(batches.supplier, batch_id)
-    assert (report.subject.kind, str(report.subject.batch_id)) == (ReportKind.BATCH, batch_id)
-    ((batch, starter),) = report.batches
-    assert (batch.lines, batch.counts["IMPORTED"], batch.counts["FAILED"]) == (8, 5, 3)
-    assert starter is not None
-    assert batches.supplier.api_key.startswith(starter)
-    failed = {it.code: it for it in report.failed}
-    assert (failed["invalid_phone_number"].lines, failed["parse_error"].lines) == (2, 1)
-    places = [(line, path) for _, line, path in failed["invalid_phone_number"].examples]
-    assert places == [(6, "customers.0.mobile"), (7, "customers.0.mobile")]
-    assert (report.sent.sent, report.sent.created, report.sent.open) == (8, 5, 3)
-    assert report.totals.measures["accounts"] == (Decimal(5), Decimal(5))
-    assert report.differences == []
-    assert report.rates is not None
-    assert (sum(report.rates.done), len(report.rates.done)) == (8, FEWEST_PARTS)
-    assert report.versions.database.startswith("PostgreSQL ")
-
-
-def test_a_supplier_is_reported_with_what_was_decided(batches: BatchClient) -> None:
-    supplier = batches.supplier
-    first = batches.run(_book(batches), mode="dry-run")["batch_id"]
-    second = batches.run(_book(batches))["batch_id"]
-    number = batches.results(second)[0]["external_account_number"]
-    undos = UndoClient(supplier)
-    undos.run(number, reason="Wrong tariff.")
-    live_at = datetime.now(UTC).replace(microsecond=0) + timedelta(days=365)
-    with supplier.Session.begin() as session:
-        set_live(session, supplier.code, live_at)
-    report = _report(supplier, supplier.code)
-    assert report.subject.kind is ReportKind.SUPPLIER
-    assert [str(batch.batch_id) for batch, _ in report.batches] == [second, first]
-    assert (report.sent.created, report.sent.staged, report.sent.refused) == (4, 1, 3)
-    assert {it.code: it.lines for it in report.failed} == {"invalid_phone_number": 2, "parse_error": 1}
-    assert report.rates is not None
-    assert sum(report.rates.done) == 4
-    assert [(it.accounts, it.reverted, it.reason) for it in report.undos] == [(1, 1, "Wrong tariff.")]
-    assert report.live_at == live_at
-    actions = [it.action for it in report.decisions]
-    assert actions == ["import_supplier.created", "undo.started", "import_supplier.live_set"]
-    text = _Page(render_report(report)).text
-    for shown in (
-        "Wrong tariff.",
-        "undo started",
-        live_at.date().isoformat(),
-        "invalid_phone_number",
-        "line 6",
-    ):
-        assert shown in text
 
 
 def _plan_of_two_waves(batches: BatchClient) -> dict[str, Any]:

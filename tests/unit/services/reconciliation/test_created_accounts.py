@@ -2,7 +2,7 @@
 
 import csv
 import io
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,16 +11,8 @@ from sqlalchemy import null, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import (
-    Account,
     AccountImportProcess,
-    Agreement,
     Batch,
-    Customer,
-    Ledger,
-    MeterPoint,
-    Statement,
-    SupplyAddress,
-    Transaction,
 )
 from migration_service.services.imports.field_differences import FieldDifference
 from migration_service.services.reconciliation import created_accounts
@@ -32,135 +24,11 @@ from migration_service.services.reconciliation.created_accounts import (
 )
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
 from migration_service.services.setup.suppliers import KnownSupplier
-from unit.services.reporting.rows import add, make_account, make_batch, make_created, make_line, make_process
-
-_DAY = date(2026, 1, 1)
+from unit.services.reporting.rows import make_batch, make_created, make_line, make_process
 
 
 def _difference(measure: str, staged: Any, created: Any) -> Difference:
     return Difference(measure, Decimal(staged), Decimal(created))
-
-
-def _payload() -> dict[str, Any]:
-    return {
-        "external_account_number": "1",
-        "import_supplier": "MINE",
-        "unknown_occupier": True,
-        "customers": [{}, {}],
-        "supply_addresses": [
-            {"meter_points": [{"agreements": [{}, {}, {}]}, {"agreements": []}]},
-            {"meter_points": [{"agreements": [{}]}]},
-        ],
-        "statements": [{}, {}, {}],
-        "ledgers": [
-            {
-                "ledger_balance": "10.10",
-                "transactions_in_open_settlement_period": [
-                    {"type": "PAYMENT", "amount": "1.01"},
-                    {"type": "CHARGE", "amount": 2},
-                ],
-                "historical_statement_transactions": [{"type": "PAYMENT", "amount": "4"}],
-            },
-            {"ledger_balance": 5},
-        ],
-    }
-
-
-def _add_parts(session: Session, account: Account) -> None:
-    """Insert less than the payload has, and what was added later."""
-    add(session, Customer(account_pk=account.id, position=0))
-    for position in range(2):
-        address = add(session, SupplyAddress(account_pk=account.id, position=position))
-        point = add(session, MeterPoint(supply_address_pk=address.id, position=0, ean="1", supply_type="GAS"))
-        for place in range(position + 1):
-            agreement = Agreement(
-                meter_point_pk=point.id,
-                position=place,
-                supply_type="GAS",
-                effective_from=_DAY,
-                tariff_code="T",
-            )
-            add(session, agreement)
-    for id_, origin in (("1", "PAYLOAD"), ("2", "PAYLOAD"), ("3", "ADDED")):
-        statement = Statement(
-            account_pk=account.id,
-            position=0,
-            origin=origin,
-            statement_id=id_,
-            number=id_,
-            issued_date=_DAY,
-            bill_period_from_date=_DAY,
-            bill_period_to_date=_DAY,
-            gross_amount=1,
-        )
-        add(session, statement)
-    first, second = (
-        add(session, Ledger(account_pk=account.id, position=0, ledger_code=code, ledger_balance=balance))
-        for code, balance in (("A", 10), ("B", 3))
-    )
-    for ledger, period, type_, amount in (
-        (first, "OPEN", "PAYMENT", "1.00"),
-        (first, "HISTORICAL", "CREDIT", "7"),
-        (first, "ADDED", "PAYMENT", "100"),
-        (second, "ADDED", "CREDIT", "10"),
-        (second, "ADDED", "CHARGE", "1000"),
-    ):
-        transaction = Transaction(
-            ledger_pk=ledger.id,
-            account_pk=account.id,
-            position=0,
-            period=period,
-            transaction_id=f"{period} {type_}",
-            transaction_date=_DAY,
-            amount=Decimal(amount),
-            type=type_,
-        )
-        add(session, transaction)
-
-
-#: What `_add_parts` makes of `_payload`.
-_DIFFERENT = [
-    _difference("agreements", 4, 3),
-    _difference("amount of CHARGE", 2, 0),
-    _difference("amount of CREDIT", 0, 7),
-    _difference("amount of PAYMENT", "5.01", "1.00"),
-    _difference("customers", 2, 1),
-    # 13, without the payment and the credit that were added, and with the charge.
-    _difference("ledger_balances", "15.10", 13 - 100 - 10 + 1000),
-    _difference("meter_points", 3, 2),
-    _difference("statements", 3, 2),
-    _difference("transactions", 3, 2),
-]
-
-
-def _find_all(within: sessionmaker[Session], known: KnownSupplier, totals: Totals) -> list[AccountDifference]:
-    return list(find_differences(within, known.id, totals))
-
-
-def test_each_measure_is_counted_and_summed(session: Session, known: KnownSupplier) -> None:
-    process = make_process(session, known, "1", payload=_payload(), service_account_number="A-1")
-    _add_parts(session, make_account(session, process))
-    make_created(session, known, "2")
-    totals = Totals()
-    _, (found,) = compare_page(session, known.id, totals, after="", batch_id=None)
-    assert (found.external_account_number, found.service_account_number) == ("1", "A-1")
-    assert found.differences == _DIFFERENT
-    assert {it.path for it in found.values} >= {"customers.1", "statements.2", "ledgers.1.ledger_balance"}
-    expected = {it.measure: (it.staged, it.created) for it in _DIFFERENT}
-    assert totals.measures == {"accounts": (Decimal(2), Decimal(2)), **expected}
-    assert (totals.differing, totals.compared, totals.not_comparable) == (1, 2, 0)
-    assert compare_account(session, process.id) == found
-
-
-def test_a_value_that_is_in_no_measure_is_a_difference_without_one(
-    session: Session, known: KnownSupplier
-) -> None:
-    process = make_created(session, known, "1")
-    account = session.scalars(select(Account).where(Account.account_import_process_id == process.id)).one()
-    account.billing_postcode = "1012 AB"
-    session.flush()
-    found = AccountDifference("1", "A-1", [], [FieldDifference("billing_postcode", None, "1012 AB")])
-    assert compare_account(session, process.id) == found
 
 
 def test_a_value_without_a_column_is_a_difference(session: Session, known: KnownSupplier) -> None:
@@ -169,20 +37,6 @@ def test_a_value_without_a_column_is_a_difference(session: Session, known: Known
     found = compare_account(session, process.id)
     assert found
     assert found.values == [FieldDifference("loyalty.points", 7, None)]
-
-
-def test_large_payloads_are_compared_a_few_at_a_time(
-    session: Session, within: sessionmaker[Session], known: KnownSupplier, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(created_accounts, "_PAYLOADS", 200)
-    for number in ("1", "2", "3", "4"):
-        make_created(session, known, number)
-    make_created(session, known, "no payload", payload=null())
-    totals = Totals()
-    assert _find_all(within, known, totals) == []
-    assert (totals.compared, totals.not_comparable) == (4, 1)
-    assert totals.measures["customers"] == (Decimal(0), Decimal(0))
-    assert totals.created_clean
 
 
 def test_nothing_is_clean_if_nothing_was_compared(session: Session, known: KnownSupplier) -> None:

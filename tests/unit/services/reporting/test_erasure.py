@@ -23,7 +23,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import Base, new_id
-from migration_service.errors import AccountImportInProgressError, AccountNotStagedError
+from migration_service.errors import AccountImportInProgressError
 from migration_service.models import (
     Account,
     AccountImportProcess,
@@ -211,16 +211,6 @@ def test_everything_personal_of_a_created_account_goes(
     assert told.details == {"reason": "Request 1", "batch_lines": 0, "customers": 1, "by": "ben"}
 
 
-def test_erasing_again_finds_nothing_more(session: Session, known: KnownSupplier) -> None:
-    process = make_process(session, known, "1", payload=null())
-    account = make_account(session, process, erased_at=_LONG_AGO)
-    found = _erase(session, known, "1")
-    assert (found.payload, found.customers) == (False, 0)
-    session.refresh(account)
-    assert account.erased_at == _LONG_AGO
-    assert session.query(SkipMark).all() == []
-
-
 @pytest.mark.parametrize("state", ["PENDING", "SKIPPED"])
 def test_a_staged_account_is_removed_and_marked(
     session: Session, known: KnownSupplier, other: KnownSupplier, state: str
@@ -250,21 +240,6 @@ def test_an_account_that_was_only_marked_is_known(session: Session, known: Known
     assert mark.erased_at == _LONG_AGO
     (told,) = session.query(AuditEntry).where(AuditEntry.action == "account.erased")
     assert told.subject == "MINE, never staged"
-
-
-def test_an_account_that_is_unknown_or_busy_is_not_erased(
-    session: Session, known: KnownSupplier, other: KnownSupplier
-) -> None:
-    for supplier, number in ((known, "2"), (other, "1")):
-        add(session, SkipMark(import_supplier_id=supplier.id, external_account_number=number))
-    with pytest.raises(AccountNotStagedError) as refused:
-        _erase(session, known, "1")
-    assert refused.value.detail == (
-        "Nothing is known of account '1'. Check the number and the import supplier."
-    )
-    make_process(session, known, "1", state="IN_PROGRESS")
-    with pytest.raises(AccountImportInProgressError):
-        _erase(session, known, "1")
 
 
 def test_answers_and_reasons_about_the_account_go(
@@ -340,15 +315,6 @@ def test_lines_of_the_account_are_erased(
     assert _erase(session, known, "1").batch_lines == 5
     assert [_read_line(session, line) for line, _ in expected] == [(None, *left) for _, left in expected]
     assert [_read_line(session, line) for line in (*others, silent)] == kept
-
-
-@pytest.mark.parametrize("spelt", ['"é"', '"\\u00e9"'])
-def test_a_line_without_a_number_is_searched_for_both_spellings(
-    session: Session, known: KnownSupplier, spelt: str
-) -> None:
-    line = _make_line(session, make_batch(session, known), 1, None, "FAILED", payload=spelt.encode())
-    assert _erase(session, known, "é").batch_lines == 1
-    assert _read_line(session, line)[0] is None
 
 
 def test_outcomes_of_accounts_that_were_erased_before_are_erased(

@@ -1,6 +1,5 @@
 """What a report is about, and its parts: failed codes, undos, decisions, starters and versions."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -22,7 +21,6 @@ from migration_service.models import (
     ApiKey,
     AuditEntry,
     Batch,
-    Customer,
     ImportSupplier,
     Undo,
     UndoLine,
@@ -36,7 +34,6 @@ from migration_service.services.reporting.report_subject import ReportKind, Repo
 from migration_service.services.setup.suppliers import KnownSupplier
 from unit.services.reporting.rows import (
     add,
-    make_account,
     make_batch,
     make_chunk,
     make_line,
@@ -361,37 +358,6 @@ def test_batches_are_the_newest_ones_with_their_starters(
     assert found.error_counts == {}  # the report of a single batch
     monkeypatch.setattr(report_module, "MOST_BATCHES", 2)
     assert batches("MINE") == started[:-3:-1]
-
-
-def test_each_wave_has_its_figures_and_a_plan_has_their_sum(
-    session: Session,
-    within: sessionmaker[Session],
-    known: KnownSupplier,
-    waves: tuple[WavePlan, list[Batch]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    plan, (first, second, single) = waves
-    for batch, numbers in ((first, "12"), (second, "345"), (single, "6")):
-        for line, number in enumerate(numbers, 1):
-            process = make_process(session, known, number)
-            account = make_account(session, process)
-            add(session, Customer(account_pk=account.id, position=0))
-            make_line(session, batch, line, number, "IMPORTED")
-
-    def figures(target: object, wave: int | None = None) -> tuple[Sequence[int], int, int, list[str]]:
-        subject = find_subject(session, str(target), organisation_id=None, wave=wave)
-        found = make_report(within, subject)
-        assert found.plan is None or found.plan.plan_id == plan.id
-        numbers = [it.external_account_number for it in found.differences]
-        return [it.number for it in found.waves], found.sent.created, found.totals.differing, numbers
-
-    assert figures("MINE") == ([], 6, 6, [*"123456"])
-    assert figures(plan.id) == ([1, 2], 5, 5, [*"12345"])
-    assert figures(plan.id, 2) == ([2], 3, 3, [*"345"])
-    assert figures(second.id) == ([2], 3, 3, [*"345"])
-    assert figures(single.id) == ([], 1, 1, ["6"])
-    monkeypatch.setattr(report_module, "MOST_DIFFERENCES", 2)
-    assert figures(plan.id) == ([1, 2], 5, 5, [*"12"])
 
 
 def test_a_report_says_when_and_with_what_it_was_made(
