@@ -2,7 +2,6 @@
 
 import gzip
 from collections.abc import Callable
-from itertools import count
 from typing import Any
 from unittest.mock import patch
 from uuid import uuid4
@@ -18,10 +17,7 @@ from migration_service.models import IdempotencyKey, ImportSupplier, Organisatio
 from migration_service.schemas.json import encode_json
 from migration_service.services.access.api_keys import KeyLimits, issue_api_key
 from migration_service.services.accounts.added_data import Accepted
-from migration_service.services.accounts.notes import add_notes
-from migration_service.services.idempotency.keys import void_keys
 from migration_service.services.setup.suppliers import create_import_supplier
-from migration_service.tasks.maintenance import remove_old_data
 from migration_service.tasks.resources import WorkerResources
 from support.factories import obtain
 from support.imported_account import ImportedAccount, at_once, code_of, codes_of
@@ -348,61 +344,8 @@ def test_an_answer_is_kept_once(account: ImportedAccount, key: str, caplog: pyte
     assert "could not be settled" not in caplog.text
 
 
-def test_a_request_that_lost_its_lease_is_rolled_back(account: ImportedAccount, key: str) -> None:
-    taken_over: list[TestResponse] = []
-    calls = count()
-
-    def slowly(*args: Any) -> Any:
-        if next(calls) == 0:
-            _end_lease(account, key)
-            taken_over.append(_notes(account, key, "a"))
-        return add_notes(*args)
-
-    with patch("migration_service.blueprints.added_data.add_notes", side_effect=slowly):
-        late = _notes(account, key, "a")
-    assert taken_over[0].status_code == 201
-    assert (late.status_code, code_of(late)) == (400, "idempotency_request_in_progress")
-    assert len(account.notes()) == 1
-    assert _notes(account, key, "a").data == taken_over[0].data
-
-
 def _end_lease(account: ImportedAccount, key: str) -> None:
     with account.supplier.Session.begin() as session:
         session.execute(
             update(IdempotencyKey).where(IdempotencyKey.key == key).values(leased_until=func.now())
-        )
-
-
-def test_an_answer_is_kept_for_a_day(account: ImportedAccount, key: str) -> None:
-    _notes(account, key, "a")
-    _make_old(account, key, hours=23)
-    assert _notes(account, key, "a").json[0]["status"] == "NOTE_CREATION_SUCCESS"  # type: ignore[index]
-    _make_old(account, key, hours=25)
-    assert _notes(account, key, "a").json[0]["status"] == "NOTE_ALREADY_EXISTS"  # type: ignore[index]
-    assert _notes(account, key, "a").json[0]["status"] == "NOTE_ALREADY_EXISTS"  # type: ignore[index]
-
-
-def test_old_answers_are_removed(account: ImportedAccount, worker_resources: WorkerResources) -> None:
-    new, old = str(uuid4()), str(uuid4())
-    _notes(account, new, "a")
-    _notes(account, old, "b")
-    _make_old(account, old, hours=25)
-    remove_old_data()
-    assert _key(account, old) is None
-    assert _key(account, new) is not None
-
-
-def test_the_keys_of_an_account_can_be_voided(account: ImportedAccount, key: str) -> None:
-    _notes(account, key, "a")
-    with account.supplier.Session.begin() as session:
-        assert void_keys(session, account.supplier.code, [account.number]) == 1
-    assert _notes(account, key, "a").json[0]["status"] == "NOTE_ALREADY_EXISTS"  # type: ignore[index]
-
-
-def _make_old(account: ImportedAccount, key: str, *, hours: int) -> None:
-    with account.supplier.Session.begin() as session:
-        session.execute(
-            update(IdempotencyKey)
-            .where(IdempotencyKey.key == key)
-            .values(created_at=func.now() - func.make_interval(0, 0, 0, 0, hours))
         )

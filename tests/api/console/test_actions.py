@@ -20,7 +20,6 @@ from migration_service.models import (
     Operator,
     OperatorOrganisation,
     Organisation,
-    ServiceLimit,
 )
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
@@ -33,26 +32,6 @@ def _audited(sessions: sessionmaker[Session], action: str, subject: object) -> l
     wanted = select(AuditEntry).where(AuditEntry.action == action, AuditEntry.subject == str(subject))
     with sessions() as session:
         return list(session.scalars(wanted))
-
-
-def test_a_batch_is_paused_resumed_and_cancelled(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    batch_id = batches.start(batches.supplier.accounts(3))
-    for action, sentence, state in (
-        ("pause", "3 lines that are left will wait", "PAUSED"),
-        ("resume", "3 lines that are left will be worked on", "RUNNING"),
-        ("cancel", "3 lines will never be worked on", "CANCELLED"),
-    ):
-        path = f"/batches/{batch_id}/{action}/"
-        assert sentence in administrator.see(path)
-        assert batches.get(batch_id)["state"] != state
-        answer = administrator.send(path)
-        assert answer.location == f"/console/batches/{batch_id}/"
-        assert batches.get(batch_id)["state"] == state
-    for action in ("batch.paused", "batch.resumed", "batch.cancelled"):
-        (entry,) = _audited(sessions, action, batch_id)
-        assert entry.actor_kind == "operator"
 
 
 def test_what_cannot_be_done_is_said_on_the_page_of_the_form(
@@ -255,36 +234,6 @@ def test_personal_data_is_shown_when_somebody_asks_and_the_audit_has_it(
     assert read.organisation_id
 
 
-def test_an_account_is_skipped_and_put_back(administrator: ConsoleClient, batches: BatchClient) -> None:
-    (account,) = batches.supplier.accounts(1)
-    batches.run([account], "stage")
-    page = f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/"
-    administrator.send(f"{page}skip/")
-    assert "The account is skipped" in administrator.see(page)
-    administrator.send(f"{page}unskip/")
-    assert "is not created yet" in administrator.see(page)
-
-
-def test_the_status_and_the_emails_of_a_supplier_are_set(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    page = f"/suppliers/{batches.supplier.code}/"
-    administrator.send(f"{page}status/", {"status": "Paused"})
-    administrator.send(f"{page}emails/", {"on": "y"})
-    text = administrator.see(page)
-    assert "Paused" in text
-    assert "customer e-mails on" in text
-    assert administrator.send(f"{page}status/", {"status": "Nonsense"}).status_code == 400
-
-
-def test_the_limit_is_set_and_removed(administrator: ConsoleClient, sessions: sessionmaker[Session]) -> None:
-    for given, expected in (("7", 7), ("", None), ("250", 250)):
-        assert administrator.send("/limit/", {"limit": given}).status_code == 303
-        with sessions() as session:
-            assert session.scalar(select(ServiceLimit.concurrency_limit)) == expected
-    assert administrator.send("/limit/", {"limit": "0"}).status_code == 400
-
-
 def test_a_key_is_shown_once_then_rolled_and_revoked(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
@@ -382,12 +331,3 @@ def test_organisations_suppliers_teams_and_operators_are_created(
     taken = administrator.send("/setup/organisations/new/", {"name": "New energy"})
     assert taken.status_code == 400
     assert 'aria-invalid="true" autofocus class="form-control is-invalid" id="name"' in taken.text
-
-
-@pytest.mark.parametrize("query", ["", "?kind=everything"])
-def test_the_audit_is_exported_and_the_export_is_in_it(
-    administrator: ConsoleClient, broken_batch: str, query: str
-) -> None:
-    exported = administrator.get(f"/audit/export.ndjson{query}").get_data(as_text=True)
-    assert ("batch.started" in exported) is bool(query)
-    assert "audit.exported" in administrator.see("/audit/")

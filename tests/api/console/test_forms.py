@@ -50,42 +50,6 @@ def test_a_batch_is_called_by_its_name_or_else_by_its_file(
         assert administrator.form(f"/batches/{batch_id}/undo/").title == f"Undo the imports of batch {name}"
 
 
-def test_the_form_that_retries_lines(administrator: ConsoleClient, batches: BatchClient) -> None:
-    (account,) = batches.supplier.accounts(1)
-    account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
-    batch_id = batches.run([account])["batch_id"]
-    batch, retry, left = (
-        f"/batches/{batch_id}/",
-        f"/batches/{batch_id}/retry/",
-        "Failed for their content, to be corrected and sent again",
-    )
-    nothing = "0 lines that may pass now will be retried."
-    one = "1 line will be retried, unchanged."
-    code = "invalid_phone_number"
-    path = "customers.*.landline"
-    for query, back, facts in (
-        ("", batch, {}),
-        (f"code={code}", f"{batch}codes/{code}/", {"Code": code}),
-        (
-            f"code={code}&path={path}",
-            f"{batch}codes/{code}/?path={path}",
-            {"Code": code, "Path": path},
-        ),
-        ("line=1", f"{batch}lines/1/", {"Line": "1"}),
-    ):
-        some = administrator.form(f"{retry}?{query}")
-        assert some == ShownForm("Retry failed lines", nothing, None, back, facts=facts | {left: "1"})
-        link = f'"/console{retry}?everything=1{"&" * bool(query)}{query}"'
-        assert link in administrator.see(f"{retry}?{query}").replace("&amp;", "&")
-        everything = administrator.form(f"{retry}?everything=1&{query}")
-        assert everything == ShownForm(
-            "Retry failed lines", one, "Retry 1 line", back, facts=facts | {left: "0"}
-        )
-    assert "Also retry" not in administrator.see(f"{retry}?everything=1")
-    done = administrator.act(f"{retry}?everything=1&code={code}")
-    assert done == (batch, "1 line is pending again.")
-
-
 def test_the_forms_of_a_supplier(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
@@ -467,31 +431,6 @@ def test_the_form_of_the_limit(administrator: ConsoleClient) -> None:
         assert administrator.act("/limit/", {"limit": given}) == ("/work/", done)
 
 
-def test_the_form_of_the_next_step(administrator: ConsoleClient, batches: BatchClient) -> None:
-    accounts = batches.supplier.accounts(1)
-    first = batches.run(accounts, "validate", name="week 12", file_name="12.ndjson")
-    checked, names = first["batch_id"], ("name", "file_name", "file_sha256", "file_bytes")
-    back, team = f"/batches/{checked}/", batches.supplier.team
-    for mode, title, sentence in (
-        ("stage", "Stage", "1 line is checked and stored. No account is created."),
-        ("dry-run", "Rehearse", "1 line is imported and rolled back: nothing stays, and every error shows."),
-        (
-            "import",
-            "Import",
-            "1 line is imported: its account is created, unless the line has an error.",
-        ),
-    ):
-        path = f"{back}repeat/{mode}/"
-        assert administrator.form(path) == ShownForm(title, sentence, title, back)
-        location, said = administrator.act(path, {"team": team})
-        assert said == "The batch has begun."
-        batches.work()
-        report = batches.get(location.split("/")[-2])
-        assert (report["mode"], report["state"]) == (mode, "COMPLETED")
-        assert [report[name] for name in names] == [first[name] for name in names]
-        assert report["file_sha256"] in administrator.get(location).text
-
-
 def test_fields_have_bounds(administrator: ConsoleClient, batches: BatchClient) -> None:
     (account,) = batches.supplier.accounts(1)
     batches.run([account])
@@ -525,28 +464,6 @@ def test_fields_have_bounds(administrator: ConsoleClient, batches: BatchClient) 
         answer = administrator.post(path, {"csrf_token": csrf, **fields, name: bad})
         assert answer.status_code == 400, (path, name)
         assert said in answer.text, (path, name)
-
-
-def test_a_form_that_is_sent_twice_acts_once_and_answers_the_same(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    path = "/suppliers/new/"
-    code = f"N_{uuid4().hex[:8]}"
-    fields = administrator.tokens(path) | {
-        "organisation": batches.supplier.organisation,
-        "code": code,
-        "profile": "lenient",
-        "document_root": "",
-    }
-    for _time in range(2):
-        answer = administrator.post(path, fields)
-        assert (answer.status_code, answer.location) == (303, f"/console/suppliers/{code}/")
-        assert f"Import supplier {code} was created." in administrator.see(f"/suppliers/{code}/")
-    with sessions() as session:
-        document_root = session.scalar(
-            select(ImportSupplier.document_root).where(ImportSupplier.code == code)
-        )
-    assert not document_root
 
 
 def test_workers_are_told_at_once_of_what_a_form_begins(

@@ -65,18 +65,6 @@ def test_a_wave_that_waits_for_its_window_is_no_open_batch(
         assert "Nothing needs you. No batch is open." in administrator.see("/")
 
 
-def test_a_batch_that_its_brake_has_paused_is_named_with_that(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    accounts = batches.supplier.accounts(300)
-    for account in accounts[:200]:
-        account["customers"] = "nobody"
-    batch_id = batches.start(accounts, stop_after_errors="50")
-    batches.work()
-    page = administrator.see("/")
-    assert f"Batch {batch_id[-12:]} has too many errors: its brake has paused it" in page
-
-
 def test_a_wave_that_differs_is_named_with_that(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:

@@ -55,15 +55,6 @@ def test_an_operator_counts_only_the_batches_of_their_organisations(
     assert _lead(mine, "/batches/") == "There is 1 batch. None waits for somebody."
 
 
-def test_the_audit_says_what_happened_last(administrator: ConsoleClient, batches: BatchClient) -> None:
-    batch_id = batches.start(batches.supplier.accounts(1))
-    administrator.send(f"/batches/{batch_id}/pause/")
-    lead = _lead(administrator, "/audit/?action=batch.paused")
-    assert re.match(r"The newest of these is batch\.paused, by operator \w+, .+\.", lead), lead
-    assert lead.endswith("None of those shown was refused.")
-    assert _lead(administrator, "/audit/?actor=nobody") == "Nothing was found."
-
-
 def test_the_undos_of_a_supplier_say_whether_one_runs(
     administrator: ConsoleClient, batches: BatchClient
 ) -> None:

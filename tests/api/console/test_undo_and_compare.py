@@ -3,7 +3,6 @@
 import re
 from uuid import UUID
 
-import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -17,7 +16,6 @@ from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn, text_of
 from support.messages import noted_messages
-from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
 
 
@@ -172,43 +170,3 @@ def test_two_batches_are_compared(
             select(AuditEntry).where(AuditEntry.action == "batch.results_read").order_by(AuditEntry.id)
         ).all()
     assert [(it.subject_kind, it.subject) for it in read] == [("batch", good), ("batch", bad)] * 4
-
-
-def test_batches_of_two_suppliers_are_not_compared(
-    administrator: ConsoleClient, batches: BatchClient, worker_resources: WorkerResources
-) -> None:
-    supplier = batches.supplier
-    other = BatchClient(SupplierClient.create(supplier.app, supplier.Session), worker_resources)
-    first = batches.run(batches.supplier.accounts(1), "validate")["batch_id"]
-    second = other.run(other.supplier.accounts(1), "validate")["batch_id"]
-    assert administrator.get(f"/batches/{first}/compare/{second}/").status_code == 400
-
-
-@pytest.mark.parametrize(
-    ("given", "status", "sentence"),
-    [
-        (
-            {"stop_after_errors": "5%", "stop_window_lines": "400"},
-            303,
-            "5% errors in the last 400 lines, now 0 of 0",
-        ),
-        (
-            {"stop_after_errors": "5%", "stop_window_lines": "400"},
-            303,
-            "0 of the last 0 lines have failed.",
-        ),
-        ({"stop_after_errors": "5%"}, 303, "5% errors, now 0 of 0"),
-        ({"stop_after_errors": "5%"}, 303, "0 of 0 lines have failed."),
-        ({"stop_after_errors": "off"}, 303, "Now nothing pauses"),
-        ({"stop_after_errors": "many"}, 400, "Expected a number"),
-    ],
-)
-def test_the_brake_of_a_batch_is_set(
-    administrator: ConsoleClient, batches: BatchClient, given: dict[str, str], status: int, sentence: str
-) -> None:
-    batch_id = batches.start(batches.supplier.accounts(1))
-    answer = administrator.send(f"/batches/{batch_id}/brake/", given)
-    assert answer.status_code == status
-    seen = answer.text if status == 400 else administrator.see(f"/batches/{batch_id}/")
-    seen += administrator.see(f"/batches/{batch_id}/brake/")
-    assert sentence in seen

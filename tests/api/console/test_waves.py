@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import AuditEntry, WavePlan
@@ -21,7 +21,7 @@ from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn, text_of
 from support.messages import noted_messages
 from support.supplier_client import SupplierClient
-from support.wave_client import EVENING, NIGHT, WaveClient
+from support.wave_client import NIGHT, WaveClient
 
 _FACT = re.compile(r"<dt>(.*?)</dt><dd>(.*?)</dd>", re.DOTALL)
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')
@@ -257,32 +257,6 @@ def test_each_wave_may_have_a_window_a_threshold_a_rate_and_a_hold_of_its_own(
     assert [it["brake"]["stop_after_errors"] for it in plan["waves"]] == ["2%", "2%", "5"]
 
 
-def test_the_preview_says_when_each_wave_first_begins_and_what_is_in_none(
-    administrator: ConsoleClient, waves: WaveClient
-) -> None:
-    waves.stage(4)
-    path = f"/suppliers/{waves.supplier.code}/waves/new/"
-    window = {"start": "22:00", "end": "06:00", "time_zone": "UTC", "first_day": "2026-03-07"}
-    shown = "22:00 to 06:00 UTC, from 7 Mar 2026"
-    for more, facts in (
-        ({}, ("1 account, started by hand; then a person decides", "2 accounts, after the wave before")),
-        (window, (f"1 account, at {shown}; then a person decides", f"2 accounts, at {shown}")),
-    ):
-        fields = administrator.tokens(path) | _fields(
-            waves, ("Pilot", "size", "1"), ("", "size", "2"), **more
-        )
-        preview = administrator.post(path, fields).text
-        told = {text_of(name): text_of(value) for name, value in _FACT.findall(preview)}
-        assert told == {"1 · Pilot": facts[0], "Wave 2": facts[1], "In no wave": "1"}
-
-
-def test_the_days_of_a_window_have_their_names(administrator: ConsoleClient, waves: WaveClient) -> None:
-    page = administrator.see(f"/suppliers/{waves.supplier.code}/waves/new/")
-    days = re.findall(r'<option value="(mon|tue|wed|thu|fri|sat|sun)">(.*?)</option>', page)
-    names = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-    assert days == [(name[:3].lower(), name) for name in names] * 5  # of four waves, and of the plan
-
-
 def test_the_fields_of_a_plan_have_bounds(administrator: ConsoleClient, waves: WaveClient) -> None:
     waves.stage(1)
     path = f"/suppliers/{waves.supplier.code}/waves/new/"
@@ -322,65 +296,6 @@ def test_a_second_plan_and_more_rows(administrator: ConsoleClient, waves: WaveCl
     answer = administrator.post(path, fields)
     assert answer.status_code == 400
     assert "wave_plan_not_finished" in answer.text
-
-
-def test_a_wave_is_started_paused_resumed_reconciled_and_approved(
-    administrator: ConsoleClient, waves: WaveClient, sessions: sessionmaker[Session]
-) -> None:
-    waves.stage(5)
-    plan = _plan(administrator, waves, ("Pilot", "size", "2"), ("", "rest", ""))
-    first, second = f"{plan}1/", f"{plan}2/"
-    assert "waits for somebody who starts it" in administrator.see("/")
-
-    for action, sentence, state in (
-        ("start", "The import of 2 accounts begins.", "RUNNING"),
-        ("pause", "2 accounts that are left wait", "PAUSED"),
-        ("resume", "The import of 2 accounts that are left goes on", "RUNNING"),
-    ):
-        assert f"{first}{action}/" in administrator.see(first)
-        assert sentence in administrator.see(f"{first}{action}/")
-        answer = administrator.send(f"{first}{action}/")
-        assert answer.location == f"/console{first}", answer.text
-        assert state in administrator.see(f"{first}?part=1")
-    waves.run()
-    page = administrator.see(first)
-    assert "No created account was found to differ" in page
-    assert "waits for your decision" in administrator.see("/")
-    assert "2 accounts are compared" in administrator.see(f"{first}reconcile/")
-    administrator.send(f"{first}reconcile/")
-    waves.run()
-
-    assert "Wave 2 begins within some seconds, with 3 accounts." in administrator.see(f"{first}approve/")
-    assert administrator.send(f"{first}approve/").status_code == 400
-    administrator.send(f"{first}approve/", {"reason": "The pilot is right."})
-    page = administrator.see(first)
-    assert "The pilot is right." in page
-    assert "APPROVED" in page
-    supplier = administrator.see(f"/suppliers/{waves.supplier.code}/")
-    assert f"/console{plan}" in supplier
-    assert "Wave 2 waits." in supplier
-    assert "No created account was found to differ" in supplier
-    waves.sweep()
-
-    assert "3 accounts that are left are not imported" in administrator.see(f"{second}stop/")
-    assert f"Stop wave 2 of {waves.supplier.code}" in administrator.see(f"{second}stop/")
-    assert "Stop 1 wave for good" in administrator.see(f"{second}stop/")
-    administrator.send(f"{second}stop/", {"reason": "Enough."})
-    assert "The plan is finished." in administrator.see(plan)
-    assert "STOPPED" in administrator.see(f"/waves/?supplier={waves.supplier.code}")
-
-    with sessions() as session:
-        acts = session.execute(
-            select(AuditEntry.action, func.count())
-            .where(
-                AuditEntry.actor_kind == "operator",
-                AuditEntry.subject.like(f"{plan.split('/')[2]} %"),
-            )
-            .group_by(AuditEntry.action)
-        ).all()
-    found = {str(action) for action, _number in acts}
-    assert {"wave.began", "wave.paused", "wave.went_on", "wave.approved", "wave.stopped"} <= found
-    assert f"/console{second}" in administrator.see("/audit/?action=wave.stopped")
 
 
 def test_workers_are_told_at_once_of_a_wave_that_begins(
@@ -424,35 +339,6 @@ def test_a_window_is_shown_with_its_zone_and_the_next_time_it_opens(
     answer = administrator.send(f"{plan}1/start/")
     assert answer.status_code == 400
     assert "wave_window_closed" in answer.text
-
-
-def test_what_is_not_possible_in_this_state_is_said_on_the_form(
-    administrator: ConsoleClient, waves: WaveClient
-) -> None:
-    waves.stage(3)
-    plan = _plan(administrator, waves, ("", "size", "1"), ("", "rest", ""))
-    for number, action in ((2, "start"), (1, "pause"), (1, "resume"), (1, "reconcile")):
-        answer = administrator.send(f"{plan}{number}/{action}/")
-        assert answer.status_code == 400, action
-        assert "wave_state_conflict" in answer.text
-    answer = administrator.send(f"{plan}1/approve/", {"reason": "Now."})
-    assert "wave_state_conflict" in answer.text
-    for path in (f"{plan}3/", f"{plan}3/start/", f"{plan}{2**40}/"):
-        assert administrator.get(path).status_code == 404
-
-
-def test_a_wave_in_its_window_is_stopped_with_every_later_one(
-    administrator: ConsoleClient, waves: WaveClient
-) -> None:
-    waves.stage(4)
-    plan = waves.plan({"size": 1}, {"size": 1}, {"rest": True}, window=NIGHT)
-    waves.now = EVENING
-    waves.sweep()
-    path = f"/waves/{plan['plan_id']}/"
-    assert "RUNNING" in administrator.see(path)
-    assert "1, 2, 3" in administrator.see(f"{path}1/stop/")
-    administrator.send(f"{path}1/stop/", {"reason": "The mapping is wrong."})
-    assert waves.states(plan) == ["STOPPED"] * 3
 
 
 def test_an_undo_of_a_wave_is_shown_where_it_holds_the_plan(
