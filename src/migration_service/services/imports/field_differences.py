@@ -1,7 +1,7 @@
-"""In which values a created account is not as it was staged, one by one.
+"""The differences between a created account and its staged payload, value by value.
 
-Both sides are values of JSON, as `created_sql` writes an account: the payload has no other form once it is
-validated.
+Both sides are JSON values in the form in which `created_sql` writes an account, which is that of a validated
+payload.
 """
 
 from collections.abc import Iterator
@@ -16,15 +16,15 @@ from sqlalchemy import Column, DateTime
 
 from migration_service.models.part import Part, path_of, payload_columns
 
-#: Reads JSON of the database. Numbers with a fraction are Decimals.
+#: Decodes JSON from the database. Numbers with a fraction are Decimals.
 read_json = msgspec.json.Decoder(float_hook=Decimal).decode
 
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """A value that is not the same on both sides. None: that side does not have it.
+    """A value that differs. None on the side that lacks it.
 
-    A row that only one side has is one difference, with the whole row as its value.
+    A row on only one side is a single difference, with the whole row as its value.
     """
 
     path: str
@@ -33,10 +33,10 @@ class FieldDifference:
 
 
 def compare_fields(staged: Any, created: Any, path: str = "") -> Iterator[FieldDifference]:
-    """Yield every value in which the two sides differ.
+    """Yield every difference between the two sides.
 
-    An empty list or object is the same as none, and the numbers and moments that payloads write as text are
-    the same however they are written. Everything else has to be equal, the empty text included.
+    An empty list or object equals an absent one, and numbers and times that payloads write as strings are
+    compared by value. Everything else, including the empty string, has to be equal.
     """
     if isinstance(staged, dict | None) and isinstance(created, dict | None) and (staged or created):
         staged, created = staged or {}, created or {}
@@ -50,7 +50,7 @@ def compare_fields(staged: Any, created: Any, path: str = "") -> Iterator[FieldD
 
 
 def _compare_lists(staged: list[Any], created: list[Any], path: str) -> Iterator[FieldDifference]:
-    """Compare what is between the same items at both ends, so that a lost row is one difference."""
+    """Compare lists without their equal first and last items, so that a lost row is a single difference."""
     first = _count_same(staged, created, path)
     last = _count_same(staged[first:][::-1], created[first:][::-1], path)
     middle = staged[first : len(staged) - last], created[first : len(created) - last]

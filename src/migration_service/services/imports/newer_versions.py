@@ -1,8 +1,8 @@
-"""Newer versions of accounts that were sent and not taken.
+"""Newer versions of accounts that were sent but refused.
 
-What is staged, or what an account was created from, is then not the newest version that the supplier has
-sent. Its process says so until the supplier sends a version that is taken, or the one that was created, of an
-extract that is not earlier than that of the version that was refused.
+The staged or created version of the account is then not the supplier's newest one. Its process is marked
+until the supplier sends a version that is accepted, or again the one that was created, whose extract is not
+earlier than that of the refused version.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,18 +34,18 @@ from migration_service.states import ImportState
 
 @dataclass(frozen=True, slots=True)
 class RefusedVersion:
-    """A version of an account that was not taken, and why."""
+    """A refused version of an account, and the reason."""
 
     external_account_number: str
     errors: Sequence[ErrorItem]
-    #: The hash of its payload, if that is valid. What is staged may be the same.
+    #: The hash of its payload, if that is valid. The staged payload may be the same.
     sha256: bytes | None = None
-    #: Where it was in its batch.
+    #: Its line in its batch.
     line_number: int | None = None
 
 
-# Locked in the order of the numbers, as staging does. The hash of an account that was erased is empty, and
-# nothing is kept of what arrives later.
+# Locked in order of the numbers, as in staging. The hash of an erased account is empty, and nothing is kept
+# of later versions.
 _MARK = """
     WITH locked AS MATERIALIZED (
         SELECT process.id, refused.errors, refused.line_number
@@ -90,10 +90,10 @@ def note_refused(
     extracted_at: datetime | None = None,
     batch_id: UUID | None = None,
 ) -> None:
-    """Mark the accounts of which something else is staged or was created. The others are left as they are.
+    """Mark the accounts whose staged or created version is a different one. Other accounts are not changed.
 
-    So are those of which something was staged, created or refused of a later extract than `extracted_at`:
-    these versions are not the newest ones then.
+    Nor are accounts with a staged, created or refused version of a later extract than `extracted_at`, because
+    these versions are not the newest.
     """
     rows = [
         {
@@ -113,16 +113,16 @@ def note_refused(
 def note_taken(
     statements: Statements, import_supplier_id: int, numbers: Sequence[str], *, extracted_at: datetime | None
 ) -> None:
-    """Remove the mark of accounts that exist, and were sent once more as they were created.
+    """Remove the mark of created accounts that were sent again with the payload they were created from.
 
-    The mark stays if the version that was refused is of a later extract.
+    The mark stays if the refused version is from a later extract.
     """
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
     statements.execute(_CLEAR, values | {"extracted_at": extracted_at})
 
 
 def say_refused(refused_at: datetime, errors: Sequence[Mapping[str, Any]]) -> list[ErrorItem]:
-    """Return errors that say that an account is not its newest version, and in what that one differs."""
+    """Return errors which say that an account is not its newest version, and list the differences."""
     differing = [ErrorItem(**item) for item in errors if item["code"] == PayloadDiffersError.code]
     return [*NewerVersionRefusedError.at(write_moment(refused_at)).errors, *differing]
 
@@ -136,7 +136,7 @@ def note_invalid(
     *,
     extracted_at: datetime | None,
 ) -> None:
-    """Mark the account of a payload that failed its validation, if its supplier and its number are known."""
+    """Mark the account of a payload that failed validation, if its supplier and number are known."""
     code = loaded.import_supplier
     number = loaded.data.get("external_account_number") if loaded.is_object else None
     supplier = None
@@ -156,10 +156,9 @@ def explain_refusal(
     *,
     extracted_at: datetime | None,
 ) -> InvalidError:
-    """Return why a valid payload was not stored, and mark its account unless nothing newer is lost by it.
+    """Return why a valid payload was not stored. Mark its account if a newer version is lost.
 
-    The error of an account that exists says in what the payload differs from the one that it was created
-    from.
+    The error of a created account lists the differences from the payload it was created from.
     """
     (differing,) = compare_with_created(statements, [(process, account)])
     errors = error.errors

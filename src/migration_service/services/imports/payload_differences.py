@@ -1,4 +1,4 @@
-"""In which values a payload differs from the one that an account was created from."""
+"""The differences between a payload and the one that an account was created from."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -13,7 +13,7 @@ from migration_service.services.imports.field_differences import (
 from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount
 
-#: Paths that are listed of one account.
+#: The largest number of paths listed for an account.
 MOST_PATHS = 20
 _OTHER = "The account was created with another value."
 _NONE = "The account was created without this."
@@ -30,10 +30,10 @@ _READ = """
 def compare_with_created(
     statements: Statements, repeated: Sequence[tuple[StagedProcess, ValidatedAccount]]
 ) -> list[list[ErrorItem]]:
-    """Return for each repeated account in what it differs from the payload that it was created from.
+    """Return, for each repeated account, the differences from the payload it was created from.
 
-    The payloads are read only if the hashes differ. The order of members, and how a number is written, are no
-    differences. Values are not repeated. Of an account that was erased nothing is said.
+    The payloads are read only if the hashes differ. The order of members and the notation of numbers do not
+    count. Only paths are reported, not values, and nothing for erased accounts.
     """
     others = [process.id for process, account in repeated if process.payload_sha256 != account.sha256]
     rows = statements.execute(_READ, {"process_ids": others}) if others else []
@@ -53,7 +53,7 @@ def _describe(created: str | None, sent: bytes) -> list[ErrorItem]:
 
 
 def _say(difference: FieldDifference) -> str:
-    # The account is as it was staged, and what was sent now stands where the created values usually do.
+    # The staged payload is compared with the one just sent, which takes the place of the created values.
     if difference.staged is None:
         return _NONE
     return _MORE if difference.created is None else _OTHER

@@ -1,9 +1,9 @@
-"""How many accounts an organisation may have staged and not created.
+"""The quota of an organisation's staged accounts that are not created yet.
 
-Counting them for each request would cost more than staging one. Maintenance counts all accounts every half
-minute for the metrics, and then notes in Redis which organisations have reached the quota. A web process
-reads the note every ten seconds. So an organisation goes beyond the quota by what it stages within that time.
-While Redis is unavailable, the last note holds.
+Counting them for each request would cost more than staging an account. Maintenance counts all accounts every
+half minute for the metrics, and then stores in Redis which organisations have reached the quota. Web
+processes read this list every ten seconds, so an organisation can exceed the quota by the accounts that it
+stages in the meantime. While Redis is unavailable, the last list applies.
 """
 
 import json
@@ -21,16 +21,16 @@ from migration_service.models import ImportSupplier
 from migration_service.states import ImportState
 
 _NOTE = "migration:staged:full"
-#: Seconds for which a note holds. Large tables are counted less often.
+#: Seconds for which the list applies. Large tables are counted less often.
 _NOTE_SECONDS = 3_600
-#: Seconds after which a web process reads the note again.
+#: Seconds after which a web process reads the list again.
 _READ_AGAIN = 10.0
 
 
 def find_full_organisations(session: Session, accounts: Sequence[Sequence[Any]], most: int) -> list[int]:
-    """Return the organisations with at least `most` pending accounts.
+    """Return the ids of the organisations with at least `most` pending accounts.
 
-    `accounts` are the counts of `count_accounts`: supplier, state and number.
+    `accounts` is the result of `count_accounts`: supplier, state and number.
     """
     pending = {supplier: number for supplier, state, number in accounts if state == ImportState.PENDING}
     if sum(pending.values()) < most:
@@ -43,12 +43,12 @@ def find_full_organisations(session: Session, accounts: Sequence[Sequence[Any]],
 
 
 def note_full_organisations(redis: Redis, organisation_ids: Collection[int]) -> None:
-    """Note which organisations have reached the quota, for all web processes."""
+    """Store for all web processes which organisations have reached the quota."""
     redis.set(_NOTE, json.dumps([*organisation_ids]), ex=_NOTE_SECONDS)
 
 
 class StagedQuota:
-    """Which organisations have reached the quota of `most` accounts, as far as this process knows."""
+    """The organisations that have reached the quota of `most` accounts, as known to this process."""
 
     def __init__(self, redis: Redis, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._redis = redis
@@ -68,7 +68,7 @@ class StagedQuota:
         """Return whether the organisation had reached the quota when its accounts were last counted."""
         now = self._clock()
         if now - self._read_at >= _READ_AGAIN:
-            self._read_at = now  # at once, so that other threads do not read it, too
+            self._read_at = now  # set before reading, so that other threads do not read it as well
             with log_if_unavailable("the quota of staged accounts is not read"):
                 self._full = frozenset(json.loads(self._redis.get(_NOTE) or b"[]"))
         return organisation_id in self._full

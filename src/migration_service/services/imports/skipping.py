@@ -1,7 +1,7 @@
-"""Accounts that operators exclude: they are neither staged nor created (sections 3.2 and 4.2).
+"""Accounts excluded by operators, which are neither staged nor created (sections 3.2 and 4.2).
 
-An account that is staged gets the state SKIPPED. One that is not staged gets a mark. The mark is not an
-import process (section 2.4), so the account appears in no status and no list.
+A staged account gets the state SKIPPED, and any other account a mark. A mark is not an import process
+(section 2.4), so the account appears in no status and no list.
 """
 
 from collections.abc import Sequence
@@ -35,10 +35,10 @@ _UNMARK = """
 
 
 def skip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[str]) -> None:
-    """Exclude accounts, staged or not, until `unskip_accounts`. One that is already skipped stays so.
+    """Exclude accounts, staged or not, until `unskip_accounts`. Accounts skipped already are not changed.
 
-    Raise NameInvalidError if one cannot be an external account number, and the error of the first account
-    that is being created or exists. The caller then rolls back.
+    Raise NameInvalidError if an external account number is not valid, and the error of the first account that
+    is being created or exists. The caller then rolls back.
     """
     for number in numbers:
         fault = identifier_fault(number)
@@ -49,17 +49,18 @@ def skip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[s
     transaction = OpenTransaction.of(session)
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
     marked = transaction.execute(_MARK, values)
-    # After the marks: what was staged before them is changed here, and what is staged later finds its mark.
+    # This comes after the marks: accounts staged before them are changed here, and later ones find their
+    # mark.
     changed = states.change(transaction, import_supplier_id, numbers, SKIP)
     _check(transaction, import_supplier_id, numbers, SKIP)
     _record(session, AuditAction.ACCOUNT_SKIPPED, import_supplier_id, changed, len(marked))
 
 
 def unskip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[str]) -> None:
-    """Include accounts again. One that is staged and not skipped stays as it is.
+    """Include accounts again. Staged accounts that are not skipped are not changed.
 
-    Raise AccountNotStagedError for one that is neither staged nor marked, and the error of the first account
-    that is being created or exists. The caller then rolls back.
+    Raise AccountNotStagedError for an account that is neither staged nor marked, and the error of the first
+    account that is being created or exists. The caller then rolls back.
     """
     transaction = OpenTransaction.of(session)
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
@@ -77,7 +78,7 @@ def _record(
     for process_id in changed:
         record(session, action, "account", process_id, organisation_id=owner)
     if marks:
-        # An account that is not staged has no id, and its number may not be in the audit.
+        # An account that is not staged has no id, and the audit must not contain its number.
         details = {"not_staged": marks}
         record(session, action, "import_supplier", supplier.code, organisation_id=owner, details=details)
 

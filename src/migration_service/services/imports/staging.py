@@ -1,4 +1,4 @@
-"""Staging an account payload, and what operators do with a staged one (sections 3.2 and 4.2)."""
+"""Staging an account payload (sections 3.2 and 4.2)."""
 
 from datetime import datetime
 
@@ -30,13 +30,13 @@ def stage_account(
     *,
     extracted_at: datetime | None = None,
 ) -> StagingResult:
-    """Store a valid payload (section 4.2). Return what that did.
+    """Store a valid payload (section 4.2). Return the effect.
 
-    The same payload again changes nothing. If another payload of the account is kept, the account is marked.
-    Raise ImportSupplierPausedError, ImportSupplierCompleteError, or AccountAlreadyImportedError,
+    The same payload again changes nothing. If the payload is refused in favour of another one, the account is
+    marked. Raise ImportSupplierPausedError, ImportSupplierCompleteError, or AccountAlreadyImportedError,
     AccountMarkedToSkipError or AccountImportInProgressError if the account can no longer be staged, and
-    NewerVersionStagedError if what is staged is of a later extract. Raise StagedQuotaReachedError for a
-    further account beyond `quota`.
+    NewerVersionStagedError if the staged payload is from a later extract. Raise StagedQuotaReachedError for a
+    new account beyond `quota`.
     """
     if quota.is_reached(supplier.organisation_id):
         _require_staged_before(statements, supplier, account, quota)
@@ -61,7 +61,7 @@ def _refuse(
     account: ValidatedAccount,
     extracted_at: datetime | None,
 ) -> InvalidError:
-    """Return why a supplier that is not Ongoing stages nothing. The account's own reason comes first."""
+    """Return the error of staging for a supplier that is not Ongoing. An error of the account comes first."""
     found = storing.find(statements, supplier.id, [account.number]).get(account.number)
     error = refusal(found.state, account.number, found.service_account_number) if found else None
     if error is None:
@@ -74,7 +74,7 @@ def _refuse(
 def refusal_of(
     staged: StagedProcess, external_account_number: str, extracted_at: datetime | None
 ) -> InvalidError | None:
-    """Return why a payload was not stored, or None if it is staged."""
+    """Return the reason why a payload was not stored, or None if it is staged."""
     error = refusal(staged.state, external_account_number, staged.service_account_number)
     if error or staged.result or not (staged.extracted_at and extracted_at):
         return error
@@ -84,7 +84,7 @@ def refusal_of(
 def find_process(
     session: Session, import_supplier_id: int, external_account_number: str
 ) -> AccountImportProcess | None:
-    """Return the process of the pair, without its payload, or None if nothing was staged."""
+    """Return the process of an account without its payload, or None if the account was not staged."""
     return session.execute(
         select(AccountImportProcess)
         .where(

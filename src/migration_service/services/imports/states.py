@@ -1,8 +1,8 @@
-"""The states of an account import process: the table of changes, and the only statements that make them.
+"""The states of an account import process: the table of changes, and the only statements that make these.
 
-Single requests and batches change states here alike. A request's attempt makes its process IN_PROGRESS, which
-outlives the request's transactions. A batch creates accounts in one transaction, under the locks of their
-processes, so that they go from PENDING to IMPORTED at once.
+Both single requests and batches change states here. A request's attempt makes its process IN_PROGRESS, a
+state that is committed before the account is created. A batch creates accounts in one transaction, under the
+locks of their processes, so that they change directly from PENDING to IMPORTED.
 """
 
 from collections.abc import Sequence
@@ -34,19 +34,19 @@ class Change:
     target: ImportState
 
 
-#: A payload is stored. Without an earlier one this makes the process; otherwise it replaces the payload.
+#: A payload is stored. This creates the process, or replaces the payload of an existing one.
 STAGE = Change((ImportState.PENDING,), ImportState.PENDING)
-#: A request's attempt begins.
+#: A request's attempt starts.
 BEGIN = Change((ImportState.PENDING,), ImportState.IN_PROGRESS)
-#: The account was created, in the same transaction. PENDING is the source of a batch.
+#: The account was created in the same transaction. The source is PENDING in a batch.
 IMPORT = Change((ImportState.IN_PROGRESS, ImportState.PENDING), ImportState.IMPORTED)
-#: An attempt failed, was a dry run, or was withdrawn because no worker took it in time.
+#: An attempt failed, was a dry run, or was withdrawn because no worker started it in time.
 RETURN = Change((ImportState.IN_PROGRESS,), ImportState.PENDING)
 #: An operator excludes the account.
 SKIP = Change((ImportState.PENDING,), ImportState.SKIPPED)
 #: An operator includes the account again.
 UNSKIP = Change((ImportState.SKIPPED,), ImportState.PENDING)
-#: The account was removed again, in the same transaction.
+#: The account was removed in the same transaction.
 REVERT = Change((ImportState.IMPORTED,), ImportState.PENDING)
 
 #: Every possible change.
@@ -54,13 +54,13 @@ CHANGES = (STAGE, BEGIN, IMPORT, RETURN, SKIP, UNSKIP, REVERT)
 
 
 class StateChangeError(Exception):
-    """A process was not in the state that its caller must ensure. The transaction must be rolled back."""
+    """A process was not in the state required of the caller. The transaction must be rolled back."""
 
 
 def refusal(
     state: ImportState, external_account_number: str, service_account_number: str | None
 ) -> InvalidError | None:
-    """Return why an account in `state` can be neither staged nor created, or None if it is PENDING."""
+    """Return the error of staging or creating an account in `state`, or None if it is PENDING."""
     match state:
         case ImportState.IMPORTED:
             return AccountAlreadyImportedError(external_account_number, service_account_number or "")
@@ -79,7 +79,7 @@ def require_ongoing(status: str) -> None:
 
 
 def refusal_of_supplier(status: str) -> InvalidError | None:
-    """Return why a supplier in `status` accepts no accounts, or None if it is Ongoing."""
+    """Return the error of a supplier that accepts no accounts in `status`, or None if it is Ongoing."""
     if status == SupplierStatus.PAUSED:
         return ImportSupplierPausedError()
     return ImportSupplierCompleteError() if status == SupplierStatus.COMPLETE else None
@@ -101,19 +101,19 @@ class RunningAttempt:
 
 @dataclass(frozen=True, slots=True)
 class EndedAttempt:
-    """How an attempt ended."""
+    """An attempt that has ended, with its outcome."""
 
     attempt: RunningAttempt
     outcome: Outcome
-    #: Of the account, if it was created.
+    #: The key of the account, if it was created.
     service_account_number: str | None = None
     account_created_at: datetime | None = None
-    #: Why there is no account, if the attempt was not withdrawn.
+    #: The reason why no account was created, unless the attempt was withdrawn.
     error: ServiceError | None = None
 
     @classmethod
     def with_error(cls, attempt: RunningAttempt, error: ServiceError) -> "EndedAttempt":
-        """Return an attempt that created no account. DryRunSucceededError means that it could have."""
+        """Return an attempt that created no account. DryRunSucceededError stands for a successful dry run."""
         succeeded = isinstance(error, DryRunSucceededError)
         outcome = Outcome.DRY_RUN_SUCCEEDED if succeeded else Outcome.FAILED
         return cls(attempt, outcome, error=error)
@@ -133,23 +133,23 @@ _BEGIN = f"""
     FROM begun
     RETURNING id
 """
-# The setting holds until the commit, which is that of this statement.
+# The setting applies until the commit, which follows this statement immediately.
 _BEGIN_SOON = f"{_BEGIN}, set_config('synchronous_commit', 'off', true)"
 
 
 def begin(statements: Statements, attempt: RunningAttempt, *, durable: bool) -> bool:
     """Make the process IN_PROGRESS for this attempt (BEGIN). Return False if it was not PENDING.
 
-    Unless it is to be `durable`, the commit does not wait for the disk. A crash of PostgreSQL may then undo
-    it within the next second, as if the attempt had never begun. The commit of a worker that creates its
-    account makes both durable, because the log is written in order. So this is for a request that promises
-    nothing before that commit. Call it with single statements only.
+    Unless `durable`, the commit does not wait for the disk. A crash of PostgreSQL within the next second can
+    then undo it, as if the attempt had never started. The commit of the worker that creates the account makes
+    both durable, because the log is written in order. So this is for requests that promise nothing before
+    that commit. The session must commit each statement separately.
     """
     return bool(statements.execute(_BEGIN if durable else _BEGIN_SOON, _columns(attempt)))
 
 
-# LIMIT: without it PostgreSQL would plan for ten rows, whatever the number of attempts. As long as the tables
-# are small it would then read all of account_import_process, and keep that plan while they grow.
+# Without LIMIT, PostgreSQL would plan for ten rows whatever the number of attempts. While the tables are
+# small it would then read all of account_import_process, and keep that plan as they grow.
 _COMPLETE = f"""
     WITH ended AS MATERIALIZED (
         SELECT * FROM jsonb_to_recordset(%(ended)s::jsonb) AS ended (
@@ -189,12 +189,12 @@ _COMPLETE = f"""
 
 
 def complete(transaction: OpenTransaction, ended: Sequence[EndedAttempt], *, begun: bool) -> None:
-    """Record how attempts ended, and change the states of their processes (IMPORT, RETURN).
+    """Record the outcomes of attempts, and change the states of their processes (IMPORT, RETURN).
 
-    `begun` says that `begin` made the processes IN_PROGRESS for these attempts, as requests do. Otherwise
-    they are PENDING, as in a batch: the attempts are recorded only now, and processes without an account
-    stay as they are. The caller holds the locks of the processes. Raise StateChangeError if one of them is
-    not in such a state.
+    `begun` means that `begin` made the processes IN_PROGRESS for these attempts, as for requests. Otherwise
+    they are PENDING, as in a batch: the attempts are only recorded now, and processes without an account do
+    not change. The caller holds the locks of the processes. Raise StateChangeError if a process is in any
+    other state.
     """
     if not ended:
         return
@@ -219,7 +219,7 @@ _CHANGE = """
 def change(
     statements: Statements, import_supplier_id: int, numbers: Sequence[str], made: Change
 ) -> list[int]:
-    """Make the change SKIP or UNSKIP of all accounts that are in its source, and return their processes."""
+    """Make the change SKIP or UNSKIP for all accounts in its source state, and return their processes."""
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
     rows = statements.execute(_CHANGE, {**values, "target": made.target, "sources": list(made.sources)})
     return [row.id for row in rows]
@@ -235,10 +235,10 @@ _REVERT = f"""
 
 
 def revert(transaction: OpenTransaction, process_ids: Sequence[int]) -> None:
-    """Make processes PENDING again whose accounts the caller has removed in this transaction (REVERT).
+    """Make processes PENDING again after the caller has removed their accounts in this transaction (REVERT).
 
-    Their attempts stay as they are. The caller holds the locks of the processes. Raise StateChangeError if
-    one of them is not IMPORTED.
+    Their attempts do not change. The caller holds the locks of the processes. Raise StateChangeError if one
+    of them is not IMPORTED.
     """
     reverted = transaction.execute(_REVERT, {"process_ids": list(process_ids)})
     if len(reverted) != len(process_ids):

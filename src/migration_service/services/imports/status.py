@@ -21,7 +21,7 @@ class ReportedStatus(StrEnum):
 
     #: No account exists. An earlier attempt failed, or none was made.
     UNKNOWN = "UNKNOWN"
-    #: A migration process is creating the account at this moment.
+    #: A migration process is creating the account now.
     IN_PROGRESS = "IN_PROGRESS"
     #: The account has been created.
     COMPLETED = "COMPLETED"
@@ -36,12 +36,12 @@ _REPORTED = {
 
 
 def reported_status(state: ImportState) -> ReportedStatus:
-    """Return the status that is reported of a process in this state (section 3.2)."""
+    """Return the reported status of a process in this state (section 3.2)."""
     return _REPORTED[state]
 
 
 class ListKind(StrEnum):
-    """Which account imports are in a list."""
+    """The lists of account imports."""
 
     ALL = "all"
     PENDING = "pending"
@@ -51,9 +51,9 @@ class ListKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImportsPage:
-    """Some entries of a list, one after the other."""
+    """Consecutive entries of a list."""
 
-    #: The entries as JSON objects with commas between them.
+    #: The entries as JSON objects, separated by commas.
     json: str
     count: int
     #: The external account number of the last one, or empty if the page has none.
@@ -68,8 +68,8 @@ _FIND_STATUS = """
     WHERE supplier.organisation_id = %(organisation_id)s AND supplier.code = %(import_supplier_code)s
 """
 
-# PostgreSQL writes the JSON, so a million entries are a few hundred values in Python. Text and times are
-# written as `schemas.moments` writes them.
+# PostgreSQL writes the JSON, so a million entries are a few hundred values in Python. Text and times have the
+# same form as in `schemas.moments`.
 _READ_IMPORTS = """
     SELECT string_agg(
                '{"external_account_number":' || to_json(external_account_number)
@@ -84,7 +84,7 @@ _READ_IMPORTS = """
           ORDER BY external_account_number LIMIT :limit) page
 """
 
-# The newest attempt of each account that is not created and not being created; ids are in the order of time.
+# The newest attempt of each account that is neither created nor being created. Ids are chronological.
 _READ_FAILED = """
     SELECT string_agg(
                '{"external_account_number":' || to_json(external_account_number)
@@ -123,9 +123,9 @@ _PAGES = {
 def get_status(
     statements: Statements, organisation_id: int, import_supplier_code: str, external_account_number: str
 ) -> tuple[ReportedStatus, str]:
-    """Return the reported status, and the service account number or an empty text (section 4.4).
+    """Return the reported status, and the service account number or an empty string (section 4.4).
 
-    Raise ImportSupplierNotFoundError, or AccountNotFoundError if nothing was staged for the pair.
+    Raise ImportSupplierNotFoundError, or AccountNotFoundError if the account was never staged.
     """
     rows: list[Any] = []
     if is_name(import_supplier_code, MAX_CODE):
@@ -147,7 +147,7 @@ def get_status(
 def read_imports(
     session: Session, supplier: KnownSupplier, kind: ListKind, *, after: str, limit: int
 ) -> ImportsPage:
-    """Return the supplier's imports with numbers greater than `after`, in their order (4.5 to 4.7)."""
+    """Return the supplier's imports with numbers greater than `after`, in order (4.5 to 4.7)."""
     found = session.execute(
         _PAGES[kind], {"import_supplier_id": supplier.id, "after": after, "limit": limit}
     ).one()

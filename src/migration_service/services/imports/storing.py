@@ -1,7 +1,7 @@
-"""Stores payloads, and finds the processes that have one (section 4.2).
+"""Storing payloads, and finding their processes (section 4.2).
 
-One statement stores many payloads, or one. It decides by itself whether a payload is new, so that two that
-store the same account at once need no lock before.
+A single statement stores one payload or many. It determines whether a payload is new, so that concurrent
+transactions with the same account need no lock first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,16 +20,16 @@ from migration_service.states import ImportState, StagingResult
 
 
 def _of_content(column: str, new: str = "", same: str = "") -> str:
-    """Return the value of a column that changes only together with the content of the payload.
+    """Return the new value of a column that changes only if the contents of the payload change.
 
-    A payload that stays is not written once more, only the reference to it.
+    An unchanged payload is not rewritten, only the reference to it.
     """
     return f"""CASE process.payload_sha256 WHEN excluded.payload_sha256
             THEN {same or f"process.{column}"} ELSE {new or f"excluded.{column}"} END"""
 
 
 _MARK = ("refused_at", "refused_errors", "refused_extracted_at", "refused_batch_id", "refused_line_number")
-# A version of an earlier extract than the refused one is not the newest one either.
+# A version from an earlier extract than the refused one is not the newest either.
 _CLEARS = "%(is_sent)s AND coalesce(excluded.extracted_at >= process.refused_extracted_at, true)"
 
 
@@ -37,14 +37,14 @@ def _without_mark(column: str) -> str:
     return f"{column} = CASE WHEN {_CLEARS} THEN NULL ELSE process.{column} END"
 
 
-# An earlier one is never stored.
+# A version from an earlier extract is never stored.
 _LATER_EXTRACT = "coalesce(excluded.extracted_at, process.extracted_at)"
 
 
 def _stage(sent: str) -> str:
-    # ORDER BY makes two transactions with the same accounts wait for each other instead of deadlocking.
-    # ON CONFLICT locks the row even if the WHERE says that nothing changes, so that the WHERE decides about
-    # two extracts at once. xmax is 0 in a row that an INSERT made.
+    # With ORDER BY, two transactions with the same accounts wait for each other instead of deadlocking. ON
+    # CONFLICT locks the row even if the WHERE clause excludes it, so the clause is also right for concurrent
+    # versions. xmax is 0 in an inserted row.
     return f"""
     INSERT INTO account_import_process AS process
         (import_supplier_id, external_account_number, state, payload, payload_sha256, rules_version, profile,
@@ -75,18 +75,18 @@ def _stage(sent: str) -> str:
     """
 
 
-# Binary parameters (%b): in an array in text form the driver would have to escape every quotation mark of the
-# payloads, which takes twenty times as long.
+# Binary parameters (%b): for an array in text form the driver would have to escape every quotation mark of
+# the payloads, which takes twenty times as long.
 _STAGE_MANY = _stage(
     "unnest(%(numbers)s::text[], %(payloads)b::jsonb[], %(hashes)b::bytea[], %(warnings)b::jsonb[])"
 )
-# A request stages one account. Without arrays that is cheaper for the driver and for PostgreSQL, which
-# would plan for ten rows.
+# A request stages one account. This is cheaper without arrays, for the driver and for PostgreSQL, which would
+# plan for ten rows.
 _STAGE_ONE = _stage(
     "(VALUES (%(numbers)s::text, %(payloads)b::jsonb, %(hashes)b::bytea, %(warnings)b::jsonb))"
 )
 
-# A mark to skip counts for an account without a process, and for one that was staged at the same moment.
+# A skip mark counts for an account without a process, and for one that was staged concurrently.
 _FIND = f"""
     SELECT external_account_number, coalesce(process.id, 0) AS id,
            CASE WHEN mark.created_at IS NOT NULL AND coalesce(process.state, '{ImportState.PENDING}')
@@ -111,11 +111,11 @@ class StagedProcess:
     state: ImportState
     result: StagingResult | None = None
     service_account_number: str | None = None
-    #: Of what is staged or was created, if it is not what was just stored. The hash is empty once the account
-    #: was erased.
+    #: The hash and extract of the staged or created version, if it is not the one just stored. The hash is
+    #: empty once the account was erased.
     payload_sha256: bytes | None = None
     extracted_at: datetime | None = None
-    #: Whether a newer version was sent that was not taken.
+    #: Whether a newer version was sent and refused.
     is_marked: bool = False
 
     @property
@@ -133,14 +133,13 @@ def stage(
     extracted_at: datetime | None = None,
     is_sent: bool = True,
 ) -> list[StagedProcess]:
-    """Store valid payloads of different accounts (`states.STAGE`). Return the processes in their order.
+    """Store valid payloads of different accounts (`states.STAGE`). Return the processes in the same order.
 
-    The same payload again changes nothing. If an account can no longer be staged, nothing changes either, and
-    the state of its process says why. Nor does it if the extract of what is staged is later than
-    `extracted_at`. `profile` is the one that the payloads passed, or None for the supplier's own.
-    A newer version that was refused stays marked if its extract is later than `extracted_at`.
-    `is_sent` is False for what was staged before and has only been validated again. Within an
-    OpenTransaction the processes are locked.
+    The same payload again changes nothing. Nor does a payload whose account can no longer be staged, as shown
+    by the state of its process, or one whose staged version has a later extract than `extracted_at`.
+    `profile` is the one that the payloads passed, or None for the supplier's profile. The mark of a refused
+    newer version stays if its extract is later than `extracted_at`. `is_sent` is False for payloads that were
+    staged before and have only been revalidated. Within an OpenTransaction the processes are locked.
     """
     order = {
         "import_supplier_id": supplier.id,
@@ -151,7 +150,7 @@ def stage(
     }
     found = _store(statements, order, accounts)
     if lost := [account for account in accounts if account.number not in found]:
-        # It was neither stored nor what is staged now, so its process has changed between the statements.
+        # The payload was neither stored nor staged already, so its process changed between the statements.
         found |= _store(statements, order, lost)
     in_progress = StagedProcess(0, ImportState.IN_PROGRESS)
     return [found.get(account.number, in_progress) for account in accounts]
@@ -160,7 +159,7 @@ def stage(
 def _store(
     statements: Statements, order: Mapping[str, Any], accounts: Sequence[ValidatedAccount]
 ) -> dict[str, StagedProcess]:
-    """Return the processes by number, without those that the statements found in two states."""
+    """Return the processes by number, except those whose state changed between the statements."""
     sent: dict[str, list[object]] = {
         "numbers": [account.number for account in accounts],
         "payloads": [Jsonb(account.json, dumps=bytes) for account in accounts],
@@ -197,7 +196,7 @@ def _stored(row: Any) -> StagedProcess:
 def _unchanged(
     process: StagedProcess, account: ValidatedAccount, extracted_at: datetime | None
 ) -> StagedProcess | None:
-    """Return a pending process that was not changed, or None if it should have been."""
+    """Return a pending process that did not change, or None if it should have changed."""
     if extracted_at is not None and process.extracted_at is not None and extracted_at < process.extracted_at:
         return process
     is_same = process.payload_sha256 == account.sha256
@@ -205,7 +204,7 @@ def _unchanged(
 
 
 def find(statements: Statements, import_supplier_id: int, numbers: Sequence[str]) -> dict[str, StagedProcess]:
-    """Return the processes of these accounts by number. A mark to skip without one has the id 0."""
+    """Return the processes of these accounts by number. A skip mark without a process has the id 0."""
     rows = statements.execute(_FIND, {"import_supplier_id": import_supplier_id, "numbers": list(numbers)})
     return {
         row.external_account_number: StagedProcess(

@@ -1,4 +1,4 @@
-"""Validation of an account payload: the schema, then the rules for the valid parts (sections 4.1, 7)."""
+"""Validation of an account payload: the schema, then the rules for the valid parts (sections 4.1 and 7)."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,7 +31,7 @@ from migration_service.states import Profile
 class ValidatedAccount:
     """An account payload after validation: its data, and all its errors and warnings."""
 
-    #: The data as it is stored. If there are no errors, it has every required field.
+    #: The data in its stored form. Without errors, it has every required field.
     data: dict[str, Any]
     errors: list[ErrorItem] = field(default_factory=list)
     warnings: list[ErrorItem] = field(default_factory=list)
@@ -44,12 +44,12 @@ class ValidatedAccount:
 
     @cached_property
     def json(self) -> bytes:
-        """Return the data as JSON text, which is stored, and is the response of the validate endpoint."""
+        """Return the data as JSON text, which is stored, and returned by the validate endpoint."""
         return encode_json(self.data)
 
     @cached_property
     def sha256(self) -> bytes:
-        """Return the hash of the stored text, by which a repeated payload is recognised."""
+        """Return the hash of the stored text, which identifies a repeated payload."""
         return sha256(self.json).digest()
 
     def raise_errors(self) -> None:
@@ -59,15 +59,15 @@ class ValidatedAccount:
 
 
 def validate_account(payload: Any, profile: Profile, time_zone: str = DEFAULT_TIME_ZONE) -> ValidatedAccount:
-    """Check a parsed payload in full under `profile`, on the day that it is in a time zone.
+    """Check a parsed payload completely under `profile`, with today's date in the time zone.
 
-    An invalid payload raises nothing.
+    Invalid payloads do not raise an error.
     """
     return _check(load_account(payload), profile, time_zone)
 
 
 def validate_text(text: bytes, profile: Profile, time_zone: str = DEFAULT_TIME_ZONE) -> ValidatedAccount:
-    """Check the JSON text of a payload as `validate_account` does. Raise ParseError if it is no JSON."""
+    """Check the JSON text of a payload like `validate_account`. Raise ParseError if it is not JSON."""
     return _check(read_account(text), profile, time_zone)
 
 
@@ -93,10 +93,10 @@ def _check(loaded: LoadedAccount, profile: Profile, time_zone: str) -> Validated
 def validate_payload(
     statements: Statements, caller: Caller, loaded: LoadedAccount, profile: Profile | None = None
 ) -> tuple[KnownSupplier, ValidatedAccount]:
-    """Return the caller's supplier that a payload names, and the payload's data, which has no errors.
+    """Return the supplier that a payload names, and the validated payload.
 
-    The supplier's own profile is used unless `profile` is given. Raise AccountFailedValidationError with
-    every error, or ImportSupplierNotFoundInBodyError if an unknown supplier is the only one.
+    The supplier's profile is used unless `profile` is given. Raise AccountFailedValidationError with every
+    error, or ImportSupplierNotFoundInBodyError if an unknown supplier is the only one.
     """
     code = loaded.import_supplier
     supplier = None

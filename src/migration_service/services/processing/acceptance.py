@@ -1,6 +1,6 @@
-"""Accepts a process request (section 4.3): checks it, and begins its attempt.
+"""Accepting a process request (section 4.3): checking it and starting its attempt.
 
-Each step is one prepared statement, so that a request costs little more than the creation of its account.
+Each step is one prepared statement, so a request costs little more than the creation of its account.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class ProcessOrder:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRequest:
-    """A process order that was checked, and can begin."""
+    """A process order that has been checked and can start."""
 
     account_import_process_id: int
     operations_team_id: int
@@ -60,9 +60,9 @@ _CHECK = """
 
 
 def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -> AttemptRequest:
-    """Check everything that can be checked before a slot is acquired.
+    """Run all checks that are possible before a slot is acquired.
 
-    Raise the InvalidError that says why the account cannot be processed now.
+    Raise an InvalidError with the reason if the account cannot be processed now.
     """
     if not is_name(order.import_supplier_code, MAX_CODE):
         raise _unknown_supplier(order.import_supplier_code)
@@ -80,7 +80,8 @@ def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -
     (found,) = rows
     require_supplier_allowed(found.supplier_id, order.import_supplier_code)
     number = order.external_account_number
-    # The account is checked before its supplier, so that an imported one is answered with its numbers (4.3).
+    # The account is checked before its supplier, so that the answer for an imported one has its numbers
+    # (4.3).
     state = ImportState.SKIPPED if found.is_marked else ImportState.PENDING
     if found.state not in (None, ImportState.PENDING):
         state = ImportState(found.state)
@@ -98,6 +99,6 @@ def check_request(statements: Statements, caller: Caller, order: ProcessOrder) -
 
 def _unknown_supplier(code: str) -> ImportSupplierNotFoundInBodyError:
     detail = ImportSupplierNotFoundInBodyError(found=code).detail
-    # This body, and no other, calls the field import_supplier_code.
+    # Only in this body is the field called import_supplier_code.
     item = ErrorItem(ImportSupplierNotFoundInBodyError.code, detail, "import_supplier_code")
     return ImportSupplierNotFoundInBodyError(detail, errors=[item])

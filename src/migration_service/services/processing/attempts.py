@@ -1,7 +1,7 @@
-"""Attempts: one run of account creation each, from acceptance to outcome (sections 3.2 and 4.3).
+"""Attempts, which are single runs of account creation from acceptance to outcome (sections 3.2 and 4.3).
 
-The database row decides what happens. Messages and notifications only say when to read it. An attempt that is
-no longer the current one of its process does nothing, however often and late its message arrives.
+The database row is authoritative. Messages and notifications only tell when to read it. An attempt that is no
+longer the current one of its process has no effect, however often or late its message arrives.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,18 +29,18 @@ from migration_service.services.imports.validation import validate_account
 from migration_service.services.processing.creation import CreatedAccount, CreationJob, create_accounts
 from migration_service.states import ImportState, Outcome, Profile
 
-#: Seconds after which an attempt that was given to the workers, and that no worker runs, is given again.
+#: Seconds after which an attempt is given to the workers again if none of them is running it.
 GIVEN_AGAIN_AFTER = 10.0
-#: How often an attempt, or a chunk of a batch, is given to a worker before it fails. An account that crashes
-#: its worker must not crash one after the other.
+#: How often an attempt or a chunk is given to a worker before it fails. An account that crashes its worker
+#: must not crash one worker after another.
 MAX_TRIES = 5
-#: Attempts that are set apart in one transaction.
+#: The largest number of attempts set apart in one transaction.
 _MOST_SET_APART = 500
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """How an attempt ended, as the waiting request needs it. `outcome` is None if it has not ended."""
+    """The result of an attempt for the waiting request. `outcome` is None if the attempt has not ended."""
 
     outcome: Outcome | None
     service_account_number: str | None
@@ -49,7 +49,7 @@ class AttemptResult:
     errors: list[ErrorItem]
 
 
-# With what `creation.KEEP_THE_PLAN` does, to save its round trip.
+# Includes the effect of `creation.KEEP_THE_PLAN`, to save its round trip.
 _LOCK = """
     SELECT attempt.id, attempt.account_import_process_id, attempt.operations_team_id, attempt.api_key_id,
            attempt.dry_run, attempt.request_id, attempt.address, process.rules_version, process.profile,
@@ -83,10 +83,10 @@ _NOTE_VALIDATION = """
 def run_attempt(transaction: OpenTransaction, attempt_id: UUID) -> str | None:
     """Create the account of a current attempt, and return its service account number.
 
-    Return None if nothing is to be done, because the attempt is no longer current or another worker runs it.
-    The row stays locked until the transaction ends, so that no other worker runs the attempt meanwhile. Raise
-    a ServiceError that says why no account was created, DryRunSucceededError included. The caller then rolls
-    back, and records the error with `fail_attempt`.
+    Return None if there is nothing to do, because the attempt is no longer current or another worker is
+    running it. The row stays locked until the transaction ends, so that no other worker runs the attempt.
+    Raise a ServiceError with the reason if no account was created, which includes DryRunSucceededError. The
+    caller then rolls back and records the error with `fail_attempt`.
     """
     rows = transaction.lock(_LOCK_IF_FREE, {"attempt_id": attempt_id})
     if not rows:
@@ -106,9 +106,9 @@ def run_attempt(transaction: OpenTransaction, attempt_id: UUID) -> str | None:
 def complete_attempts(
     transaction: OpenTransaction, ended: Sequence[EndedAttempt], *, begun: bool, sends_customer_emails: bool
 ) -> None:
-    """Record ended attempts (`imports.states.complete`), and an e-mail for each customer of a new account.
+    """Record ended attempts (`imports.states.complete`), and an e-mail to each customer of a new account.
 
-    `sends_customer_emails` says whether any of their suppliers sends e-mails.
+    `sends_customer_emails` tells whether any of their suppliers sends e-mails.
     """
     states.complete(transaction, ended, begun=begun)
     created = [it.attempt.account_import_process_id for it in ended if it.outcome is Outcome.SUCCEEDED]
@@ -117,13 +117,13 @@ def complete_attempts(
 
 
 def with_account(attempt: RunningAttempt, created: CreatedAccount) -> EndedAttempt:
-    """Return an attempt that created its account."""
+    """Return an ended attempt that created its account."""
     number, moment = created.service_account_number, created.created_at
     return EndedAttempt(attempt, Outcome.SUCCEEDED, service_account_number=number, account_created_at=moment)
 
 
 def running_attempt(row: Any) -> RunningAttempt:
-    """Return the attempt of a row that has its columns."""
+    """Return the attempt in a row with its columns."""
     return RunningAttempt(**{name: getattr(row, name) for name in RunningAttempt.__slots__})
 
 
@@ -135,7 +135,7 @@ def _validate_again(transaction: OpenTransaction, process_id: int, profile: Prof
 
 
 def fail_attempt(transaction: OpenTransaction, attempt_id: UUID, error: ServiceError) -> bool:
-    """Record why a current attempt created no account. Its process becomes PENDING again.
+    """Record the reason why a current attempt created no account. Its process becomes PENDING again.
 
     Return False if the attempt is no longer current.
     """
@@ -146,9 +146,9 @@ def fail_attempt(transaction: OpenTransaction, attempt_id: UUID, error: ServiceE
 
 
 def withdraw_attempt(transaction: OpenTransaction, attempt_id: UUID) -> bool:
-    """End an attempt that no worker has taken, so that it never runs.
+    """End an attempt that no worker has started, so that it never runs.
 
-    Return False if a worker runs it, or if it is no longer current.
+    Return False if a worker is running it, or if it is no longer current.
     """
     rows = transaction.lock(_LOCK_IF_FREE, {"attempt_id": attempt_id})
     ended = [EndedAttempt(running_attempt(row), Outcome.WITHDRAWN) for row in rows]
@@ -162,7 +162,7 @@ def out_of_tries() -> AccountCreationFailedError:
 
 
 def find_answer(statements: Statements, attempt_id: UUID) -> AttemptResult | None:
-    """Return how the attempt ended, or that it has not ended. Return None if there is no such attempt."""
+    """Return the result of the attempt so far, or None if there is no such attempt."""
     rows = statements.execute(_FIND_ANSWER, {"attempt_id": attempt_id})
     if not rows:
         return None
@@ -173,7 +173,7 @@ def find_answer(statements: Statements, attempt_id: UUID) -> AttemptResult | Non
 
 
 def list_attempts(session: Session, account_import_process_id: int) -> Sequence[Attempt]:
-    """Return every attempt of an account import process, the oldest first."""
+    """Return all attempts of an account import process, oldest first."""
     return session.scalars(
         select(Attempt)
         .where(Attempt.account_import_process_id == account_import_process_id)
@@ -191,9 +191,9 @@ class TakenAttempt:
     is_followed: bool
 
 
-# `turn` is the place of an attempt among those of its organisation. The locks are taken one by one until a
-# row is free, so two workers take two attempts. If a crash of the server undoes it, the worker has lost its
-# connection as well, so the commit need not wait for the disk.
+# `turn` is the position of an attempt among those of its organisation. Rows are tried one by one until one is
+# not locked, so two workers take different attempts. The commit need not wait for the disk: a crash of the
+# server that undoes it also cuts the worker's connection.
 _TAKE_ALONE = f"""
     WITH sooner AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
     waiting AS MATERIALIZED (
@@ -216,9 +216,9 @@ _TAKE_ALONE = f"""
 
 
 def take_alone(transaction: OpenTransaction, served: Collection[int]) -> TakenAttempt | None:
-    """Take the next attempt that runs alone, of an organisation that is not among `served`.
+    """Take the next attempt to run alone, from an organisation that is not in `served`.
 
-    The caller commits that before it runs the attempt, so that an attempt that ends its worker is known.
+    The caller commits before running the attempt, so that an attempt that crashes its worker is detected.
     """
     rows = transaction.execute(_TAKE_ALONE, {"served": list(served)})
     return TakenAttempt(*rows[0]) if rows else None
@@ -226,29 +226,29 @@ def take_alone(transaction: OpenTransaction, served: Collection[int]) -> TakenAt
 
 @dataclass(frozen=True, slots=True)
 class SetApart:
-    """Attempts that were given to workers, and run alone from now on."""
+    """Attempts that will be run alone from now on."""
 
-    #: Those that wait for their turn.
+    #: Attempts that wait for their turn.
     waiting: Sequence[UUID] = ()
-    #: Those that are out of tries. The caller gives them up.
+    #: Attempts that are out of tries, for the caller to give up.
     exhausted: Sequence[UUID] = ()
 
 
 def set_apart(session: Session, attempt_ids: Sequence[UUID] | None = None, *, age: float = 0.0) -> SetApart:
-    """Let attempts that were given to workers, and that no worker runs, wait for their turn to run alone.
+    """Let attempts that were given to workers, but are not running, wait for their turn to run alone.
 
-    Only those of `attempt_ids` if it is given, and only those that were given out `age` seconds ago or
-    earlier. A worker holds the lock of the row it works on, so SKIP LOCKED skips exactly those.
+    This applies only to `attempt_ids` if given, and only to attempts given out at least `age` seconds ago. A
+    worker locks the row that it processes, so SKIP LOCKED skips exactly the running ones.
     """
-    # Without `dispatched_at` it waits already. A moment that is to come: the clock was set back.
+    # Without `dispatched_at` it waits already. A future time is from before the clock was set back.
     seconds = func.extract("epoch", func.now() - AccountImportProcess.dispatched_at)
     condition = func.abs(seconds) >= age
     if attempt_ids is not None:
         condition &= AccountImportProcess.attempt_id.in_(attempt_ids)
-    # A CTE runs once. A subquery may run again for each row, and then finds others than those it locked.
+    # A CTE runs once, whereas a subquery may run for each row and find other rows than it locked.
     free = (
         select(AccountImportProcess.id)
-        .where(AccountImportProcess.state == ImportState.IN_PROGRESS, condition)  # the state is indexed
+        .where(AccountImportProcess.state == ImportState.IN_PROGRESS, condition)  # has an index
         .order_by(AccountImportProcess.dispatched_at)
         .limit(_MOST_SET_APART)
         .with_for_update(skip_locked=True)

@@ -1,8 +1,8 @@
-"""Account creation: one SQL statement that turns staged payloads into rows, for one account or many.
+"""Account creation by one SQL statement that turns staged payloads into rows, for one account or many.
 
-The statement is generated from what the models declare (`models.part`). Each model has a common table
-expression that selects its parts from those of its parent, and an INSERT of their values. So a new field is a
-new column, and nothing here changes. PostgreSQL does everything in one round trip. Amounts are converted from
+The statement is generated from the declarations of the models (`models.part`). Each model has a common table
+expression that selects its parts from those of its parent, and an INSERT of their values. A new field is only
+a new column, without changes here. PostgreSQL does everything in one round trip. Amounts are converted from
 JSONB to NUMERIC directly, so that nothing can round them.
 """
 
@@ -53,7 +53,7 @@ class CreationJob:
 
 @dataclass(frozen=True, slots=True)
 class CreatedAccount:
-    """The account that was created for a CreationJob."""
+    """The account created for a CreationJob."""
 
     account_import_process_id: int
     service_account_number: str
@@ -66,8 +66,8 @@ def new_service_account_number() -> str:
 
 
 #: Run this before `create_accounts`, in the same transaction. Planning its statement takes longer than
-#: creating one account with it. The plan does not depend on the parameters. PostgreSQL assumes that it does,
-#: and would plan again each time.
+#: creating an account with it. The plan does not depend on the parameters, but PostgreSQL assumes that it
+#: does and would plan again each time.
 KEEP_THE_PLAN = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
 
 
@@ -77,7 +77,7 @@ def is_service_account_number(text: str) -> bool:
 
 
 def create_accounts(transaction: OpenTransaction, jobs: Sequence[CreationJob]) -> list[CreatedAccount]:
-    """Create the account of each job with everything that its staged payload has (section 4.3).
+    """Create the account of each job with everything in its staged payload (section 4.3).
 
     The caller holds the locks of the processes. If the database raises an error, nothing is created, and the
     caller must roll back its transaction or savepoint.
@@ -94,14 +94,14 @@ def create_accounts(transaction: OpenTransaction, jobs: Sequence[CreationJob]) -
 
 
 def explain_refusal(error: DBAPIError) -> ServiceError | None:
-    """Return the error of an account that the database refuses to store, or None for any other failure.
+    """Return the error of an account that the database refused to store, or None for any other failure.
 
-    After None the same can be retried: the connection was lost, or the new service account number already
-    exists. The chance of that is one in a million, and the retry draws another number.
+    After None the creation can be retried: the connection was lost, or the new service account number already
+    exists, which has a probability of one in a million. A retry uses a new number.
     """
     if not is_refusal(error):
         return None
-    # The text of PostgreSQL could show values of the account. The name of its error does not.
+    # PostgreSQL's message could contain values of the account. The name of the error does not.
     reason = _CAPITAL.sub(lambda match: f" {match[0].lower()}", type(error.orig).__name__).strip()
     logger.error("The database refused an account: %s", reason)
     return AccountNotStorableError(
@@ -111,7 +111,7 @@ def explain_refusal(error: DBAPIError) -> ServiceError | None:
 
 
 def is_refusal(error: DBAPIError) -> bool:
-    """Return whether the database refuses to store an account, however often it is tried."""
+    """Return whether the database will refuse to store an account in every retry."""
     refused = isinstance(error, (DataError, IntegrityError)) or isinstance(error.orig, ProgramLimitExceeded)
     return refused and "uq_account_service_account_number" not in str(error.orig)
 
@@ -123,7 +123,7 @@ def creation_statement() -> str:
     inserted = ", ".join(["id", *_GIVEN, *(column.name for column in account_columns)])
     selected = ", ".join(["id", *_GIVEN, *(_value(column) for column in account_columns)])
     expressions = [
-        # `|| '{}'` changes nothing: it unpacks the payload once instead of in each expression that reads it.
+        # `|| '{}'` only unpacks the payload, once instead of in each expression that reads it.
         """account_source AS MATERIALIZED (
             SELECT nextval('account_id_seq') AS id, process.id AS account_import_process_id,
                    process.import_supplier_id, process.external_account_number,
@@ -139,13 +139,13 @@ def creation_statement() -> str:
     for model in parts_of(Account):
         expressions += _part_expressions(model)
     statement = ",\n".join(expressions)
-    return (  # the text is made of names of tables and columns only
+    return (  # the text consists only of names of tables and columns
         f"WITH {statement}\n"
         "SELECT account_import_process_id, service_account_number, created_at FROM account_rows"
     )
 
 
-#: Columns of the account that the statement's own source has, not the payload.
+#: Columns of the account that come from the source of the statement instead of the payload.
 _GIVEN = (
     "account_import_process_id",
     "import_supplier_id",
@@ -163,7 +163,7 @@ def _part_expressions(model: type[Part]) -> list[str]:
     root = [column.name for column in table.columns if column.info.get("root")]
     names = ["position", parent, *root, *constants, *(column.name for column in columns)]
     values = ["position", "parent_id", *["account_id"] * len(root), *constants, *map(_value, columns)]
-    if any(parts_of(model)):  # parts of this part need its key
+    if any(parts_of(model)):  # nested parts need its key
         names, values = ["id", *names], ["id", *values]
     rows = "\nUNION ALL ".join(_rows(model, source) for source in model.sources)
     expressions = [

@@ -1,10 +1,11 @@
-"""From a process request to its outcome: checks, slot, attempt, message, and the wait (section 4.3).
+"""Handling a process request: its checks, slot, attempt and message, and the wait (section 4.3).
 
-The database is written before the broker, and asked every second without a notification. So a lost message or
-a lost notification costs time, never an account. No database connection is held during the wait.
+The database is written before the message is published, and queried every second even without a notification.
+A lost message or notification costs time, but never an account. No database connection is held during the
+wait.
 
-These functions open their own transactions, which is why they take a sessionmaker: each step has to be
-committed before the next one. The worker's part is in `execution`.
+These functions open their own transactions, because each step has to be committed before the next one. The
+worker's part is in `execution`.
 """
 
 import time
@@ -35,48 +36,48 @@ from migration_service.services.processing.slot_leases import acquire_slots, rel
 from migration_service.slots import Slots
 from migration_service.states import Outcome
 
-#: Seconds of one wait for the notification. Then the database is asked.
+#: Seconds to wait for the notification before the database is queried.
 WAIT_SLICE = 1.0
-#: Seconds after which a commit that did not wait for the disk is there. PostgreSQL promises three times its
-#: wal_writer_delay, which is 0.2 seconds unless an operator has changed it.
+#: Seconds until a commit that did not wait is on disk. PostgreSQL guarantees three times its
+#: wal_writer_delay, which is 0.2 seconds by default.
 ON_DISK_WITHIN = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """What it takes to hand an attempt to a worker, and to wait for it."""
+    """The means to hand an attempt to a worker and wait for it."""
 
     Session: sessionmaker[Session]
     slots: Slots
     redis: Redis
-    #: A client whose commands may block for WAIT_SLICE, with a connection for each waiting request.
+    #: A client that allows commands to block for WAIT_SLICE, with a connection for each waiting request.
     waiting_redis: Redis
-    #: Publish the message that attempts wait (`signals.announce`).
+    #: Publishes the message that attempts are waiting (`signals.announce`).
     publish: Callable[[], object]
-    #: Seconds for which a request waits for its outcome.
+    #: Seconds that a request waits for its outcome.
     wait_seconds: float
 
 
 def begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: UUID, *, waits: bool) -> None:
-    """Begin the attempt to create a staged account, and announce it to the workers.
+    """Start an attempt to create a staged account, and announce it to the workers.
 
-    `attempt_id` is a new id, which the attempt gets. `waits` says that `wait_for_outcome` is called next.
+    `attempt_id` is the id for the new attempt. `waits` means that `wait_for_outcome` is called next.
 
-    Raise the InvalidError that says why the account cannot be processed now. Raise
-    ConcurrencyLimitReachedError if no slot is free, ShareUsedError if the organisation has its share of them,
-    and ServiceUnavailableError if Redis is unavailable. After any of these, nothing has begun.
+    Raise an InvalidError with the reason if the account cannot be processed now. Raise
+    ConcurrencyLimitReachedError if no slot is free, ShareUsedError if the organisation uses its whole share,
+    and ServiceUnavailableError if Redis is unavailable. After any of these, nothing has started.
     """
-    # Who does not wait is promised that the attempt runs, so it must be on disk.
+    # A client that does not wait is promised that the attempt will run, so it must be on disk.
     durable = not waits or d.wait_seconds < ON_DISK_WITHIN
     _begin(d, caller, order, attempt_id, durable=durable)
     announce(d.redis, d.publish)
 
 
 def wait_for_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
-    """Wait until the attempt has ended. Return its service account number, or None if it still runs.
+    """Wait for the attempt to end. Return its service account number, or None if it is still running.
 
-    Raise the InvalidError that says why no account was created (DryRunSucceededError included),
-    NoWorkerAvailableError if no worker took the attempt in time, and ServiceUnavailableError if a crash of
+    Raise an InvalidError with the reason if no account was created (including DryRunSucceededError),
+    NoWorkerAvailableError if no worker started the attempt in time, and ServiceUnavailableError if a crash of
     PostgreSQL has undone it. After any of these, nothing continues in the background.
     """
     deadline = time.monotonic() + d.wait_seconds
@@ -86,7 +87,7 @@ def wait_for_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
         ended, number = _find_outcome(d, attempt_id)
         if ended:
             return number
-        announce(d.redis, d.publish)  # the last one may have been lost
+        announce(d.redis, d.publish)  # the last message may have been lost
     with begin(d.Session) as transaction:
         withdrawn = withdraw_attempt(transaction, attempt_id)
     if withdrawn:
@@ -112,7 +113,7 @@ def _begin(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: UUID, *
     try:
         with autocommit(d.Session) as statements:
             if not states.begin(statements, attempt, durable=durable):
-                check_request(statements, caller, order)  # raises the state that another request has made
+                check_request(statements, caller, order)  # raises the error of the new state
                 raise AccountImportInProgressError
     except BaseException:
         release_slots(d.slots, [attempt.id])
@@ -120,7 +121,7 @@ def _begin(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: UUID, *
 
 
 def _find_outcome(d: Dispatch, attempt_id: UUID) -> tuple[bool, str | None]:
-    """Return whether the attempt has ended, and its service account number. Raise the error it ended with."""
+    """Return whether the attempt has ended, and its service account number. Raise the error if it failed."""
     with autocommit(d.Session) as statements:
         answer = find_answer(statements, attempt_id)
     if answer is None:

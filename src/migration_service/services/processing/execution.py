@@ -1,12 +1,13 @@
-"""What a worker does with attempts, from their message to the recorded outcomes (section 4.3).
+"""Running attempts in a worker, from their message to the recorded outcomes (section 4.3).
 
-The accounts of attempts that wait are created as a set, in one statement and one commit. Creating thirty
-together costs half of creating them one by one, and a request under load waits for one message instead of its
-own. A set has ordinary attempts only: at their first try, of payloads that have passed the rules in force,
-and no dry runs. Every other attempt runs alone (`attempts.take_alone`), so that an account that the database
-refuses, or that ends its worker, harms no other one more than once.
+The accounts of waiting attempts are created as a set, in one statement and one commit. Creating thirty
+accounts together costs half of creating them one by one, and under load requests share a message. A set
+contains only ordinary attempts: first tries, no dry runs, with payloads that have passed the rules in force.
+Every other attempt runs alone (`attempts.take_alone`), so that an account that the database refuses, or that
+crashes its worker, affects others only once.
 
-Functions with sessions open transactions of their own, because each step has to be committed before the next.
+Functions that take `sessions` open their own transactions, because each step has to be committed before the
+next.
 """
 
 import time
@@ -42,18 +43,19 @@ from migration_service.services.processing.creation import (
 from migration_service.services.processing.signals import announce, find_new
 from migration_service.states import ImportState, Outcome
 
-#: The most attempts of a set. More save little per account, and let the first of them wait for the last.
+#: The largest size of a set. Larger sets save little per account, and make the first attempt wait for the
+#: last.
 MOST_IN_SET = 32
-#: Seconds after which a worker begins no further attempt before it takes the next message.
+#: Seconds after which a worker starts no more attempts before it takes the next message.
 _LONGEST_ROUND = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingAttempt:
-    """An attempt that no worker has taken. Its process is locked until the transaction ends."""
+    """An attempt that no worker has started. Its process is locked until the transaction ends."""
 
     attempt: RunningAttempt
-    #: Whether the payload passed the rules and the profile in force. Otherwise it is validated again, alone.
+    #: Whether the payload passed the rules and profile in force. Otherwise it is revalidated and runs alone.
     is_valid: bool
     sends_customer_emails: bool
 
@@ -78,9 +80,9 @@ class PerformedSet:
     apart: SetApart = field(default_factory=SetApart)
 
 
-# With what `creation.KEEP_THE_PLAN` does, to save its round trip. `turn` is the place of an attempt among
-# those of its organisation, so that one with many does not fill the set. The limit counts the rows that
-# could be locked.
+# Includes the effect of `creation.KEEP_THE_PLAN`, to save its round trip. `turn` is the position of an
+# attempt among those of its organisation, so that an organisation with many does not fill the set. The limit
+# counts only rows that could be locked.
 _TAKE = f"""
     WITH waiting AS MATERIALIZED (
         SELECT process.id, row_number() OVER (
@@ -105,7 +107,7 @@ _TAKE = f"""
 
 
 def take_set(transaction: OpenTransaction) -> list[WaitingAttempt]:
-    """Lock up to MOST_IN_SET attempts that wait, and return them.
+    """Lock and return up to MOST_IN_SET waiting attempts.
 
     Organisations take turns, and the oldest attempts of each come first.
     """
@@ -114,7 +116,7 @@ def take_set(transaction: OpenTransaction) -> list[WaitingAttempt]:
 
 
 def create_set(transaction: OpenTransaction, waiting: Sequence[WaitingAttempt]) -> list[EndedAttempt]:
-    """Create the accounts of attempts that `take_set` returned, all or none, and record the outcomes.
+    """Create the accounts of the attempts from `take_set`, all or none, and record the outcomes.
 
     If the database raises an error, the caller must roll back.
     """
@@ -136,14 +138,14 @@ def perform_set(
     publish: Callable[[], object],
     redelivered: bool = False,
 ) -> PerformedSet:
-    """Create the accounts of the attempts that wait, all of them together, up to the size of a set.
+    """Create the accounts of waiting attempts together, up to the size of a set.
 
-    If the database refuses one, none is created, and each runs alone. So do the attempts of a message that
-    was redelivered because its worker died (`redelivered`): one of them may be the reason, and nobody knows
-    which they were, so all that wait run alone. Any other error is raised, and leaves them waiting.
+    If the database refuses one, none is created, and each attempt runs alone. After a message was redelivered
+    because its worker died (`redelivered`), all waiting attempts run alone: any of them may be the cause, and
+    it is not known which of them the worker had. Any other error is raised, and leaves them waiting.
 
     `publish` is called to announce the rest if there may be more attempts than fit into the set. Attempts
-    that another set has taken before run alone, so that one that ends its worker does so in one set only.
+    that were in an earlier set run alone, so that an attempt that crashes its worker does so in one set only.
     """
     if redelivered:
         return PerformedSet(apart=_set_apart(sessions))
@@ -171,10 +173,10 @@ def _set_apart(sessions: sessionmaker[Session], attempt_ids: Sequence[UUID] | No
 def perform_alone(
     sessions: sessionmaker[Session], redis: Redis, *, publish: Callable[[], object]
 ) -> Iterator[PerformedAttempt]:
-    """Run an attempt of each organisation that has some which run alone, and yield each that has ended.
+    """Run one of the attempts to run alone for each organisation, and yield those that have ended.
 
-    As soon as it is known that others wait, they are announced with `publish`, so that further workers run
-    them, or this one in its next round. So an organisation with many delays another one by one attempt.
+    If others are waiting, they are announced with `publish`, so that more workers run them, or this one in
+    its next round. An organisation with many attempts thus delays others by only one attempt.
     """
     served: set[int] = set()
     until = time.monotonic() + _LONGEST_ROUND
@@ -192,10 +194,10 @@ def perform_alone(
 
 
 def perform_attempt(sessions: sessionmaker[Session], attempt_id: UUID) -> PerformedAttempt | None:
-    """Run an attempt to its end. Return None if there was nothing to do.
+    """Run an attempt until it ends. Return None if there was nothing to do.
 
-    An error of the account ends the attempt. Any other error, such as a lost connection, is raised. It leaves
-    the attempt in progress, and the sweep gives it to the workers again.
+    An error of the account ends the attempt. Any other error, such as a lost connection, is raised. The
+    attempt stays in progress, and the sweep gives it to the workers again.
     """
     try:
         with begin(sessions) as transaction:

@@ -1,14 +1,14 @@
-"""What a request and the workers tell each other through Redis: an attempt waits, an attempt has ended.
+"""Signals between requests and workers through Redis: an attempt is waiting, an attempt has ended.
 
-The announcement is one message to the workers for all attempts that begin until one takes them. A key in
-Redis says that it is on its way. A worker deletes the key before it reads which attempts wait. So an attempt
-that is committed after that reading finds no key, and one that is committed before is read. Whoever writes
-the key publishes the message. If that fails, the key expires, and a request that still waits announces its
-attempt again. A second kind of key says which attempts a set has taken. One of them may be what ended that
-set, so no other set takes them.
+The announcement is one message to the workers for all attempts that start until a worker takes it. While a
+message is on its way, a key in Redis says so. A worker deletes the key before it reads the waiting attempts,
+so an attempt that is committed later finds no key, and one that was committed earlier is read. Whoever sets
+the key publishes the message. If that fails, the key expires, and a request that is still waiting announces
+its attempt again. A second kind of key marks attempts taken by a set. Any of them may have crashed that set,
+so no other set takes them.
 
-The notification is a Redis list with one element, named after the attempt. PostgreSQL has the outcome, so a
-lost notification only makes the request wait until it asks the database again.
+The notification is a Redis list with one element, named after the attempt. The outcome is in PostgreSQL, so a
+lost notification only makes the request wait until it queries the database again.
 """
 
 import time
@@ -24,9 +24,9 @@ from migration_service.slots import Slots
 
 #: The key that says that a message is on its way.
 ANNOUNCED_KEY = "migration:announced"
-#: Milliseconds for which a message is trusted to arrive.
+#: Milliseconds after which a message counts as lost.
 TRUSTED_MS = 1_000
-#: Seconds for which it is known that a set has taken an attempt. By then the sweep has found it.
+#: Seconds for which an attempt stays marked as taken by a set. By then the sweep has found it.
 TAKEN_SECONDS = 60
 #: Seconds that a notification is kept. No request waits for longer.
 KEPT_SECONDS = 60
@@ -35,9 +35,9 @@ ASK_DATABASE = "ask the database"
 
 
 def announce(redis: Redis, publish: Callable[[], object]) -> None:
-    """Call `publish` unless a message is on its way. Call this after the commit that made an attempt wait.
+    """Call `publish` unless a message is on its way. Call this after committing a waiting attempt.
 
-    Without Redis the message is published: the broker may be another one.
+    Without Redis the message is published anyway, because the broker may be another server.
     """
     try:
         first = redis.set(ANNOUNCED_KEY, b"1", nx=True, px=TRUSTED_MS)
@@ -48,13 +48,13 @@ def announce(redis: Redis, publish: Callable[[], object]) -> None:
 
 
 def take_announcement(redis: Redis) -> None:
-    """Delete the key. Call this before reading which attempts wait."""
+    """Delete the key. Call this before reading the waiting attempts."""
     with log_if_unavailable("attempts that begin now are announced a second later"):
         redis.delete(ANNOUNCED_KEY)
 
 
 def find_new(redis: Redis, attempt_ids: Sequence[UUID]) -> set[UUID]:
-    """Return the attempts that no set has taken before this one. Without Redis, return all of them."""
+    """Return the attempts that no earlier set has taken. Without Redis, return all of them."""
     try:
         with redis.pipeline(transaction=False) as pipeline:
             for attempt_id in attempt_ids:
@@ -71,15 +71,15 @@ def notification_key(attempt_id: UUID) -> str:
 
 
 def notify(redis: Redis, slots: Slots, attempt_id: UUID, content: str | None = None) -> None:
-    """Release the slot of an ended attempt, and wake the waiting request, as `notify_all` does."""
+    """Release the slot of an ended attempt and wake the waiting request, like `notify_all`."""
     notify_all(redis, slots, {attempt_id: content})
 
 
 def notify_all(redis: Redis, slots: Slots, contents: Mapping[UUID, str | None]) -> None:
-    """Release the slots of ended attempts, and wake the waiting requests, in one round trip.
+    """Release the slots of ended attempts and wake the waiting requests, in one round trip.
 
-    Call it only after the commit: the content of an attempt may be the service account number that was
-    committed. Without Redis the requests ask the database, and the leases of the slots end.
+    Call this only after the commit, because the contents can be the committed service account number. Without
+    Redis the requests query the database, and the leases of the slots expire.
     """
     if not contents:
         return
@@ -98,9 +98,9 @@ def notify_all(redis: Redis, slots: Slots, contents: Mapping[UUID, str | None]) 
 
 
 def wait_for_notification(redis: Redis, attempt_id: UUID, timeout: float) -> str | None:
-    """Wait up to `timeout` seconds. Return the service account number of the notification if it has one.
+    """Wait up to `timeout` seconds. Return the service account number in the notification if it has one.
 
-    Return None if the database must be asked. `redis` must allow commands that block for this long.
+    Return None if the database must be queried. `redis` must allow commands to block for this long.
     """
     try:
         received = redis.blpop([notification_key(attempt_id)], timeout=timeout)
@@ -111,10 +111,10 @@ def wait_for_notification(redis: Redis, attempt_id: UUID, timeout: float) -> str
 
 
 def read_notification(content: bytes) -> str | None:
-    """Return the service account number in a notification, or None if it says to ask the database.
+    """Return the service account number in a notification, or None if the database must be queried.
 
-    The worker notifies after its commit, under a key that only this attempt has. So a number is the outcome.
-    Anything without the form of a number is ignored.
+    The worker notifies after its commit, with a key that only this attempt has, so a number is the outcome.
+    Anything that is not in the form of a number is ignored.
     """
     text = content.decode("ascii", "replace")
     return text if is_service_account_number(text) else None

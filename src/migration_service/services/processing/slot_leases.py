@@ -1,4 +1,4 @@
-"""The slots of attempts (section 8): acquired before an attempt begins, compared with the database later."""
+"""The slots of attempts (section 8): acquired first, and later checked against the database."""
 
 import time
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ from migration_service.slots import (
 )
 from migration_service.states import BatchKind, BatchMode, ImportState
 
-#: Seconds to wait until slots that Redis lost are restored from the database.
+#: Seconds to wait for slots lost by Redis to be restored from the database.
 RESTORE_TIMEOUT = 5.0
-#: Seconds to wait for a slot that an organisation with less than its share gets as soon as one is free.
+#: Seconds that an organisation with less than its share waits for the next free slot, which it is owed.
 OWED_TIMEOUT = 3.0
 _PAUSE = 0.05
 
@@ -37,12 +37,12 @@ def acquire_slots(
     batch_cap: int | None = None,
     timeout: float = 0.0,
 ) -> Sequence[UUID]:
-    """Return those of `attempts` that hold a slot now, which are the first ones.
+    """Acquire slots for `attempts`. Return the attempts that got one, which are the first ones.
 
     If no slot is free, wait up to `timeout` seconds for one, or OWED_TIMEOUT if the organisation has less
     than its share. `owner`, `limit` and `batch_cap` are those of `Slots.acquire`. Raise ShareUsedError if the
-    organisation holds its share, and ServiceUnavailableError if Redis is unavailable, or if slots that it
-    lost cannot be restored.
+    organisation uses its whole share, and ServiceUnavailableError if Redis is unavailable or has lost slots
+    that cannot be restored.
     """
     names = [str(attempt) for attempt in attempts]
     now = time.monotonic()
@@ -68,22 +68,22 @@ def acquire_slots(
 
 
 def release_slots(slots: Slots, attempts: Sequence[UUID]) -> None:
-    """Release the slots of these attempts. Without Redis their leases end by themselves."""
+    """Release the slots of these attempts. Without Redis their leases expire."""
     with log_if_unavailable("slots are released later"):
         slots.release([str(attempt) for attempt in attempts])
 
 
 def reconcile_slots(session: Session, slots: Slots) -> None:
-    """Give each attempt in progress its slot, renew its lease, and release the slots of all others."""
+    """Renew or restore the slot of each attempt in progress, and release all other slots."""
     added = slots.reconcile(list_live_attempts(session))
     if added:
-        # Some may have ended since they were read, and hold no slot any more.
+        # Some may have ended since they were read, and no longer hold a slot.
         still = {attempt.id for attempt in list_live_attempts(session, [UUID(id_) for id_ in added])}
         slots.release(set(added) - still)
 
 
 def list_live_attempts(session: Session, among: Sequence[UUID] | None = None) -> list[LiveAttempt]:
-    """Return the attempts that hold slots according to the database, only those of `among` if it is given."""
+    """Return the attempts that hold slots according to the database, among `among` if given."""
     rows = session.execute(_LIVE, {"among": None if among is None else list(among)})
     return [LiveAttempt(str(row.attempt), row.owner, batch=row.batch) for row in rows]
 

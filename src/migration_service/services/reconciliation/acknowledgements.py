@@ -1,4 +1,4 @@
-"""Acknowledgements, each with a reason, that something that was sent stays out of the platform."""
+"""Acknowledgements, with a reason, that sent accounts or lines will not be imported."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ from migration_service.services.reconciliation.submitted_items import OpenItem
 from migration_service.services.reconciliation.submitted_sql import ACKNOWLEDGE, LIST_REFUSED
 from migration_service.states import OpenReason
 
-#: An entry of the audit lists so many accounts or lines, and has the hash of all of them.
+#: The number of accounts or lines listed in an audit entry, which also has the hash of all of them.
 MOST_LISTED = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcknowledgementOrder:
-    """What is acknowledged, by whom and why: accounts, or lines of a batch that have no account number."""
+    """A request to acknowledge accounts, or lines of a batch without an account number."""
 
     reason: str
     acknowledged_by: str
     external_account_numbers: Sequence[str] = ()
     batch_id: UUID | None = None
-    #: The lines, or None for every line of the batch that has no number.
+    #: The lines, or None for all lines of the batch without a number.
     line_numbers: Sequence[int] | None = None
 
 
 def acknowledge(session: Session, import_supplier_id: int, order: AcknowledgementOrder) -> int:
-    """Store the acknowledgement of each account and line. Return how many there are.
+    """Store the acknowledgement of each account and line. Return their number.
 
-    Raise RequestFailedValidationError if one of them was not refused. An account that is staged can be
-    skipped instead, and one that was created or never sent has nothing to acknowledge.
+    Raise RequestFailedValidationError if one of them was not refused. A staged account can be skipped
+    instead, and an account that was created or never sent needs no acknowledgement.
     """
     rows = session.execute(
         ACKNOWLEDGE,
@@ -83,7 +83,7 @@ def acknowledge(session: Session, import_supplier_id: int, order: Acknowledgemen
 
 
 def _list(numbers: Sequence[str], lines: Sequence[int]) -> dict[str, Any]:
-    """Return the accounts or lines as the audit keeps them: the first ones, and the hash of all."""
+    """Return the details for the audit: the first accounts or lines, and the hash of all."""
     texts = [*numbers, *map(str, lines)]
     return {
         "accounts" if numbers else "lines": [*numbers, *lines][:MOST_LISTED],
@@ -94,7 +94,7 @@ def _list(numbers: Sequence[str], lines: Sequence[int]) -> dict[str, Any]:
 def find_refused(
     session: Session, import_supplier_id: int, *, batch_id: UUID | None, code: str | None, limit: int
 ) -> list[OpenItem]:
-    """Return what was refused and is not acknowledged, of a batch, with an error of a code, or all of it."""
+    """Return refused items that are not acknowledged, optionally of one batch or with one error code."""
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "code": code, "limit": limit}
     return [
         OpenItem(
@@ -107,9 +107,9 @@ def find_refused(
 def list_acknowledgements(
     session: Session, import_supplier_id: int, *, before: int | None = None, limit: int | None = None
 ) -> Sequence[Acknowledgement]:
-    """Return what a supplier has acknowledged, the newest first: all of it, or what is before an id.
+    """Return a supplier's acknowledgements, newest first, optionally only those before an id.
 
-    Of an account or a line that was acknowledged again, only the latest acknowledgement is returned.
+    If an account or a line was acknowledged repeatedly, only its latest acknowledgement is returned.
     """
     statement = select(Acknowledgement).where(Acknowledgement.id.in_(_latest(import_supplier_id)))
     if before is not None:
@@ -118,12 +118,12 @@ def list_acknowledgements(
 
 
 def count_acknowledgements(session: Session, import_supplier_id: int) -> int:
-    """Return how many accounts and lines a supplier has acknowledged."""
+    """Return the number of accounts and lines that a supplier has acknowledged."""
     return session.scalar(select(func.count()).select_from(_latest(import_supplier_id).subquery())) or 0
 
 
 def _latest(import_supplier_id: int) -> Select[int]:
-    """Return the query for the latest acknowledgement of each account, and of each line without a number."""
+    """Return the query for the latest acknowledgement of each account and each line without a number."""
     number = Acknowledgement.external_account_number
     line = [
         case((number.is_(None), column)) for column in (Acknowledgement.batch_id, Acknowledgement.line_number)

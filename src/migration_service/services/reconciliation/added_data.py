@@ -1,8 +1,8 @@
-"""Reconciliation of added data: what the lines of its batches have, compared with what accounts have.
+"""Reconciliation of added data: the lines of its batches compared with the accounts.
 
-The lines are read as JSON by the database, the accounts as rows. The two sums share no code, so this also
-finds what adding itself got wrong. A batch is compared chunk by chunk, as a chunk has all lines of its
-accounts.
+The database reads the lines as JSON and the accounts as rows. The two sums share no code, so this also
+detects mistakes of the adding itself. A batch is compared chunk by chunk, because a chunk has all lines of
+its accounts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ from migration_service.services.reconciliation.differences import AccountDiffere
 from migration_service.services.reconciliation.submitted_items import OpenItem, Sent
 from migration_service.states import BatchKind, LineStatus, OpenReason
 
-#: Chunks that are compared at once, and open lines that are read at once.
+#: The numbers of chunks compared, and of open lines read, by one statement.
 _CHUNKS = 20
 _PAGE = 10_000
 
@@ -37,7 +37,7 @@ def find_kind(session: Session, batch_id: UUID | None) -> BatchKind:
 
 
 def count_added(session: Session, import_supplier_id: int, batch_id: UUID) -> Sent:
-    """Return the lines of a batch of added data by what became of them."""
+    """Return the number of lines of a batch of added data by outcome."""
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
     rows = session.execute(COUNT_LINES, values).all()
     lines = {LineStatus(row.status): int(row.lines) for row in rows}
@@ -62,7 +62,7 @@ def count_added(session: Session, import_supplier_id: int, batch_id: UUID) -> Se
 def find_open_lines(
     sessions: sessionmaker[Session], import_supplier_id: int, batch_id: UUID
 ) -> Iterator[OpenItem]:
-    """Yield the lines of a batch of added data that were not added and are not acknowledged."""
+    """Yield the lines of a batch of added data that were neither added nor acknowledged."""
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": _PAGE}
     after = 0
     while True:
@@ -79,7 +79,7 @@ def find_open_lines(
 def find_added_differences(
     sessions: sessionmaker[Session], import_supplier_id: int, totals: Totals, batch_id: UUID
 ) -> Iterator[AccountDifference]:
-    """Yield every account that does not have what the lines of a batch added, and fill `totals`."""
+    """Yield every account that differs from the data added by the lines of a batch, and fill `totals`."""
     with sessions.begin() as session:
         kind = find_kind(session, batch_id)
     yield from _find(sessions, import_supplier_id, totals, batch_id, kind=kind, trace=None)
@@ -88,7 +88,7 @@ def find_added_differences(
 def find_differences_of_batches(
     sessions: sessionmaker[Session], import_supplier_id: int, totals: Totals
 ) -> Iterator[AccountDifference]:
-    """Do the same for all batches of a supplier. An item that several of them have counts once."""
+    """Do the same for all batches of a supplier. An item in several of them counts once."""
     with sessions.begin() as session:
         batches = session.execute(LIST_BATCHES, {"import_supplier_id": import_supplier_id}).all()
     for batch_id, kind in batches:

@@ -1,4 +1,4 @@
-"""The statements behind `services.reconciliation.added_data`."""
+"""The SQL statements of `services.reconciliation.added_data`."""
 
 from sqlalchemy import ARRAY, BigInteger, Text, bindparam, text
 
@@ -14,7 +14,7 @@ _ACKNOWLEDGED = """
               AND acknowledgement.batch_id = line.batch_id AND acknowledgement.line_number = line.line_number)
 """
 
-#: The import batches of added data of a supplier whose lines are kept.
+#: A supplier's import batches of added data whose lines are kept.
 LIST_BATCHES = text(f"""
     SELECT id, kind FROM batch
     WHERE import_supplier_id = :import_supplier_id AND kind <> '{BatchKind.ACCOUNTS}'
@@ -22,13 +22,13 @@ LIST_BATCHES = text(f"""
     ORDER BY id
 """)
 
-#: The lines of a batch by status, and how many of each are acknowledged.
+#: The number of lines of a batch by status, and of those acknowledged.
 COUNT_LINES = text(f"""
     SELECT status, count(*) AS lines, count(*) FILTER (WHERE {_ACKNOWLEDGED}) AS acknowledged
     FROM batch_line AS line WHERE batch_id = :batch_id GROUP BY status
 """)
 
-#: One page of the lines of a batch that are open.
+#: One page of the open lines of a batch.
 LIST_OPEN = text(f"""
     SELECT line_number, external_account_number, status, errors FROM batch_line AS line
     WHERE batch_id = :batch_id AND line_number > :after
@@ -42,14 +42,14 @@ LIST_CHUNKS = text("""
     ORDER BY first_line LIMIT :limit
 """)
 
-#: Lines of some chunks that were added, and whose text was removed.
+#: Added lines of some chunks whose text was removed.
 COUNT_WITHOUT_TEXT = text(f"""
     SELECT count(*) FROM batch_line
     WHERE batch_id = :batch_id AND chunk_line = ANY (:chunks) AND status IN ({_DONE}) AND payload IS NULL
 """).bindparams(bindparam("chunks", type_=ARRAY(BigInteger)))
 
-# The items of the lines that were added, each once, from the text as it was sent. An item that is also on a
-# row of another origin counts where that row came from, unless :trace is null.
+# The items of added lines, each once, from the text as it was sent. If a row of another origin has the same
+# item, it counts for that origin, unless :trace is null.
 _ITEMS = f"""
     WITH item AS MATERIALIZED (
         SELECT account.id AS account_pk, line.external_account_number AS number, item.value AS item
@@ -124,7 +124,7 @@ _STATEMENTS = """
         SELECT number, 'added gross_amount in cents', amount, coalesce(gross_amount, 0) FROM sent
     )"""
 
-# Vendors are named in upper or lower case.
+# The names of vendors are case-insensitive.
 _INSTRUCTIONS = """
     , value (number, measure, staged, created) AS (
         SELECT DISTINCT number, 'added payment_instructions', 1, CASE WHEN found.id IS NULL THEN 0 ELSE 1 END,
@@ -139,7 +139,7 @@ _INSTRUCTIONS = """
         WHERE CAST(:trace AS text) IS NULL OR found.id IS NULL OR found.request_id = :trace
     )"""
 
-#: For each kind the measures over some chunks, and the accounts that differ; see `reconciliation_sql`.
+#: For each kind, the measures over some chunks and the accounts that differ; see `created_accounts_sql`.
 COMPARE_ADDED = {
     kind: text(_ITEMS + values + _SUMS).bindparams(
         bindparam("chunks", type_=ARRAY(BigInteger)), bindparam("trace", type_=Text)
@@ -152,7 +152,7 @@ COMPARE_ADDED = {
     }.items()
 }
 
-#: The service account numbers of accounts that differ.
+#: The service account numbers of differing accounts.
 NUMBERS = text("""
     SELECT external_account_number, service_account_number FROM account
     WHERE import_supplier_id = :import_supplier_id AND external_account_number = ANY (:numbers)

@@ -1,7 +1,7 @@
-"""Where the money of a book is: given by the supplier, in the file, refused, staged, created.
+"""The totals of a book by outcome: given by the supplier, in the file, refused, staged, created.
 
-Each measure of `services.batches.intake.file_totals` has one row. What was refused is read from the lines as
-they were sent, a few at a time. What is staged is read from the payloads, what is created from the tables.
+Each measure of `services.batches.intake.file_totals` has one row. Refused amounts are read from the lines as
+they were sent, a few at a time; staged amounts from the payloads; created amounts from the tables.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -20,9 +20,9 @@ from migration_service.services.reconciliation.book_totals_sql import COUNT_BOOK
 from migration_service.services.reconciliation.submitted_items import Sent
 from migration_service.services.reconciliation.submitted_sql import LIST_REFUSED_LINES
 
-#: Lines whose text is in memory at one time.
+#: The number of lines whose text is read together.
 _PIECE = 50
-#: Files of a supplier that are listed.
+#: The largest number of files listed for a supplier.
 MOST_FILES = 50
 _NOTHING = Decimal(0)
 _LONGEST_QUERY = text("SET LOCAL statement_timeout = '10min'")
@@ -30,39 +30,39 @@ _LONGEST_QUERY = text("SET LOCAL statement_timeout = '10min'")
 
 @dataclass(slots=True)
 class BookTotal:
-    """One measure of a book, by what became of it. Amounts are in euros."""
+    """One measure of a book, by outcome. Amounts are in euros."""
 
     measure: str
-    #: What the supplier said, and what all lines of the file add up to. None: it did not say, or it is not
-    #: about one file.
+    #: The supplier's value, and the sum over all lines of the file. None if the supplier gave no value, or if
+    #: the totals are not those of one file.
     given: Decimal | None = None
     file: Decimal | None = None
-    #: `file` less `given`.
+    #: `file` minus `given`.
     difference: Decimal | None = None
-    #: Of accounts and lines that are refused; and how much of that is acknowledged.
+    #: The part in refused accounts and lines, and how much of that is acknowledged.
     refused: Decimal = _NOTHING
     acknowledged: Decimal = _NOTHING
-    #: Of lines that repeat the account of an earlier line of the same file.
+    #: The part in lines that repeat the account of an earlier line of the same file.
     repeated: Decimal = _NOTHING
     staged: Decimal = _NOTHING
     skipped: Decimal = _NOTHING
     created: Decimal = _NOTHING
-    #: `file` less what is refused, repeated, staged, skipped and created. None without a file, while lines
-    #: wait, and once they were removed. It is not zero if a later batch sent other values for the accounts.
+    #: `file` minus the refused, repeated, staged, skipped and created parts. None without a file, while lines
+    #: are waiting, and once they were removed. Not zero if a later batch sent other values for the accounts.
     unaccounted: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SentBook:
-    """A file of accounts that was sent, and whether it is as the supplier said."""
+    """A file of accounts, and whether it matches the supplier's control totals."""
 
     batch_id: UUID
     file_name: str | None
     file_sha256: str | None
     file_bytes: int | None
-    #: How many control totals differ; None: none were given.
+    #: The number of control totals that differ, or None if none were given.
     control_totals_differing: int | None
-    #: Whether none differs and the whole file could be read; None if none were given.
+    #: Whether no total differs and the whole file could be read, or None if none were given.
     control_totals_as_given: bool | None
 
 
@@ -71,21 +71,21 @@ class BookTotals:
     """The totals of a book. The names are those of the interface."""
 
     totals: list[BookTotal] = field(default_factory=list)
-    #: Whether the supplier gave control totals. None if it is not about one file of accounts.
+    #: Whether the supplier gave control totals. None if the totals are not those of one file of accounts.
     given: bool | None = None
-    #: How many of them differ from the file.
+    #: The number of control totals that differ from the file.
     differing: int | None = None
-    #: Whether none differs and the whole file could be read; None if there is nothing to compare.
+    #: Whether no total differs and the whole file could be read, or None if there is nothing to compare.
     as_given: bool | None = None
-    #: Of the lines that were refused or repeated: those that could not be read, and their amounts.
+    #: The numbers of unreadable lines, and of unreadable amounts, among refused and repeated lines.
     unreadable_lines: int = 0
     unreadable_amounts: int = 0
-    #: The newest files of the supplier, or that of the batch, the newest first.
+    #: The newest files of the supplier, newest first, or the file of the batch.
     files: list[SentBook] = field(default_factory=list)
 
     @property
     def is_as_given(self) -> bool | None:
-        """Return whether the newest file that has control totals is as they say; None if no file has any."""
+        """Return whether the newest file with control totals matches them, or None if no file has any."""
         compared = [it.control_totals_as_given for it in self.files]
         return next((it for it in compared if it is not None), None)
 
@@ -93,7 +93,7 @@ class BookTotals:
 def count_book(
     sessions: sessionmaker[Session], import_supplier_id: int, sent: Sent, *, batch_id: UUID | None = None
 ) -> BookTotals | None:
-    """Return the totals of what the supplier sent. With `batch_id`, only what is on the lines of that batch.
+    """Return the totals of everything that the supplier sent, or only of the lines of a batch.
 
     Return None for a batch of added data.
     """
@@ -152,7 +152,7 @@ def _add_up_refused(
 
 
 def _read_file(book: BookTotals, batch: Batch) -> dict[str, dict[str, Decimal]]:
-    """Return what is in the file of the batch and what was given, and note whether it was."""
+    """Return the totals of the batch's file and the given ones, and record whether any were given."""
     report = report_control_totals(batch)
     if not report.totals:
         return {}
@@ -165,7 +165,7 @@ def _read_file(book: BookTotals, batch: Batch) -> dict[str, dict[str, Decimal]]:
 
 
 def _join(parts: dict[str, dict[str, Decimal]], *, whole: bool) -> list[BookTotal]:
-    """Return a row for each measure. `whole`: it is known what became of each line of the file."""
+    """Return a row for each measure. `whole` tells whether the outcome of every line of the file is known."""
     totals = []
     for measure in sort_measures({measure for found in parts.values() for measure in found}):
         total = BookTotal(measure)
@@ -182,5 +182,5 @@ def _join(parts: dict[str, dict[str, Decimal]], *, whole: bool) -> list[BookTota
 
 
 def is_all_zero(book: BookTotals, name: str) -> bool:
-    """Return whether a column has nothing but zeros, so that people need not see it."""
+    """Return whether a column contains only zeros, so that it need not be shown to people."""
     return not any(asdict(total)[name] for total in book.totals)

@@ -1,4 +1,4 @@
-"""The statements behind `services.reconciliation.book_totals`."""
+"""The SQL statements of `services.reconciliation.book_totals`."""
 
 from sqlalchemy import Uuid, bindparam, text
 
@@ -13,8 +13,8 @@ from migration_service.states import (
 
 _BATCH_ID = bindparam("batch_id", type_=Uuid)
 
-#: What is staged, skipped and created, by measure. Added transactions and statements are left out, and their
-#: effect on the balances is taken off.
+#: The staged, skipped and created values by measure. Added transactions and statements are left out, and
+#: their effect on the balances is subtracted.
 COUNT_BOOK = text(f"""
     WITH process AS MATERIALIZED (
         SELECT process.id, account.id AS account_id,
@@ -69,14 +69,14 @@ COUNT_BOOK = text(f"""
     SELECT outcome, measure, sum(value) AS value FROM value WHERE value IS NOT NULL GROUP BY outcome, measure
 """).bindparams(_BATCH_ID)
 
-#: The lines of a batch that repeat the account of an earlier line, as they were sent.
+#: The lines of a batch that repeat the account of an earlier line, as sent.
 LIST_REPEATED = text(f"""
     SELECT payload FROM batch_line
     WHERE batch_id = :batch_id AND errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
     ORDER BY line_number
 """).bindparams(_BATCH_ID)
 
-#: The newest files of accounts of a supplier; or that of one batch.
+#: The newest files of accounts of a supplier, or the file of one batch.
 LIST_FILES = text(f"""
     SELECT id FROM batch
     WHERE import_supplier_id = :import_supplier_id AND kind = '{BatchKind.ACCOUNTS}'

@@ -1,9 +1,9 @@
-"""Reconciliation of created accounts: every value that was staged compared with what was created.
+"""Reconciliation of created accounts: every staged value compared with the created one.
 
-The database makes JSON of the rows of each account, and compares it with the payload. The two share no code,
-so this also finds what creation itself got wrong. Only what is not equal is read here, and compared value by
-value. Memory and each statement stay small however large the book is, because it is read piece by piece.
-`services.reconciliation.submitted` says what was sent and never created.
+The database converts the rows of each account to JSON and compares it with the payload. This shares no code
+with the creation, so it also detects mistakes of the creation itself. Only unequal accounts are read here,
+and compared value by value. The book is read in pieces, so memory and statements stay small for a book of any
+size. `services.reconciliation.submitted` covers accounts that were sent but never created.
 """
 
 from collections import deque
@@ -40,7 +40,7 @@ from migration_service.services.reconciliation.submitted_items import Sent
 from migration_service.services.setup.suppliers import KnownSupplier
 
 _PAGE = 2_000
-#: Bytes of compressed payloads that one statement compares, so that it ends in time also if they are large.
+#: Bytes of compressed payloads compared by one statement, so that it ends in time even if they are large.
 _PAYLOADS = 4_000_000
 
 _Rows: TypeAlias = Sequence[Row[Any]]
@@ -58,9 +58,10 @@ def find_differences(
 ) -> Iterator[AccountDifference]:
     """Yield every created account that differs, by number (or by line of the batch), and fill `totals`.
 
-    With `batch_id`, only the accounts on the lines of that batch. What was added to accounts after their
-    creation, and moved their balances, is left out on both sides. What batches added is compared afterwards
-    with their lines. Accounts are compared over so many connections at once, each piece in a transaction.
+    With `batch_id`, only the accounts on the lines of that batch. Data added to accounts after their
+    creation, and its effect on balances, is left out on both sides. Data added by batches is reconciled in a
+    second pass, against the lines of those batches. Accounts are compared over this many connections in
+    parallel, each piece in a transaction.
     """
     with sessions.begin() as session:
         kind = find_kind(session, batch_id)
@@ -95,7 +96,7 @@ def _list_pieces(
 
 
 def _work_ahead(work: Callable[[_Item], _Done], items: Iterable[_Item], threads: int) -> Iterator[_Done]:
-    """Yield the results in the order of the items. Only a few items are taken before their turn."""
+    """Yield the results in the order of the items. Only a few items are processed ahead."""
     with ThreadPoolExecutor(threads) as pool:
         ahead: deque[Future[_Done]] = deque()
         for item in items:
@@ -108,9 +109,9 @@ def _work_ahead(work: Callable[[_Item], _Done], items: Iterable[_Item], threads:
 def compare_page(
     session: Session, import_supplier_id: int, totals: Totals, *, after: Any, batch_id: UUID | None
 ) -> tuple[Any, list[AccountDifference]]:
-    """Compare the created accounts after `after`, a page of them, and add them to `totals`.
+    """Compare a page of created accounts, starting after `after`, and add them to `totals`.
 
-    Return where the next page starts (None: there was no account left), and the accounts that differ.
+    Return the start of the next page, or None if no account is left, and the accounts that differ.
     """
     page = _list_page(session, import_supplier_id, after, batch_id)
     pieces = _cut(page)
@@ -119,9 +120,9 @@ def compare_page(
 
 
 def compare_account(session: Session, process_id: int) -> AccountDifference | None:
-    """Return in what one created account is not as it was staged: in nothing if it is.
+    """Return the differences of one created account from its staged payload.
 
-    Return None if there is nothing to compare: no account, or no payload any more.
+    Return None if there is nothing to compare, because the account or its payload does not exist.
     """
     piece = session.execute(LIST_ACCOUNT, {"process_id": process_id}).all()
     if not piece or piece[0].size is None:
@@ -138,7 +139,7 @@ def _list_page(session: Session, import_supplier_id: int, after: Any, batch_id: 
 
 
 def _cut(page: _Rows) -> Iterator[_Rows]:
-    """Yield the processes of a page, as many at a time as one statement compares."""
+    """Yield the processes of a page in pieces, each for one statement to compare."""
     first = size = 0
     for place, row in enumerate(page):
         if size and size + (row.size or 0) > _PAYLOADS:
@@ -155,7 +156,7 @@ def _compare(session: Session, piece: _Rows) -> _Rows:
 
 
 def _find_differing(piece: _Rows, compared: _Rows, totals: Totals) -> list[AccountDifference]:
-    """Return the accounts of a piece that differ, in its order, and add the piece to `totals`."""
+    """Return the differing accounts of a piece, in order, and add the piece to `totals`."""
     found = {}
     for row in piece:
         found[row.id] = AccountDifference(row.external_account_number, row.service_account_number, [])

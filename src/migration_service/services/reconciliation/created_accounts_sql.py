@@ -1,4 +1,4 @@
-"""The statements behind `services.reconciliation.created_accounts`."""
+"""The SQL statements of `services.reconciliation.created_accounts`."""
 
 from sqlalchemy import ARRAY, BigInteger, bindparam, text
 
@@ -8,8 +8,8 @@ from migration_service.schemas.json import encode_json
 from migration_service.services.reconciliation.created_sql import created_account
 from migration_service.states import ImportState
 
-# The payload. If it has no ledger, the account gets an empty one. The number is that of the process, and is
-# there only if the account has another.
+# The payload. Without a ledger, the account gets an empty one. The number is that of the process, and is
+# present only if the account has a different one.
 _STAGED = """
     CASE WHEN coalesce(process.payload -> 'ledgers', '[]') <> '[]'
               AND process.service_account_number = account.service_account_number THEN process.payload
@@ -20,7 +20,7 @@ _STAGED = """
                       THEN jsonb_build_object('service_account_number', process.service_account_number)
                       ELSE '{}' END END"""
 
-#: One page of the processes whose account was created; `place` is where the next page starts.
+#: One page of the processes whose account was created. `place` is the start of the next page.
 LIST_PAGE = text(f"""
     SELECT process.id, process.external_account_number, process.service_account_number,
            process.state = '{ImportState.IMPORTED}' AS is_imported,
@@ -33,7 +33,7 @@ LIST_PAGE = text(f"""
     ORDER BY process.external_account_number LIMIT :limit
 """)
 
-#: The same of one account.
+#: The same for one account.
 LIST_ACCOUNT = text(f"""
     SELECT process.id, process.external_account_number, process.service_account_number,
            process.state = '{ImportState.IMPORTED}' AS is_imported,
@@ -43,7 +43,7 @@ LIST_ACCOUNT = text(f"""
     WHERE process.id = :process_id AND (process.state = '{ImportState.IMPORTED}' OR account.id IS NOT NULL)
 """)
 
-#: The same of the accounts on the lines of a batch. An account that is on two lines counts on the first.
+#: The same for the accounts on the lines of a batch. An account on two lines counts on the first.
 LIST_PAGE_OF_BATCH = text(f"""
     SELECT process.id, process.external_account_number, process.service_account_number,
            process.state = '{ImportState.IMPORTED}' AS is_imported,
@@ -60,11 +60,11 @@ LIST_PAGE_OF_BATCH = text(f"""
     ORDER BY line.line_number LIMIT :limit
 """)
 
-#: Compares the payloads of some processes with their accounts, value by value. Two kinds of row come back:
-#: the staged and the created sum of each measure, for each account whose values are not all equal, and for
-#: all others together (without an id); and both sides of such an account as JSON (without a measure). All
-#: values are texts, so that no amount becomes a float on its way. The staged side is the payload itself, and
-#: the created one is made of rows; what is equal on both sides is added up once.
+#: Compares the payloads of some processes with their accounts, value by value. Returns two kinds of rows: the
+#: staged and created sums of each measure, for each unequal account and for all equal accounts together
+#: (without an id), and both sides of each unequal account as JSON (without a measure). All values are text,
+#: so that no amount is converted to a float. The staged side is the payload, and the created side is built
+#: from rows. Equal values are added up only once.
 COMPARE = text(f"""
     WITH compared AS MATERIALIZED (
         SELECT id, staged, is_same, CASE WHEN NOT is_same THEN created END AS created
@@ -109,8 +109,8 @@ COMPARE = text(f"""
     without_ledgers=encode_json({Ledger.sources[0].key: Ledger.sources[0].default}).decode(),
 )
 
-#: For the transaction of COMPARE. It is planned for the tables as they are now, because a plan from when they
-#: were small would read whole tables for each account. And both sides of a page fit in memory.
+#: Settings for the transaction of COMPARE. It is planned each time, because a plan made while the tables were
+#: small would read whole tables for each account. Both sides of a page fit in memory.
 PREPARE = text("""
     SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('work_mem', '64MB', true)
 """)

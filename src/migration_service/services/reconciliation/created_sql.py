@@ -1,7 +1,7 @@
 """The SQL of a created account as JSON in the form of its payload, generated from the models.
 
-It reads rows and knows nothing of payloads, so that it can be compared with one. What creation itself got
-wrong shows, and so does a value of a payload that has no column.
+It reads only rows and never payloads, so a comparison with the payload reveals mistakes of the creation, and
+values without a column.
 """
 
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ from migration_service.models.part import (
 )
 from migration_service.states import TransactionPeriod
 
-# What was added later has changed the balance, and is taken off again.
+# Data added later has changed the balance, and is subtracted again.
 _ADDED = f"""(
     SELECT coalesce(sum(CASE WHEN type IN ('PAYMENT', 'CREDIT') THEN amount ELSE -amount END), 0)
     FROM "transaction" WHERE ledger_pk = ledger.id AND period = '{TransactionPeriod.ADDED}')"""
 
-#: Columns of the account whose expected values are not in the payload. They are there only if they are wrong.
+#: Columns of the account whose expected values are not in the payload. They are present only if wrong.
 _GIVEN = {
     "import_supplier": "supplier.code",
     "service_account_number": """
@@ -38,11 +38,11 @@ _GIVEN = {
 
 @cache
 def created_account() -> str:
-    """Return the expression of an account as JSON, with nulls for what it does not have.
+    """Return the expression for an account as JSON, with nulls for absent values.
 
-    It is for a statement that has `account`, its import `process`, and its `supplier` with `document_root`,
-    which ends with a slash unless it is empty. What was added later is left out. A resolved document location
-    is there only if it is not the root and the path.
+    It is for a statement with `account`, its import `process`, and its `supplier` with `document_root`, which
+    ends with a slash unless it is empty. Data added later is left out. A resolved document location is
+    present only if it is not the root followed by the path.
     """
     own = [column for column in payload_columns(Account) if column.name not in _ROW_ONLY]
     members = [f"{value} AS {name}" for name, value in _GIVEN.items()]
@@ -64,13 +64,13 @@ def _parts(parent: type[Account] | type[Part]) -> Iterator[str]:
 
 
 def _rows(model: type[Part], source: Source) -> str:
-    """Return the SELECT of the rows of one source that belong to the row of its parent."""
+    """Return the SELECT for the rows of one source that belong to the row of its parent."""
     table = table_of(model)
     name = table.name
     conditions = [f'"{name}".{parent_column(model).name} = "{source.parent.__tablename__}".id']
     conditions += [f"\"{name}\".{column} = '{value}'" for column, value in source.constants]
     conditions += [f'"{name}".{it.name} = account.id' for it in table.columns if it.info.get("root")]
-    # A second row of what is one object is a difference, and so is seen.
+    # A second row for a single object shows as a difference.
     chosen = "CASE count(*) WHEN 1 THEN json_agg(made) -> 0 ELSE json_agg(made) END"
     return f"""
         SELECT {chosen if source.single else "json_agg(made)"}
@@ -79,7 +79,7 @@ def _rows(model: type[Part], source: Source) -> str:
 
 
 def _members(model: type[Part]) -> Iterator[str]:
-    """Yield the members of a row's object, those with a deeper path within an object of their own."""
+    """Yield the members of a row's object. Members with a deeper path are in nested objects."""
     for key, group in groupby(payload_columns(model), key=lambda column: path_of(column)[0]):
         columns = list(group)
         if len(path_of(columns[0])) == 1:

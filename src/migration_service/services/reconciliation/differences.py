@@ -1,4 +1,4 @@
-"""What a reconciliation finds: accounts that differ, and the sums over all of them."""
+"""The results of a reconciliation: the accounts that differ, and the sums over all accounts."""
 
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -9,7 +9,7 @@ from migration_service.services.imports.field_differences import FieldDifference
 #: The currency of every amount of the interface.
 CURRENCY = "EUR"
 
-#: What reconciliation does not cover, for people. Everything else of the created accounts is compared.
+#: The data that reconciliation does not cover, described for people. All other data is compared.
 NOT_COMPARED = (
     "the file as it was sent: how its values were written, and fields that the interface does not have",
     "data that was added to accounts later: of what batches added, only counts and sums are compared",
@@ -23,13 +23,13 @@ NOT_COMPARED = (
 
 
 def is_amount(measure: str) -> bool:
-    """Return whether a measure is an amount in euros, and not a number of things."""
+    """Return whether a measure is an amount in euros rather than a count."""
     return ("amount" in measure or "balance" in measure) and not measure.endswith("in cents")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A measure in which an account is not as it was staged."""
+    """A measure whose staged and created values differ in an account."""
 
     measure: str
     staged: Decimal
@@ -38,13 +38,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class AccountDifference:
-    """An account that is not as it was staged."""
+    """An account that differs from its staged payload."""
 
     external_account_number: str
     service_account_number: str | None
-    #: The counts and sums that differ. There are none if only values differ that are not added up.
+    #: The counts and sums that differ. Empty if only values that are not added up differ.
     differences: list[Difference]
-    #: The values that differ. There are none if the account does not exist.
+    #: The values that differ. Empty if the account does not exist.
     values: list[FieldDifference] = field(default_factory=list)
 
 
@@ -52,24 +52,24 @@ class AccountDifference:
 class Totals:
     """The sums over the created accounts. They are complete once `find_differences` has ended."""
 
-    #: For each measure the staged and the created sum: counts, and amounts in euros.
+    #: The staged and created sums of each measure: counts, and amounts in euros.
     measures: dict[str, tuple[Decimal, Decimal]] = field(default_factory=dict)
-    #: Created accounts of which every value was compared.
+    #: The number of created accounts whose values were all compared.
     compared: int = 0
-    #: Created accounts whose staged payload was removed after its retention time, or erased. There is nothing
-    #: left to compare them with. They are among the accounts, and in no other measure.
+    #: The number of created accounts without a payload to compare with, because it was erased or removed at
+    #: the end of its retention period. They count as accounts, but in no other measure.
     not_comparable: int = 0
-    #: Created accounts that are not as they were staged.
+    #: The number of created accounts that differ from their staged payload.
     differing: int = 0
 
     @property
     def created_clean(self) -> bool:
-        """Return whether an account, or what a batch added, was compared, and nothing of it differs."""
+        """Return whether at least one account or added item was compared, and nothing differs."""
         added = any(staged for measure, (staged, _) in self.measures.items() if measure != "accounts")
         return (self.compared > 0 or added) and not self.differing
 
     def describe_clean(self) -> str:
-        """Return the sentence for people if nothing differs. It says no more than what was compared."""
+        """Return the sentence shown if nothing differs. It claims no more than what was compared."""
         others = ""
         if self.not_comparable:
             accounts = "1 account" if self.not_comparable == 1 else f"{self.not_comparable:,} accounts"
@@ -88,9 +88,9 @@ class Totals:
         self.measures[measure] = (before[0] + staged, before[1] + created)
 
     def to_dict(self, open_items: int) -> dict[str, Any]:
-        """Return everything except the single accounts, as values for JSON.
+        """Return everything except the individual accounts, as values for JSON.
 
-        `open_items` is how much of what was sent is open.
+        `open_items` is the number of open items.
         """
         return {
             "totals": [Difference(measure, *sums) for measure, sums in self.measures.items()],

@@ -1,8 +1,8 @@
-"""What a supplier sent, and what of it is open: not created, not skipped, and not acknowledged.
+"""The accounts that a supplier sent, and the open ones: not created, skipped or acknowledged.
 
-What was sent are the lines of stage and import batches of accounts and single stagings, each account number
-once. A line without a number counts by itself. Each account is counted by its current state, so it is no
-longer open once a later line has settled it. `added_data` does the same for a batch of added data.
+Lines of stage and import batches and single stagings count as sent, each account number once. A line without
+a number counts separately. Each account is counted by its current state, so it is no longer open once a later
+line has settled it. `added_data` does the same for a batch of added data.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _PAGE = 10_000
 
 
 def count_sent(session: Session, import_supplier_id: int, *, batch_id: UUID | None = None) -> Sent:
-    """Return what the supplier sent, by outcome. With `batch_id`, only what is on the lines of that batch."""
+    """Return the number of sent accounts and lines by outcome, for the supplier or one batch."""
     session.execute(text("SET LOCAL statement_timeout = '10min'"))
     if batch_id is not None and find_kind(session, batch_id).is_added_data:
         return count_added(session, import_supplier_id, batch_id)
@@ -61,11 +61,10 @@ def count_sent(session: Session, import_supplier_id: int, *, batch_id: UUID | No
 def find_open(
     sessions: sessionmaker[Session], import_supplier_id: int, *, batch_id: UUID | None = None
 ) -> Iterator[OpenItem]:
-    """Yield everything that is open.
+    """Yield all open items.
 
-    First what is staged, or was created from an older version, then refused accounts, then lines without a
-    number.
-    Of a batch of added data, its lines that are open. Each page is a transaction of its own.
+    First accounts that are staged or were created from an older version, then refused accounts, then lines
+    without a number. For a batch of added data, its open lines. Each page is read in a separate transaction.
     """
     with sessions.begin() as session:
         kind = find_kind(session, batch_id)

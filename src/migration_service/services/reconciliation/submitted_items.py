@@ -1,4 +1,4 @@
-"""How much was sent, by what became of it, and what of it is open."""
+"""The counts of sent accounts and lines by outcome, and the open items."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +9,10 @@ from migration_service.states import OpenReason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """The number of accounts and lines that were sent, by outcome. The first is the sum of the next five."""
+    """The numbers of sent accounts and lines by outcome. The first is the sum of the next five."""
 
     sent: int
-    #: Refused by validation or by the database. Nothing of it is staged.
+    #: Refused by validation or by the database, and not staged.
     refused: int
     #: Not decided yet: the line is pending, or its batch only validates.
     waiting: int
@@ -21,25 +21,25 @@ class Sent:
     created: int
     #: Excluded by operators.
     skipped: int
-    #: Those refused, waiting, or created from an older version that were acknowledged with a reason.
+    #: Refused, waiting, or created from an older version, and acknowledged with a reason.
     acknowledged: int
-    #: Refused, waiting, staged, and created from an older version, less those acknowledged.
+    #: Refused, waiting, staged, or created from an older version, minus the acknowledged ones.
     open: int
-    #: Lines of stage and import batches that are no longer kept, so it is unknown which were refused.
+    #: Lines of stage and import batches that are no longer kept, so that refusals are unknown.
     lines_removed: int
-    #: How many of those staged, and of those created, are older than a version that was sent and not taken.
+    #: The numbers of staged, and of created, accounts that are older than a refused version.
     staged_older_version: int = 0
     created_older_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class OpenItem:
-    """An account, or a line without a number, that was sent and is open."""
+    """An open account, or an open line without a number."""
 
     external_account_number: str | None
     reason: OpenReason
-    #: The newest line that had it, or None if it is staged and no newer version was refused.
+    #: Its newest line, or None if it is staged and no newer version was refused.
     batch_id: UUID | None = None
     line_number: int | None = None
-    #: Objects of detail, code, attr.
+    #: Objects with detail, code and attr.
     errors: list[Any] | None = None

@@ -1,4 +1,4 @@
-"""The statements behind `services.reconciliation.submitted`."""
+"""The SQL statements of `services.reconciliation.submitted`."""
 
 from sqlalchemy import ARRAY, BigInteger, Text, Uuid, bindparam, text
 
@@ -10,9 +10,9 @@ from migration_service.states import BatchKind, BatchMode, ImportState, LineStat
 _KEEPING = literals([BatchMode.STAGE, BatchMode.IMPORT])
 _NOT_CREATED = literals([ImportState.PENDING, ImportState.IN_PROGRESS])
 
-# Each account number of the lines of stage and import batches (or of one batch, whatever its mode) that
-# has no import process, with its newest line; and each line without a number. The newest batch has the
-# largest id. A line that repeats the number of an earlier one is never the one that counts.
+# The account numbers without an import process on lines of stage and import batches (or of one batch in any
+# mode), each with its newest line, and all lines without a number. The newest batch has the largest id. A
+# line that repeats the number of an earlier one never counts.
 _UNSTAGED = f"""
     SELECT DISTINCT ON (unnumbered, number_key, batch_key, line_key) *
     FROM (
@@ -47,7 +47,7 @@ _ACKNOWLEDGED = """
 
 _BATCH_ID = bindparam("batch_id", type_=Uuid)
 
-#: What has no import process: how much was refused, waits, and is acknowledged.
+#: Counts of refused, waiting and acknowledged items without an import process.
 COUNT_UNSTAGED = text(f"""
     WITH unstaged AS MATERIALIZED ({_UNSTAGED})
     SELECT count(*) FILTER (WHERE status = '{LineStatus.FAILED}') AS refused,
@@ -56,7 +56,7 @@ COUNT_UNSTAGED = text(f"""
     FROM unstaged
 """).bindparams(_BATCH_ID)
 
-#: The codes for which accounts and lines are refused now, and the first lines of each.
+#: The error codes of accounts and lines that are currently refused, and the first lines of each.
 REFUSED_BY_CODE = text(f"""
     WITH unstaged AS MATERIALIZED ({_UNSTAGED}),
     found AS (
@@ -70,7 +70,7 @@ REFUSED_BY_CODE = text(f"""
     FROM found GROUP BY code ORDER BY lines DESC, code LIMIT :limit
 """).bindparams(_BATCH_ID)
 
-# A newer version of the process was sent and not taken, and nobody has acknowledged that.
+# Condition: a newer version of the process was refused, and that is not acknowledged.
 _LEFT_OPEN = """
     NOT EXISTS (SELECT FROM acknowledgement
                 WHERE acknowledgement.import_supplier_id = process.import_supplier_id
@@ -78,8 +78,8 @@ _LEFT_OPEN = """
                   AND acknowledged_at >= process.refused_at)
 """
 
-#: Import processes of a supplier by their state: how many there are, of how many a newer version was not
-#: taken, and for how many of these that was not acknowledged.
+#: Import processes of a supplier by state: all of them, those with a refused newer version, and those where
+#: that is not acknowledged.
 COUNT_PROCESSES = text(f"""
     SELECT state, count(*) AS n, count(*) FILTER (WHERE refused_at IS NOT NULL) AS older,
            count(*) FILTER (WHERE refused_at IS NOT NULL AND {_LEFT_OPEN}) AS older_open
@@ -99,15 +99,15 @@ COUNT_PROCESSES_OF_BATCH = text(f"""
     WHERE line.batch_id = :batch_id GROUP BY process.state
 """)
 
-#: Lines of stage and import batches that are no longer kept, so that nothing can be said about them.
+#: Lines of stage and import batches that are no longer kept, so that nothing is known about them.
 COUNT_REMOVED_LINES = text(f"""
     SELECT coalesce(sum(lines), 0) FROM batch
     WHERE import_supplier_id = :import_supplier_id AND mode IN ({_KEEPING})
       AND kind = '{BatchKind.ACCOUNTS}' AND lines_removed_at IS NOT NULL AND :batch_id IS NULL
 """).bindparams(_BATCH_ID)
 
-#: One page of what has no import process and is not acknowledged: accounts first, then lines without a
-#: number. The four keys are those of the last one of the page before.
+#: One page of unacknowledged items without an import process: accounts first, then lines without a number.
+#: The four keys are those of the last item of the previous page.
 LIST_UNSTAGED = text(f"""
     WITH unstaged AS MATERIALIZED ({_UNSTAGED})
     SELECT external_account_number, batch_id, line_number, status, errors,
@@ -119,8 +119,8 @@ LIST_UNSTAGED = text(f"""
     ORDER BY unnumbered, number_key, batch_key, line_key LIMIT :limit
 """).bindparams(_BATCH_ID)
 
-#: What was refused and is not acknowledged, with an error of a code or with any, in the order of the lines.
-#: Of an account that exists, that is a newer version.
+#: Refused items that are not acknowledged, with one error code or any, in the order of the lines. For an
+#: account that exists, the refused item is a newer version.
 LIST_REFUSED = text(f"""
     WITH unstaged AS MATERIALIZED ({_UNSTAGED}),
     refused AS (
@@ -147,7 +147,7 @@ _OPEN_COLUMNS = f"""
     refused_batch_id AS batch_id, refused_line_number AS line_number, refused_errors AS errors
 """
 
-#: One page of the accounts that are staged and not created, or were created from an older version.
+#: One page of the accounts that are staged but not created, or were created from an older version.
 LIST_STAGED = text(f"""
     SELECT {_OPEN_COLUMNS}
     FROM account_import_process AS process
@@ -156,7 +156,7 @@ LIST_STAGED = text(f"""
     ORDER BY process.external_account_number LIMIT :limit
 """)
 
-#: The same of the accounts on the lines of a batch.
+#: The same for the accounts on the lines of a batch.
 LIST_STAGED_OF_BATCH = text(f"""
     SELECT {_OPEN_COLUMNS}
     FROM account_import_process AS process
@@ -167,9 +167,9 @@ LIST_STAGED_OF_BATCH = text(f"""
     ORDER BY process.external_account_number LIMIT :limit
 """)
 
-#: Acknowledge what has no import process: these account numbers, or these lines of a batch (NULL: all its
-#: lines) that have no number. Of accounts that exist, acknowledge that they are an older version. Returns
-#: what was acknowledged.
+#: Acknowledges items without an import process: these account numbers, or these lines of a batch without a
+#: number (all such lines if NULL). For accounts that exist, acknowledges that they are an older version.
+#: Returns the acknowledged items.
 ACKNOWLEDGE = text(f"""
     WITH unstaged AS MATERIALIZED ({_UNSTAGED})
     INSERT INTO acknowledgement (import_supplier_id, external_account_number, batch_id, line_number, reason,
@@ -190,7 +190,7 @@ ACKNOWLEDGE = text(f"""
     _BATCH_ID, bindparam("numbers", type_=ARRAY(Text)), bindparam("line_numbers", type_=ARRAY(BigInteger))
 )
 
-#: The refused lines as they were sent, and whether they are acknowledged. A line that was too long is NULL.
+#: The refused lines as sent, and whether they are acknowledged. A line that was too long is NULL.
 LIST_REFUSED_LINES = text(f"""
     WITH unstaged AS MATERIALIZED ({_UNSTAGED})
     SELECT line.payload, {_ACKNOWLEDGED} AS acknowledged
