@@ -19,55 +19,64 @@ COMMANDS = {
         f"{_HERE}.organisations:organisations",
         "Manage organisations, which own API keys and import suppliers.",
     ),
-    "api-keys": (f"{_HERE}.api_keys:api_keys", "Manage API keys, with which organisations obtain tokens."),
-    "operators": (f"{_HERE}.operators:operators", "Manage operators: people, each with a role."),
+    "api-keys": (
+        f"{_HERE}.api_keys:api_keys",
+        "Manage the API keys that organisations use to obtain tokens.",
+    ),
+    "operators": (
+        f"{_HERE}.operators:operators",
+        "Manage operators: the people who use the console, each with a role.",
+    ),
     "suppliers": (
         f"{_HERE}.suppliers:suppliers",
-        "Manage import suppliers, from which accounts are migrated.",
+        "Manage import suppliers, whose accounts are migrated.",
     ),
-    "teams": (f"{_HERE}.teams:teams", "Manage operations teams, to which created accounts are linked."),
-    "vendors": (f"{_HERE}.vendors:vendors", "Manage payment vendors, which verify payment instructions."),
+    "teams": (f"{_HERE}.teams:teams", "Manage the operations teams that created accounts are linked to."),
+    "vendors": (f"{_HERE}.vendors:vendors", "Manage the payment vendors that verify payment instructions."),
     "accounts": (
         f"{_HERE}.accounts:accounts",
-        "Single accounts: show one, skip it, put it back, or erase it.",
+        "Show, skip, unskip or erase single accounts.",
     ),
     "check": (
         f"{_HERE}.check:check",
-        "Validate the accounts in FILE without any server.",
+        "Validate the accounts in FILE without a server.",
     ),
     "batches": (
         f"{_HERE}.batches:batches",
-        "Start and control batches, which migrate many accounts, or add data to many.",
+        "Start and control batches, which migrate many accounts or add data to them.",
     ),
     "waves": (
         f"{_HERE}.waves:waves",
-        "Migrate what is pending in waves, each with a window, a brake and a decision after it.",
+        "Migrate pending accounts in waves, each with a window and an error threshold.",
     ),
     "reconcile": (f"{_HERE}.reconcile:reconcile", "Compare what SUPPLIER sent with what was created."),
     "report": (
         f"{_HERE}.report:report",
-        "Write a report as one HTML page, to send on or to print.",
+        "Write a report as one HTML page that can be shared or printed.",
     ),
     "acknowledgements": (
         f"{_HERE}.acknowledgements:acknowledgements",
-        "Acknowledge, with a reason, what was refused and stays out of the platform.",
+        "Acknowledge refused accounts that will not be migrated, with a reason.",
     ),
     "undo": (
         f"{_HERE}.undo:undo",
-        "Undo imports until go-live: remove created accounts, so that they are pending again.",
+        "Undo imports before go-live: remove created accounts and make them pending again.",
     ),
     "go-live": (
         f"{_HERE}.go_live:go_live",
-        "Set when SUPPLIER goes live, and its accounts can no longer be undone.",
+        "Set when SUPPLIER goes live. From then on its imports cannot be undone.",
     ),
-    "limit": (f"{_HERE}.limit:limit", "Show or set how many accounts may be processed at once."),
-    "workers": (f"{_HERE}.worker_hosts:workers", "Take the workers of a host out of work."),
-    "audit": (f"{_HERE}.audit:audit", "Show, export and verify the audit: who did what, and from where."),
+    "limit": (f"{_HERE}.limit:limit", "Show or set how many accounts may be processed at the same time."),
+    "workers": (f"{_HERE}.worker_hosts:workers", "Drain the workers of a host."),
+    "audit": (
+        f"{_HERE}.audit:audit",
+        "Show, export and verify the audit: who did what, when and from where.",
+    ),
     "revisions": (
         f"{_HERE}.revisions:revisions",
         "Bring the database tables up to date.",
     ),
-    "doctor": (f"{_HERE}.doctor:doctor", "Check every part of the running service, and give advice."),
+    "doctor": (f"{_HERE}.doctor:doctor", "Check every part of the running service, and advise what to do."),
 }
 
 

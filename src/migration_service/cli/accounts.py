@@ -38,7 +38,7 @@ def _of_process(command: Any) -> Any:
 
 @click.group()
 def accounts() -> None:
-    """Single accounts: show one, skip it, put it back, or erase it."""
+    """Show, skip, unskip or erase single accounts."""
 
 
 @accounts.command()
@@ -46,8 +46,8 @@ def accounts() -> None:
 def show(supplier: str, external_account_number: str, as_json: bool) -> None:
     """Show everything about one account.
 
-    Its import with the warnings kept at staging, its attempts, the lines of batches that have it with their
-    errors, and all that was created.
+    Prints its import with the warnings from staging, its attempts, its lines in batches with their errors,
+    and everything that was created.
     """
     with open_session(read_settings()) as session:
         found = _read(session, supplier, external_account_number)
@@ -81,9 +81,9 @@ def _of_numbers(command: Any) -> Any:
 def skip(
     supplier: str, external_account_numbers: tuple[str, ...], file: TextIO | None, as_json: bool
 ) -> None:
-    """Skip accounts: they are neither staged nor created, now or later. They need not be staged yet.
+    """Skip accounts: they are neither staged nor created until `accounts unskip`.
 
-    If one of them is being created or exists, nothing is changed.
+    They need not be staged yet. If one of them already exists or is being created, nothing is changed.
     """
     _change(skip_accounts, supplier, _read_numbers(external_account_numbers, file), as_json)
 
@@ -93,26 +93,29 @@ def skip(
 def unskip(
     supplier: str, external_account_numbers: tuple[str, ...], file: TextIO | None, as_json: bool
 ) -> None:
-    """Put back accounts that were skipped."""
+    """Stop skipping accounts, so that they can be staged and created."""
     _change(unskip_accounts, supplier, _read_numbers(external_account_numbers, file), as_json)
 
 
 @accounts.command()
 @_of_process
-@click.option("--reason", required=True, type=WORDS, help="Why: for example the number of the request.")
+@click.option(
+    "--reason", required=True, type=WORDS, help="The reason, for example the number of the request."
+)
 @BY
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def erase(
     *, supplier: str, external_account_number: str, as_json: bool, reason: str, by: str | None, yes: bool
 ) -> None:
-    """Erase the personal data of an account, for good.
+    """Erase the personal data of an account permanently.
 
-    Its numbers, and the amounts and dates of its bookings, stay. An account that was not created is removed,
-    and skipped from then on. What keeps copies outside of the tables, as backups, is in the operators' guide.
+    The account's numbers are kept, and so are the amounts and dates of its bookings. An account that was not
+    created is removed, and skipped from then on. Backups and other copies outside the tables are not erased:
+    see the operators' guide.
     """
     if not yes:
         click.confirm(
-            f"Erase account {external_account_number!r} of {supplier!r} for good?", abort=True, err=True
+            f"Permanently erase account {external_account_number!r} of {supplier!r}?", abort=True, err=True
         )
     with open_session(read_settings()) as session:
         owner = get_import_supplier(session, supplier, organisation_id=None)
@@ -149,7 +152,7 @@ def _id_of(session: Session, supplier: str) -> int:
 
 
 def _record_reading(session: Session, supplier: KnownSupplier, process: AccountImportProcess | None) -> None:
-    """Write into the audit that an account was read: by its id, since its number may not be in the audit."""
+    """Record in the audit that an account was read, by its id: the audit has no account numbers."""
     action, owner = AuditAction.ACCOUNT_READ, supplier.organisation_id
     if process is not None:
         record(session, action, "account", process.id, organisation_id=owner)
@@ -165,7 +168,7 @@ def _read(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
     marked = number in storing.find(OpenTransaction.of(session), supplier.id, [number])
     if process is None and not lines and not marked:
         raise AccountNotStagedError(
-            "The account is not staged, and on no line of a batch that is kept. Check the number, or see "
+            "The account is not staged, and no stored batch has a line with it. Check the number, or see "
             f"what was sent: reconcile {supplier_code}."
         )
     account = find_account(session, supplier.id, number) if process else None
@@ -181,8 +184,8 @@ def _read(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
     }
 
 
-#: What is shown for an account that was refused on every line, so that nothing of it is staged.
-_NOT_STAGED = {"state": None, "reason": "Nothing is staged: the lines below say why."}
+#: Shown for an account that is not staged because every line with it was refused.
+_NOT_STAGED = {"state": None, "reason": "Nothing is staged: the lines below show why."}
 
 
 def _import(process: AccountImportProcess) -> dict[str, Any]:
@@ -199,7 +202,7 @@ def _import(process: AccountImportProcess) -> dict[str, Any]:
 
 
 def _newer_version(process: AccountImportProcess) -> dict[str, Any]:
-    """Return what is known of a newer version that was sent and not taken."""
+    """Return what is known of a newer version that was refused."""
     return {
         "refused_at": process.refused_at,
         "batch_id": process.refused_batch_id and str(process.refused_batch_id),

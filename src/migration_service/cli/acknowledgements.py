@@ -18,14 +18,17 @@ from migration_service.services.setup.suppliers import get_import_supplier
 
 @click.group()
 def acknowledgements() -> None:
-    """Acknowledge, with a reason, what was refused and stays out of the platform."""
+    """Acknowledge refused accounts that will not be migrated, with a reason."""
 
 
 @acknowledgements.command()
 @click.argument("supplier")
 @click.argument("external_account_numbers", nargs=-1, metavar="[EXTERNAL_ACCOUNT_NUMBER]...")
 @click.option(
-    "--batch", "batch_id", metavar="ID", help="The lines of this batch that have no account number."
+    "--batch",
+    "batch_id",
+    metavar="ID",
+    help="Acknowledge the lines of this batch that have no account number.",
 )
 @click.option(
     "--line",
@@ -33,13 +36,13 @@ def acknowledgements() -> None:
     type=click.IntRange(1),
     multiple=True,
     metavar="N",
-    help="Only this line of the batch. May be given several times.",
+    help="Only this line of the batch. Can be repeated.",
 )
 @click.option(
     "--reason",
     required=True,
     type=WORDS,
-    help="Why they stay out, without personal data. It is kept in the audit.",
+    help="Why they are not migrated. It is kept in the audit: no personal data.",
 )
 @BY
 @json_option
@@ -53,10 +56,10 @@ def add(
     by: str | None,
     as_json: bool,
 ) -> None:
-    """Acknowledge accounts of SUPPLIER, or lines without an account number.
+    """Acknowledge refused accounts of SUPPLIER, or refused lines without an account number.
 
-    They were refused, and are then no longer open in `reconcile`. An account that is refused again later is
-    open again. To leave out accounts that are staged, use `accounts skip` instead.
+    They no longer count as open in `reconcile`. An account that is refused again becomes open again. To leave
+    out staged accounts, use `accounts skip` instead.
     """
     if bool(external_account_numbers) == (batch_id is not None):
         raise click.UsageError("Expected either account numbers or --batch: give one of them.")
@@ -80,7 +83,7 @@ def add(
 @click.argument("supplier")
 @json_option
 def list_all(supplier: str, as_json: bool) -> None:
-    """List what was acknowledged for SUPPLIER, by whom, when and why, the newest first."""
+    """List the acknowledgements for SUPPLIER, newest first: what, by whom, when and why."""
     with open_session(read_settings()) as session:
         found = list_acknowledgements(
             session, get_import_supplier(session, supplier, organisation_id=None).id
@@ -96,4 +99,4 @@ def list_all(supplier: str, as_json: bool) -> None:
         }
         for item in found
     ]
-    show_list(rows, as_json, nothing="Nothing is acknowledged yet. See: acknowledgements add --help")
+    show_list(rows, as_json, nothing="Nothing has been acknowledged yet. See: acknowledgements add --help")

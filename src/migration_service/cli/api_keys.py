@@ -26,48 +26,53 @@ _LONGEST = timedelta(days=3660)
 
 
 class DurationType(click.ParamType[timedelta]):
-    """A time as `30m`, `12h` or `7d`."""
+    """A duration such as `30m`, `12h` or `7d`."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Return the time."""
+        """Return the duration."""
         found = re.fullmatch(r"([0-9]{1,5})([mhd])", str(value))
         if found is None or (duration := int(found[1]) * _UNITS[found[2]]) > _LONGEST:
-            self.fail(f"{value!r} is not a time. Write it as 30m, 12h or 7d.", param, ctx)
+            self.fail(f"{value!r} is not a duration. Write it as 30m, 12h or 7d.", param, ctx)
         return duration
 
 
 @click.group("api-keys")
 def api_keys() -> None:
-    """Manage API keys, with which organisations obtain tokens."""
+    """Manage the API keys that organisations use to obtain tokens."""
 
 
 @api_keys.command()
 @click.option("--organisation", required=True, metavar="NAME", help="The organisation that gets the key.")
-@click.option("--name", metavar="TEXT", help="What the list calls the key.")
+@click.option("--name", metavar="TEXT", help="A name to recognise the key by.")
 @click.option(
     "--scope",
     "scopes",
     multiple=True,
     type=click.Choice([scope.value for scope in Scope]),
-    help="What the key may be used for; can be given several times. Without it: everything.",
+    help="What the key may be used for. Can be repeated.  [default: everything]",
 )
 @click.option(
     "--supplier",
     "suppliers",
     multiple=True,
     metavar="CODE",
-    help="An import supplier that the key may be used for; can be given several times. Without it: all.",
+    help="An import supplier that the key may be used for. Can be repeated.  [default: all]",
 )
 @click.option(
     "--network",
     "networks",
     multiple=True,
     metavar="CIDR",
-    help="A network that the key may be used from, as 192.0.2.0/24; can be given several times.",
+    help="A network that the key may be used from, such as 192.0.2.0/24. Can be repeated.  [default: any]",
 )
-@click.option("--expires-in", type=DurationType(), metavar="TIME", help="When the key ends, as 90d.")
+@click.option(
+    "--expires-in",
+    type=DurationType(),
+    metavar="TIME",
+    help="How long the key is valid, such as 90d.  [default: no limit]",
+)
 @json_option
 def issue(
     *,
@@ -99,7 +104,7 @@ def issue(
 @api_keys.command("list")
 @json_option
 def list_all(as_json: bool) -> None:
-    """List all API keys by prefix, with their limits, and when they were last used and end."""
+    """List all API keys by prefix, with their limits, last use and expiry."""
     with open_session(read_settings()) as session:
         records = [_record(api_key, owner) for api_key, owner in list_api_keys(session)]
     show_list(
@@ -117,13 +122,13 @@ def list_all(as_json: bool) -> None:
     default="7d",
     show_default=True,
     metavar="TIME",
-    help="How long the old key is still accepted, as 30m, 12h or 7d.",
+    help="How long the old key is still accepted, such as 30m, 12h or 7d.",
 )
 @json_option
 def roll(prefix: str, overlap: timedelta, as_json: bool) -> None:
-    """Make a successor of the API key that begins with PREFIX, and print it.
+    """Create a successor to the API key that starts with PREFIX, and print it.
 
-    It has the same name and limits. The old key ends after the overlap.
+    It has the same name and limits. The old key expires after the overlap.
     """
     with open_session_of_reference(read_settings()) as session:
         api_key, old = roll_api_key(session, prefix, overlap)
@@ -135,9 +140,9 @@ def roll(prefix: str, overlap: timedelta, as_json: bool) -> None:
 @click.argument("prefix")
 @json_option
 def revoke(prefix: str, as_json: bool) -> None:
-    """Revoke the API key with this PREFIX, and with it every token that was obtained with it.
+    """Revoke the API key that starts with PREFIX, and every token obtained with it.
 
-    None of the tokens is accepted once the command has ended, which takes about a second. Batches of the key
+    The command takes about a second. Once it has finished, none of the tokens is accepted. The key's batches
     are paused.
     """
     with open_session_of_reference(read_settings()) as session:
@@ -150,7 +155,7 @@ def revoke(prefix: str, as_json: bool) -> None:
 @click.argument("prefix")
 @json_option
 def sessions(prefix: str, as_json: bool) -> None:
-    """The sessions of the API key that begins with PREFIX: who obtained tokens, from where and when."""
+    """List the sessions of the API key that starts with PREFIX: where and when tokens were obtained."""
     with open_session(read_settings()) as session:
         records = [
             {
@@ -169,9 +174,9 @@ def sessions(prefix: str, as_json: bool) -> None:
 @click.argument("session_id")
 @json_option
 def end(session_id: str, as_json: bool) -> None:
-    """End the session SESSION_ID, and every token of it. The key stays valid.
+    """End the session SESSION_ID and revoke its tokens. The key stays valid.
 
-    None of the tokens is accepted once the command has ended, which takes about a second.
+    The command takes about a second. Once it has finished, none of the tokens is accepted.
     """
     with open_session_of_reference(read_settings()) as session:
         record = {"session_id": session_id, "ended_at": end_session(session, session_id).ended_at}

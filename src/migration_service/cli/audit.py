@@ -24,17 +24,24 @@ from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import FIELDS, TrailFilter, read_trail, stream_trail
 from migration_service.states import AuditOutcome
 
-_moment = Moment(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"], "2027-03-01, or as 2027-03-01T06:00:00Z")
+_moment = Moment(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"], "2027-03-01 or 2027-03-01T06:00:00Z")
 _FILTERS = [
     click.option("--since", type=_moment, help="From this moment on (UTC)."),
     click.option("--until", type=_moment, help="Before this moment (UTC)."),
-    click.option("--organisation", metavar="NAME", help="Only what concerns this organisation."),
-    click.option("--actor", metavar="TEXT", help="Only of this prefix of a key, operator or system user."),
-    click.option("--action", metavar="TEXT", help="Only of this kind, as api_key.issued."),
-    click.option("--request-id", metavar="TEXT", help="Only of this request or command."),
-    click.option("--refused", is_flag=True, help="Only what was refused, or failed."),
+    click.option("--organisation", metavar="NAME", help="Only entries about this organisation."),
     click.option(
-        "--account", nargs=2, metavar="SUPPLIER NUMBER", help="Only of the account with this external number."
+        "--actor",
+        metavar="TEXT",
+        help="Only entries by this actor: the prefix of an API key, an operator or a system user.",
+    ),
+    click.option("--action", metavar="TEXT", help="Only entries of this kind, such as api_key.issued."),
+    click.option("--request-id", metavar="TEXT", help="Only entries of this request or command."),
+    click.option("--refused", is_flag=True, help="Only entries about what was refused or failed."),
+    click.option(
+        "--account",
+        nargs=2,
+        metavar="SUPPLIER NUMBER",
+        help="Only entries about the account with this external number.",
     ),
 ]
 
@@ -47,21 +54,21 @@ def _filtered(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group()
 def audit() -> None:
-    """Show, export and verify the audit: who did what, and from where."""
+    """Show, export and verify the audit: who did what, when and from where."""
 
 
 @audit.command("list")
 @_filtered
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many entries at most."
 )
-@click.option("--cursor", metavar="TEXT", help="Go on after an earlier page, which printed this.")
+@click.option("--cursor", metavar="TEXT", help="Continue after the page that printed this cursor.")
 @json_option
 def list_some(*, limit: int, cursor: str | None, as_json: bool, **filters: Any) -> None:
-    """What was done, newest first."""
+    """List what was done, newest first."""
     with open_session(read_settings()) as session:
         records, following = read_trail(session, _wanted(filters), limit=limit, cursor=cursor)
-    show_list(records, as_json, nothing="The audit has nothing of this.")
+    show_list(records, as_json, nothing="The audit has no such entries.")
     if following:
         click.echo(f"There is more: --cursor '{following}'", err=True)
 
@@ -74,7 +81,7 @@ def list_some(*, limit: int, cursor: str | None, as_json: bool, **filters: Any) 
     type=click.Choice(["ndjson", "csv"]),
     default="ndjson",
     show_default=True,
-    help="One JSON object a line, or CSV with every value quoted.",
+    help="One JSON object per line, or CSV with every value quoted.",
 )
 def export(kind: str, **filters: Any) -> None:
     """Write everything that was done to standard output, newest first."""
@@ -94,13 +101,13 @@ def export(kind: str, **filters: Any) -> None:
 
 
 @audit.command()
-@click.option("--head", metavar="SHA256", help="The head that an earlier verification printed.")
+@click.option("--head", metavar="SHA256", help="The head that the previous verification printed.")
 @json_option
 def verify(head: str | None, as_json: bool) -> None:
-    """Compute the hashes of all days again: exit status 1 if an entry was changed, added or removed.
+    """Recompute the hashes of all days. The exit status is 1 if an entry was changed, added or removed.
 
-    Keep the head that is printed outside of the database, and give it to the next verification: then a chain
-    that was made anew shows, too.
+    Keep the printed head outside the database and pass it to the next verification. This also reveals a chain
+    that was rebuilt from scratch.
     """
     with open_session(read_settings()) as session:
         found = verify_chain(session, head)
@@ -134,7 +141,7 @@ def _in_utc(moment: datetime | None) -> datetime | None:
 
 
 def _without_account(filters: dict[str, str]) -> dict[str, str]:
-    # The number of an account is no matter of the audit itself.
+    # The audit does not record account numbers.
     return {name: "given" if name == "account" else value for name, value in filters.items()}
 
 

@@ -1,4 +1,4 @@
-"""`migration-service batches compare`: what changed from one batch to another."""
+"""`migration-service batches compare`: the changes from one batch to another."""
 
 import sys
 from dataclasses import asdict
@@ -24,20 +24,22 @@ from migration_service.states import AccountChange, CodeChange
 @click.command()
 @click.argument("before")
 @click.argument("after")
-@click.option("--accounts", is_flag=True, help="Write the accounts that fail in one of them, with the codes.")
+@click.option(
+    "--accounts", is_flag=True, help="Write the accounts that fail in either batch, with their codes."
+)
 @click.option(
     "--change",
     "changes",
     multiple=True,
     type=click.Choice([change.value for change in AccountChange], case_sensitive=False),
-    help="With --accounts: only accounts with this change. Can be given several times.",
+    help="With --accounts: only accounts with this change. Can be repeated.",
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV: the codes, or with --accounts the accounts.")
 @json_option
 def compare(
     *, before: str, after: str, accounts: bool, changes: tuple[str, ...], as_csv: bool, as_json: bool
 ) -> None:
-    """Compare the batch AFTER with the batch BEFORE of one supplier and kind, as two rehearsals of a book.
+    """Compare two batches of the same supplier and kind, such as two rehearsals of a book.
 
     \b
     CAME          the code is only in AFTER        NEWLY_BROKEN    passed before, fails now

@@ -24,16 +24,16 @@ _OVER = (BatchState.COMPLETED, BatchState.CANCELLED, BatchState.STOPPED)
 
 
 _CONDITIONS = {
-    BatchCondition.STALLED: "no line was worked on for a minute. Ask doctor whether a worker takes the queue "
-    "{queue}.",
-    BatchCondition.STARVING: "its workers wait for a processor most of the time. The machine is busy with "
-    "other work.",
-    BatchCondition.THROTTLED: "lines wait for slots, which requests or other batches hold. See limit show.",
+    BatchCondition.STALLED: "no line has been processed for a minute. Run doctor to see whether a worker "
+    "takes the queue {queue}.",
+    BatchCondition.STARVING: "its workers spend most of their time waiting for a processor. The machine is "
+    "busy with other work.",
+    BatchCondition.THROTTLED: "its lines wait for slots that requests or other batches hold. See limit show.",
 }
 
 
-#: What people are told of a batch that its brake paused.
-BRAKED = "too many errors: see the codes, then resume or cancel it"
+#: Shown for a batch that reached its error threshold.
+BRAKED = "too many errors: look at the codes, then resume or cancel it"
 
 
 def describe_condition(report: BatchReport) -> str | None:
@@ -74,7 +74,7 @@ def duration_range(low: float, high: float) -> str:
 
 
 def describe_time_left(report: BatchReport) -> str | None:
-    """Return how long a running batch may take, or None if it does not run or does not go on."""
+    """Return how long a running batch may take, or None if it is not running or has stalled."""
     if report.state != BatchState.RUNNING or report.condition is BatchCondition.STALLED:
         return None
     if report.time_left_low is None or report.time_left_high is None:
@@ -89,9 +89,10 @@ def describe_time_left(report: BatchReport) -> str | None:
 
 
 def watch_batch(sessions: sessionmaker[Session], batch_id: str, *, quiet: bool) -> BatchReport:
-    """Show the progress on standard error until the batch is over or its brake pauses it.
+    """Show the progress on standard error until the batch ends or is paused for too many errors.
 
-    Return its last report.
+    Return its last report. With `quiet`, show nothing. If standard error is not a terminal, print a line
+    every ten seconds instead.
 
     `quiet` only waits. If standard error is no terminal, a line is printed every ten seconds.
     """
@@ -118,7 +119,7 @@ def _log(sessions: sessionmaker[Session], batch_id: str, console: Console) -> Ba
 
 
 def _has_ended(report: BatchReport) -> bool:
-    """Return whether the batch does not go on without a person. A script must not wait for one."""
+    """Return whether the batch has ended or needs a person to resume it. A script must not wait for that."""
     return report.state in _OVER or report.reason == ERROR_THRESHOLD_REACHED
 
 
@@ -147,7 +148,7 @@ def _draw(report: BatchReport) -> Table:
     codes = Table.grid(padding=(0, 2))
     for code, number in list((report.error_counts or {}).items())[:_CODES_SHOWN]:
         codes.add_row(str(number), code)
-    # A row each: a bar does not end its line, so that a text after it would be cut off.
+    # Each gets a row: a bar does not end its line, so text after it would be cut off.
     rows = Table.grid(expand=True)
     for row in (ProgressBar(total=max(report.lines, 1), completed=done), _headline(report), codes):
         rows.add_row(row)

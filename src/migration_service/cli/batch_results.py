@@ -1,4 +1,4 @@
-"""`migration-service batches results` and `failed-lines`: what became of each line."""
+"""`migration-service batches results` and `failed-lines`: the outcome of each line."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -25,13 +25,17 @@ code_option = click.option(
 path_option = click.option(
     "--path",
     metavar="PATH",
-    help="Only lines with an error or a warning at this path or below it; * stands for any index.",
+    help="Only lines with an error or a warning at or below this path. * stands for any index.",
 )
 
 
 @click.command()
 @click.argument("batch_id")
-@click.option("--status", type=click.Choice([status.value for status in LineStatus], case_sensitive=False))
+@click.option(
+    "--status",
+    type=click.Choice([status.value for status in LineStatus], case_sensitive=False),
+    help="Only lines with this status.",
+)
 @code_option
 @path_option
 @click.option(
@@ -55,10 +59,10 @@ def results(
     staging_result: str | None,
     result_format: str,
 ) -> None:
-    """Write what became of each line of the batch BATCH_ID to standard output.
+    """Write the outcome of each line of the batch BATCH_ID to standard output.
 
-    CSV has a row for each error and warning, with its line, account, code, path and value, and one row for
-    each line that has none.
+    CSV has one row per error or warning, with its line, account, code, path and value. A line without any has
+    one row.
     """
     staged = StagingResult(staging_result) if staging_result else None
     wanted = ResultFilter(LineStatus(status) if status else None, code, path, staging_result=staged)
@@ -72,15 +76,15 @@ def results(
 def failed_lines(batch_id: str, code: str | None, path: str | None) -> None:
     """Write the failed lines of the batch BATCH_ID to standard output as they were sent.
 
-    Correct them, and start the corrected file as a new batch: reconcile then counts each account once. Left
-    out are lines that were too long to keep, and those that repeat the account of an earlier line.
+    Correct them and start a new batch from the corrected file: `reconcile` then counts each account once.
+    Lines that were too long to keep, and lines that repeat an earlier account, are left out.
     """
     wanted = ResultFilter(code=code, path=path)
     _write(batch_id, lambda sessions, id_: stream_failed_lines(sessions, id_, wanted))
 
 
 def _write(batch_id: str, stream: Callable[[sessionmaker[Session], UUID], Iterator[bytes]]) -> None:
-    """Write what `stream` yields; on a terminal with control characters escaped."""
+    """Write the pieces that `stream` yields. On a terminal, escape control characters."""
     with open_sessions(read_settings()) as sessions:
         with sessions.begin() as session:
             batch = get_batch_with_lines(session, batch_id, organisation_id=None)

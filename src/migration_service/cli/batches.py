@@ -11,8 +11,13 @@ import click
 from marshmallow import ValidationError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.cli.batch_brake import brake, brake_options, describe_brake
 from migration_service.cli.batch_comparison import compare
+from migration_service.cli.batch_error_threshold import (
+    brake,
+    describe_threshold,
+    error_threshold,
+    threshold_options,
+)
 from migration_service.cli.batch_progress import describe_condition, describe_time_left, watch_batch
 from migration_service.cli.batch_results import code_option, failed_lines, path_option, results
 from migration_service.cli.control_totals import control_totals, control_totals_option, read_file
@@ -51,18 +56,19 @@ from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus, Profile
 
 _STANDARD_INPUT = Path("-")
-#: The names of counts for people.
+#: The names that people see for counts.
 _COUNTED = {"error_counts": "errors", "warning_counts": "warnings", "staging_counts": "staging"}
 
 
 @click.group()
 def batches() -> None:
-    """Start and control batches, which migrate many accounts, or add data to many."""
+    """Start and control batches, which migrate many accounts or add data to them."""
 
 
 batches.add_command(results)
 batches.add_command(failed_lines)
 batches.add_command(compare)
+batches.add_command(error_threshold)
 batches.add_command(brake)
 batches.add_command(control_totals)
 
@@ -75,50 +81,52 @@ batches.add_command(control_totals)
     type=click.Choice([kind.value for kind in BatchKind]),
     default=BatchKind.ACCOUNTS.value,
     show_default=True,
-    help="What the lines are: each is the body of the single endpoint.",
+    help="The kind of the lines. Each line is a request body of the single endpoint.",
 )
-@click.option("--team", metavar="NAME", help="The operations team; required to create accounts.")
+@click.option("--team", metavar="NAME", help="The operations team. Required to create accounts.")
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in BatchMode]),
     required=True,
-    help="What is done with each line; see above.",
+    help="What to do with each line: see above.",
 )
-@click.option("--pending", is_flag=True, help="Instead of FILE: all pending accounts of the supplier.")
+@click.option(
+    "--pending", is_flag=True, help="Process all pending accounts of the supplier instead of a FILE."
+)
 @click.option(
     "--include-older-versions",
     is_flag=True,
-    help="Of --pending: also the accounts of which a newer version was sent and not taken.",
+    help="With --pending: include accounts whose newer version was refused.",
 )
 @click.option(
     "--check-previously-added/--no-check-previously-added",
     default=None,
-    help="Of transactions: skip those that were already added.  [default: yes]",
+    help="Transactions only: skip those that were already added.  [default: yes]",
 )
 @click.option(
     "--force-add-to-current-statement/--no-force-add-to-current-statement",
     default=None,
-    help="Of transactions: move the dates that are outside the open period into it.  [default: yes]",
+    help="Transactions only: move dates outside the open period into it.  [default: yes]",
 )
-@click.option("--name", metavar="TEXT", help="A name by which to recognise the batch.")
+@click.option("--name", metavar="TEXT", help="A name to recognise the batch by.")
 @click.option(
     "--profile",
     type=click.Choice([profile.value for profile in Profile]),
-    help="Validate the lines under this profile.  [default: the supplier's own]",
+    help="The profile to validate the lines under.  [default: the supplier's]",
 )
 @click.option(
     "--extracted-at",
     metavar="MOMENT",
-    help="When the accounts were extracted, as 2026-03-01T22:00:00Z. Later extracts are not replaced.",
+    help="When the accounts were extracted, such as 2026-03-01T22:00:00Z. Later extracts are not replaced.",
 )
 @click.option(
     "--idempotency-key",
     metavar="TEXT",
-    help="Running the same command again shows the same batch instead of starting another.",
+    help="With the same key, the same command returns the same batch instead of starting another.",
 )
 @control_totals_option
-@brake_options
-@click.option("--watch", "watches", is_flag=True, help="Show the progress until the batch is over.")
+@threshold_options
+@click.option("--watch", "watches", is_flag=True, help="Show the progress until the batch ends.")
 @json_option
 def start(
     *,
@@ -144,18 +152,18 @@ def start(
     watches: bool,
     as_json: bool,
 ) -> None:
-    """Start a batch from FILE (NDJSON, plain or gzip; - is standard input).
+    """Start a batch from FILE: NDJSON, plain or gzip. - is standard input.
 
     \b
-    validate  check every line, and store nothing
+    validate  check every line, store nothing
     stage     check and store (accounts only)
-    import    check, store and create the accounts, or add to accounts that exist
-    dry-run   do all that import does, and roll it back
+    import    check, store and create the accounts, or add data to existing ones
+    dry-run   do everything that import does, then roll it back
 
-    A batch of mode import is paused when more than half of its last 200 lines failed, unless
+    A batch in mode import is paused when more than half of its last 200 lines have failed, unless
     --stop-after-errors says otherwise.
 
-    With --watch the exit status is 0 if the batch completes without a failed line, and 1 otherwise.
+    With --watch, the exit status is 0 if the batch completes without a failed line, and 1 otherwise.
     """
     if pending == (file is not None):
         raise click.UsageError("Expected either a FILE or --pending: give one of them.")
@@ -211,7 +219,7 @@ def _read_moment(text: str) -> datetime:
 def _spooled(
     stream: IO[bytes] | None, supplier: str, order: BatchOrder, settings: Settings
 ) -> AbstractContextManager[SpooledLines | None]:
-    """Read the file to its end before a transaction begins. Quotas are for clients, not for operators."""
+    """Read the whole file before the transaction starts. Quotas apply to clients, not to operators."""
     if stream is None:
         return nullcontext(None)
     limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
@@ -235,10 +243,12 @@ def _open(file: Path | None) -> Any:
 
 @batches.command("list")
 @click.option("--supplier", metavar="CODE", help="Only batches of this import supplier.")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at most.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, help="How many batches at most."
+)
 @json_option
 def list_all(supplier: str | None, limit: int, as_json: bool) -> None:
-    """List batches, the newest first."""
+    """List batches, newest first."""
     with open_session(read_settings()) as session:
         found = list_batches(session, organisation_id=None, import_supplier=supplier, limit=limit)
     show_list(
@@ -276,7 +286,7 @@ def show(batch_id: str, as_json: bool) -> None:
 
 
 def record_of(report: BatchReport, as_json: bool) -> Record:
-    """Return a report as a record: for people with units, and without what is zero or unknown."""
+    """Return the fields of a report. For people, add units and leave out zero and unknown values."""
     record = {name: getattr(report, name) for name in report.__slots__}
     if as_json:
         return record
@@ -288,7 +298,7 @@ def record_of(report: BatchReport, as_json: bool) -> Record:
         if found:
             shown[name] = [f"{n} {code}" for code, n in found.items()]
     if report.brake is not None:
-        shown["brake"] = describe_brake(report.brake)
+        shown["error_threshold"] = describe_threshold(shown.pop("brake"))
     if report.rate is not None:
         shown["rate"] = f"{report.rate} lines/s"
     for name in ("time_left", "time_left_low", "time_left_high"):
@@ -306,7 +316,7 @@ def record_of(report: BatchReport, as_json: bool) -> Record:
 @click.argument("batch_id")
 @json_option
 def watch(batch_id: str, as_json: bool) -> None:
-    """Show the progress of the batch BATCH_ID until it ends, or is paused because of too many errors.
+    """Show the progress of the batch BATCH_ID until it ends or is paused for too many errors.
 
     The exit status is 0 if the batch completes without a failed line, and 1 otherwise.
     """
@@ -325,7 +335,7 @@ def _watch(sessions: sessionmaker[Session], batch_id: str, as_json: bool) -> Non
 @click.argument("batch_id")
 @json_option
 def pause(batch_id: str, as_json: bool) -> None:
-    """Pause the batch BATCH_ID: no further line is started until it is resumed."""
+    """Pause the batch BATCH_ID: no more lines are started until it is resumed."""
     _change(batch_id, pause_batch, as_json)
 
 
@@ -358,17 +368,15 @@ def _change(batch_id: str, action: Callable[[Session, Batch], None], as_json: bo
 
 @batches.command("retry-failed")
 @click.argument("batch_id")
-@click.option(
-    "--all", "everything", is_flag=True, help="Also the lines that failed for their content, unchanged."
-)
+@click.option("--all", "everything", is_flag=True, help="Include lines that failed because of their content.")
 @code_option
 @path_option
 @json_option
 def retry(batch_id: str, *, everything: bool, code: str | None, path: str | None, as_json: bool) -> None:
-    """Retry the failed lines of the batch BATCH_ID that may pass now.
+    """Retry the failed lines of the batch BATCH_ID that may succeed now.
 
-    They failed for infrastructure or for the state of their account, or the rules or the profile have changed
-    since. Lines that failed for their content are corrected and sent as a new batch: see failed-lines.
+    These are lines that failed because of infrastructure or the state of their account, and lines whose rules
+    or profile have changed since. To correct lines that failed because of their content, see failed-lines.
     """
     settings = read_settings()
     with open_sessions(settings) as sessions:

@@ -1,4 +1,4 @@
-"""What `reconcile` prints of a book: where its money is, and its files."""
+"""The part of `reconcile` about a book: where its money is, and its files."""
 
 import click
 
@@ -6,13 +6,13 @@ from migration_service.cli.control_totals import describe_unreadable
 from migration_service.cli.output import Record, show_list
 from migration_service.services.reconciliation.book_totals import BookTotals, SentBook, is_all_zero
 
-#: Columns that are shown only if they have something.
+#: Columns that are shown only if a value is not zero.
 _RARE = ("acknowledged", "repeated", "skipped", "staged")
 _OF_FILES = ("given", "file", "difference", "unaccounted")
 
 
 def show_book(book: BookTotals | None) -> None:
-    """Print the totals of a book for people; None: it is about added data."""
+    """Print the totals of a book for people. `book` is None for added data."""
     if book is None:
         return
     click.echo("\nThe book, in accounts, statements, transactions and euros:\n")
@@ -37,13 +37,13 @@ def show_book(book: BookTotals | None) -> None:
 
 def _say_whether_given(book: BookTotals) -> None:
     if book.differing is None:
-        click.echo("Control totals: not given, so the file is not compared with what the supplier has.")
+        click.echo("Control totals: not given, so the file cannot be compared with the supplier's system.")
     elif book.differing:
-        click.echo(f"Control totals: {book.differing} not as in the file.")
+        click.echo(f"Control totals: {book.differing} do not match the file.")
     elif not book.as_given:
-        click.echo("Control totals: as far as the file can be read, they are as in the file.")
+        click.echo("Control totals: they match the part of the file that could be read.")
     else:
-        click.echo("Control totals: as in the file.")
+        click.echo("Control totals: they match the file.")
 
 
 def _show_files(book: BookTotals) -> None:
@@ -60,8 +60,8 @@ def _show_files(book: BookTotals) -> None:
     show_list(rows, as_json=False, nothing="No file of accounts was sent.")
     if book.is_as_given is False:
         click.echo(
-            "The newest file with control totals is not as they say. What was created from it is as staged, "
-            "not as the supplier meant it: see `reconcile --batch`."
+            "The newest file with control totals does not match them. Accounts created from it match "
+            "what was staged, but not what the supplier meant: see `reconcile --batch`."
         )
 
 

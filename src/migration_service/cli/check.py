@@ -1,4 +1,4 @@
-"""`migration-service check`: validate a file without any server."""
+"""`migration-service check`: validate a file without a server."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ from migration_service.states import Profile
 
 def _read_time_zone(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
     if not is_time_zone(name):
-        raise click.BadParameter(f"{name} is not a time zone: expected a name as {DEFAULT_TIME_ZONE}.")
+        raise click.BadParameter(f"{name} is not a time zone: expected a name such as {DEFAULT_TIME_ZONE}.")
     return name
 
 
@@ -37,29 +37,29 @@ def _read_time_zone(_context: click.Context, _parameter: click.Parameter, name: 
     type=click.Choice([profile.value for profile in Profile]),
     default=Profile.LENIENT.value,
     show_default=True,
-    help="With strict, warnings are errors.",
+    help="strict: warnings count as errors.",
 )
-@click.option("--supplier", metavar="CODE", help="Every line must name this import supplier.")
+@click.option("--supplier", metavar="CODE", help="Require every line to name this import supplier.")
 @click.option(
     "--time-zone",
     default=DEFAULT_TIME_ZONE,
     show_default=True,
     metavar="NAME",
     callback=_read_time_zone,
-    help="The supplier's time zone, which decides what day is today.",
+    help="The supplier's time zone, which determines today's date.",
 )
 @click.option(
     "--processes",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Number of processes that validate.  [default: one for each processor]",
+    help="Number of processes.  [default: one per processor]",
 )
 @click.option(
     "--totals",
     "totals_file",
     type=click.File("w", lazy=True),
     metavar="OUT.json",
-    help="Also write what the file adds up to, in the form of control totals (see `batches control-totals`).",
+    help="Also write the totals of the file as control totals (see `batches control-totals`).",
 )
 @json_option
 def check(
@@ -72,10 +72,10 @@ def check(
     totals_file: IO[str] | None,
     as_json: bool,
 ) -> None:
-    """Validate the accounts in FILE without any server.
+    """Validate the accounts in FILE without a server.
 
-    FILE is NDJSON, plain or gzip; - is standard input. The rules are those of the interface. The exit status
-    is 0 if no line has an error, 1 if one has, and 2 if the file cannot be read.
+    FILE is NDJSON, plain or gzip. - is standard input. The same rules apply as over the interface. The exit
+    status is 0 if no line has an error, 1 if a line has one, and 2 if the file cannot be read.
     """
     summary = Summary()
     try:
@@ -120,7 +120,7 @@ def _open(file: Path) -> Any:
 
 
 def _size(stream: IO[bytes]) -> int | None:
-    """Return the size of a file in bytes; None for a pipe, which has none."""
+    """Return the size of a file in bytes, or None for a pipe."""
     return os.fstat(stream.fileno()).st_size if stream.seekable() else None
 
 

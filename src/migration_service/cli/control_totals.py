@@ -1,4 +1,4 @@
-"""`migration-service batches control-totals`, and the option that gives them with a batch."""
+"""`migration-service batches control-totals`, and the option that sends them with a batch."""
 
 import sys
 from typing import IO, Any
@@ -21,7 +21,7 @@ control_totals_option = click.option(
     "control_totals",
     type=click.File("rb"),
     metavar="FILE.json",
-    help="What the supplier says that the file adds up to; see `batches control-totals`.",
+    help="The supplier's totals for the file: see `batches control-totals`.",
 )
 
 
@@ -31,7 +31,7 @@ def read_file(file: IO[bytes] | None) -> dict[str, Any] | None:
 
 
 def describe_unreadable(lines: int, amounts: int) -> str:
-    """Return how much could not be read, for people. Empty if everything could."""
+    """Return how much could not be read, in words. Empty if everything could be read."""
     if not lines and not amounts:
         return ""
     return f"{count(lines, 'line')} and {count(amounts, 'amount')} could not be read"
@@ -42,9 +42,9 @@ def describe_unreadable(lines: int, amounts: int) -> str:
 @click.argument("file", type=click.File("rb"), required=False)
 @json_option
 def control_totals(batch_id: str, file: IO[bytes] | None, as_json: bool) -> None:
-    """Compare what the file of the batch BATCH_ID adds up to with what its supplier says.
+    """Compare the totals of the batch BATCH_ID's file with the supplier's control totals.
 
-    With FILE (JSON; - is standard input), these become the control totals of the batch:
+    With FILE (JSON, - is standard input), set the control totals of the batch first:
 
     \b
     {"accounts": 20000,
@@ -52,8 +52,8 @@ def control_totals(batch_id: str, file: IO[bytes] | None, as_json: bool) -> None
      "transactions": {"PAYMENT": {"count": 118204, "sum": "6213827.60"}},
      "statements": 33748}
 
-    What is left out is not compared. The exit status is 1 if something differs or, with control totals, if
-    something could not be read, and 0 otherwise.
+    Totals that FILE leaves out are not compared. The exit status is 1 if a total differs, or if the batch has
+    control totals and part of its file could not be read. Otherwise it is 0.
     """
     with open_session(read_settings()) as session:
         given = read_file(file)
@@ -83,8 +83,8 @@ def _show(report: ControlTotals) -> None:
     if report.differing is None:
         click.echo("The supplier gave no control totals.")
     elif report.differing:
-        click.echo(f"{count(report.differing, 'total')} not as given.")
+        click.echo(f"{count(report.differing, 'total')} different from the file.")
     elif unread:
-        click.echo(f"What could be read is as given. {unread}.")
+        click.echo(f"The part of the file that could be read matches. {unread}.")
     else:
-        click.echo("Everything that was given is as in the file.")
+        click.echo("All control totals match the file.")

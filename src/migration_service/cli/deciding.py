@@ -1,15 +1,15 @@
-"""The options of commands that carry out a decision."""
+"""Options of the commands that carry out a person's decision."""
 
 import click
 
 
 class _Words(click.ParamType[str]):
-    """A text that says something, without blanks around it."""
+    """A text that is not blank. Surrounding blanks are removed."""
 
     name = "text"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text. Fail if there are only blanks."""
+        """Return the text without surrounding blanks. Fail if nothing is left."""
         if not value.strip():
             self.fail("It is blank.", param, ctx)
         return value.strip()
@@ -17,7 +17,7 @@ class _Words(click.ParamType[str]):
 
 #: The type of a reason or a name.
 WORDS = _Words()
-#: The audit has this name beside the account of the machine.
+#: The audit records this name beside the account on the machine.
 BY = click.option(
     "--by", metavar="NAME", type=WORDS, help="Who decided.  [default: the account on this machine]"
 )

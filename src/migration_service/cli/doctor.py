@@ -14,11 +14,11 @@ _COLOURS = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.WRONG: "red"
 @click.command()
 @json_option
 def doctor(as_json: bool) -> None:
-    """Check every part of the running service, and give advice.
+    """Check every part of the running service, and advise what to do.
 
-    Prints one line for each part: settings, disks of this machine, database, Redis, broker, revisions,
+    Prints a line or more for each part: settings, disks of this machine, database, Redis, broker, revisions,
     clocks, the workers of each queue, beat, slots, suppliers, batches and attempts. Changes nothing. The exit
-    status is 0 if no part is wrong, 1 if one is, and 2 if the command could not run.
+    status is 0 if no part is wrong, 1 if one is wrong, and 2 if the command could not run.
     """
     parts = ServiceParts(read_settings(), create_celery)
     verdicts = set()

@@ -19,19 +19,21 @@ from migration_service.services.undo.open_work import find_open_work
     "--at",
     type=Moment(["%Y-%m-%dT%H:%M:%S%z"], "2027-03-01T06:00:00Z"),
     metavar="MOMENT",
-    help="When, as 2027-03-01T06:00:00Z.  [default: now]",
+    help="The moment of go-live, such as 2027-03-01T06:00:00Z.  [default: now]",
 )
 @BY
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--in-the-past", "may_be_past", is_flag=True, help="With --yes: MOMENT may be in the past.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option(
+    "--in-the-past", "may_be_past", is_flag=True, help="With --yes: allow MOMENT to be in the past."
+)
 @json_option
 def go_live(
     *, supplier: str, at: datetime | None, by: str | None, yes: bool, may_be_past: bool, as_json: bool
 ) -> None:
-    """Set when SUPPLIER goes live, and its accounts can no longer be undone.
+    """Set when SUPPLIER goes live. From then on its imports cannot be undone.
 
-    It first says what is still open and how many accounts that are, and asks. A moment in the future can be
-    changed until it comes. After that it is final.
+    It first shows what is still open and how many accounts are affected, and asks for confirmation. A future
+    date can be changed until it is reached. Then it is final.
     """
     with open_sessions(read_settings()) as sessions:
         with sessions.begin() as session:
@@ -41,7 +43,7 @@ def go_live(
             raise click.UsageError(f"{at_then}. Add --in-the-past if {supplier!r} did go live then.")
         if not yes:
             _show_open(sessions, supplier)
-            click.confirm(f"{_describe(found, is_now=at is None)} Go on?", abort=True, err=True)
+            click.confirm(f"{_describe(found, is_now=at is None)} Continue?", abort=True, err=True)
         with sessions.begin() as session:
             live_at = set_live(session, supplier, at, may_be_past=found.is_past, by=by)
     record = {"import_supplier": supplier, "live_at": live_at, "accounts": found.accounts}

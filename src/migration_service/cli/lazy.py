@@ -1,4 +1,4 @@
-"""A group of commands whose modules are imported only when they are called, so that `--help` is fast."""
+"""A group that imports the module of a command only when the command is called. `--help` stays fast."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -10,9 +10,9 @@ from migration_service.loading import begin_loading, end_loading
 
 
 class LazyGroup(click.Group):
-    """A group of commands, each with its name, its module, and its line in the list of commands.
+    """A group of commands that are imported when they are called.
 
-    `commands_at` maps a command's name to (`module:attribute`, one line of help).
+    `commands_at` maps the name of a command to (`module:attribute`, one line of help).
     """
 
     def __init__(self, *args: Any, commands_at: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:

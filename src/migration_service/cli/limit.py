@@ -36,13 +36,13 @@ class LimitType(click.ParamType[int | None]):
 
 @click.group()
 def limit() -> None:
-    """Show or set how many accounts may be processed at once."""
+    """Show or set how many accounts may be processed at the same time."""
 
 
 @limit.command()
 @json_option
 def show(as_json: bool) -> None:
-    """Show the limit, and how many slots are in use."""
+    """Show the limit and the number of slots in use."""
     settings = read_settings()
     with open_session(settings) as session:
         concurrency_limit = get_concurrency_limit(session)
@@ -61,16 +61,16 @@ def show(as_json: bool) -> None:
 @click.argument("concurrency_limit", metavar="N|off", type=LimitType())
 @json_option
 def change(concurrency_limit: int | None, as_json: bool) -> None:
-    """Process at most N accounts at once; `off` removes the limit.
+    """Process at most N accounts at the same time. `off` removes the limit.
 
-    The limit applies to new requests immediately. Accounts that are being processed are not affected.
+    The limit applies to new requests immediately. Accounts that are already being processed are not affected.
     """
     with open_session(read_settings()) as session:
         set_concurrency_limit(session, concurrency_limit)
-    sentence = "The number of accounts processed at once is no longer limited."
+    sentence = "The number of accounts processed at the same time is no longer limited."
     if concurrency_limit is not None:
         noun = "account is" if concurrency_limit == 1 else "accounts are"
-        sentence = f"At most {concurrency_limit} {noun} processed at once."
+        sentence = f"At most {concurrency_limit} {noun} processed at the same time."
     show_done({"concurrency_limit": concurrency_limit}, as_json, sentence)
 
 

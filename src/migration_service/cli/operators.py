@@ -20,7 +20,7 @@ _role = click.Choice([role.value for role in OperatorRole])
 
 @click.group()
 def operators() -> None:
-    """Manage operators: people, each with a role."""
+    """Manage operators: the people who use the console, each with a role."""
 
 
 @operators.command()
@@ -29,18 +29,19 @@ def operators() -> None:
     "--role",
     required=True,
     type=_role,
-    help="read: see everything but personal data. operate: steer, and see personal data. administer: all.",
+    help="read: see everything but personal data. operate: also start and stop work, and see "
+    "personal data. administer: everything.",
 )
 @click.option(
     "--organisation",
     "organisations",
     multiple=True,
     metavar="NAME",
-    help="An organisation that the operator is bound to; can be given several times. Without it: all.",
+    help="Limit the operator to this organisation. Can be repeated.  [default: all]",
 )
 @json_option
 def create(name: str, role: str, organisations: tuple[str, ...], as_json: bool) -> None:
-    """Make the operator NAME, who can log in after `operators set-password NAME`."""
+    """Create the operator NAME, who can log in after `operators set-password NAME`."""
     with open_session(read_settings()) as session:
         create_operator(session, name, OperatorRole(role), organisations=organisations)
     record = {"name": name, "role": role, "organisations": list(organisations)}
@@ -50,7 +51,7 @@ def create(name: str, role: str, organisations: tuple[str, ...], as_json: bool) 
 @operators.command("list")
 @json_option
 def list_all(as_json: bool) -> None:
-    """Every operator, with role, organisations and the last login."""
+    """List all operators with their role, organisations and last login."""
     with open_session(read_settings()) as session:
         records = [
             {
@@ -82,7 +83,7 @@ def change_role(name: str, role: str, as_json: bool) -> None:
 @click.option("--stdin", "from_stdin", is_flag=True, help="Read the password from standard input.")
 @json_option
 def change_password(name: str, from_stdin: bool, as_json: bool) -> None:
-    """Set the password of the operator NAME: 12 to 256 characters, asked for twice."""
+    """Set the password of the operator NAME. It has 12 to 256 characters and is asked for twice."""
     if from_stdin:
         password = sys.stdin.readline().rstrip("\r\n")
     else:
@@ -96,7 +97,7 @@ def change_password(name: str, from_stdin: bool, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def disable(name: str, as_json: bool) -> None:
-    """Let the operator NAME log in no more."""
+    """Disable the operator NAME, who can then no longer log in."""
     with open_session(read_settings()) as session:
         disabled_at = disable_operator(session, name).disabled_at
     show_done({"name": name, "disabled_at": disabled_at}, as_json, f"Operator {name!r} is disabled.")

@@ -1,8 +1,7 @@
-"""What commands print: tables for people, and with `--json` one JSON object, or one per line for lists.
+"""The output of commands: tables for people, or JSON with `--json`, for lists one object per line.
 
-Into a pipe or a file the tables are lines of values separated by tabs: nothing is padded and nothing is
-cut. Control characters are always shown escaped, because suppliers choose the texts of accounts, and a
-terminal would obey them.
+In a pipe or a file, tables are lines of values separated by tabs, without padding or cutting. Control
+characters are always escaped, because suppliers choose the texts of accounts and a terminal would obey them.
 """
 
 import re
@@ -25,11 +24,11 @@ Record = Mapping[str, Any]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
-# C0 and C1 controls, and what changes the direction or the visibility of the text around it.
+# C0 and C1 controls, and characters that change the direction or the visibility of text.
 _CONTROLS = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
-# The same without what separates lines and columns.
+# The same without line feeds, tabs and carriage returns.
 _CONTROLS_WITHIN_LINES = re.compile(_CONTROLS.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
 
 
@@ -64,7 +63,7 @@ def show_json(value: Any) -> None:
 
 
 def show_list(records: Sequence[Record], as_json: bool, *, nothing: str) -> None:
-    """Print `records`, which have the same keys. If there are none, people see `nothing`."""
+    """Print records with the same keys. If there are none, print `nothing` for people."""
     if as_json:
         for record in records:
             show_json(record)
@@ -75,7 +74,7 @@ def show_list(records: Sequence[Record], as_json: bool, *, nothing: str) -> None
 
 
 def show_record(record: Record, as_json: bool) -> None:
-    """Print one record, with a line for each value."""
+    """Print one record, one value per line."""
     if as_json:
         show_json(record)
     else:

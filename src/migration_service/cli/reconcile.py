@@ -28,7 +28,7 @@ from migration_service.services.setup.suppliers import get_import_supplier
 
 _Item = TypeVar("_Item")
 
-#: Items of each kind that are shown to people, values of each account, and characters of each value.
+#: For people: how many items of each kind, values of each account and characters of each value are shown.
 _SHOWN, _VALUES, _WIDTH = 20, 5, 60
 _SENT = ("sent", "refused", "waiting", "staged", "created", "skipped", "acknowledged", "open")
 
@@ -39,20 +39,20 @@ _SENT = ("sent", "refused", "waiting", "staged", "created", "skipped", "acknowle
 @click.option(
     "--created-only",
     is_flag=True,
-    help="Exit with 1 only if a created account differs, and not because something is open.",
+    help="Exit with 1 only if a created account differs, not if something is open.",
 )
 @click.option(
     "--id-map",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.csv",
-    help="Also write the old and the new number of every created account.",
+    help="Also write the external and the new number of every created account.",
 )
 @click.option(
     "--connections",
     type=click.IntRange(1, 32),
     default=2,
     show_default=True,
-    help="Connections over which accounts are compared. Each occupies one processor of the database server.",
+    help="Database connections that compare accounts. Each keeps one processor of the database server busy.",
 )
 @json_option
 def reconcile(
@@ -66,19 +66,17 @@ def reconcile(
 ) -> None:
     """Compare what SUPPLIER sent with what was created.
 
-    First what was sent, by what became of it, and what is open: not created, not skipped and not
-    acknowledged (see `acknowledgements`). Then every value of the created accounts is compared with what was
-    staged: counts and sums of all, exact to the cent, and each account that differs with the path of each
-    value.
+    The first part counts what was sent by its outcome, and lists what is open: neither created nor skipped
+    nor acknowledged (see `acknowledgements`). The second part compares every value of the created accounts
+    with what was staged: counts and sums, exact to the cent, and the path of each value that differs.
 
-    At last where the money of the book is: in the file, refused, staged, created. With --batch, the
-    supplier's control totals are beside it (see `batches control-totals`). The exit status is also 1 if the
-    file of the batch, or the newest file that has control totals, is not as they say or could not be read
-    completely.
+    The last part shows where the money of the book is: in the file, refused, staged or created. With --batch,
+    it also shows the supplier's control totals (see `batches control-totals`).
 
-    The exit status is 0 if nothing is open and nothing differs, 1 otherwise, and 2 if it could not run. With
-    --json the output has one line for what was sent, one for each item that is open, one for each account
-    that differs, one for the book, and one for the totals.
+    The exit status is 0 if nothing is open and nothing differs, 1 otherwise, and 2 if the command could not
+    run. It is also 1 if the batch's file, or the newest file with control totals, does not match them or
+    could not be read completely. With --json, the output has one line for what was sent, one per open item,
+    one per account that differs, one for the book, and one for the totals.
     """
     totals = Totals()
     report = _Report(as_json)
@@ -115,7 +113,7 @@ def reconcile(
 
 @contextmanager
 def _nothing_is_refused() -> Iterator[None]:
-    """Exit with 2 if nothing can be reconciled: 1 means that something is open or differs."""
+    """Exit with 2 if the command is refused. 1 means that something is open or differs."""
     try:
         yield
     except RefusedError as error:
@@ -131,7 +129,7 @@ def _write_id_map(sessions: sessionmaker[Session], import_supplier_id: int, file
 
 
 class _Report:
-    """What is printed: with `--json` every item at once, for people the first of each kind."""
+    """The printed report: every item immediately with `--json`, the first of each kind for people."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
@@ -147,12 +145,12 @@ class _Report:
         if sent.staged_older_version or sent.created_older_version:
             click.echo(
                 f"{sent.staged_older_version} staged and {sent.created_older_version} created accounts are "
-                "older than a version that was sent and not taken."
+                "older than a version that was sent later and refused."
             )
         if sent.lines_removed:
             click.echo(
-                f"{sent.lines_removed} lines of batches are no longer kept, so it is not known which of them "
-                "were refused."
+                f"{sent.lines_removed} batch lines are no longer kept, so it is not known which of them were "
+                "refused."
             )
 
     def add_open(self, item: OpenItem) -> None:
@@ -228,7 +226,7 @@ def _difference(account: AccountDifference, path: str, staged: Any, created: Any
 
 
 def _text(value: Any) -> str | None:
-    """Return a value as JSON, so that a text and a number look different. None: the side does not have it."""
+    """Return a value as JSON, so that a text and a number look different. None if there is no value."""
     if value is None:
         return None
     text = encode_json(value).decode()

@@ -20,18 +20,18 @@ from migration_service.services.reporting.report_subject import find_subject
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where to write the page. A file that exists is replaced.",
+    help="Where to write the page. An existing file is replaced.",
 )
 @json_option
 def report(target: str, number: int | None, file: Path, as_json: bool) -> None:
-    """Write a report as one HTML page, to send on or to print.
+    """Write a report as one HTML page that can be shared or printed.
 
-    It is about a supplier, a batch, or the waves of a plan; with NUMBER, about that wave of the plan.
+    The report is about a supplier, a batch, or the waves of a plan. With NUMBER, it is about that wave.
 
-    What was planned, done and failed, times and rates, the reconciliation with every kind of difference, what
-    was undone, who decided what, and the versions. Of waves also their windows, how they were drawn, and the
-    decision after each. The page has no personal values, no script, and nothing that is loaded from
-    elsewhere. It prints on A4.
+    It shows what was planned, done and failed, times and rates, the reconciliation with every kind of
+    difference, what was undone, who decided what, and the versions. For waves it adds their windows, how
+    their accounts were chosen, and the decision on each. The page contains no personal data and no scripts,
+    loads nothing from elsewhere, and prints on A4.
     """
     with open_sessions(read_settings()) as sessions:
         with sessions.begin() as session:

@@ -25,9 +25,10 @@ def revisions() -> None:
 def upgrade_tables(as_json: bool) -> None:
     """Apply all missing revisions in one transaction.
 
-    Old processes work with the new tables: apply the revisions first, then replace the processes. Several
-    upgrades that start at once wait for each other. If a table is in use, the command retries every two
-    seconds, so that it blocks other queries no longer, and gives up after five minutes (exit status 2).
+    Running processes work with the new tables: apply the revisions first, then replace the processes.
+    Upgrades that run at the same time wait for each other. If a table is in use, the command retries every
+    two seconds, so that other queries are not blocked for longer. It gives up after five minutes with the
+    exit status 2.
     """
     settings = read_settings(without=_NOT_NEEDED)
     before = _current(settings)

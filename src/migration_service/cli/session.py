@@ -1,4 +1,4 @@
-"""How commands connect, and their exit statuses: 0 done, 1 refused, 2 could not run."""
+"""Connections of commands, and their exit statuses: 0 done, 1 refused, 2 could not run."""
 
 import socket
 from collections.abc import Collection, Iterator
@@ -33,12 +33,12 @@ class CannotRunError(click.ClickException):
 
 
 class CommandConnection(psycopg.Connection[Any]):
-    """A connection whose commits have a time limit. PostgreSQL itself has one for statements only."""
+    """A connection whose commits have a time limit. PostgreSQL limits only the time of statements."""
 
     commit_seconds = 30.0
 
     def commit(self) -> None:
-        """Commit. Raise CannotRunError if the server does not, as without its synchronous standby."""
+        """Commit. Raise CannotRunError if that takes too long, as without the synchronous standby."""
         try:
             with self.lock:
                 self.wait(self._commit_gen(), timeout=self.commit_seconds)
@@ -65,7 +65,7 @@ def read_settings(*, without: Collection[str] = ()) -> Settings:
 
 @contextmanager
 def open_session(settings: Settings) -> Iterator[Session]:
-    """Open the transaction of a command: committed at the end, rolled back if the command is refused.
+    """Open the transaction of a command. Commit it at the end, or roll it back if the command is refused.
 
     Raise RefusedError with the reason of a ServiceError, and CannotRunError if the database cannot be used.
     """
@@ -77,7 +77,7 @@ def open_session(settings: Settings) -> Iterator[Session]:
 def open_session_of_reference(settings: Settings) -> Iterator[Session]:
     """Open the transaction of a command that changes an API key, a session or an import supplier.
 
-    As `open_session`. After the commit it waits until every web process knows of the change.
+    Like `open_session`, but wait after the commit until every web process knows of the change.
     """
     with open_session(settings) as session:
         yield session
@@ -86,9 +86,9 @@ def open_session_of_reference(settings: Settings) -> Iterator[Session]:
 
 @contextmanager
 def open_sessions(settings: Settings, *, connections: int = 1) -> Iterator[sessionmaker[Session]]:
-    """Open sessions for a command with several transactions. Raise what `open_session` raises.
+    """Open sessions for a command with several transactions. Raise the errors that `open_session` raises.
 
-    So many of them can be open at the same time.
+    Up to `connections` of them can be open at the same time.
     """
     try:
         engine = make_engine(
@@ -126,14 +126,14 @@ def open_sessions(settings: Settings, *, connections: int = 1) -> Iterator[sessi
 
 
 def _reasons(error: ServiceError) -> str:
-    """Return what is wrong. A request that failed validation may have several errors, each with a code."""
+    """Return what is wrong. A failed validation may have several errors, each with a code."""
     if isinstance(error, RequestFailedValidationError):
         return "\n".join(f"{item.detail} ({item.code} at {item.attr})" for item in error.errors)
     return error.detail
 
 
 def _origin() -> Origin:
-    """Return who runs this command: the account on this machine, and on whose behalf, if sudo says so."""
+    """Return who runs this command: the account on this machine and, with sudo, the person behind it."""
     return Origin(
         kind=ActorKind.SYSTEM_USER,
         actor=system_user(),

@@ -28,7 +28,7 @@ _STATUSES = {status.lower(): status for status in SupplierStatus}
 
 @click.group()
 def suppliers() -> None:
-    """Manage import suppliers, from which accounts are migrated."""
+    """Manage import suppliers, whose accounts are migrated."""
 
 
 @suppliers.command()
@@ -57,7 +57,7 @@ def suppliers() -> None:
     default=DEFAULT_TIME_ZONE,
     show_default=True,
     metavar="NAME",
-    help="The supplier's time zone, which decides what day is today for its data.",
+    help="The supplier's time zone, which determines today's date for its data.",
 )
 @json_option
 def create(
@@ -110,7 +110,7 @@ def change_status(code: str, status: str, as_json: bool) -> None:
 
     \b
     ongoing   new accounts are accepted
-    paused    no accounts are accepted now; more are expected later
+    paused    no accounts are accepted for now
     complete  no more accounts are accepted
     """
     with open_session_of_reference(read_settings()) as session:
@@ -124,7 +124,7 @@ def change_status(code: str, status: str, as_json: bool) -> None:
 @click.argument("state", type=click.Choice(["on", "off"]))
 @json_option
 def change_emails(code: str, state: str, as_json: bool) -> None:
-    """Set whether customers of the import supplier CODE get an e-mail when their account is created.
+    """Turn e-mails to customers about their created account on or off for the import supplier CODE.
 
     This requires a mail server: set MIGRATION_SERVICE_SMTP_URL and MIGRATION_SERVICE_EMAIL_FROM for this
     command and for the workers.
@@ -149,9 +149,9 @@ def change_emails(code: str, state: str, as_json: bool) -> None:
 @click.argument("time_zone")
 @json_option
 def change_time_zone(code: str, time_zone: str, as_json: bool) -> None:
-    """Set the time zone of the import supplier CODE, which decides what day is today for its data.
+    """Set the time zone of the import supplier CODE, which determines today's date for its data.
 
-    TIME_ZONE is a name of the IANA database, as Europe/Amsterdam.
+    TIME_ZONE is a name from the IANA database, such as Europe/Amsterdam.
     """
     with open_session_of_reference(read_settings()) as session:
         set_time_zone(session, code, time_zone)

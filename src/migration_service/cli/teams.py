@@ -10,13 +10,13 @@ from migration_service.services.setup.teams import create_operations_team, list_
 
 @click.group()
 def teams() -> None:
-    """Manage operations teams, to which created accounts are linked."""
+    """Manage the operations teams that created accounts are linked to."""
 
 
 @teams.command()
 @click.argument("name")
 @click.option(
-    "--organisation", metavar="NAME", help="Whose team it is; without it, all organisations share it."
+    "--organisation", metavar="NAME", help="The organisation that owns the team.  [default: shared by all]"
 )
 @json_option
 def create(name: str, organisation: str | None, as_json: bool) -> None:

@@ -36,14 +36,14 @@ from migration_service.services.undo.reading import (
 from migration_service.services.undo.starting import cancel_undo, require_not_live, start_undo
 from migration_service.states import UndoBlocker, UndoOutcome, UndoState
 
-#: Seconds between two looks at an undo that is watched.
+#: Seconds between two reports with `--watch`.
 _PAUSE = 0.5
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def _accounts(command: _Command) -> _Command:
-    """Add the arguments and options that say which accounts."""
+    """Add the arguments and options that choose accounts."""
     of_batch = click.option("--batch", "batch_id", metavar="ID", help="All accounts that this batch created.")
     of_wave = click.option(
         "--wave",
@@ -57,7 +57,7 @@ def _accounts(command: _Command) -> _Command:
 
 @click.group()
 def undo() -> None:
-    """Undo imports until go-live: remove created accounts, so that they are pending again."""
+    """Undo imports before go-live: remove created accounts and make them pending again."""
 
 
 @undo.command()
@@ -70,7 +70,7 @@ def preview(
     wave: tuple[str, int] | None,
     as_json: bool,
 ) -> None:
-    """Show what an undo of accounts of SUPPLIER would do: how many, and what blocks which of them.
+    """Show how many accounts of SUPPLIER an undo would remove, and what blocks the others.
 
     Nothing is changed. Name the accounts, or the batch or the wave that created them.
     """
@@ -93,17 +93,17 @@ def _show_preview(found: UndoPreview) -> None:
 
 @undo.command()
 @_accounts
-@click.option("--reason", required=True, type=WORDS, help="Why, without personal data. It is kept.")
+@click.option("--reason", required=True, type=WORDS, help="The reason. It is kept: no personal data.")
 @BY
 @click.option(
     "--override",
     "overrides",
     multiple=True,
     type=click.Choice([blocker.value for blocker in UndoBlocker if blocker.may_be_overridden]),
-    help="Revert accounts although this blocks them. Can be given several times.",
+    help="Undo accounts although this blocks them. Can be repeated.",
 )
-@click.option("--watch", "watches", is_flag=True, help="Wait until the undo is over.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--watch", "watches", is_flag=True, help="Wait until the undo has ended.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 def start(
     *,
@@ -120,12 +120,12 @@ def start(
 ) -> None:
     """Undo the import of accounts of SUPPLIER, or of all accounts that a batch or a wave created.
 
-    Workers remove each account with everything below it. Its import is pending again, its number is never
-    given out again, and unsent e-mails are withdrawn. An account that something blocks is kept, and its
-    outcome says why: see `undo preview`. The plan of a wave holds until the undo is over. Then the wave is
-    reconciled again, and waits for a person.
+    Workers remove each account with all its data. Its import is pending again, its number is never reused,
+    and unsent e-mails are withdrawn. A blocked account is kept, and its outcome says why: see `undo preview`.
+    If a wave is undone, its plan waits until the undo has ended. Then the wave is reconciled again, and waits
+    for a person's decision.
 
-    With --watch the exit status is 0 if every account was reverted, and 1 otherwise.
+    With --watch, the exit status is 0 if every account was undone, and 1 otherwise.
     """
     settings = read_settings()
     with open_sessions(settings) as sessions:
@@ -174,15 +174,17 @@ def _all_reverted(report: UndoReport) -> dict[str, int]:
 
 @undo.command("list")
 @click.option("--supplier", metavar="CODE", help="Only undos of this import supplier.")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at most.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, help="How many undos at most."
+)
 @json_option
 def list_all(supplier: str | None, limit: int, as_json: bool) -> None:
-    """List undos, the newest first."""
+    """List undos, newest first."""
     with open_session(read_settings()) as session:
         found = list_undos(session, organisation_id=None, import_supplier=supplier, limit=limit)
     names = ("undo_id", "import_supplier", "batch_id", "state", "accounts", "started_by", "created_at")
     rows = [{name: getattr(report, name) for name in names} for report in found]
-    show_list(rows, as_json, nothing="Nothing was undone yet.")
+    show_list(rows, as_json, nothing="Nothing has been undone yet.")
 
 
 @undo.command()
@@ -208,7 +210,9 @@ def _show_report(report: UndoReport, as_json: bool) -> None:
 @undo.command()
 @click.argument("undo_id")
 @click.option(
-    "--outcome", type=click.Choice([outcome.value for outcome in UndoOutcome], case_sensitive=False)
+    "--outcome",
+    type=click.Choice([outcome.value for outcome in UndoOutcome], case_sensitive=False),
+    help="Only accounts with this outcome.",
 )
 @click.option(
     "--format",
@@ -231,7 +235,7 @@ def results(undo_id: str, outcome: str | None, result_format: str) -> None:
 @click.argument("undo_id")
 @json_option
 def cancel(undo_id: str, as_json: bool) -> None:
-    """Cancel the undo UNDO_ID permanently. Accounts that were reverted stay so."""
+    """Cancel the undo UNDO_ID permanently. Accounts that were already undone are not restored."""
     with open_session(read_settings()) as session:
         found = get_undo(session, undo_id, organisation_id=None)
         cancel_undo(session, found)

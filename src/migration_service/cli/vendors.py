@@ -17,7 +17,7 @@ from migration_service.services.setup.vendors import (
 
 @click.group()
 def vendors() -> None:
-    """Manage payment vendors, which verify payment instructions."""
+    """Manage the payment vendors that verify payment instructions."""
 
 
 @vendors.command()
@@ -26,16 +26,17 @@ def vendors() -> None:
     "--kind",
     required=True,
     type=click.Choice([kind.value for kind in VendorKind]),
-    help="The interface of the vendor: the plain JSON one of the documentation, or Stripe's.",
+    help="The vendor's interface: the plain JSON one in the documentation, or Stripe's.",
 )
 @click.option("--url", required=True, help="The vendor's address, for example https://gateway.example/v2.")
 @click.option(
     "--secret-env",
     metavar="VAR",
-    help="Environment variable of web processes and workers with the vendor's secret, which is not stored.",
+    help="The environment variable of web processes and workers that holds the vendor's secret. The "
+    "secret is not stored.",
 )
 @click.option(
-    "--organisation", metavar="NAME", help="Whose vendor it is; without it, all organisations share it."
+    "--organisation", metavar="NAME", help="The organisation that owns the vendor.  [default: shared by all]"
 )
 @json_option
 def create(
@@ -59,18 +60,22 @@ def create(
 @click.argument("name")
 @click.argument("calls_per_second", type=Decimal)
 @click.option(
-    "--organisation", metavar="NAME", help="Whose vendor it is; without it, the one that all share."
+    "--organisation",
+    metavar="NAME",
+    help="The organisation that owns the vendor.  [default: the shared vendor]",
 )
 @json_option
 def set_rate(*, name: str, calls_per_second: Decimal, organisation: str | None, as_json: bool) -> None:
-    """Set how many calls per second batches make of the payment vendor NAME, by all workers together.
+    """Limit the calls per second to the payment vendor NAME, from the batches of all workers together.
 
-    It is 10 for a new vendor. Requests to the single endpoint are not counted.
+    The limit for a new vendor is 10. Requests to the single endpoint are not counted.
     """
     with open_session(read_settings()) as session:
         set_vendor_rate(session, name, calls_per_second, organisation_name=organisation)
     record = {"name": name, "organisation": organisation, "calls_per_second": calls_per_second}
-    show_done(record, as_json, f"Batches call payment vendor {name!r} {calls_per_second} times a second.")
+    show_done(
+        record, as_json, f"Batches call payment vendor {name!r} at most {calls_per_second} times per second."
+    )
 
 
 @vendors.command("list")

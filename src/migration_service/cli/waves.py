@@ -7,7 +7,7 @@ from typing import IO, Any, TypeVar
 import click
 from sqlalchemy.orm import Session
 
-from migration_service.cli.batch_brake import describe_brake
+from migration_service.cli.batch_error_threshold import describe_threshold
 from migration_service.cli.deciding import BY, WORDS
 from migration_service.cli.output import Record, json_option, show_done, show_json, show_list, show_record
 from migration_service.cli.session import open_session, open_sessions, read_settings
@@ -28,27 +28,27 @@ from migration_service.states import LineStatus
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _REASON = click.option(
-    "--reason", required=True, type=WORDS, metavar="TEXT", help="Why. It is kept: no personal data."
+    "--reason", required=True, type=WORDS, metavar="TEXT", help="The reason. It is kept: no personal data."
 )
 
 
 @click.group()
 def waves() -> None:
-    """Migrate what is pending in waves, each with a window, a brake and a decision after it."""
+    """Migrate pending accounts in waves, each with a window and an error threshold."""
 
 
 @waves.command()
 @click.argument("file", type=click.File("rb"))
 @json_option
 def plan(file: IO[bytes], as_json: bool) -> None:
-    """Plan the waves that FILE describes (JSON; - is standard input).
+    """Plan the waves that FILE describes. FILE is JSON, - is standard input.
 
     \b
     {"import_supplier": "NORTHSTAR", "operations_team_name": "Team A", "continue_if_clean": true,
      "window": {"start": "22:00", "end": "06:00", "time_zone": "Europe/Amsterdam"},
      "waves": [{"name": "Pilot", "sample": 200, "continue_if_clean": false}, {"size": 10000}, {"rest": true}]}
 
-    It is the body of POST /v1/data-import/wave-plans/, whose description has every field.
+    The format is the body of POST /v1/data-import/wave-plans/, whose description lists all fields.
     """
     with open_session(read_settings()) as session:
         body, errors = load(WavePlanBodySchema(), _parse(file.read()))
@@ -72,7 +72,7 @@ def _parse(text: bytes) -> Any:
 @click.option("--supplier", metavar="CODE", help="Only plans of this import supplier.")
 @json_option
 def list_all(supplier: str | None, as_json: bool) -> None:
-    """List wave plans, the newest first."""
+    """List wave plans, newest first."""
     with open_session(read_settings()) as session:
         plans = list_plans(session, organisation_id=None, import_supplier=supplier)
         reports = report_plans(session, plans)
@@ -88,7 +88,7 @@ def list_all(supplier: str | None, as_json: bool) -> None:
         for report in reports
     ]
     show_list(
-        records, as_json, nothing="There are no wave plans yet. Make one: migration-service waves plan FILE"
+        records, as_json, nothing="There are no wave plans yet. Create one: migration-service waves plan FILE"
     )
 
 
@@ -98,8 +98,8 @@ def list_all(supplier: str | None, as_json: bool) -> None:
 def show(plan_id: str, as_json: bool) -> None:
     """Show the plan PLAN_ID and the progress of its waves.
 
-    What reconciliation found has the moment at which it did. An open account was then not created, not
-    skipped and not acknowledged.
+    The result of reconciliation has the time at which it was found. Accounts that were open then were neither
+    created nor skipped nor acknowledged.
     """
     with open_session(read_settings()) as session:
         report = report_plan(session, get_plan(session, plan_id, organisation_id=None))
@@ -128,8 +128,8 @@ def _row(wave: WaveReport) -> Record:
         "undone": wave.undone or None,
         "opens_at": wave.opens_at,
         "closes_at": wave.closes_at,
-        "if_clean": "goes on" if wave.continue_if_clean else "a person decides",
-        "brake": describe_brake(wave.brake) if wave.brake else None,
+        "if_clean": "continues" if wave.continue_if_clean else "a person decides",
+        "error_threshold": describe_threshold(wave.brake) if wave.brake else None,
         "decided_by": wave.decided_by,
         "batch_id": wave.batch_id,
     }
@@ -143,21 +143,21 @@ def _wave_command(command: _Command) -> _Command:
 @waves.command()
 @_wave_command
 def start(plan_id: str, number: int, as_json: bool) -> None:
-    """Begin wave NUMBER of PLAN_ID by hand. One that has a window only begins within it."""
+    """Start wave NUMBER of PLAN_ID by hand. A wave with a window starts only within its window."""
     _act(plan_id, number, acts.start_wave, as_json)
 
 
 @waves.command()
 @_wave_command
 def pause(plan_id: str, number: int, as_json: bool) -> None:
-    """Pause wave NUMBER of PLAN_ID until a person resumes it, also in its next window."""
+    """Pause wave NUMBER of PLAN_ID until it is resumed by hand, even if its next window opens."""
     _act(plan_id, number, acts.pause_wave, as_json)
 
 
 @waves.command()
 @_wave_command
 def resume(plan_id: str, number: int, as_json: bool) -> None:
-    """Let wave NUMBER of PLAN_ID go on: now, or in its next window if its window is closed."""
+    """Resume wave NUMBER of PLAN_ID: now, or in its next window if its window is closed."""
     _act(plan_id, number, acts.resume_wave, as_json)
 
 
@@ -173,8 +173,7 @@ def reconcile(plan_id: str, number: int, as_json: bool) -> None:
 @_REASON
 @BY
 def approve(plan_id: str, number: int, reason: str, by: str | None, as_json: bool) -> None:
-    """Approve wave NUMBER of PLAN_ID, which is reconciled, so that the next one begins: in its window, or
-    within some seconds if it has none.
+    """Approve wave NUMBER of PLAN_ID, which has been reconciled, so that the next wave can start.
     """
     _act(plan_id, number, lambda *args: acts.approve_wave(*args, reason=reason, by=by), as_json)
 
@@ -184,7 +183,7 @@ def approve(plan_id: str, number: int, reason: str, by: str | None, as_json: boo
 @_REASON
 @BY
 def stop(plan_id: str, number: int, reason: str, by: str | None, as_json: bool) -> None:
-    """Stop wave NUMBER of PLAN_ID and every later one permanently. What was created stays."""
+    """Stop wave NUMBER of PLAN_ID and every later wave permanently. Created accounts are kept."""
     _act(plan_id, number, lambda *args: acts.stop_wave(*args, reason=reason, by=by), as_json)
 
 

@@ -10,22 +10,22 @@ from migration_service.cli.session import CannotRunError, RefusedError, read_set
 from migration_service.doctor.work_checks import list_workers
 from migration_service.tasks.app import MigrationCelery
 
-#: Seconds within which a worker answers, even a busy one, and that it may take longer than its tasks may.
+#: Seconds within which even a busy worker answers, and seconds to wait beyond the time limit of tasks.
 _ANSWER_SECONDS, _SPARE_SECONDS = 2.0, 15.0
 
 
 @click.group()
 def workers() -> None:
-    """Take the workers of a host out of work."""
+    """Drain the workers of a host."""
 
 
 @workers.command()
 @click.argument("host")
 def drain(host: str) -> None:
-    """Let the workers of HOST take no further work, and wait until they have finished what they have.
+    """Stop giving work to the workers of HOST, and wait until they have finished their tasks.
 
-    HOST is what `doctor` prints after the @ of their names. They go on running without work. When they are
-    restarted, they work again. The exit status is 1 if something is left after the time limit of a task.
+    HOST is the part of their names after the @, which `doctor` prints. The workers keep running without work
+    until they are restarted. The exit status is 1 if a task is not finished after its time limit.
     """
     celery = create_celery(read_settings(without=("database_url", "secret_key")), loads_tasks=False)
     try:
@@ -42,7 +42,7 @@ def _drain(celery: MigrationCelery, host: str) -> None:
     if not names:
         answering = sorted({name for found in by_queue.values() for name in found})
         raise RefusedError(
-            f"No worker of {host} takes any work. Those that do: {', '.join(answering) or 'none'}."
+            f"No worker of {host} takes work. Workers that do: {', '.join(answering) or 'none'}."
         )
     for queue, found in by_queue.items():
         if ours := [name for name in found if name in names]:
@@ -55,11 +55,11 @@ def _drain(celery: MigrationCelery, host: str) -> None:
         if time.monotonic() > deadline:
             raise RefusedError(f"Not finished: {'; '.join(left)}.")
         time.sleep(0.5)
-    click.echo("Nothing is left. Stop them, or restart them to let them work again.")
+    click.echo("All tasks are finished. Stop the workers, or restart them to give them work again.")
 
 
 def _what_is_left(celery: MigrationCelery, names: list[str]) -> list[str]:
-    """Return a sentence's part about each of these workers that has something to do, or may have."""
+    """Return a phrase about each of these workers that has tasks, or may have."""
     inspect = celery.control.inspect(destination=names, timeout=_ANSWER_SECONDS)
     queues, active, reserved = inspect.active_queues() or {}, inspect.active() or {}, inspect.reserved() or {}
     left = []

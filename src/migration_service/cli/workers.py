@@ -1,6 +1,6 @@
-"""Tells the workers at once what a command has started. Without Redis, the sweep does so when Redis is back.
+"""Tells the workers immediately what a command has started. Without Redis, the sweep does so later.
 
-Celery and the tasks are imported when they are needed: most commands only read, and would start later.
+Celery and the tasks are imported when they are needed: most commands only read, and would start slower.
 """
 # ruff: noqa: PLC0415
 
@@ -10,7 +10,7 @@ from migration_service.config import Settings
 
 
 def tell_batch_workers(settings: Settings, sessions: sessionmaker[Session]) -> None:
-    """Dispatch the chunks of batches that may run."""
+    """Dispatch the chunks of all batches that may run."""
     from migration_service.celery_app import create_celery
     from migration_service.tasks.batches import feed_batches
 

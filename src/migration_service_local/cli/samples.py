@@ -17,19 +17,23 @@ from migration_service_local.samples.parallel import BookOrder, generate_chunks
 @click.argument("count", type=click.IntRange(min=0))
 @click.option("--supplier", required=True, metavar="CODE", help="The import supplier that the accounts name.")
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Each seed gives another book."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="The seed of the book. Each seed gives a different one.",
 )
 @click.option(
     "--today",
     type=Moment(["%Y-%m-%d"], "2027-03-01"),
-    help="The date of the book. Nothing in it is later.  [default: today in UTC]",
+    help="The newest date in the book.  [default: today in UTC]",
 )
 @click.option(
     "--broken-share",
     type=click.FloatRange(0, 1),
     default=0.0,
     metavar="SHARE",
-    help="The share of accounts, from 0 to 1, that get an error of a known kind, for example 0.03.",
+    help="The share of accounts with an error of a known kind, from 0 to 1, for example 0.03.",
 )
 @click.option(
     "--output",
@@ -55,8 +59,8 @@ def samples(
 ) -> None:
     """Write COUNT invented accounts as NDJSON: one account import payload per line.
 
-    The same seed on the same day gives the same book, and the first accounts of a larger book are those of a
-    smaller one. Valid accounts pass every rule, also under the strict profile.
+    The same seed on the same day gives the same book, and a larger book starts with the accounts of a smaller
+    one. Valid accounts pass every rule, even under the strict profile.
 
     \b
     migration-service samples 100 --supplier NORTHSTAR | head -n 1

@@ -21,7 +21,7 @@ _AT_LEAST_ONE = click.IntRange(min=1)
     default=100,
     show_default=True,
     metavar="N",
-    help="Accounts of the sample book to migrate at the first start. 0 for none.",
+    help="Number of sample accounts to migrate at the first start. 0 for none.",
 )
 @click.option(
     "--port",
@@ -38,7 +38,7 @@ _AT_LEAST_ONE = click.IntRange(min=1)
     type=click.Path(file_okay=False, path_type=Path),
     default=home_folder,
     show_default="the system's data folder",
-    help="Folder of the servers' data (MIGRATION_SERVICE_HOME). Each running service needs its own.",
+    help="Folder for the servers' data (MIGRATION_SERVICE_HOME). Each running service needs its own.",
 )
 @click.option(
     "--database-url",
@@ -59,7 +59,13 @@ _AT_LEAST_ONE = click.IntRange(min=1)
     help="The key that signs tokens. By default one is generated at the first start.",
 )
 @click.option("--web-workers", type=_AT_LEAST_ONE, default=2, show_default=True, help="Web server processes.")
-@click.option("--web-threads", type=_AT_LEAST_ONE, default=320, show_default=True, help="Threads of each.")
+@click.option(
+    "--web-threads",
+    type=_AT_LEAST_ONE,
+    default=320,
+    show_default=True,
+    help="Threads of each web server process.",
+)
 @click.option(
     "--interactive-workers",
     type=_AT_LEAST_ONE,

@@ -121,12 +121,12 @@ def test_a_braked_batch_says_so_and_is_not_waited_for(run: Run, batches: BatchCl
     assert f"5% of the last 50 lines failed ({now})" in told
     ignored = ("--stop-ignore", "parse_error", "--stop-ignore", "blank")
     counted = ("--stop-count-warnings", "ledger_missing")
-    changed = run("batches", "brake", batch_id, "9", *ignored, *counted)
+    changed = run("batches", "error-threshold", batch_id, "9", *ignored, *counted)
     told = "paused after 9 errors, not counting parse_error, blank, counting lines with ledger_missing, too"
     assert told in changed.stdout
     shown = json.loads(run("batches", "show", batch_id, "--json").stdout)
     assert (shown["brake"]["lines"], shown["brake"]["errors"]) == (100, 0)
-    refused = run("batches", "brake", batch_id, "9", "--stop-min-lines", "10")
+    refused = run("batches", "error-threshold", batch_id, "9", "--stop-min-lines", "10")
     assert (refused.exit_code, "stop_min_lines" in refused.stderr) == (1, True)
     assert json.loads(run("batches", "brake", batch_id, "off", "--json").stdout)["brake"] is None
 
@@ -182,8 +182,8 @@ def test_control_totals_of_a_file_come_from_check_and_are_compared_with_another(
         str(totals),
     )
     for file, status, says in (
-        (book, 0, "Everything that was given is as in the file."),
-        (lost, 1, "totals not as given."),
+        (book, 0, "All control totals match the file."),
+        (lost, 1, "totals different from the file."),
     ):
         batch_id = json.loads(run("batches", "start", str(file), *asked).stdout)["batch_id"]
         shown = run("batches", "control-totals", batch_id)
@@ -199,7 +199,7 @@ def test_control_totals_of_a_file_come_from_check_and_are_compared_with_another(
     assert (given_later.exit_code, json.loads(given_later.stdout)["differing"]) == (0, 0)
     assert run("reconcile", batches.supplier.code).exit_code == 0
     assert (
-        "Control totals: as in the file."
+        "Control totals: they match the file."
         in run("reconcile", batches.supplier.code, "--batch", batch_id).stdout
     )
     wrong = run("batches", "start", str(book), *asked[:-1], "-", given='{"acounts": 2}')
@@ -243,7 +243,7 @@ def test_nothing_is_said_to_be_as_given_of_a_file_that_cannot_be_read_completely
         assert run("acknowledgements", "add", supplier, *accepted, *why).exit_code == 0
     reconciled = run("reconcile", supplier, "--batch", batch_id)
     assert (reconciled.exit_code, "Nothing is open." in reconciled.stdout) == (1, True)
-    assert "as far as the file can be read, they are as in the file." in reconciled.stdout
+    assert "they match the part of the file that could be read." in reconciled.stdout
     assert "as far as the file can be read" in run("reconcile", supplier).stdout
 
 

@@ -135,7 +135,7 @@ def test_go_live_is_set_changed_and_then_final(run: Run, account: ImportedAccoun
 
 def test_a_moment_that_cannot_be_read_is_answered_with_an_example(run: Run) -> None:
     refused = run("go-live", "ANY", "--at", "1 March")
-    assert (refused.exit_code, "'1 March' is not a date as 2027-03-01T06:00:00Z." in refused.stderr) == (
+    assert (refused.exit_code, "'1 March' is not a date such as 2027-03-01T06:00:00Z." in refused.stderr) == (
         2,
         True,
     )

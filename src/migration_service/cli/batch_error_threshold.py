@@ -1,6 +1,7 @@
-"""`migration-service batches brake`, and the options that set the brake of a batch."""
+"""`migration-service batches error-threshold`, and the options that set a batch's error threshold."""
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, TypeVar
 
 import click
@@ -14,41 +15,43 @@ from migration_service.services.batches.error_thresholds import NO_BRAKE, brake_
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _THRESHOLD = (
-    "Pause the batch after this many failed lines (100), or when more than this percentage failed (5%); off: "
-    "never."
+    "Pause the batch after this many failed lines (100), or if more than this percentage fails "
+    "(5%). off: never pause it for errors."
 )
 _OPTIONS = (
+    click.option("--stop-min-lines", type=int, metavar="N", help="Apply a percentage only after N lines."),
     click.option(
-        "--stop-min-lines", type=int, metavar="N", help="A percentage counts from this number of lines on."
-    ),
-    click.option(
-        "--stop-window", "stop_window_lines", type=int, metavar="N", help="Count only about the last N lines."
+        "--stop-window",
+        "stop_window_lines",
+        type=int,
+        metavar="N",
+        help="Count only the last N lines, approximately.",
     ),
     click.option(
         "--stop-ignore",
         "stop_ignore_codes",
         multiple=True,
         metavar="CODE",
-        help="Do not count lines that fail with this code alone. May be given several times.",
+        help="Do not count lines that fail only with this code. Can be repeated.",
     ),
     click.option(
         "--stop-count-warnings",
         multiple=True,
         metavar="CODE",
-        help="Count lines with this warning as failed ones. May be given several times.",
+        help="Count lines with this warning as failed. Can be repeated.",
     ),
 )
 
 
-def brake_options(command: _Command) -> _Command:
-    """Add the options of a brake to a command that starts something."""
+def threshold_options(command: _Command) -> _Command:
+    """Add the error threshold options to a command that starts something."""
     threshold = click.option("--stop-after-errors", metavar="NUMBER|%|off", help=_THRESHOLD)
     for option in (*reversed(_OPTIONS), threshold):
         command = option(command)
     return command
 
 
-@click.command()
+@click.command("error-threshold")
 @click.argument("batch_id")
 @click.argument("stop_after_errors", metavar="NUMBER|%|off")
 @_OPTIONS[0]
@@ -56,21 +59,26 @@ def brake_options(command: _Command) -> _Command:
 @_OPTIONS[2]
 @_OPTIONS[3]
 @json_option
-def brake(batch_id: str, stop_after_errors: str, as_json: bool, **others: Any) -> None:
-    """Change what pauses the batch BATCH_ID after too many errors, also while it runs.
+def error_threshold(batch_id: str, stop_after_errors: str, as_json: bool, **others: Any) -> None:
+    """Set the error threshold of the batch BATCH_ID, even while it is running.
 
-    It is paused after this NUMBER of failed lines, or when more than this percentage failed.
+    The batch is paused after NUMBER failed lines, or if more than this percentage fails. off: never.
     """
     with open_session(read_settings()) as session:
         found = read_brake(stop_after_errors=stop_after_errors, **others) or NO_BRAKE
         set_brake(session, get_batch(session, batch_id, organisation_id=None), found)
     stored = brake_to_store(found)
-    described = describe_brake(stored) if stored else "nothing pauses it"
+    described = describe_threshold(stored) if stored else "no error threshold"
     show_done({"batch_id": batch_id, "brake": stored}, as_json, f"Batch {batch_id}: {described}.")
 
 
-def describe_brake(values: dict[str, Any]) -> str:
-    """Return a stored or reported brake in words."""
+#: The former name of the command. It is removed in the next release.
+brake = copy(error_threshold)
+brake.name, brake.hidden = "brake", True
+
+
+def describe_threshold(values: dict[str, Any]) -> str:
+    """Return a stored or reported error threshold in words."""
     threshold, window = values["stop_after_errors"], values["stop_window_lines"]
     lines = f"the last {window} lines" if window else "the lines"
     if threshold.endswith("%"):
