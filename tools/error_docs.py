@@ -45,7 +45,7 @@ def render() -> str:
     """Return the text of docs/suppliers/errors.md."""
     item = errors.ErrorItem(
         "invalid_phone_number",
-        "This is not a valid Dutch telephone number. Send a foreign one with its prefix, as +49.",
+        "This is not a valid Dutch telephone number. Send a foreign one with its prefix, such as +49.",
         "customers.1.landline",
     )
     example = error_body(errors.AccountFailedValidationError(errors=[item]))

@@ -37,8 +37,8 @@ def test_each_operation_refuses_an_unknown_parameter(supplier: SupplierClient, d
         ("/notes/create/?dry-run=1", "dry_run belongs in the body"),
         ("/historical-statements/create/?import_suplier=x", "import_supplier belongs in the body"),
         ("/transactions/create/?check_previously_add=false", "Did you mean check_previously_added?"),
-        ("/batches/?dry-run=true", "A dry run of a batch is mode=dry-run."),
-        ("/batches/?dry_run=true", "A dry run of a batch is mode=dry-run."),
+        ("/batches/?dry-run=true", "For a dry run of a batch, use mode=dry-run."),
+        ("/batches/?dry_run=true", "For a dry run of a batch, use mode=dry-run."),
         ("/batches/?stop_after_error=1", "Did you mean stop_after_errors?"),
         (
             "/batches/?force_add_to_curent_statement=false",

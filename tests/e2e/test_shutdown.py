@@ -50,7 +50,7 @@ def test_drained_workers_finish_what_they_have_and_take_nothing_until_they_are_r
         wait_until(lambda: scene.worker_at(WORKING), "a worker is creating one")
         drained = _drain(scene)
         assert drained.stdout.endswith(
-            "Nothing is left. Stop them, or restart them to let them work again.\n"
+            "All tasks are finished. Stop the workers, or restart them to give them work again.\n"
         )
         assert scene.messages()["unacknowledged"] == 0
         late = pool.submit(scene.process, *scene.stage(1, "LATE-DRAIN-"), wait=True)

@@ -78,8 +78,8 @@ _STAGED = {"anyOf": [StagedAccountSchema, StagingReportSchema]}
 def validate_account(arguments: dict[str, Any]) -> Response:
     """Check an account payload without storing it
 
-    Returns the data as it would be stored, or every error found, each with its path. With `report=full` it
-    returns the data and all findings, warnings included.
+    Returns the data as it would be stored, or every error with its path. With `report=full` it returns the
+    data and all findings, including warnings.
     """
     loaded = read_account(read_text())
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
@@ -116,10 +116,10 @@ def validate_account(arguments: dict[str, Any]) -> Response:
 def stage_account(arguments: dict[str, Any]) -> Response:
     """Store an account payload, as often as needed until the account is created
 
-    The payload is validated by the same rules as at the validate endpoint. The status is 201 for the first
-    staging of an account, and 200 for every further one. The same payload again changes nothing; `result`
-    says so. With `report=full` it responds as validate does. A payload with `extracted_at` does not replace
-    one of a later extract.
+    The rules are those of the validate endpoint. The status is 201 when an account is staged for the first
+    time, and 200 after that. Sending the same payload again changes nothing, and `result` says so. With
+    `report=full` it responds as validate does. A payload with `extracted_at` does not replace one with a
+    later `extracted_at`.
     """
     loaded = read_account(read_text())
     with reporting(arguments):

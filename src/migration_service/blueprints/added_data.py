@@ -87,7 +87,7 @@ _TRANSACTIONS = TransactionsRequestSchema()
 
 
 def _add(body: PostedBody, arguments: dict[str, Any], service: Callable[[Session], Accepted]) -> Response:
-    """Call a service in a transaction, and respond with what it returns. A dry run is rolled back.
+    """Call a service in a transaction and respond with its result. A dry run is rolled back.
 
     The response is made within the transaction, so that no error can follow the commit.
     """
@@ -118,7 +118,7 @@ def _posted_body(schema: AddedDataSchema, check: Check, example: Any) -> Callabl
 
 
 def _answers(schema: Any, report: type[Fields], example: Any) -> Callable[[View], View]:
-    """Describe the responses: that of a request, and that of one with `dry_run`."""
+    """Describe the responses of a request with and without `dry_run`."""
     either = {"anyOf": [schema, report]}
     counted = refer("X-Warning-Count")
     added = blueprint.response(201, either, example=example, headers=counted)
@@ -152,12 +152,12 @@ _arguments = query_arguments(blueprint, AddedDataArgumentsSchema())
 def create_notes(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add notes to an account
 
-    A note is not added again if the account already has one with the same body, and with the same created_at
-    if it is sent. Without a body the document paths are compared. There is one result for each note, in their
-    order.
+    A note is not added again if the account already has one with the same body and, if it is sent, the same
+    created_at. Notes without a body are compared by their document paths. There is one result per note, in
+    the order of the request.
 
-    An existing note does not change. If the posted one has documents or a pin that the existing one does not
-    have, its result has warnings.
+    An existing note does not change. If the posted note has documents or a pin that the existing one lacks,
+    its result has warnings.
     """
     return _add(body, arguments, lambda session: add_notes(session, caller(), body))
 
@@ -210,8 +210,9 @@ def _transaction_example(error: InvalidError) -> TransactionImportError:
 def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     """Add financial transactions to an account: all of them, or none
 
-    They change the ledger's balance. One that was already added is skipped. One outside the open
-    statement period gets the nearest date in it, a note that explains this, and one pinned to the account.
+    They change the ledger's balance. A transaction that was already added is skipped. One outside the open
+    statement period gets the nearest date in the period, a note that explains this, and a note pinned to the
+    account.
 
     A transaction_id that is on the account with another amount or type is always an error, so that a
     correction is never skipped as a repeat. With check_previously_added=false every known transaction_id is
@@ -238,7 +239,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
 @_arguments
 @_posted_body(StatementsRequestSchema(), check_statements, examples.STATEMENTS)
 def create_historical_statements(arguments: dict[str, Any], body: PostedBody) -> Response:
-    """Add statements of the time before the migration to an account
+    """Add statements from before the migration to an account
 
     Returns the validated data. The same statement again changes nothing. A different one with the same
     statement_id is an error, and then none is added.
@@ -267,8 +268,8 @@ def create_historical_statements(arguments: dict[str, Any], body: PostedBody) ->
 def create_payment_instruction(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add a payment instruction to an account, once its vendor has confirmed it
 
-    After a 400, do not retry unchanged. After a 500 the vendor is temporarily unavailable: retry unchanged.
-    An instruction that was added before gets the same response again.
+    After a 400, do not retry unchanged. A 500 means that the vendor is temporarily unavailable: retry
+    unchanged. An instruction that was added before gets the same response again.
     """
     with resources().Session.begin() as session:
         order = prepare_instruction(session, caller(), body)

@@ -64,10 +64,10 @@ _EXAMPLE: dict[str, Any] = {
 @blueprint.response(200, AttemptAnswerSchema, example=_EXAMPLE)
 @answers_errors(blueprint, AttemptNotFoundError)
 def get_attempt(attempt_id: str) -> Response:
-    """One attempt to create an account
+    """Get an attempt to create an account
 
-    `error` has the body that a request waiting for the attempt gets. It is null while the attempt is
-    in progress, and if the account was created.
+    `error` is the response body for a request that waits for the attempt. It is null while the attempt is in
+    progress, and if the account was created.
     """
     with resources().Session.begin() as session:
         attempt = attempts.get_attempt(session, caller().organisation_id, attempt_id)
@@ -81,9 +81,9 @@ def get_attempt(attempt_id: str) -> Response:
 def list_attempts(
     arguments: dict[str, Any], import_supplier_code: str, external_account_number: str
 ) -> Response:
-    """The attempts to create an account, newest first
+    """List the attempts to create an account, newest first
 
-    Dry runs are included. The response is one page. A Link header (rel="next") has the next one.
+    Dry runs are included. The response is one page. A Link header (rel="next") leads to the next one.
     """
     limit, before = read_page(arguments)
     with resources().Session.begin() as session:

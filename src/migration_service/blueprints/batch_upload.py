@@ -1,4 +1,4 @@
-"""The request that starts a batch: its parameters, and its body as blocks that are read as they come in."""
+"""The request that starts a batch: its parameters, and its body, which is read in blocks as it arrives."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,13 +24,13 @@ from migration_service.services.batches.intake.storing import IntakeLimits, take
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
 
-#: In this order, because generated clients take the first, and send bytes for it.
+#: Generated clients use the first type, and send bytes for it.
 _DESCRIBED_TYPES = ("application/octet-stream", "application/x-ndjson", "application/gzip")
 _MEDIA_TYPES = (*_DESCRIBED_TYPES, "application/ndjson", "application/jsonl")
 
 _EXAMPLE = encode_json(ACCOUNT).decode() + "\n"
 
-#: Arguments of the single endpoint for transactions, and that of what is pending.
+#: Arguments of the single endpoint for transactions, and the one for pending accounts.
 _OPTIONS = ("check_previously_added", "force_add_to_current_statement", INCLUDE_OLDER_VERSIONS)
 
 #: For OpenAPI: the body.
@@ -45,7 +45,7 @@ BODY = {
 
 
 def read_order(arguments: dict[str, Any]) -> BatchOrder:
-    """Return what the request asks for. Raise RequestFailedValidationError if its parts do not fit."""
+    """Return the requested batch. Raise RequestFailedValidationError if its parts do not fit together."""
     mode, team = BatchMode(arguments["mode"]), arguments.get("operations_team_name")
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
     if profile is Profile.LENIENT and mode is not BatchMode.VALIDATE:
@@ -69,7 +69,7 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
 
 
 def read_brake_arguments(arguments: dict[str, Any]) -> Brake | None:
-    """Return the brake that the query string asks for, or None. Raise RequestFailedValidationError."""
+    """Return the error threshold in the query string, or None. Raise RequestFailedValidationError."""
     names = ("stop_after_errors", "stop_min_lines", "stop_window_lines")
     given = {name: arguments[name] for name in names if name in arguments}
     for name in ("stop_ignore_codes", "stop_count_warnings"):
@@ -79,10 +79,10 @@ def read_brake_arguments(arguments: dict[str, Any]) -> Brake | None:
 
 
 def take_in(supplier: KnownSupplier, order: BatchOrder) -> UUID:
-    """Store the batch that the request asks for. Return its id.
+    """Store the requested batch and return its id.
 
-    Raise what `take_in_batch` raises, StagedQuotaReachedError, and the exceptions of 415 and 413 for a body
-    of another kind or size.
+    Raise the errors of `take_in_batch`, StagedQuotaReachedError, and the exceptions of 415 and 413 for a body
+    of the wrong type or size.
     """
     shared = resources()
     limits = intake_limits(shared.settings)
@@ -92,7 +92,7 @@ def take_in(supplier: KnownSupplier, order: BatchOrder) -> UUID:
         _refuse_file()
         return take_in_pending(shared.Session, supplier, order, limits)
     _require_file()
-    # Not the limit of the other endpoints. One byte more, as a body in chunks is cut off without a word.
+    # Not the limit of the other endpoints. One byte more, because a chunked body is cut off silently.
     request.max_content_length = limits.file.total + 1
     return take_in_batch(shared.Session, supplier, order, _whole_body(), redis=shared.redis, limits=limits)
 
@@ -113,9 +113,9 @@ def intake_limits(settings: Settings) -> IntakeLimits:
 
 
 def _refuse_file() -> None:
-    """Raise RequestFailedValidationError if the request has a body, whose lines would be ignored."""
+    """Raise RequestFailedValidationError if the request has a body, because its lines would be ignored."""
     if request.content_length or request.stream.read(1):
-        detail = "With source=pending nothing is read from the body. Leave out the body, or source."
+        detail = "With source=pending the body is not read. Leave out the body or source."
         raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "source")])
 
 
@@ -127,9 +127,9 @@ def _require_file() -> None:
 
 
 def _whole_body() -> Iterator[bytes]:
-    """Yield the blocks of the body. Raise BatchFileError if the client disconnected before its end.
+    """Yield the blocks of the body. Raise BatchFileError if the client disconnected too early.
 
-    The web server does not say so if it knows the length, and half a file would be taken for a whole one.
+    If the web server knows the length, it does not report this, and half a file would look complete.
     """
     step_aside()
     missing = request.content_length

@@ -1,4 +1,4 @@
-"""Batches: whole books of accounts, from a file or from what is pending, processed by workers."""
+"""Batches: whole books of accounts, from a file or from the pending accounts, processed by workers."""
 
 from typing import Any
 
@@ -65,7 +65,7 @@ blueprint = Blueprint(
     "batches",
     __name__,
     url_prefix="/v1/data-import/batches",
-    description="Whole books of accounts, or data for many accounts, at once: rehearse, migrate, retry.",
+    description="Rehearse, migrate and retry whole books of accounts, or data for many accounts.",
 )
 blueprint.before_request(require_token)
 
@@ -74,7 +74,7 @@ blueprint.before_request(require_token)
 @blueprint.doc(requestBody=BODY)
 @document_parameters(blueprint, KEY)
 @query_arguments(
-    blueprint, BatchArgumentsSchema(), hints={"dry_run": "A dry run of a batch is mode=dry-run."}
+    blueprint, BatchArgumentsSchema(), hints={"dry_run": "For a dry run of a batch, use mode=dry-run."}
 )
 @blueprint.response(202, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(
@@ -98,8 +98,8 @@ blueprint.before_request(require_token)
 def start(arguments: dict[str, Any]) -> Any:
     """Start a batch
 
-    The file is stored when all of it has come in, or not at all, and then worked on. Every line is reported
-    by itself; what is wrong with one holds up no other.
+    The file is stored only if all of it arrives, and is then processed. Each line has its own result, and an
+    error in one line does not delay the others.
     """
     order = read_order(arguments)
     with resources().Session.begin() as session:
@@ -109,7 +109,7 @@ def start(arguments: dict[str, Any]) -> Any:
             organisation_id=caller().organisation_id,
             error=ImportSupplierNotFoundInBodyError,
         )
-    batch_id = take_in(supplier, order)  # no connection is held while the body comes in
+    batch_id = take_in(supplier, order)  # no connection is held while the body arrives
     _feed()
     answer = jsonify(_progress(str(batch_id)))
     return answer, 202, {"Location": url_for("batches.get_batch", batch_id=batch_id)}
@@ -120,9 +120,9 @@ def start(arguments: dict[str, Any]) -> Any:
 @blueprint.response(200, BatchAnswerSchema(many=True), example=[examples.BATCH], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError)
 def list_batches(arguments: dict[str, Any]) -> Response:
-    """The batches of the organisation, newest first
+    """List the organisation's batches, newest first
 
-    The response is one page. A Link header (rel="next") has the next one.
+    The response is one page. A Link header (rel="next") leads to the next one.
     """
     limit, before = read_page(arguments)
     supplier = arguments.get("import_supplier")
@@ -149,9 +149,9 @@ def list_batches(arguments: dict[str, Any]) -> Response:
 @blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(blueprint, BatchNotFoundError)
 def get_batch(batch_id: str) -> Response:
-    """The progress of a batch
+    """Get the progress of a batch
 
-    Counts of its lines by status and by error code, its rate, and the estimated time left.
+    Includes counts of its lines by status and by error code, its rate, and the estimated time left.
     """
     return jsonify(_progress(batch_id))
 
@@ -162,13 +162,13 @@ def get_batch(batch_id: str) -> Response:
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=examples.LINE_CSV)
 @answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError)
 def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
-    """The result of each line, streamed
+    """Get the result of each line, streamed
 
     NDJSON: line_number, external_account_number, status, service_account_number, errors, warnings,
-    staging_result. Each error and warning has the value at its path. Or CSV, with `Accept: text/csv`: a row
-    for each error and warning with its line, account, code, path and value, and one for each line that has
-    none. Lines that are still waiting are PENDING. Results are kept for at least 30 days after the end of
-    the batch.
+    staging_result. Each error and warning has the value at its path. With `Accept: text/csv`, CSV: one row
+    per error or warning, with its line, account, code, path and value, and one row for a line without any.
+    Lines that have not been processed yet are PENDING. Results are kept for at least 30 days after the batch
+    has ended.
     """
     status = LineStatus(arguments["status"]) if "status" in arguments else None
     staged = StagingResult(arguments["staging_result"]) if "staging_result" in arguments else None
@@ -183,10 +183,10 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
 @blueprint.response(200, LINES, content_type="application/x-ndjson")
 @answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
 def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
-    """The failed lines as they were sent
+    """Get the failed lines as they were sent
 
-    NDJSON, streamed, to correct and send as a new batch. Lines that were too long to keep, and those that
-    repeat the account of an earlier line, are left out.
+    NDJSON, streamed, to be corrected and sent as a new batch. Lines that were too long to keep, and lines
+    that repeat an earlier account, are left out.
     """
     with resources().Session.begin() as session:
         batch = batches.get_batch_with_lines(session, batch_id, organisation_id=caller().organisation_id)
@@ -201,7 +201,7 @@ def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
 def pause(batch_id: str) -> Response:
     """Pause a batch
 
-    No further line is begun until the batch is resumed. Lines that workers have are finished.
+    No more lines are started until the batch is resumed. Workers finish the lines that they have.
     """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
@@ -215,7 +215,7 @@ def pause(batch_id: str) -> Response:
 def resume(batch_id: str) -> Response:
     """Resume a batch
 
-    It continues if it was paused, or stopped because its supplier was complete.
+    The batch continues if it was paused, or stopped because its supplier was complete.
     """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
@@ -230,7 +230,7 @@ def resume(batch_id: str) -> Response:
 def cancel(batch_id: str) -> Response:
     """Cancel a batch
 
-    This is permanent: no further line is begun. Finished lines are kept.
+    This is permanent: no more lines are started. Finished lines are kept.
     """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
@@ -243,10 +243,10 @@ def cancel(batch_id: str) -> Response:
 @blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
 def change_brake(arguments: dict[str, Any], batch_id: str) -> Response:
-    """Change what pauses a batch after too many errors
+    """Set the error threshold of a batch
 
-    Also while it runs. The new brake replaces the old one as a whole, and is checked before the next lines
-    are begun. What was counted before counts on.
+    The batch may be running. The new threshold replaces all parts of the old one, and is checked before more
+    lines are started. Errors that were counted before still count.
     """
     brake = read_brake_arguments(arguments) or NO_BRAKE
     with resources().Session.begin() as session:
@@ -261,11 +261,12 @@ def change_brake(arguments: dict[str, Any], batch_id: str) -> Response:
 @blueprint.response(200, RetryAnswerSchema, example={**examples.PROGRESS, "retried": 12, "left": 988})
 @answers_errors(blueprint, RequestFailedValidationError, *KEY_ERRORS, BatchNotFoundError, BatchStateError)
 def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
-    """Retry the FAILED lines that may pass now
+    """Retry the FAILED lines that may succeed now
 
-    They failed for infrastructure or for the state of their account, or the rules or the profile have changed
-    since. Lines that failed for their content are corrected and sent as a new batch. With `code` or `path`
-    only the lines that have such an error or warning: the same as those of the results with this filter.
+    These are lines that failed because of infrastructure or the state of their account, and lines whose rules
+    or profile have changed since. Correct lines that failed because of their content, and send them as a new
+    batch. With `code` or `path`, only lines with such an error or warning are retried, as in the results with
+    this filter.
     """
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)

@@ -1,4 +1,4 @@
-"""The comparison of two batches: which codes came and went, which accounts are newly broken or mended."""
+"""The comparison of two batches: codes that came and went, accounts that newly fail or now pass."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ blueprint = Blueprint(
     "comparison",
     __name__,
     url_prefix="/v1/data-import/batches/<batch_id>/comparison/<later_batch_id>",
-    description="Compare two batches, as two rehearsals of one book.",
+    description="Compare two batches, such as two rehearsals of a book.",
 )
 blueprint.before_request(require_token)
 
@@ -84,9 +84,9 @@ _ACCOUNT_CSV_EXAMPLE = (
 def compare(batch_id: str, later_batch_id: str) -> Response:
     """Compare two batches of one import supplier
 
-    Which codes came, went, grew and shrank, and how many accounts are newly broken, mended or still broken.
-    The first batch in the path is the earlier one. Both are of one kind. Lines without an account number are
-    only counted.
+    Shows which codes came, went, grew and shrank, and how many accounts are newly broken, mended or still
+    broken. The first batch in the path is the earlier one. Both have the same kind. Lines without an account
+    number are only counted.
     """
     with resources().Session.begin() as session:
         before, after = get_batches_to_compare(
@@ -110,11 +110,11 @@ def compare(batch_id: str, later_batch_id: str) -> Response:
     BatchesNotComparableError,
 )
 def get_changed_accounts(arguments: dict[str, Any], batch_id: str, later_batch_id: str) -> Response:
-    """The accounts that fail in at least one of two batches, streamed
+    """List the accounts that fail in at least one of two batches, streamed
 
-    NDJSON, or CSV with `Accept: text/csv`: each account with its change, its lines and the codes of its
-    errors. First those that fail in the second batch, by their line in it, then the others. For an account
-    with several lines in a batch of added data, the line is the first one that failed.
+    NDJSON, or CSV with `Accept: text/csv`. Each account has its change, its lines and the codes of its
+    errors. Accounts that fail in the second batch come first, in the order of its lines, followed by the
+    others. If an account has several lines in a batch of added data, its line is the first one that failed.
     """
     with resources().Session.begin() as session:
         before, after = get_batches_to_compare(

@@ -1,4 +1,4 @@
-"""The control totals of a batch: what its supplier says that the file adds up to."""
+"""The control totals of a batch: its supplier's totals for the file."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ blueprint = Blueprint(
     "control_totals",
     __name__,
     url_prefix="/v1/data-import/batches/<batch_id>/control-totals",
-    description="What a file adds up to, compared with what its supplier says.",
+    description="Compare the totals of a file with its supplier's control totals.",
 )
 blueprint.before_request(require_token)
 
@@ -56,10 +56,10 @@ _ANSWER_EXAMPLE: dict[str, Any] = {
 @blueprint.response(200, ControlTotalsAnswerSchema, example=_ANSWER_EXAMPLE)
 @answers_errors(blueprint, BatchNotFoundError)
 def get_control_totals(batch_id: str) -> Response:
-    """What the file of a batch adds up to
+    """Get the totals of a batch's file
 
-    All lines of the file count, also those that are refused, as far as they can be read. Each total is beside
-    the one that the supplier gave. There are no totals without a file of accounts.
+    All readable lines of the file count, including refused ones. Each total is shown with the supplier's
+    control total. A batch without a file of accounts has no totals.
     """
     with resources().Session.begin() as session:
         batch = get_batch(session, batch_id, organisation_id=caller().organisation_id)
@@ -71,15 +71,15 @@ def get_control_totals(batch_id: str) -> Response:
 @blueprint.response(200, ControlTotalsAnswerSchema, example=_ANSWER_EXAMPLE)
 @answers_errors(blueprint, RequestFailedValidationError, ParseError, BatchNotFoundError, BatchStateError)
 def put_control_totals(batch_id: str) -> Response:
-    """Say what the file of a batch should add up to
+    """Set the control totals of a batch
 
-    Take the totals from the source system rather than from the file, so that they show what the file has
-    lost. They replace those that were given before. What is left out is not compared.
+    Take the totals from the source system rather than from the file, so that they reveal what is missing from
+    the file. They replace earlier control totals. Totals that are left out are not compared.
     """
     organisation_id = caller().organisation_id
     with resources().Session.begin() as session:
         get_batch(session, batch_id, organisation_id=organisation_id)
-    totals = read_control_totals(read_json())  # no connection is held while the body comes in
+    totals = read_control_totals(read_json())  # no connection is held while the body arrives
     with resources().Session.begin() as session:
         batch = get_batch(session, batch_id, organisation_id=organisation_id)
         return jsonify(ControlTotalsAnswerSchema().dump(set_control_totals(session, batch, totals)))

@@ -53,10 +53,10 @@ _ERASED_EXAMPLE = {
 @json_body(blueprint, ErasureBodySchema(), _EXAMPLE)
 @database_searches()
 def erase(body: dict[str, Any]) -> Erasure:
-    """Erase the personal data of an account, for good
+    """Erase the personal data of an account permanently
 
-    The two numbers stay, and so do ledgers, transactions and statements, without their texts. An account
-    that was not created is removed, and skipped from then on. Sending the request again is harmless.
+    Its two numbers are kept, and so are ledgers, transactions and statements, without their texts. An account
+    that was not created is removed, and skipped from then on. Repeating the request is harmless.
     """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(

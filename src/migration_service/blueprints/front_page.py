@@ -1,4 +1,4 @@
-"""The answer to `/`: the console, or a short page of links where there is none."""
+"""The response to `/`: the console, or a short page of links if there is no console."""
 
 from flask import Blueprint, Response, redirect
 from werkzeug.wrappers import Response as AnyResponse
@@ -31,7 +31,7 @@ _PAGE = """<!DOCTYPE html>
 
 @blueprint.get("/")
 def show() -> AnyResponse:
-    """Lead to the console, or show where everything is."""
+    """Redirect to the console, or show links to everything."""
     if resources().settings.console:
         return redirect(f"{MOUNT}/")
     return Response(_PAGE, mimetype="text/html")

@@ -44,7 +44,7 @@ blueprint = Blueprint("graphql", __name__, url_prefix="/v1/graphql")
 
 @blueprint.get("/", strict_slashes=False)
 def show_hint() -> Response:
-    """Return how to use the endpoint. GET does nothing else: an API key does not belong in a URL."""
+    """Return instructions. GET does nothing else, because an API key does not belong in a URL."""
     if "query" not in request.args:
         return _answer({"detail": _HINT}, HTTPStatus.OK)
     status = HTTPStatus.METHOD_NOT_ALLOWED
@@ -82,7 +82,7 @@ def _read_request() -> tuple[str, dict[str, Any], str | None]:
 
 
 def _execute(query: str, variables: dict[str, Any], operation_name: str | None) -> ExecutionResult:
-    """Execute the document. If the result has no data, the execution was not started."""
+    """Execute the document. If the result has no data, execution did not start."""
     try:
         document = parse(query, max_lexical_tokens=MAX_TOKENS, max_comments=MAX_COMMENTS)
         if problems := validate(SCHEMA, document, _RULES, max_errors=20):

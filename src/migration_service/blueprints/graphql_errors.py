@@ -26,11 +26,11 @@ from migration_service.errors import (
 
 logger = logging.getLogger(__name__)
 
-#: Tokens and comments of a document (`document_too_long`).
+#: The most tokens and comments in a document (`document_too_long`).
 MAX_TOKENS = 1_000
 MAX_COMMENTS = 100
-#: How the messages of graphql-core begin, and the codes and sentences that replace them.
-#: The first one that fits counts.
+#: Beginnings of graphql-core's messages, with the codes and sentences that replace them. The first match is
+#: used.
 _EXPLANATIONS = {
     "Syntax Error: Document contains more": (
         "document_too_long",
@@ -40,7 +40,7 @@ _EXPLANATIONS = {
     "Syntax Error": ("parse_error", "The GraphQL document has a syntax error."),
     "Variable ": (
         "invalid",
-        "A variable of the GraphQL document has a value or a type that does not fit.",
+        "A variable of the GraphQL document has an unsuitable value or type.",
     ),
     "Unknown operation": (
         "invalid",
@@ -48,7 +48,7 @@ _EXPLANATIONS = {
     ),
     "Must provide": (
         "invalid",
-        "The GraphQL document must have one operation, or operationName must name one of them.",
+        "The GraphQL document must have exactly one operation, or operationName must choose one.",
     ),
 }
 _EXPECTED = (
@@ -89,7 +89,9 @@ def describe_graphql_error(error: GraphQLError) -> Problem:
     """
     place = {name: value for name, value in error.formatted.items() if name in ("locations", "path")}
     original = error.original_error
-    while isinstance(original, GraphQLError):  # the error of a variable is within the error of its operation
+    while isinstance(
+        original, GraphQLError
+    ):  # the error about a variable is inside the error about its operation
         original = original.original_error
     if isinstance(original, OperationalError | PoolTimeoutError):
         logger.error("The database did not answer: %s", type(original).__name__)
@@ -105,10 +107,10 @@ def describe_graphql_error(error: GraphQLError) -> Problem:
 
 
 def _explain(error: GraphQLError) -> tuple[str, str]:
-    """Return a code and a sentence about a document or variables that do not fit the schema.
+    """Return a code and a sentence about a document or variables that do not match the schema.
 
-    It is never the text of graphql-core, which repeats what the client sent. An API key under a misspelt name
-    would be in the response, and in the logs of every proxy. Only names of the schema that graphql-core
+    Messages of graphql-core are never returned, because they repeat the request: an API key under a misspelt
+    name would get into the response and into proxy logs. Only names from the schema that graphql-core
     suggests are repeated.
     """
     known = (found for start, found in _EXPLANATIONS.items() if error.message.startswith(start))
@@ -133,7 +135,8 @@ def describe_service_error(error: ServiceError, place: dict[str, Any] | None = N
             # GraphQL has executed the document, so the HTTP status is no error.
             return Problem(ErrorType.AUTHENTICATION, error.code, error.detail, HTTPStatus.OK, place=place)
         case ParseError(errors=[ErrorItem(code=code)]):
-            # A body beyond a bound has the code of the bound. A GraphQL error has no list with it.
+            # A body that exceeds a bound has the code of the bound, because a GraphQL error has no list of
+            # errors.
             return Problem(ErrorType.VALIDATION, code, error.detail, status, place=place)
     return Problem(ErrorType.VALIDATION, error.code, error.detail, status, place=place)
 

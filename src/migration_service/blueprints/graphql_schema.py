@@ -1,4 +1,4 @@
-"""The GraphQL schema with which tokens are obtained (section 5)."""
+"""The GraphQL schema for obtaining tokens (section 5)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ from migration_service.services.access.tokens import Tokens, obtain_tokens, refr
 
 @dataclass(frozen=True, slots=True)
 class TokenAttempt:
-    """GraphQL's context: what resolvers need to know about a request."""
+    """The GraphQL context: the parts of a request that resolvers need."""
 
     shared: Resources
     address: str | None

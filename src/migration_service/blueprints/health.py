@@ -1,4 +1,4 @@
-"""Health checks for load balancers and orchestrators: whether the process is alive, and ready."""
+"""Health checks for load balancers and orchestrators: is the process alive, and is it ready?"""
 
 from flask import Blueprint, Response, jsonify
 from redis import RedisError
@@ -21,11 +21,11 @@ def live() -> Response:
 
 @blueprint.get("/ready")
 def ready() -> tuple[Response, int]:
-    """Return 200 if the database answers, writes and commits, and nobody told this server to end; else 503.
+    """Return 200 if the database writes and commits and this server is not draining, else 503.
 
-    Whether it commits is tried in the background, at most once in some seconds: this is the last result.
+    A background check tries a commit at most once every few seconds. Its last result is used.
 
-    Redis is reported: only `process` needs it.
+    Redis is reported but not required, because only `process` needs it.
     """
     database = _ask_database()
     redis = "ok" if _redis_answers() else "unavailable"
@@ -35,7 +35,7 @@ def ready() -> tuple[Response, int]:
 
 def _ask_database() -> str:
     if resources().commits.commits_wait():
-        # Requests that wait for their commits may have taken all connections.
+        # Requests that wait for their commits may hold all connections.
         return "commits-wait"
     try:
         with resources().Session.begin() as session:

@@ -21,7 +21,7 @@ blueprint = Blueprint(
     "import_suppliers",
     __name__,
     url_prefix="/v1/data-import/import-suppliers",
-    description="The import suppliers of the organisation, and how many of their accounts are in each state.",
+    description="The organisation's import suppliers, and how many of their accounts are in each state.",
 )
 blueprint.before_request(require_token)
 blueprint.before_request(check_names)
@@ -39,9 +39,9 @@ _EXAMPLE: dict[str, Any] = {
 @blueprint.response(200, ImportSupplierAnswerSchema(many=True), example=[_EXAMPLE])
 @answers_errors(blueprint)
 def list_import_suppliers() -> list[ImportSupplierReport]:
-    """The import suppliers of the organisation, by code
+    """List the organisation's import suppliers, by code
 
-    Each with its status, its profile, and how many of its accounts are in each state.
+    Each one has its status, its profile, and the number of its accounts in each state.
     """
     with resources().Session.begin() as session:
         return report_import_suppliers(session, caller().organisation_id)
@@ -51,9 +51,9 @@ def list_import_suppliers() -> list[ImportSupplierReport]:
 @blueprint.response(200, ImportSupplierAnswerSchema, example=_EXAMPLE)
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 def get_import_supplier(import_supplier_code: str) -> ImportSupplierReport:
-    """One import supplier of the organisation
+    """Get an import supplier
 
-    With its status, its profile, and how many of its accounts are in each state.
+    Includes its status, its profile, and the number of its accounts in each state.
     """
     with resources().Session.begin() as session:
         return report_import_supplier(session, caller().organisation_id, import_supplier_code)

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus, for clients with the token, or for this machine only if no token is set."""
+"""Metrics for Prometheus. They require the token, or are limited to this machine if no token is set."""
 
 import hmac
 import re
@@ -17,7 +17,7 @@ from migration_service.metrics.process import CONTENT_TYPE, exposition
 blueprint = Blueprint("metrics", __name__)
 
 _EXTENSION = "migration_service_metrics"
-#: Headers that a proxy adds. With them the address does not show whether the client is this machine.
+#: Headers that a proxy adds. If one is present, the address does not show whether the client is local.
 _PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via")
 _LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.ASCII)
 
@@ -44,7 +44,7 @@ def _require_permission(token: str) -> None:
 def _asked_from_here() -> bool:
     forwarded = any(header in request.headers for header in _PROXY_HEADERS)
     peer = request.remote_addr
-    # The name of another site can resolve to this machine. A browser then sends that name as the host.
+    # The name of another site can resolve to this machine. Browsers then send that name as the host.
     named_here = _LOOPBACK.fullmatch(request.host) is not None
     return not forwarded and named_here and peer is not None and ip_address(peer).is_loopback
 

@@ -1,6 +1,6 @@
-"""The metrics that are read when /metrics is requested, from Redis and from small indexes of the database.
+"""The metrics that are read from Redis and from small database indexes for each request to /metrics.
 
-They are of the whole service. Several web servers show the same values, so queries use `max`, not `sum`.
+They describe the whole service. All web servers show the same values, so queries use `max`, not `sum`.
 """
 
 import logging
@@ -42,7 +42,7 @@ from migration_service.tasks.names import KEY_PREFIX, QUEUES
 
 logger = logging.getLogger(__name__)
 
-#: Seconds for which the result is reused, so that many simultaneous requests cost no more than one.
+#: The result is reused for this many seconds, so that simultaneous requests cost no more than one.
 _FRESH_SECONDS = 2.0
 
 
@@ -60,7 +60,7 @@ class ServiceMetrics(Collector):
         self._known_at = -math.inf
 
     def collect(self) -> Iterable[Metric]:
-        """Return every available metric. `migration_part_up` says which part is unavailable."""
+        """Return every available metric. `migration_part_up` shows which parts are unavailable."""
         with self._lock:
             if time.monotonic() - self._known_at > _FRESH_SECONDS:
                 self._known = list(self._read())
@@ -69,7 +69,7 @@ class ServiceMetrics(Collector):
 
     def _read(self) -> Iterator[Metric]:
         up = GaugeMetricFamily(
-            "migration_part_up", "Whether a part answers and takes what is written.", labels=["part"]
+            "migration_part_up", "Whether a part answers and accepts writes.", labels=["part"]
         )
         for part, read, expected in (
             ("database", self._read_database, SQLAlchemyError),
@@ -106,7 +106,9 @@ class ServiceMetrics(Collector):
             replication_slots = list_replication_slots(session)
         yield GaugeMetricFamily("migration_database_bytes", "The size of the database.", value=stored)
         held = GaugeMetricFamily(
-            "migration_replication_slot_held_bytes", "WAL that a replication slot keeps.", labels=["slot"]
+            "migration_replication_slot_held_bytes",
+            "Bytes of WAL that a replication slot retains.",
+            labels=["slot"],
         )
         active = GaugeMetricFamily(
             "migration_replication_slot_active", "Whether a replication slot is read.", labels=["slot"]
@@ -127,7 +129,7 @@ class ServiceMetrics(Collector):
         )
         yield GaugeMetricFamily(
             "migration_slots_limit",
-            "How many accounts may be processed at once, or +Inf without a limit.",
+            "How many accounts may be processed at the same time, or +Inf without a limit.",
             value=math.inf if now.limit is None else now.limit,
         )
 
@@ -141,25 +143,25 @@ class ServiceMetrics(Collector):
         age = slots.seconds_since_reconcile()
         yield GaugeMetricFamily(
             "migration_sweep_age_seconds",
-            "Time since the sweep compared the slots with the database. Beat starts one every 5 s.",
+            "Time since the sweep last compared the slots with the database. Beat starts a sweep every 5 s.",
             value=math.inf if age is None else age,
         )
         yield from self._read_queues()
         yield _histogram(
             "migration_task_duration_seconds",
-            "Tasks by name and how they ended.",
+            "Tasks by name and outcome.",
             ["task", "state"],
             read_task_times(self._redis),
         )
         yield _histogram(
             "migration_vendor_call_duration_seconds",
-            "Calls to payment vendors, with retries, by outcome.",
+            "Calls to payment vendors by outcome, including retries.",
             ["vendor", "outcome"],
             read_vendor_calls(self._redis),
         )
         yield _histogram(
             "migration_queue_wait_seconds",
-            "The time that messages waited in their queue until a worker began with them.",
+            "The time that messages waited in their queue before a worker started on them.",
             ["queue"],
             read_queue_waits(self._redis),
             WAIT_BUCKETS,
@@ -222,14 +224,16 @@ def _histogram(
 
 def _batch_metrics(suppliers: list[OpenBatches]) -> Iterator[Metric]:
     batches = GaugeMetricFamily(
-        "migration_open_batches", "Batches that are not over.", labels=["supplier", "state"]
+        "migration_open_batches", "Batches that have not ended.", labels=["supplier", "state"]
     )
     lines = GaugeMetricFamily(
-        "migration_open_batch_lines", "Lines of the batches that are not over.", labels=["supplier", "status"]
+        "migration_open_batch_lines",
+        "Lines of the batches that have not ended.",
+        labels=["supplier", "status"],
     )
     idle = GaugeMetricFamily(
         "migration_batch_idle_seconds",
-        "The longest time for which no line of a running batch was worked on.",
+        "The longest time for which no line of a running batch has been processed.",
         labels=["supplier"],
     )
     paused = GaugeMetricFamily(
@@ -251,7 +255,7 @@ def _batch_metrics(suppliers: list[OpenBatches]) -> Iterator[Metric]:
 
 
 def _read_decisions(suppliers: set[str], waiting: list[WaitingWave]) -> Metric:
-    """Return how long the waves that wait for a decision have waited: 0 if none of a supplier does."""
+    """Return how long each supplier's waves have waited for a decision, or 0 if none is waiting."""
     longest = {(code, str(state)): 0.0 for code in suppliers for state in DECIDABLE}
     for it in waiting:
         key = (it.import_supplier, it.wave.state)

@@ -44,12 +44,12 @@ from migration_service.services.processing.acceptance import ProcessOrder
 from migration_service.services.processing.dispatch import begin_attempt, wait_for_outcome
 from migration_service.services.reporting.attempts import get_attempt
 
-#: Seconds after which a client may ask for the outcome of an attempt.
+#: Seconds after which a client should ask for the outcome of an attempt.
 _ASK_AGAIN = 2
 
 
 def _replay(attempt_id: UUID) -> Any:
-    """Answer a repeated request with the state of the attempt that the first one began."""
+    """Answer a repeated request with the state of the attempt that the first request started."""
     with resources().Session.begin() as session:
         attempt = get_attempt(session, caller().organisation_id, str(attempt_id))
     if attempt.error:
@@ -95,7 +95,7 @@ def process(body: dict[str, Any]) -> Any:
     """Create the account from its staged data
 
     A worker creates it while the request waits. With `Prefer: respond-async`, or if it takes too long, the
-    status is 202, and the Location is the attempt, which reports the outcome. A dry run does everything, and
+    status is 202 and the Location is the attempt, which reports the outcome. A dry run does everything and
     rolls it back. Its status is 400 even if it succeeds.
     """
     order = ProcessOrder(**body)

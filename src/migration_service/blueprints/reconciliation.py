@@ -1,4 +1,4 @@
-"""Reconciliation: what was sent, what of it is open, and whether created accounts are as they were staged."""
+"""Reconciliation: what was sent, what is open, and whether created accounts match what was staged."""
 
 from typing import Any
 
@@ -128,13 +128,14 @@ _ID_MAP_EXAMPLE = (
 def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """Compare what was sent with what was created, account by account
 
-    `sent` counts what was sent by outcome, and `open` lists what is not created, not skipped and not
-    acknowledged. The rest compares every value of the created accounts with what was staged. `values` has the
-    path of each that differs, and `totals` counts and sums of all accounts, exact to the cent. Data that was
-    added to the accounts later is left out of these, and what batches added is compared with their lines in
-    counts and sums (`added ...`). With a batch of added data only its lines are compared, and `sent` and
-    `open` are about them. `not_compared` says what is not compared. `created_clean` says that something was
-    compared and nothing differs, `complete` that nothing is open, and `clean` both. The response is streamed.
+    `sent` counts what was sent by outcome. `open` lists what was neither created nor skipped nor
+    acknowledged. The other members compare every value of the created accounts with what was staged: `values`
+    has the path of each value that differs, and `totals` has counts and sums of all accounts, exact to the
+    cent. Data that was added to the accounts later is not included. Data added by batches is compared with
+    the lines of those batches, in counts and sums (`added ...`). For a batch of added data, `sent`, `open`
+    and the comparison are about its lines only. `not_compared` lists what is not compared. `created_clean` is
+    true if something was compared and nothing differs, `complete` if nothing is open, and `clean` if both are
+    true. The response is streamed.
     """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(
@@ -158,11 +159,11 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
 )
 @json_body(blueprint, AcknowledgementBodySchema(), _ACKNOWLEDGEMENT_EXAMPLE)
 def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
-    """Accept, with a reason, that refused accounts or lines stay out
+    """Acknowledge refused accounts or lines that will not be migrated
 
-    Send account numbers, or a batch and its lines that have no account number (all of them if `line_numbers`
-    is absent). They are no longer open in the reconciliation. If a line with the account is refused again
-    later, the account is open again.
+    Send a reason and account numbers, or a reason and a batch to acknowledge its lines without an account
+    number (all of them, or those in `line_numbers`). They no longer count as open in the reconciliation. An
+    account that is refused again becomes open again.
     """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(
@@ -179,9 +180,9 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
 @blueprint.response(200, AcknowledgementAnswerSchema(many=True))
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 def get_acknowledgements(import_supplier_code: str) -> Response:
-    """List what was acknowledged
+    """List acknowledgements, newest first
 
-    By whom, when and why, the newest first.
+    Each one has who acknowledged what, when and why.
     """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(
@@ -195,7 +196,7 @@ def get_acknowledgements(import_supplier_code: str) -> Response:
 @blueprint.response(200, CSV, content_type="text/csv", example=_ID_MAP_EXAMPLE)
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 def get_id_map(import_supplier_code: str) -> Response:
-    """List the old and the new number of every created account
+    """List the external and the new number of every created account
 
     CSV with a header, streamed.
     """

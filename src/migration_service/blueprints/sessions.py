@@ -1,4 +1,4 @@
-"""The organisation's sessions: who holds tokens, and how a single one is ended."""
+"""The organisation's sessions, which show who holds tokens. Each one can be ended."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ blueprint = Blueprint(
     "sessions",
     __name__,
     url_prefix="/v1/data-import/sessions",
-    description="The sessions of the organisation: who holds tokens, and how a single one is ended.",
+    description="See who holds tokens, and end single sessions.",
 )
 blueprint.before_request(require_token)
 
@@ -47,9 +47,10 @@ _EXAMPLE: dict[str, Any] = {
 @blueprint.response(200, SessionAnswerSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError)
 def list_sessions(arguments: dict[str, Any]) -> Response:
-    """The sessions of the organisation that are not over, newest first
+    """List the organisation's active sessions, newest first
 
-    Those of all its API keys. The response is one page. A Link header (rel="next") has the next one.
+    The sessions of all its API keys. The response is one page. A Link header (rel="next") leads to the next
+    one.
     """
     limit, before = read_page(arguments)
     with resources().Session.begin() as session:
@@ -67,10 +68,10 @@ def list_sessions(arguments: dict[str, Any]) -> Response:
 @blueprint.response(200, SessionAnswerSchema, example=_EXAMPLE | {"ended_at": "2026-03-02T08:00:00Z"})
 @answers_errors(blueprint, RequestFailedValidationError, TokenSessionNotFoundError)
 def end_one_session(session_id: str) -> SessionReport:
-    """End a session, and every token of it
+    """End a session and revoke its tokens
 
-    None of its tokens is accepted once this is answered, which takes about a second. The API key stays valid.
-    Ending a session again changes nothing.
+    The response takes about a second. After it, none of the session's tokens is accepted. The API key stays
+    valid. Ending a session again changes nothing.
     """
     with resources().Session.begin() as session:
         ended = end_session(

@@ -97,10 +97,10 @@ _FAILED_EXAMPLE = [
 )
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError, AccountNotFoundError)
 def get_account_status(import_supplier_code: str, external_account_number: str) -> dict[str, str]:
-    """The status of the import of one account
+    """Get the import status of an account
 
     `IN_PROGRESS` while a migration process creates the account, `COMPLETED` once it exists, and `UNKNOWN`
-    otherwise, also of an account that is staged.
+    otherwise, even if the account is staged.
     """
     with autocommit(resources().Session) as statements:
         status, service_account_number = get_status(
@@ -113,10 +113,10 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
 @blueprint.response(200, AccountHistorySchema, example=_ACCOUNT_EXAMPLE)
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError, AccountNotFoundError)
 def get_account(import_supplier_code: str, external_account_number: str) -> Response:
-    """What the service holds of one account
+    """Get everything that the service holds about an account
 
-    What is staged, a newer version that was sent and not taken, what was created, and what was added since.
-    Of an account whose personal data was erased only the numbers are left.
+    Includes the staged payload, a newer version that was refused, what was created, and what was added since.
+    For an account whose personal data was erased, only the numbers are left.
     """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(
@@ -133,7 +133,7 @@ def get_account(import_supplier_code: str, external_account_number: str) -> Resp
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_all_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
-    """Every account import of a supplier
+    """List every account import of a supplier
 
     The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
     """
@@ -145,7 +145,7 @@ def list_all_account_imports(arguments: dict[str, Any], import_supplier_code: st
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_pending_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
-    """The account imports that are staged and not created
+    """List the account imports that are staged and not created
 
     The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
     """
@@ -157,7 +157,7 @@ def list_pending_account_imports(arguments: dict[str, Any], import_supplier_code
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_imported_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
-    """The account imports whose account has been created
+    """List the account imports whose account has been created
 
     The whole array, streamed. With `limit`: one page of it, and a Link header (rel="next") to the next page.
     """
@@ -169,7 +169,7 @@ def list_imported_account_imports(arguments: dict[str, Any], import_supplier_cod
 @answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_failed_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
-    """The accounts that are not created and whose last attempt failed
+    """List the accounts that are not created and whose last attempt failed
 
     Dry runs count too. An account that was refused before it was staged has no attempt: the reconciliation
     lists it under `open`. The whole array, streamed. With `limit`: one page of it, and a Link header

@@ -1,4 +1,4 @@
-"""Undo: created accounts are removed again, until their supplier goes live."""
+"""Undo: removal of created accounts, until their supplier goes live."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ blueprint = Blueprint(
     "undo",
     __name__,
     url_prefix="/v1/data-import/undos",
-    description="Remove created accounts again, until their supplier goes live.",
+    description="Remove created accounts, until their supplier goes live.",
 )
 blueprint.before_request(require_token)
 
@@ -74,9 +74,9 @@ _TARGET_ERRORS = (
 @answers_errors(blueprint, *_TARGET_ERRORS)
 @json_body(blueprint, UndoTargetSchema(), examples.TARGET)
 def preview(body: dict[str, Any]) -> Any:
-    """What an undo would do
+    """Preview an undo
 
-    How many accounts would be reverted, and what keeps the others. Nothing is changed.
+    Shows how many accounts would be undone, and what blocks the others. Nothing is changed.
     """
     with resources().Session.begin() as session:
         return preview_undo(session, _read_order(session, body))
@@ -92,10 +92,10 @@ def preview(body: dict[str, Any]) -> Any:
 def start(body: dict[str, Any]) -> Response:
     """Start an undo
 
-    Workers remove the accounts with everything that was created. Each one's import is pending again, with the
-    payload that was staged, and can be processed again, which gives it another number. Unsent customer
-    e-mails are withdrawn. An account that something blocks is kept, and its outcome says why. The plan of a
-    wave holds until the undo is over. Then the wave is reconciled again.
+    Workers remove the accounts with all their data. Each import is pending again, with the payload that was
+    staged. If it is processed again, the account gets a new number. Unsent customer e-mails are withdrawn. A
+    blocked account is kept, and its outcome says why. If a wave is undone, its plan waits until the undo has
+    ended. Then the wave is reconciled again.
     """
     with resources().Session.begin() as session:
         undo_id = str(start_undo(session, _read_order(session, body)))
@@ -112,9 +112,9 @@ def start(body: dict[str, Any]) -> Response:
 @blueprint.response(200, UndoAnswerSchema(many=True), example=[examples.UNDO], headers=refer("Link"))
 @answers_errors(blueprint, RequestFailedValidationError)
 def list_all(arguments: dict[str, Any]) -> Response:
-    """The undos of the organisation, newest first
+    """List the organisation's undos, newest first
 
-    The response is one page. A Link header (rel="next") has the next one.
+    The response is one page. A Link header (rel="next") leads to the next one.
     """
     limit, before = read_page(arguments)
     supplier = arguments.get("import_supplier")
@@ -141,9 +141,9 @@ def list_all(arguments: dict[str, Any]) -> Response:
 @blueprint.response(200, UndoProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(blueprint, UndoNotFoundError)
 def get_one(undo_id: str) -> Response:
-    """The progress of an undo
+    """Get the progress of an undo
 
-    Counts of its accounts by outcome, and of those that were kept by reason.
+    Includes counts of its accounts by outcome, and of kept accounts by reason.
     """
     with resources().Session.begin() as session:
         return jsonify(_report(session, undo_id))
@@ -157,7 +157,7 @@ def get_one(undo_id: str) -> Response:
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=examples.OUTCOME_CSV)
 @answers_errors(blueprint, RequestFailedValidationError, UndoNotFoundError)
 def get_results(arguments: dict[str, Any], undo_id: str) -> Response:
-    """The outcome of each account, streamed
+    """Get the outcome of each account, streamed
 
     NDJSON, or CSV with `Accept: text/csv`.
     """
@@ -173,7 +173,7 @@ def get_results(arguments: dict[str, Any], undo_id: str) -> Response:
 def cancel(undo_id: str) -> Response:
     """Cancel an undo
 
-    This is permanent: no further account is reverted. Those that were reverted stay so.
+    This is permanent: no more accounts are undone. Accounts that were already undone are not restored.
     """
     with resources().Session.begin() as session:
         undo = get_undo(session, undo_id, organisation_id=caller().organisation_id)

@@ -1,4 +1,4 @@
-"""Wave plans: a supplier's pending accounts, migrated in waves with windows and decisions."""
+"""Wave plans, which migrate a supplier's pending accounts in waves with windows and decisions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -51,7 +51,8 @@ blueprint = Blueprint(
     "waves",
     __name__,
     url_prefix="/v1/data-import/wave-plans",
-    description="Migrate what is pending in waves, each with a window, a brake and a decision after it.",
+    description="Migrate pending accounts in waves, each with a window, an error threshold and a decision "
+    "after it.",
 )
 blueprint.before_request(require_token)
 
@@ -80,9 +81,9 @@ _WAVE_ERRORS = (RequestFailedValidationError, WavePlanNotFoundError, WaveNotFoun
 def plan(body: dict[str, Any]) -> Any:
     """Plan the waves of a supplier
 
-    Cuts what is pending now into waves. Each is a batch that is paused until the wave begins: in its
-    window, or if it has none after the wave before. The first wave is then started by hand. A supplier has
-    one plan at a time.
+    Divides the accounts that are pending now into waves. Each wave is a batch that is paused until the wave
+    starts: in its window or, without a window, after the previous wave. A first wave without a window is
+    started by hand. A supplier has one plan at a time.
     """
     settings, sender = resources().settings, caller()
     quotas = BatchQuotas(settings.max_open_batches, settings.max_batch_storage_bytes)
@@ -107,9 +108,9 @@ def plan(body: dict[str, Any]) -> Any:
 @blueprint.response(200, WavePlanAnswerSchema(many=True), example=[examples.PLAN])
 @answers_errors(blueprint, RequestFailedValidationError)
 def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
-    """The organisation's wave plans, the newest first
+    """List the organisation's wave plans, newest first
 
-    At most the last fifty, each with its waves.
+    At most the last fifty are listed, each with its waves.
     """
     with resources().Session.begin() as session:
         plans = list_plans(session, organisation_id=caller().organisation_id, **arguments)
@@ -120,7 +121,7 @@ def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
 @blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
 @answers_errors(blueprint, WavePlanNotFoundError)
 def get(plan_id: str) -> PlanReport:
-    """A wave plan and the progress of its waves
+    """Get a wave plan and the progress of its waves
 
     The results of a wave are those of its batch.
     """
@@ -133,9 +134,9 @@ def get(plan_id: str) -> PlanReport:
 @blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS, WaveWindowClosedError)
 def start(plan_id: str, number: int) -> PlanReport:
-    """Begin a wave by hand
+    """Start a wave by hand
 
-    It must be its turn. A wave with a window only begins within it.
+    It must be the wave's turn. A wave with a window starts only within its window.
     """
     return _act(plan_id, number, acts.start_wave)
 
@@ -144,9 +145,9 @@ def start(plan_id: str, number: int) -> PlanReport:
 @blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS)
 def pause(plan_id: str, number: int) -> PlanReport:
-    """Pause a wave until a person resumes it
+    """Pause a wave until it is resumed by hand
 
-    It does not go on in its next window either. Lines that workers have are finished.
+    It stays paused even if its next window opens. Workers finish the lines that they have.
     """
     return _act(plan_id, number, acts.pause_wave)
 
@@ -155,9 +156,10 @@ def pause(plan_id: str, number: int) -> PlanReport:
 @blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS)
 def resume(plan_id: str, number: int) -> PlanReport:
-    """Let a paused wave go on
+    """Resume a paused wave
 
-    Now, or in its next window if its window is closed. Its brake starts to count again.
+    It continues now, or in its next window if its window is closed. Its error threshold starts to count
+    again.
     """
     return _act(plan_id, number, acts.resume_wave)
 
@@ -168,7 +170,7 @@ def resume(plan_id: str, number: int) -> PlanReport:
 def reconcile(plan_id: str, number: int) -> PlanReport:
     """Reconcile a wave again
 
-    After something was corrected or acknowledged.
+    Use this after something was corrected or acknowledged.
     """
     return _act(plan_id, number, acts.compare_wave)
 
@@ -178,10 +180,10 @@ def reconcile(plan_id: str, number: int) -> PlanReport:
 @answers_errors(blueprint, *_WAVE_ERRORS, ParseError)
 @json_body(blueprint, WaveDecisionBodySchema(), _DECISION_EXAMPLE)
 def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
-    """Approve a reconciled wave, so that the next one begins
+    """Approve a reconciled wave, so that the next one can start
 
-    Whatever reconciliation found. The next one begins in its window, or within some seconds if it has none.
-    The reason is kept with the wave and in the audit.
+    Approval is possible whatever reconciliation found. The next wave starts in its window, or within a few
+    seconds if it has none. The reason is kept with the wave and in the audit.
     """
     return _act(plan_id, number, lambda *args: acts.approve_wave(*args, reason=body["reason"]))
 
@@ -193,7 +195,7 @@ def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
 def stop(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Stop a wave and every later one
 
-    This is permanent: their batches are cancelled. What was created stays. What is pending can be planned
+    This is permanent: their batches are cancelled. Created accounts are kept. Pending accounts can be planned
     again.
     """
     return _act(plan_id, number, lambda *args: acts.stop_wave(*args, reason=body["reason"]))

@@ -418,7 +418,7 @@ def test_a_body_that_is_not_json_is_not_repeated(client: FlaskClient) -> None:
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        (_variables({"apiKey": "x"}), "A variable of the GraphQL document has a value"),
+        (_variables({"apiKey": "x"}), "A variable of the GraphQL document has an unsuitable value"),
         (_document('input: {apiKey: "x"}'), "The GraphQL document does not fit the schema."),
     ],
 )
@@ -433,7 +433,7 @@ def test_a_misspelt_name_is_answered_with_a_suggestion(
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        ({"query": "query A {documentation} query B {documentation}"}, "must have one operation, or"),
+        ({"query": "query A {documentation} query B {documentation}"}, "must have exactly one operation, or"),
         ({"query": "{documentation}", "operationName": "B"}, "has no operation with the given operationName"),
         ({"query": "{"}, "has a syntax error. Expected: mutation"),
         ({"query": "{" + "a " * 1_001 + "}"}, "has more than 1000 tokens or 100 comments"),

@@ -136,7 +136,7 @@ def test_each_command_has_an_audit_entry_with_the_system_user(run: Run) -> None:
     second = run("audit", "list", "--organisation", name, "--limit", "1", "--cursor", cursor, "--json")
     assert [*_lines(first), *_lines(second)] == entries
     assert second.stderr == ""
-    assert "has nothing of this" in run("audit", "list", "--organisation", name, "--refused").stdout
+    assert "has no such entries" in run("audit", "list", "--organisation", name, "--refused").stdout
 
 
 def test_everything_that_commands_set_up_and_change_is_in_the_audit(run: Run) -> None:

@@ -90,7 +90,7 @@ def test_an_account_that_was_only_refused_is_shown_with_its_lines(
     for value in (batch_id, "Nothing is staged", "attr: customers", "line_number: 1"):
         assert value in text
     nothing = _run(environment, "show", supplier.code, "unknown")
-    assert (nothing.exit_code, "on no line of a batch" in nothing.stderr) == (1, True)
+    assert (nothing.exit_code, "no stored batch has a line" in nothing.stderr) == (1, True)
     with supplier.Session() as session:
         wanted = TrailFilter(organisation=supplier.organisation, action="account.read")
         read = [(it["subject_kind"], it["subject"], it["details"]) for it in stream_trail(session, wanted)]

@@ -194,7 +194,10 @@ def test_control_totals_of_a_file_come_from_check_and_are_compared_with_another(
         )
     assert "accounts\t3\t2\t-1\n" in shown.stdout
     whole = run("reconcile", batches.supplier.code)
-    assert (whole.exit_code, "The newest file with control totals is not" in whole.stdout) == (1, True)
+    assert (whole.exit_code, "The newest file with control totals does not match" in whole.stdout) == (
+        1,
+        True,
+    )
     given_later = run("batches", "control-totals", batch_id, "-", "--json", given='{"accounts": 2}')
     assert (given_later.exit_code, json.loads(given_later.stdout)["differing"]) == (0, 0)
     assert run("reconcile", batches.supplier.code).exit_code == 0

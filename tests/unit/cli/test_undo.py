@@ -52,7 +52,7 @@ def test_people_are_asked_and_may_decline(run: Run, account: ImportedAccount) ->
     assert result.exit_code == 1
     assert "Undo the import of 1 account of" in result.output
     assert "1 account blocked?" in result.output
-    assert "Nothing was undone yet." in run("undo", "list", "--supplier", account.supplier.code).stdout
+    assert "Nothing has been undone yet." in run("undo", "list", "--supplier", account.supplier.code).stdout
 
 
 def test_a_blocked_account_is_kept_unless_it_is_overridden(run: Run, account: ImportedAccount) -> None:

@@ -1,4 +1,4 @@
-"""Examples of what is added to an account, for the interface description."""
+"""Examples of data that is added to an account, for the interface description."""
 
 from typing import Any
 

@@ -57,8 +57,8 @@ LINE = {
     "service_account_number": None,
     "errors": [
         {
-            "detail": "This is not a valid Dutch telephone number. "
-            "Send a foreign one with its prefix, as +49.",
+            "detail": "This is not a valid Dutch telephone number. Send a foreign one with its prefix, "
+            "such as +49.",
             "code": "invalid_phone_number",
             "attr": "customers.0.mobile",
             "value": "onbekend",

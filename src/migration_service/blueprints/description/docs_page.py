@@ -25,7 +25,7 @@ _PAGE = """<!DOCTYPE html>
   </body>
 </html>
 """
-# A file of its own, because the page may not run inline scripts.
+# A separate file, because the page may not run inline scripts.
 _START = """window.onload = function () {
   window.ui = SwaggerUIBundle({ url: "/v1/openapi.json", dom_id: "#description", deepLinking: true });
 };

@@ -1,4 +1,4 @@
-"""The whole description: what flask-smorest reads from the views, and what all operations share."""
+"""The whole description: flask-smorest's part from the views, and the part that all operations share."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,13 +16,13 @@ INFO = {
     "summary": "Moves customer accounts from another supplier into the platform.",
     "description": "Validate an account, stage it, create it, then add notes, transactions, statements and "
     "payment instructions to it. Whole books of accounts are sent as batches.\n\n"
-    "Every response has `X-Request-ID`. Send one yourself, or note the one that you got, and quote it when "
-    "you ask the service operator for help. An error has a stable `code`, and in `errors` a path to each "
-    "value at fault. Responses are compressed for clients that accept gzip, and bodies may be sent with "
-    "`Content-Encoding: gzip`.",
+    "Every response has `X-Request-ID`. Send your own or note the one you received, "
+    "and quote it when you ask the service operator for help. An error has a stable `code`, "
+    "and in `errors` a path to each value at fault. Responses are compressed for clients that "
+    "accept gzip, and bodies may be sent with `Content-Encoding: gzip`.",
     "contact": {"name": "The service operator, who issued your API key"},
 }
-#: The tags that are not simply the name of the blueprint.
+#: The tags that differ from the name of the blueprint.
 _TAGS = {"status": "Status and lists"}
 _ACCESS = {"name": "Access", "description": "Obtain the token that every other operation requires."}
 _NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 128}
@@ -39,11 +39,11 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "example": NUMBER,
     },
     "batch_id": {"description": "The id of the batch, as returned when it was started.", "schema": _ID},
-    "later_batch_id": {"description": "The id of the batch that is compared with it.", "schema": _ID},
+    "later_batch_id": {"description": "The id of the batch to compare it with.", "schema": _ID},
     "attempt_id": {"description": "The id of the attempt, as returned when it was accepted.", "schema": _ID},
     "session_id": {"description": "The id of the session, as listed.", "schema": _ID},
     "undo_id": {"description": "The id of the undo, as returned when it was started.", "schema": _ID},
-    "plan_id": {"description": "The id of the plan, as returned when it was made.", "schema": _ID},
+    "plan_id": {"description": "The id of the plan, as returned when it was created.", "schema": _ID},
     "number": {"description": "The number of the wave in its plan. The first is 1."},
 }
 #: Schemas that flask-smorest adds, and that nothing refers to.
@@ -52,7 +52,7 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def complete_description(app: Flask, description: dict[str, Any]) -> dict[str, Any]:
-    """Return `description` with everything that does not belong to a single view."""
+    """Return `description` with the parts that belong to no single view."""
     description["info"] |= INFO
     description["servers"] = [{"url": "/", "description": "The service that this description came from."}]
     description["security"] = [{"Token": []}]

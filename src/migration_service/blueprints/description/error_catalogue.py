@@ -1,4 +1,4 @@
-"""Every code that a response can have: its status, its meaning, and what the client should do.
+"""Every code that a response can have, with its status, its meaning and the remedy.
 
 `docs/suppliers/errors.md` is generated from it, and a test keeps it complete.
 """
@@ -14,13 +14,13 @@ from migration_service.rules.catalogue import RULES
 
 
 class Place(StrEnum):
-    """Where a code is seen."""
+    """A place where a code is seen."""
 
-    #: In an answer to a request.
+    #: In the response to a request.
     ANSWER = "answer"
-    #: At a line of a batch.
+    #: On a line of a batch.
     LINE = "line"
-    #: In the answer of a command, or on a page of the console.
+    #: In the output of a command, or on a page of the console.
     OPERATOR = "operator"
 
 
@@ -29,7 +29,7 @@ class CatalogueEntry:
     """One code."""
 
     code: str
-    #: The HTTP status, or the severity at a line and of a rule.
+    #: The HTTP status, or the severity for a line or a rule.
     status: str
     meaning: str
     remedy: str
@@ -48,7 +48,7 @@ _HTTP_ERRORS = {
     ),
     "uri_too_long": (
         "The address of the request is longer than the service accepts.",
-        "Shorten it. Use a cursor as the Link header has it.",
+        "Shorten it. Use a cursor exactly as it is in the Link header.",
     ),
     "expectation_failed": (
         "The `Expect` header asks for something other than `100-continue`.",
@@ -60,7 +60,7 @@ _HTTP_ERRORS = {
     ),
     "request_too_large": (
         "The body is larger than the service accepts.",
-        "Send less at once.",
+        "Send less per request.",
     ),
     "request_timeout": (
         "The body did not arrive in time.",
@@ -76,34 +76,37 @@ _HTTP_ERRORS = {
 FIELD_CODES = {
     "required": ("A required field is missing.", "Add it."),
     "null": ("A field is null.", "Leave out optional fields that have no value."),
-    "blank": ("A text is empty, but may not be.", "Fill it in, or leave the field out."),
+    "blank": ("A text is empty, but may not be.", "Give it a value, or leave the field out."),
     "invalid": ("A value has the wrong type, for example a number instead of a text.", "Read the detail."),
-    "invalid_choice": ("A word is not one of the allowed ones.", "Use a word that the detail lists."),
+    "invalid_choice": ("A value is not one of the allowed words.", "Use one of the words in the detail."),
     "invalid_characters": ("A text has U+0000 or other control characters.", "Remove them."),
-    "max_length": ("A text is too long.", "Shorten it to the length that the detail gives."),
+    "max_length": ("A text is too long.", "Shorten it to the length in the detail."),
     "not_a_list": ("A value is not a list.", "Send a list, even for one element."),
     "not_a_dict": ("A value is not an object.", "Send an object."),
     "empty": ("A list has no elements.", "Give at least one."),
-    "out_of_range": ("A number is too large, or has too many digits.", "Send what the detail allows."),
+    "out_of_range": (
+        "A number is too large, or has too many digits.",
+        "Send a number that the detail allows.",
+    ),
     "page_size_out_of_range": (
-        "A page of a list is asked for with too many entries, or with none.",
-        "Ask for as many as the detail allows, and follow the `Link` header.",
+        "The requested page of a list would have too many entries, or none.",
+        "Request as many as the detail allows, and follow the `Link` header.",
     ),
     "idempotency_key_invalid": (
-        "The `Idempotency-Key` is empty or too long, or has characters that cannot be printed.",
+        "The `Idempotency-Key` is empty, too long, or contains unprintable characters.",
         "Send a key of 1 to 128 printable characters.",
     ),
     "invalid_date": ("A value is not a calendar date in the form YYYY-MM-DD.", "Correct it."),
     "invalid_datetime": ("A value is not a date and time in the form that the detail shows.", "Correct it."),
     "invalid_phone_number": (
-        "A value is not a valid telephone number: a Dutch one, or one of the country that its prefix names.",
+        "A value is not a valid telephone number, either Dutch or of the country of its prefix.",
         "Correct it, or send an empty text.",
     ),
     "invalid_email_address": (
         "A value does not have the form of an e-mail address.",
         "Correct it, or leave it out.",
     ),
-    "invalid_ean": ("An EAN has something other than digits, or more than 18 of them.", "Correct it."),
+    "invalid_ean": ("An EAN has characters other than digits, or more than 18 digits.", "Correct it."),
     "invalid_document_path": (
         "A path is not a plain relative path below the document root.",
         "Send a relative path.",
@@ -118,7 +121,7 @@ FIELD_CODES = {
         "top level of the other bodies it is an error.",
         "Correct the name, or leave the field out.",
     ),
-    "outer_spaces": ("An identifier begins or ends with a space.", "Remove it."),
+    "outer_spaces": ("An identifier starts or ends with a space.", "Remove it."),
     "not_normalised": ("An identifier is not in Unicode's normal form C.", "Send composed characters."),
     "compatibility_characters": (
         "An identifier has a compatibility form, for example a full-width digit.",
@@ -141,7 +144,7 @@ FIELD_CODES = {
         "A GraphQL document has too many tokens or comments.",
         "Send only the mutation that obtains tokens.",
     ),
-    "too_many_items": ("A list has too many items.", "Send fewer, or several requests."),
+    "too_many_items": ("A list has too many items.", "Send fewer, or use several requests."),
     "too_many_errors": (
         "There are more errors or warnings than a response lists.",
         "Correct what is listed, and send the body again.",
@@ -173,7 +176,7 @@ def request_errors() -> list[CatalogueEntry]:
 
 
 def _place_of(error: type[errors.ServiceError]) -> tuple[Place, str]:
-    """Return where an error is seen, and its status or severity there."""
+    """Return the place of an error, and its status or severity there."""
     if issubclass(error, errors.LineError):
         return Place.LINE, error.severity
     place = Place.OPERATOR if issubclass(error, errors.OperatorError) else Place.ANSWER
@@ -186,7 +189,7 @@ def field_errors() -> list[CatalogueEntry]:
 
 
 def rule_errors() -> list[CatalogueEntry]:
-    """Return the codes of the rules, in their order."""
+    """Return the codes of the rules, in the order of the rules."""
     return [CatalogueEntry(rule.code, rule.severity, rule.meaning, rule.remedy) for rule in RULES]
 
 

@@ -1,4 +1,4 @@
-"""The interface description: OpenAPI 3.1, its errors per operation, and a page that shows it."""
+"""The interface description: OpenAPI 3.1, the errors of each operation, and a page that shows it."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -35,7 +35,7 @@ _EVERYWHERE: tuple[type[ServiceError], ...] = (
     UnauthenticatedError,
     PermissionDeniedError,
     ShareUsedError,
-    RequestFailedValidationError,  # for a query parameter that the operation does not have
+    RequestFailedValidationError,  # for an unknown query parameter
     ServiceUnavailableError,
 )
 
@@ -49,7 +49,7 @@ def answers_errors(
 ) -> Callable[[View], View]:
     """Describe the errors of an operation: for each status its codes, each with an example.
 
-    `body` is the schema of the operation's 400. `as_answered` converts a listed error to the one that the
+    `body` is the schema of the operation's 400. `as_answered` converts a listed error to the error that the
     operation returns.
     """
 
@@ -75,7 +75,7 @@ def answers_errors(
 
 
 def _codes_within(error: type[ServiceError]) -> str:
-    """Return a sentence with the codes that the `errors` of a failed validation can have."""
+    """Return a sentence that lists the codes in the `errors` of a failed validation."""
     entries = []
     if issubclass(error, RequestFailedValidationError) and error is not ParseError:
         entries += field_errors()

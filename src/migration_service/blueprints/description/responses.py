@@ -1,4 +1,4 @@
-"""Responses that are the same for all operations: the service or its web server refuses a request."""
+"""Responses that all operations share, for requests that the service or its web server refuses."""
 
 from http import HTTPStatus
 from typing import Any
@@ -34,7 +34,7 @@ def common_responses() -> dict[str, Any]:
 
 
 def add_common_responses(responses: dict[str, Any], *, has_body: bool) -> dict[str, Any]:
-    """Return the responses of an operation, with those that it does not describe itself, by status."""
+    """Return the responses of an operation by status, adding the common ones that it does not describe."""
     common = (*_COMMON, *_WITH_BODY) if has_body else _COMMON
     references = {str(it[0]): {"$ref": f"#/components/responses/{it[1]}"} for it in common}
     return dict(sorted((references | responses).items()))

@@ -1,4 +1,4 @@
-"""The description of how a token is obtained: one GraphQL mutation as an operation with JSON bodies."""
+"""The description of obtaining a token: a GraphQL mutation, described as an operation with JSON bodies."""
 
 from typing import Any
 
@@ -93,7 +93,7 @@ _ANSWER: dict[str, Any] = {
         "errors": {
             "type": "array",
             "items": {"$ref": "#/components/schemas/GraphQLError"},
-            "description": "What failed. Absent if nothing did.",
+            "description": "The failures. Absent if there are none.",
         },
     },
 }
@@ -115,20 +115,20 @@ _ANSWER_EXAMPLE = {
     }
 }
 _FAILURES = {
-    "400": ("VALIDATION", "invalid", "The document or its variables are not what they should be."),
+    "400": ("VALIDATION", "invalid", "The document or its variables are invalid."),
     "403": ("AUTHENTICATION", "permission_denied", "The API key may not be used from this address."),
     "408": ("VALIDATION", "request_timeout", "The body did not arrive in time."),
     "411": ("VALIDATION", "length_required", "The request does not state the length of its body."),
     "413": ("VALIDATION", "request_too_large", "The body is larger than the service accepts."),
     "415": ("VALIDATION", "unsupported_media_type", "The body is not JSON."),
-    "429": ("THROTTLING", "throttled", "Too many failed attempts. Wait as long as Retry-After says."),
+    "429": ("THROTTLING", "throttled", "Too many failed attempts. Wait for the time in Retry-After."),
     "500": ("APPLICATION", "error", "An unexpected error. Nothing was changed."),
-    "503": ("APPLICATION", "service_unavailable", "The service cannot do this now. Try again."),
+    "503": ("APPLICATION", "service_unavailable", "The service is temporarily unavailable. Try again."),
 }
 
 
 def token_operation() -> dict[str, Any]:
-    """Return the operation. `description.complete_description` adds what every operation has."""
+    """Return the operation. `description.complete_description` adds the parts that all operations share."""
     answer = {"schema": {"$ref": "#/components/schemas/TokenAnswer"}}
     responses: dict[str, Any] = {
         "200": {
@@ -147,9 +147,9 @@ def token_operation() -> dict[str, Any]:
         "operationId": "obtain_token",
         "summary": "Exchange an API key, or a refresh token, for a token",
         "description": "The GraphQL mutation `obtainServiceToken`, also spelled `ObtainServiceToken`. Its "
-        "input is either `APIKey`, which the service operator issues, or `refreshToken`. A token holds for "
-        "an hour. Each answer has a new refresh token: use that one next time. It expires when the first one "
-        "would have expired, seven days after the API key was exchanged.",
+        "input is either `APIKey`, which the service operator issues, or `refreshToken`. A token is valid "
+        "for an hour. Each response has a new refresh token to use next time. All of them expire "
+        "seven days after the API key was exchanged.",
         "security": [],
         "requestBody": {
             "required": True,
@@ -165,13 +165,13 @@ def token_operation() -> dict[str, Any]:
 
 
 def hint_operation() -> dict[str, Any]:
-    """Return the operation of a GET, which executes nothing."""
+    """Return the operation of a GET, which does not execute documents."""
     detail = {"type": "string", "description": "An example of the request."}
     hint = {"type": "object", "required": ["detail"], "properties": {"detail": detail}}
     return {
         "operationId": "show_token_hint",
         "summary": "Show how a token is obtained",
-        "description": "A GET executes nothing, because an API key does not belong in an address.",
+        "description": "A GET does not execute documents, because an API key does not belong in an address.",
         "security": [],
         "parameters": [
             {
@@ -193,12 +193,12 @@ def hint_operation() -> dict[str, Any]:
 
 
 def _content(media: dict[str, Any]) -> dict[str, Any]:
-    """Return a response in both media types of GraphQL over HTTP. The second is only sent on request."""
+    """Return a response in both media types of GraphQL over HTTP. The second is sent only on request."""
     return {"application/json": media, "application/graphql-response+json": media}
 
 
 def _or_error_body(status: str, answer: dict[str, Any]) -> dict[str, Any]:
-    """Add the usual error body, because a request can be refused before GraphQL is executed."""
+    """Add the usual error body, because a request can be refused before GraphQL runs."""
     if status not in ("400", "503"):
         return answer
     return {"schema": {"anyOf": [answer["schema"], {"$ref": "#/components/schemas/ErrorBody"}]}}

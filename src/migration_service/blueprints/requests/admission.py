@@ -1,4 +1,4 @@
-"""What happens to every request before its view: a missing slash at the end is added, the host is checked."""
+"""Handling of every request before its view: add a missing trailing slash, and check the host."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,14 +11,14 @@ from werkzeug.sansio.utils import get_host
 from migration_service.config import Settings
 from migration_service.errors import HostNotAllowedError
 
-#: Requested by load balancers and orchestrators, which address a process by its IP address.
+#: The paths for load balancers and orchestrators, which address a process by its IP address.
 _ANY_HOST = "/health/"
 
 
 class Application(Flask):
-    """A Flask application that answers a path with and without the slash at its end.
+    """A Flask application that answers a path with and without its trailing slash.
 
-    Flask would redirect to the path with the slash. Behind a proxy the address of such a redirect is wrong.
+    Flask would redirect to the path with the slash. Behind a proxy, such a redirect has the wrong address.
     """
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
@@ -27,7 +27,7 @@ class Application(Flask):
         if request is None or adapter is None:
             return adapter
         if adapter.path_info.endswith("/") and _sent_path(request).upper().endswith("%2F"):
-            adapter.path_info += "/"  # the slash that is there belongs to a number
+            adapter.path_info += "/"  # the existing slash belongs to a number
         if not adapter.path_info.endswith("/") or adapter.path_info.endswith("//"):
             try:
                 adapter.match()
@@ -38,7 +38,7 @@ class Application(Flask):
         return adapter
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `func`. Flask would look more than ten times in each request whether a function is async."""
+        """Return `func`. Flask would check more than ten times per request whether a function is async."""
         return func
 
 
@@ -48,7 +48,7 @@ def _sent_path(request: Request) -> str:
 
 
 def check_requests(app: Flask, settings: Settings) -> None:
-    """Refuse requests of `app` that name another host than the allowed ones."""
+    """Let `app` refuse requests whose host is not allowed."""
     allowed = {name.strip("[] ").lower() for name in settings.allowed_hosts.split(",")} - {""}
 
     @app.before_request

@@ -1,4 +1,4 @@
-"""Who sends a request, by the token in its Authorization header (section 5), and what its key may do."""
+"""Authentication by the token in the Authorization header (section 5), and the permissions of its key."""
 
 import re
 from typing import cast
@@ -14,7 +14,7 @@ from migration_service.services.access.callers import Caller
 from migration_service.services.access.scopes import Scope, require_scope
 from migration_service.services.access.tokens import authenticate_token
 
-#: The scopes of each view, one of which a key must have; by blueprint if all of its views have the same.
+#: The scopes of each view, or of each blueprint if all of its views agree. A key needs one of them.
 SCOPES: dict[str, tuple[Scope, ...]] = {
     "account_imports.validate_account": (Scope.VALIDATE,),
     "account_imports.stage_account": (Scope.STAGE,),
@@ -65,14 +65,14 @@ def require_token() -> None:
         enter_place(g.caller.organisation_id)
         require_scope(g.caller.scopes, scopes_of(request.endpoint or ""))
     except UnauthenticatedError as error:
-        if not isinstance(error, NotAuthenticatedError):  # then nobody claimed to be anybody
+        if not isinstance(error, NotAuthenticatedError):  # no identity was claimed
             shared.refusals.note_refused_request(error)
         enter_place()
         raise
 
 
 def scopes_of(endpoint: str) -> tuple[Scope, ...]:
-    """Return the scopes one of which a view asks for; none: only a key with every scope may use it."""
+    """Return the scopes of a view, of which a key needs one. If there are none, a key needs every scope."""
     return SCOPES.get(endpoint) or SCOPES.get(endpoint.rpartition(".")[0], ())
 
 

@@ -1,4 +1,4 @@
-"""Reads request bodies and query strings, reports every error at once, and describes them in OpenAPI."""
+"""Reads and describes request bodies and query strings, and reports all their errors together."""
 
 import zlib
 from collections.abc import Callable, Mapping
@@ -16,8 +16,8 @@ from migration_service.errors import ErrorItem, ParseError, RequestFailedValidat
 from migration_service.schemas.base import MAX_SUGGESTIONS, limit_errors, load, suggest
 from migration_service.schemas.json import parse_json
 
-#: Where the paths of the operations begin that refuse unknown query parameters. Monitors, browsers and
-#: GraphQL clients may add what they like to the other paths.
+#: Operations below this path refuse unknown query parameters. Monitors, browsers and GraphQL clients may add
+#: parameters to other paths.
 INTERFACE = "/v1/data-import/"
 _IS_CLOSED = "_refuses_unknown_parameters"
 
@@ -57,7 +57,7 @@ def _read_body() -> bytes:
 
 
 def _decompress(data: bytes) -> bytes:
-    """Return decompressed gzip data, never more than a body may have."""
+    """Return decompressed gzip data, never more than the size limit of a body."""
     limit = request.max_content_length or 0
     member = zlib.decompressobj(zlib.MAX_WBITS + 16)
     try:
@@ -76,7 +76,7 @@ def _broken_gzip(detail: str) -> ParseError:
 
 
 def too_large() -> RequestEntityTooLarge:
-    """Return the error for a body that is too large. Its message has the limit."""
+    """Return the error for a body that is too large. Its message includes the limit."""
     limit = request.max_content_length
     return RequestEntityTooLarge(f"The body is larger than {limit:,} bytes, which is the most that is read.")
 
@@ -124,8 +124,8 @@ def query_arguments(
 ) -> Callable[[View], View]:
     """Pass the query string to the view, as `schema` loads it.
 
-    A parameter that is given twice with two values is an error, and so is one that `schema` does not have.
-    `hints` says of such parameters, by name, what to send instead.
+    A parameter with two different values is an error, and so is one that `schema` does not have. For such
+    parameters, `hints` maps the name to what to send instead.
     """
     parameters = [
         {
@@ -154,10 +154,10 @@ def query_arguments(
 
 
 def close_query_strings(app: Flask) -> None:
-    """Let every operation below `INTERFACE` refuse query parameters that it does not have.
+    """Let every operation below `INTERFACE` refuse unknown query parameters.
 
-    So that a misspelt parameter is never ignored. Those with `query_arguments` do so themselves, in the form
-    of their other errors. Call it when all views are registered.
+    A misspelt parameter is then never ignored. Operations with `query_arguments` do this themselves, in the
+    form of their other errors. Call this after all views are registered.
     """
     endpoints = {rule.endpoint for rule in app.url_map.iter_rules() if rule.rule.startswith(INTERFACE)}
     for endpoint in endpoints:
@@ -199,7 +199,7 @@ def _unknown_parameters(known: Mapping[str, Any], hints: Mapping[str, str]) -> l
 
 
 def _say_what_is_meant(name: str, known: Mapping[str, Any], hints: Mapping[str, str]) -> str:
-    """Return a sentence that says what to send instead of a parameter, or an empty text."""
+    """Return a sentence about what to send instead of a parameter, or an empty text."""
     if hinted := suggest(name, hints):
         return f" {hints[hinted]}"
     if meant := suggest(name, known):
@@ -210,7 +210,7 @@ def _say_what_is_meant(name: str, known: Mapping[str, Any], hints: Mapping[str, 
 
 
 def _body_members() -> list[str]:
-    """Return the names of the members of the JSON body that the operation is described to take."""
+    """Return the names of the members in the operation's described JSON body."""
     view = current_app.view_functions[request.endpoint or ""]
     body = getattr(view, "_apidoc", {}).get("manual_doc", {}).get("requestBody", {})
     schema = body.get("content", {}).get("application/json", {}).get("schema")

@@ -1,11 +1,11 @@
-"""gzip for responses, also for streamed ones, if the client accepts it."""
+"""Compresses responses with gzip if the client accepts it, including streamed ones."""
 
 import zlib
 from collections.abc import Iterable, Iterator
 
 from flask import Flask, Response, request
 
-#: Below this many bytes gzip is not worth its time.
+#: Smaller responses are not worth compressing.
 SMALLEST = 1_000
 # A list of accounts shrinks to a twelfth of its size. Higher levels cost more time than they save.
 _LEVEL = 4
@@ -35,7 +35,7 @@ def _compress(response: Response) -> Response:
     if _is_small(response) or request.method == "HEAD":
         return response
     wanted = request.accept_encodings.quality("gzip") > 0
-    # A page that is sent line by line would be kept back.
+    # A page that is sent line by line would be delayed.
     wanted = wanted and response.headers.get("X-Accel-Buffering") != "no"
     whole = response.status_code not in (204, 206, 304) and "Content-Encoding" not in response.headers
     if not (wanted and whole):
@@ -51,7 +51,7 @@ def _compress(response: Response) -> Response:
 
 
 def _is_small(response: Response) -> bool:
-    """Return whether the response is known to be short. The length of a streamed one is unknown."""
+    """Return whether the response is known to be short. The length of a streamed response is unknown."""
     if "Content-Length" in response.headers:
         return int(response.headers["Content-Length"]) < SMALLEST
     return not response.is_streamed and (response.calculate_content_length() or 0) < SMALLEST

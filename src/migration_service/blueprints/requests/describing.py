@@ -1,7 +1,7 @@
 """Decorators of flask-smorest that only describe a view, without the wrapper that each of them adds to it.
 
-A view has about ten of them. Each wrapper is called with each request, and keeps a copy of all that the
-decorators below it have described.
+A view has about ten such decorators. Each wrapper would run in every request, and keep a copy of everything
+that the decorators below it have described.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ View = Callable[..., Any]
 
 
 def only_describe(decorator: Callable[[View], View]) -> Callable[[View], View]:
-    """Return a decorator that gives a view the description that `decorator` would, and nothing else."""
+    """Return a decorator that only gives a view the description that `decorator` gives it."""
 
     def decorate(view: View) -> View:
         described: Any = decorator(view)

@@ -1,13 +1,13 @@
-"""The headers of the interface, for its description. Each is defined once, and referred to by its name."""
+"""The headers of the interface, for its description. Each is defined once and referred to by name."""
 
 from typing import Any
 
 Headers = dict[str, dict[str, Any]]
 
-#: The components: by the name of the header.
+#: The components by the name of the header.
 HEADERS: Headers = {
     "X-Request-ID": {
-        "description": "The id of the request in the logs: the one that was sent, or a new one.",
+        "description": "The id of the request in the logs: the client's own, or a new one.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 128},
     },
     "Location": {
@@ -42,7 +42,7 @@ def refer(*names: str) -> Headers:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-#: Every response of a status has these, besides those of its operation.
+#: The headers of every response with a status, in addition to those of its operation.
 BY_STATUS = {
     "202": ("Location", "Retry-After"),
     "401": ("WWW-Authenticate",),
@@ -54,19 +54,20 @@ BY_STATUS = {
 KEY: dict[str, Any] = {
     "in": "header",
     "name": "Idempotency-Key",
-    "description": "Any text up to 128 characters, new for each request. A repeated request with the same "
-    "key gets the response of the first one, and has no further effect.",
+    "description": "Any text of up to 128 characters, new for each request. A repeated request with the same "
+    "key gets the first response again and has no further effect.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 128},
 }
 
 PREFER: dict[str, Any] = {
     "in": "header",
     "name": "Prefer",
-    "description": "`respond-async`: respond with 202 at once, without waiting for the outcome (RFC 7240).",
+    "description": "`respond-async`: respond with 202 immediately, without waiting for "
+    "the outcome (RFC 7240).",
     "schema": {"type": "string", "examples": ["respond-async"]},
 }
 
 #: The schema of a response in CSV.
 CSV = {"type": "string", "description": "RFC 4180, in UTF-8, with a header."}
-#: The schema of lines as a client has sent them.
+#: The schema of lines as a client sent them.
 LINES = {"type": "string", "description": "The lines as they were sent."}

@@ -6,7 +6,7 @@ from typing import Any
 
 from migration_service import errors
 
-#: The status of each class of errors. The first ancestor of an error that is listed here counts.
+#: The status of each class of errors. For a class that is not listed, its nearest listed ancestor counts.
 STATUS: dict[type[errors.ServiceError], HTTPStatus] = {
     errors.InvalidError: HTTPStatus.BAD_REQUEST,
     errors.BatchFileTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -45,7 +45,7 @@ RETRY_LATER_CODES = (
 
 
 class ErrorType(StrEnum):
-    """`errorType` of a GraphQL error: what the client must do about it."""
+    """The `errorType` of a GraphQL error: the kind of remedy."""
 
     #: The request is invalid: change it.
     VALIDATION = "VALIDATION"

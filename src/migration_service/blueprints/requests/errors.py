@@ -1,4 +1,4 @@
-"""Answers every error with the body of section 7.2."""
+"""Error handlers, which respond with the body of section 7.2."""
 
 import logging
 import random
@@ -37,12 +37,12 @@ def register_error_handlers(app: Flask) -> None:
 
 def _service_error(error: errors.ServiceError) -> Response:
     status = status_of(type(error))
-    # Not Flask's encoder, so that numbers of a transaction that is returned stay numbers.
+    # Not Flask's encoder, so that the numbers in a returned transaction stay numbers.
     response = Response(encode_json(error_body(error)), status, mimetype="application/json")
     if status == HTTPStatus.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = "Token"
     if status in _RETRY_LATER or error.code in RETRY_LATER_CODES:
-        # Random, so that clients that were refused together do not retry together.
+        # Random, so that clients that are refused together do not retry together.
         response.headers["Retry-After"] = str(random.randint(*error.retry_seconds))  # noqa: S311
     return response
 

@@ -1,9 +1,8 @@
-"""The header Idempotency-Key: a repeated request gets the response of the first one, if that had an effect.
+"""The header Idempotency-Key: a repeated request gets the first response again if that had an effect.
 
-It follows draft-ietf-httpapi-idempotency-key-header. A response is kept in the transaction of its effect. A
-request that was refused, or a dry run, leaves nothing behind: its repetition is carried out, which changes
-nothing that the client did not ask for, and costs no storage. docs/suppliers/retries.md lists the endpoints
-that accept the header.
+It follows draft-ietf-httpapi-idempotency-key-header. A response is stored in the transaction of its effect.
+Refused requests and dry runs store nothing: if they are repeated, they are carried out again, which is
+harmless. docs/suppliers/retries.md lists the endpoints that accept the header.
 """
 
 import json
@@ -52,7 +51,7 @@ _KEPT_HEADERS = ("Content-Type", "Location", "X-Warning-Count")
 class _Claim:
     request: KeyedRequest
     id: UUID
-    #: The answer was stored together with the effect.
+    #: The response was stored together with its effect.
     kept: bool = False
 
 
@@ -65,11 +64,10 @@ def idempotent(
     replay_attempt: Callable[[UUID], Any] | None = None,
     as_error: Callable[[InvalidError], InvalidError] = lambda error: error,
 ) -> Callable[[View], View]:
-    """Answer a repeated request with the same Idempotency-Key as the first one was answered.
+    """Answer a repeated request with the same Idempotency-Key in the same way as the first one.
 
-    Place it above every decorator that changes the response. `replay_attempt` makes the response for an
-    earlier request that began an attempt. `as_error` gives the errors about keys the form of the endpoint's
-    errors.
+    Place it above every decorator that changes the response. `replay_attempt` makes the response if the first
+    request started an attempt. `as_error` converts errors about keys to the form of the endpoint's errors.
     """
 
     def decorate(view: View) -> View:
@@ -112,7 +110,7 @@ def claim_id() -> UUID | None:
 
 
 def keep_with_effect(session: Session, answer: Response) -> None:
-    """Store the answer of the current request in the transaction of its effect. Without a key, do nothing."""
+    """Store the response in the transaction of its effect. Without a key, do nothing."""
     if "claim" in g:
         claim = cast(_Claim, g.claim)
         keep_answer(session, claim.request, claim.id, _kept(answer))
@@ -120,7 +118,7 @@ def keep_with_effect(session: Session, answer: Response) -> None:
 
 
 def _read_request(key: str) -> KeyedRequest | None:
-    """Return what the request asks for, or None if its body cannot be read, which the view reports."""
+    """Return a description of the request, or None if its body cannot be read. The view reports that."""
     try:
         is_there = bool(request.get_data(cache=True))  # the view reads it again
     except RequestEntityTooLarge:
@@ -129,11 +127,12 @@ def _read_request(key: str) -> KeyedRequest | None:
         body = read_json() if is_there else None
     except RequestFailedValidationError:
         return None
-    except UnsupportedMediaType:  # which the view answers, if it reads a body at all
+    except UnsupportedMediaType:  # the view reports it, if it reads a body at all
         body = sha256(request.get_data()).hexdigest()
     asked = [request.path, sorted(request.args.items(multi=True)), body]
     if (allowed := caller().import_supplier_ids) is not None:
-        # A key that is limited to other suppliers asks for something else, and is told nothing of the answer.
+        # A key that is limited to other suppliers makes a different request, and does not see the stored
+        # response.
         asked.append(sorted(allowed))
     names = body if isinstance(body, dict) else {}
     supplier = names.get("import_supplier", names.get("import_supplier_code"))
@@ -162,14 +161,14 @@ def _carry_out(claim: _Claim, view: Callable[[], Any]) -> Response:
     g.claim = claim
     try:
         answer = current_app.make_response(view())
-    except Exception as error:  # every error is an answer
+    except Exception as error:  # every error is a response
         answer = current_app.make_response(current_app.handle_user_exception(error))
     if not claim.kept:
         try:
             with resources().Session.begin() as session:
                 release_key(session, claim.request, claim.id)
         except SQLAlchemyError as error:
-            # The lease expires. The answer is still right.
+            # The lease expires. The response is still right.
             logger.warning("An Idempotency-Key could not be released: %s", type(error).__name__)
     return answer
 

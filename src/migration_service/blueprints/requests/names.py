@@ -10,7 +10,7 @@ _NAMES = ("import_supplier_code", "external_account_number")
 def check_names() -> None:
     """Raise RequestFailedValidationError if a name in the path is invalid, for `Blueprint.before_request`.
 
-    Register it after `require_token`, so that a client without a token learns nothing else.
+    Register it after `require_token`, so that clients without a token get no other error.
     """
     for name, text in (request.view_args or {}).items():
         if name in _NAMES:

@@ -1,4 +1,4 @@
-"""External account numbers in paths, which may be any text: with slashes anywhere, or two dots."""
+"""External account numbers in paths. They may be any text, even with slashes or two dots."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,7 +9,7 @@ from werkzeug.routing.rules import RulePart
 
 
 class NumberRule(Rule):
-    """A rule whose number may end in a slash, which is followed by that of the path."""
+    """A URL rule whose number may end in a slash before the trailing slash of the path."""
 
     def _parse_rule(self, rule: str) -> Iterable[RulePart]:
         for part in super()._parse_rule(rule):
@@ -17,23 +17,23 @@ class NumberRule(Rule):
 
 
 class NumberConverter(PathConverter):
-    """An external account number in a path: any text, slashes and line feeds included."""
+    """An external account number in a path: any text, including slashes and line feeds."""
 
     regex = r"[\s\S]+?"
     part_isolating = False
 
 
 class LinkedNumberConverter(NumberConverter):
-    """A number in the links of pages, encoded twice.
+    """An account number in the links of pages, encoded twice.
 
-    So `a/skip` is not the page to skip `a`, and a browser does not take `..` for the folder above.
+    The number `a/skip` is then not mistaken for the page to skip `a`, nor `..` for the parent folder.
     """
 
     def to_python(self, value: str) -> str:
-        """Return the number of a path."""
+        """Return the number in a path."""
         return unquote(value)
 
     def to_url(self, value: str) -> str:
-        """Return a number as a part of a path."""
+        """Return a number as part of a path."""
         once = quote(value, safe="")
         return quote(once if once.strip(".") else once.replace(".", "%2E"), safe="")

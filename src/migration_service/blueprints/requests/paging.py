@@ -1,4 +1,4 @@
-"""The pages of lists: how many entries a request asks for, and after which one they come."""
+"""The pages of lists: the requested number of entries, and the entry they come after."""
 
 from typing import Any
 from uuid import UUID
@@ -9,7 +9,7 @@ LARGEST_PAGE = 500
 
 
 def read_page(arguments: dict[str, Any]) -> tuple[int, UUID | None]:
-    """Return how many entries a request asks for, and the id after which they come.
+    """Return the requested number of entries, and the id they come after.
 
     Raise RequestFailedValidationError.
     """
@@ -23,7 +23,7 @@ def read_page(arguments: dict[str, Any]) -> tuple[int, UUID | None]:
 
 
 def require_page_size(limit: int, largest: int) -> None:
-    """Raise RequestFailedValidationError unless a page of `limit` entries can be asked for."""
+    """Raise RequestFailedValidationError if `limit` is not an allowed page size."""
     if not 1 <= limit <= largest:
         detail = f"A page has 1 to {largest} entries, not {limit}."
         raise RequestFailedValidationError(errors=[ErrorItem("page_size_out_of_range", detail, "limit")])

@@ -1,4 +1,4 @@
-"""The place of a request in its web process (`shares`): taken once its sender is known, left at its end."""
+"""The place of a request in its web process (`shares`): taken when the sender is known, left at the end."""
 
 import time
 from collections.abc import Generator, Iterable, Iterator
@@ -12,31 +12,31 @@ from migration_service.services.access.throttle import client_of
 
 
 def keep_places(app: Flask) -> None:
-    """Let every request of `app` leave its place in the end."""
+    """Let every request of `app` leave its place when it ends."""
     app.after_request(_leave_with_last_byte)
     app.teardown_request(_leave_without_an_answer)
 
 
 def enter_place(organisation_id: int | None = None) -> None:
-    """Wait until the sender of the current request may have it run: its organisation, or else its address.
+    """Wait for a place for the current request's sender: its organisation, or else its address.
 
-    Raise ShareUsedError if others need the process.
+    Raise ShareUsedError if other senders need the process.
     """
     owner = client_of(request.remote_addr) if organisation_id is None else organisation_id
     g.place = resources().places.enter(owner)
 
 
 def step_aside() -> None:
-    """Let another request of the sender run, because this one only waits from now on."""
+    """Let another request of the sender run, because this one will only wait."""
     if "place" in g:
         resources().places.step_aside(g.place)
 
 
 @contextmanager
 def database_searches() -> Iterator[None]:
-    """Count the time of a view as what its request costs: the database reads much for it.
+    """Count a view's time as its cost, because the database reads a lot for it.
 
-    So it is for the pieces of its answer, if they are made `in_turns`.
+    This includes the pieces of its response if they are made `in_turns`.
     """
     began, g.is_searching = time.monotonic(), True
     try:
@@ -47,9 +47,9 @@ def database_searches() -> Iterator[None]:
 
 
 def in_turns(made: Iterable[Any], pieces: Iterator[Any]) -> Iterator[Any]:
-    """Yield what is `made`, and then `pieces`, each made while the current request has its turn to run.
+    """Yield `made`, then `pieces`. Each piece is made while the current request has its turn to run.
 
-    In between, the client may read as slowly as it likes. A request of the console has no turns.
+    Between pieces, a slow client holds up nobody. Requests of the console have no turns.
     """
     places, place = resources().places, g.get("place")
     is_searching = g.get("is_searching", False)
@@ -67,7 +67,7 @@ def in_turns(made: Iterable[Any], pieces: Iterator[Any]) -> Iterator[Any]:
         try:
             yield from made
             yield from pieces if place is None else iter(make, None)
-        finally:  # also if the client goes away
+        finally:  # even if the client disconnects
             if isinstance(pieces, Generator):
                 pieces.close()
             if place is not None:
@@ -89,6 +89,6 @@ def _leave_with_last_byte(response: Response) -> Response:
 
 
 def _leave_without_an_answer(_error: BaseException | None) -> None:
-    """Leave the place of a request whose thread was ended before it had an answer."""
+    """Leave the place of a request whose thread ended without a response."""
     if "place" in g:
         resources().places.leave(g.pop("place"))

@@ -1,4 +1,4 @@
-"""The id of each request, which every line of its log has, and who sends it."""
+"""The id of each request, which is in all of its log lines, and the sender."""
 
 import re
 import uuid
@@ -12,7 +12,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
 
 
 def identify_requests(app: Flask) -> None:
-    """Give every request of `app` an id, the client's own if it sends one."""
+    """Give every request of `app` an id. If the client sends one, use it."""
     app.before_request(_take_request_id)
     app.after_request(_give_request_id)
     app.teardown_request(_forget_origin)
@@ -22,7 +22,7 @@ def _take_request_id() -> None:
     given = request.headers.get("X-Request-ID", "")
     g.request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
     request_id.set(g.request_id)
-    # Until a token or a session says who it is.
+    # A token or a session identifies the sender later.
     set_origin(Origin(kind=ActorKind.UNKNOWN, address=request.remote_addr, request_id=g.request_id))
 
 

@@ -1,7 +1,7 @@
-"""Logs every request in one line, and records its time for the metrics.
+"""Logs each request in one line, and records its duration for the metrics.
 
-The line has the route's template instead of the path, which may contain an external account number. It has no
-query string and no body.
+The line has the route's template instead of the path, because the path may contain an external account
+number. It has no query string and no body.
 """
 
 import logging
@@ -16,7 +16,7 @@ from migration_service.origin import current_origin
 logger = logging.getLogger(__name__)
 
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-#: Requested every few seconds by monitoring, and therefore not logged.
+#: Paths that monitoring requests every few seconds. They are not logged.
 _QUIET = ("/health/", "/metrics")
 
 
@@ -36,10 +36,10 @@ def _end_with_last_byte(response: Response) -> Response:
     route = request.url_rule.rule if request.url_rule else "none"
     id_ = request_id.get()
     origin = current_origin()
-    # Not the response: it would keep itself alive through what it calls at its end.
+    # Do not refer to the response, which would keep itself alive through its own callbacks.
     status = response.status_code
 
-    # A list is streamed: the request is over when its last byte has been sent, not here.
+    # A list is streamed: the request ends when the last byte has been sent, not here.
     @response.call_on_close
     def end() -> None:
         seconds = time.monotonic() - began_at

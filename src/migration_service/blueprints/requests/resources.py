@@ -1,4 +1,4 @@
-"""What the views share: one set of connections for each process, kept on the Flask application."""
+"""The resources that views share: one set of connections per process, kept on the Flask application."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -27,23 +27,24 @@ class Resources:
     settings: Settings
     #: `with resources().Session.begin() as session:` is a view's transaction.
     Session: sessionmaker[Session]
-    #: Reads API keys, sessions and import suppliers, and keeps them for a second.
+    #: Reads API keys, sessions and import suppliers, and caches them for a second.
     reference: reference.ReferenceReader
-    #: For short commands. Its time-outs are about a second, so that a frozen Redis cannot block a view.
+    #: The client for short commands. It times out after about a second, so that a frozen Redis cannot block a
+    #: view.
     redis: Redis
-    #: With which the process endpoint dispatches attempts.
+    #: Used by the process endpoint to dispatch attempts.
     dispatch: Dispatch
-    #: With which messages are published.
+    #: Used to publish messages.
     celery: MigrationCelery
     #: Failed attempts to obtain a token.
     throttle: Throttle
-    #: Who has reached the quota of staged accounts.
+    #: Suppliers that have reached the quota of staged accounts.
     staged_quota: StagedQuota
-    #: Where refused logins, tokens and requests are noted.
+    #: The log of refused logins, tokens and requests.
     refusals: RefusalLog
     #: The requests of each organisation in this process.
     places: Places
-    #: Whether the database commits.
+    #: Checks whether the database commits.
     commits: CommitWatch
 
 
@@ -58,5 +59,5 @@ def resources() -> Resources:
 
 
 def wait_until_known() -> None:
-    """Wait until every web process knows what was committed. No transaction may be open meanwhile."""
+    """Wait until every web process knows of a committed change. Call it outside of transactions."""
     reference.wait_until_known(resources().settings.reference_lease_seconds)

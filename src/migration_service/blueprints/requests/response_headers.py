@@ -1,8 +1,8 @@
-"""Headers of every response: what a browser may do with it, and that it must not be cached."""
+"""Headers of every response. They restrict browsers and forbid caching."""
 
 from flask import Flask, Response
 
-#: For data, which is not a page: a browser must not run any of it, or show it in a frame.
+#: For data: a browser must not run any of it, or show it in a frame.
 _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 # The page of the description loads nothing from other servers, and runs no inline scripts.
 _PAGE_POLICY = (

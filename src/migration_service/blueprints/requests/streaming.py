@@ -1,4 +1,4 @@
-"""Long answers that are sent in pieces, as NDJSON or CSV."""
+"""Long responses that are sent in pieces, as NDJSON or CSV."""
 
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -12,10 +12,10 @@ CONTENT_TYPES = {ResultFormat.NDJSON: "application/x-ndjson", ResultFormat.CSV: 
 
 
 def stream(pieces: Iterable[str] | Iterable[bytes], content_type: str) -> Response:
-    """Return the answer that sends these pieces.
+    """Return the response that sends these pieces.
 
-    The first two are read now, as the first one may be only a header. So an error of the database at the
-    beginning is answered as an error. A later one breaks the answer off.
+    The first two are read now, because the first one may be only a header. An early database error then still
+    gets an error status. A later one breaks the response off.
     """
     iterator = iter(pieces)
     beginning = list(islice(iterator, 2))
@@ -23,7 +23,7 @@ def stream(pieces: Iterable[str] | Iterable[bytes], content_type: str) -> Respon
 
 
 def stream_lines(make_pieces: Callable[[ResultFormat], Iterable[bytes]]) -> Response:
-    """Return the answer in the format that the client accepts: NDJSON, or CSV with `Accept: text/csv`."""
+    """Return the response in the format that the client accepts: NDJSON, or CSV with `Accept: text/csv`."""
     formats = {content_type: kind for kind, content_type in CONTENT_TYPES.items()}
     accepted = request.accept_mimetypes.best_match(formats, default=CONTENT_TYPES[ResultFormat.NDJSON])
     response = stream(make_pieces(formats[accepted]), f"{accepted}; charset=utf-8")
