@@ -1,1 +1,1 @@
-"""marshmallow schemas of everything that the interface accepts and returns. No database, no network."""
+"""The marshmallow schemas of requests and responses. They use neither the database nor the network."""

@@ -27,7 +27,7 @@ from migration_service.schemas.supply import SupplyAddressSchema
 
 
 class CustomerPreferencesSchema(Fields):
-    """What a customer agreed to be sent."""
+    """The messages that a customer has agreed to."""
 
     opted_into_updates = Flag(metadata=about("The customer agreed to updates about the service.", True))
     opted_into_offers = Flag(metadata=about("The customer agreed to offers.", False))
@@ -38,7 +38,7 @@ class UserDetailSchema(Fields):
     """A value that the supplier keeps for a customer."""
 
     namespace = Identifier(
-        required=True, metadata=about("What the value is, once for each customer.", "loyalty")
+        required=True, metadata=about("The name of the value, unique for the customer.", "loyalty")
     )
     value = Text(
         required=True,
@@ -50,7 +50,7 @@ class UserDetailSchema(Fields):
 
 
 class CustomerSchema(Fields):
-    """A person of the account."""
+    """A person on the account."""
 
     given_name = Text(blank=True, personal=True, metadata=about("First name or initials.", "Esmée"))
     family_name = Text(
@@ -66,7 +66,7 @@ class CustomerSchema(Fields):
     date_of_birth = Day(personal=True, metadata=about("Date of birth, from 1900 to today.", "1986-04-26"))
     customer_preferences = Object(
         CustomerPreferencesSchema,
-        metadata=about("What the customer agreed to be sent.", {"opted_into_updates": True}),
+        metadata=about("The messages that the customer has agreed to.", {"opted_into_updates": True}),
     )
     user_details = Objects(
         UserDetailSchema,
@@ -81,7 +81,7 @@ def _address_line(which: str, example: str) -> Text:
 
 
 class AccountImportSchema(Fields):
-    """One account, as a supplier sends it."""
+    """An account as a supplier sends it."""
 
     external_account_number = NormalIdentifier(
         required=True,
@@ -89,12 +89,13 @@ class AccountImportSchema(Fields):
     )
     import_supplier = NormalIdentifier(
         required=True,
-        metadata=about("Code of the import supplier that the operator set up.", "DEMO_SUPPLIER"),
+        metadata=about("Code of the import supplier, as the operator set it up.", "DEMO_SUPPLIER"),
     )
     unknown_occupier = Flag(
         load_default=False,
         metadata=about(
-            "True if nobody knows who lives there. Then leave out the customers. Returned as a boolean.",
+            "True if it is unknown who lives there. Leave out the customers in that case. Returned as a "
+            "boolean.",
             False,
             type=["boolean", "string"],
         ),
@@ -112,7 +113,7 @@ class AccountImportSchema(Fields):
     customers = Objects(
         CustomerSchema,
         metadata=about(
-            "The persons of the account: at least one unless unknown_occupier is true.",
+            "The people on the account: at least one, unless unknown_occupier is true.",
             [{"given_name": "Esmée", "family_name": "Mulder"}],
         ),
     )
@@ -133,7 +134,7 @@ class AccountImportSchema(Fields):
     statements = Objects(
         StatementSchema,
         metadata=about(
-            "The bills of the time before the migration.",
+            "The bills from before the migration.",
             [
                 {
                     "bill_period_from_date": "2026-02-01",
@@ -157,16 +158,16 @@ _accept_text = compile_text(ACCOUNT_IMPORT)
 
 @dataclass(frozen=True, slots=True)
 class LoadedAccount:
-    """Account data, and what the schema found in the payload."""
+    """Account data, and the findings of the schema."""
 
     data: Any
-    #: The code that the payload names, whether it has the form of a code or not.
+    #: The supplier code in the payload, even if it is not a valid code.
     import_supplier: Any
-    #: Every error of a field.
+    #: All errors of fields.
     errors: list[ErrorItem] = field(default_factory=list)
-    #: An item for each field that the interface does not have.
+    #: An item for each unknown field.
     unknown: list[ErrorItem] = field(default_factory=list)
-    #: The data as JSON, if it was written already.
+    #: The data as JSON, if it was already written.
     json: bytes | None = None
     #: Whether the payload is an object at all.
     is_object: bool = True
@@ -181,9 +182,9 @@ def read_account(text: bytes) -> LoadedAccount:
 
 
 def load_account(payload: Any) -> LoadedAccount:
-    """Return the account data of a parsed payload; see `schemas.base.load`.
+    """Return the account data of a parsed payload, as `schemas.base.load` does.
 
-    If it has too many errors, or is no object, the unknown fields are not searched for.
+    Unknown fields are not looked for if the payload is not an object or has too many errors.
     """
     data, errors = _accept(payload), list[ErrorItem]()
     if data is None:

@@ -1,4 +1,4 @@
-"""The answer that has everything the service holds of one account."""
+"""The response with everything that the service holds about one account."""
 
 from typing import Any
 
@@ -20,14 +20,14 @@ _NOTE = {"body": "Prefers to be called after six.", "added_at": _MOMENT}
 
 
 def _items(description: str, *example: Any) -> fields.List[Any]:
-    """Return a list of what was sent to an endpoint for added data. Each item also has `added_at`."""
+    """Return a list of the items sent to an endpoint for added data, each with `added_at`."""
     item: dict[str, Any] = {
         "type": "object",
         "properties": {
             "added_at": {
                 "type": ["string", "null"],
                 "format": "date-time",
-                "description": "When it was added, in UTC. Null if that was not kept then.",
+                "description": "When it was added, in UTC. Null if that was not recorded at the time.",
             }
         },
         "additionalProperties": True,
@@ -36,33 +36,34 @@ def _items(description: str, *example: Any) -> fields.List[Any]:
 
 
 class StagedVersionSchema(AnswerSchema):
-    """The payload that is staged, or that the account was created from."""
+    """The staged payload, or the one that the account was created from."""
 
     staged_at = AnsweredMoment(metadata=about("When it was staged, in UTC.", _MOMENT))
     extracted_at = AnsweredMoment(
-        allow_none=True, metadata=about("When the supplier extracted it, if it said so, in UTC.", _MOMENT)
+        allow_none=True, metadata=about("When the supplier extracted it, in UTC, if this was sent.", _MOMENT)
     )
-    profile = fields.String(metadata=about("The profile that it passed.", "lenient"))
+    profile = fields.String(metadata=about("The profile under which it was valid.", "lenient"))
     warnings = fields.List(
         fields.Nested(ErrorObjectSchema), metadata=about("The warnings of staging, each with its path.", [])
     )
     payload = fields.Nested(
         AccountImportSchema,
         allow_none=True,
-        metadata=about("The data. Null once they are no longer kept.", None),
+        metadata=about("The data. Null once it is no longer kept.", None),
     )
 
 
 class NewerVersionSchema(AnswerSchema):
-    """A newer version that was sent and not taken."""
+    """A newer version that was refused."""
 
     refused_at = AnsweredMoment(metadata=about("When, in UTC.", _MOMENT))
     batch_id = fields.UUID(
-        allow_none=True, metadata=about("The batch that it came in. Null for a request.", _BATCH_ID)
+        allow_none=True, metadata=about("The batch that it was in. Null for a single request.", _BATCH_ID)
     )
     line_number = fields.Integer(allow_none=True, metadata=about("Its line in that batch.", 17))
     errors = fields.List(
-        fields.Nested(ErrorObjectSchema), metadata=about("Why, as long as it is kept.", [_ERROR])
+        fields.Nested(ErrorObjectSchema),
+        metadata=about("Why it was refused, for as long as this is kept.", [_ERROR]),
     )
 
 
@@ -77,7 +78,7 @@ class CreatedVersionSchema(AnswerSchema):
 
 
 class AddedSinceSchema(AnswerSchema):
-    """What was added to the account since, in the order in which it was added."""
+    """Data added to the account since then, in the order in which it was added."""
 
     notes = _items("Notes.", _NOTE)
     transactions = _items("Transactions, each with its ledger_code.")
@@ -86,7 +87,7 @@ class AddedSinceSchema(AnswerSchema):
 
 
 class AccountHistorySchema(AnswerSchema):
-    """What is staged of an account, what was created, and what was added since."""
+    """An account's staged payload, what was created, and what was added since."""
 
     import_supplier = StagedAccountSchema().fields["import_supplier"]
     external_account_number = fields.String(metadata=about("The account's number.", "100000038"))
@@ -95,12 +96,16 @@ class AccountHistorySchema(AnswerSchema):
     staged = fields.Nested(
         StagedVersionSchema,
         allow_none=True,
-        metadata=about("What is staged, or was when the account was created. Null once it was erased.", None),
+        metadata=about(
+            "The payload that is staged, or was staged when the account was created. Null "
+            "once it has been erased.",
+            None,
+        ),
     )
     newer_version = fields.Nested(
         NewerVersionSchema,
         allow_none=True,
-        metadata=about("A newer version that was sent and not taken, or null.", None),
+        metadata=about("A newer version that was refused, or null.", None),
     )
     created = fields.Nested(
         CreatedVersionSchema, allow_none=True, metadata=about("The account. Null until it exists.", None)
@@ -108,5 +113,7 @@ class AccountHistorySchema(AnswerSchema):
     added = fields.Nested(
         AddedSinceSchema,
         allow_none=True,
-        metadata=about("What was added since. Null until the account exists, and once it was erased.", None),
+        metadata=about(
+            "Data added since then. Null until the account exists, and once it has been erased.", None
+        ),
     )

@@ -31,7 +31,7 @@ MAX_REFERENCE = 255
 
 
 class AddedDataSchema(CommandFields):
-    """The fields that every body has here: the account to which something is added."""
+    """The fields of every body: the account that data is added to."""
 
     import_supplier = NormalIdentifier(
         required=True, metadata=about("Code of the account's import supplier.", "DEMO_SUPPLIER")
@@ -58,14 +58,14 @@ class AddedDataArgumentsSchema(Fields):
 
 
 class _ReportSchema(AnswerSchema):
-    """What every full report of added data has."""
+    """The members of every full report on added data."""
 
-    valid = fields.Boolean(metadata=about("Always true: a body that has errors is answered 400.", True))
-    errors = fields.List(fields.Nested(ErrorObjectSchema), metadata=about("Empty: there are none.", []))
+    valid = fields.Boolean(metadata=about("Always true, because a body with errors gets a 400.", True))
+    errors = fields.List(fields.Nested(ErrorObjectSchema), metadata=about("Always empty.", []))
     warnings = fields.List(
         fields.Nested(ErrorObjectSchema),
         metadata=about(
-            "What is doubtful about what was added, each with its path.",
+            "The warnings about the added data, each with its path.",
             [
                 {
                     "detail": "'colour' is not a field here.",
@@ -87,7 +87,7 @@ class NoteDocumentSchema(Fields):
 
 
 class NoteSchema(Fields):
-    """A note (section 2.6). An empty body, and an empty list of documents, count as absent."""
+    """A note (section 2.6). An empty body counts as absent, and so does an empty list of documents."""
 
     body = Text(
         blank=True,
@@ -152,7 +152,7 @@ class NoteResultSchema(AnswerSchema):
     )
     warnings = fields.List(
         fields.Nested(ErrorObjectSchema),
-        metadata=about("What the existing note lacks. It was not added. Absent if empty.", []),
+        metadata=about("What the existing note lacks and was not added to it. Absent if empty.", []),
     )
 
 
@@ -200,7 +200,7 @@ class AddedTransactionSchema(TransactionSchema):
 
     status = fields.String(
         metadata=about(
-            "Only if the transaction was already added by an earlier request.",
+            "Only present if an earlier request already added the transaction.",
             "TRANSACTION_IMPORT_SUCCESS",
             enum=["TRANSACTION_IMPORT_SUCCESS"],
         )
@@ -228,7 +228,7 @@ class TransactionResultsSchema(AnswerSchema):
     results = fields.List(
         fields.Nested(TransactionResultSchema),
         metadata=about(
-            "One result for each transaction, in their order.",
+            "One result for each transaction, in the order of the request.",
             [{"status": "TRANSACTION_ADDED_TO_ACCOUNT", "transaction_data": _TRANSACTION}],
         ),
     )
@@ -249,7 +249,9 @@ class TransactionErrorBodySchema(ErrorBodySchema):
     )
     transaction_data = fields.Raw(
         allow_none=True,
-        metadata=about("The first failing transaction as sent. Null if none is at fault.", _TRANSACTION),
+        metadata=about(
+            "The first faulty transaction as it was sent. Null if none is at fault.", _TRANSACTION
+        ),
     )
 
 
@@ -285,7 +287,7 @@ class PaymentInstructionRequestSchema(AddedDataSchema):
     reference = Identifier(
         required=True,
         max_length=MAX_REFERENCE,
-        metadata=about("The vendor's reference of the means of payment.", "pm_1N0000000000"),
+        metadata=about("The vendor's reference for the means of payment.", "pm_1N0000000000"),
     )
     type = Code(required=True, metadata=about("The kind of payment instruction.", "CARD"))
 

@@ -22,7 +22,7 @@ class AttemptListArgumentsSchema(Fields):
     limit = WholeNumber(
         load_default=50,
         metadata=about(
-            "At most this many attempts, 1 to 500. The Link header has the next page.",
+            "At most this many attempts, 1 to 500. The Link header leads to the next page.",
             50,
             schema={"type": "integer", "minimum": 1, "maximum": 500, "default": 50},
         ),
@@ -38,7 +38,9 @@ class AttemptAnswerSchema(AnswerSchema):
     external_account_number = fields.String(
         metadata=about("The account's number in the supplier's system.", "100000038")
     )
-    dry_run = fields.Boolean(metadata=about("Whether the attempt is rolled back even if it succeeds.", True))
+    dry_run = fields.Boolean(
+        metadata=about("Whether it is a dry run, which is rolled back even if it succeeds.", True)
+    )
     state = fields.String(
         metadata=about(
             "Whether the attempt has ended.", "FINISHED", enum=[state.value for state in AttemptState]
@@ -47,7 +49,7 @@ class AttemptAnswerSchema(AnswerSchema):
     outcome = fields.String(
         allow_none=True,
         metadata=about(
-            "How it ended. WITHDRAWN: no worker began it in time. Null until it has ended.",
+            "How it ended. WITHDRAWN: no worker started it in time. Null until it has ended.",
             "DRY_RUN_SUCCEEDED",
             enum=[*(outcome.value for outcome in Outcome), None],
         ),
@@ -81,7 +83,7 @@ class FailedImportSchema(AnswerSchema):
     dry_run = fields.Boolean(metadata=about("Whether it was a dry run.", False))
     outcome = fields.String(
         metadata=about(
-            "FAILED, or WITHDRAWN if no worker began it in time.",
+            "FAILED, or WITHDRAWN if no worker started it in time.",
             "FAILED",
             enum=[Outcome.FAILED.value, Outcome.WITHDRAWN.value],
         )
@@ -91,7 +93,7 @@ class FailedImportSchema(AnswerSchema):
 
 
 class ImportSupplierAnswerSchema(AnswerSchema):
-    """An import supplier of the organisation, and how many of its accounts are in each state."""
+    """An import supplier of the organisation, with the number of its accounts in each state."""
 
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
     status = fields.String(
@@ -105,7 +107,7 @@ class ImportSupplierAnswerSchema(AnswerSchema):
         metadata=about("The profile of its payloads.", "lenient", enum=[profile.value for profile in Profile])
     )
     time_zone = fields.String(
-        metadata=about("Its time zone, which decides what day is today for its data.", "Europe/Amsterdam")
+        metadata=about("Its time zone, which determines today's date for its data.", "Europe/Amsterdam")
     )
     counts = fields.Dict(
         metadata=about(

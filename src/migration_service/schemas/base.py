@@ -1,4 +1,4 @@
-"""The base of every schema, and loading: the valid data, and every error with its path."""
+"""The base of every schema, and loading, which returns the valid data and every error with its path."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ class Fields(Schema):
 
 
 class CommandFields(Fields):
-    """A schema of a body for which an unknown field at the top level is an error.
+    """A schema for a body in which an unknown field at the top level is an error.
 
     A misspelt `dry_run` must never create an account or a transaction.
     """
@@ -59,8 +59,8 @@ class AnswerSchema(Fields):
 def load(schema: Schema, value: Any) -> tuple[Any, list[ErrorItem]]:
     """Return the valid data that `schema` loads from `value`, and all errors in the order of the fields.
 
-    Faulty values are absent from the result. Objects in lists keep their positions, and one that is not an
-    object at all is replaced by `{}`. See `limit_errors` for how many errors are listed.
+    Faulty values are absent from the result. Objects in lists keep their positions, and an item that is not
+    an object is replaced by `{}`. `limit_errors` limits the number of errors.
     """
     errors: list[ErrorItem] = []
     unknown: Iterator[ErrorItem] = iter(())
@@ -77,7 +77,7 @@ def load(schema: Schema, value: Any) -> tuple[Any, list[ErrorItem]]:
 
 
 def limit_errors(errors: list[ErrorItem]) -> list[ErrorItem]:
-    """Return `errors`, cut to `MAX_ERRORS` and one more that says so if there are too many."""
+    """Return `errors`. If there are too many, return the first `MAX_ERRORS` and one more that says so."""
     if len(errors) <= MAX_ERRORS:
         return errors
     detail = f"Only the first {MAX_ERRORS:,} are listed. Correct them, and send the body again."
@@ -95,7 +95,7 @@ def _collect(messages: Any, path: tuple[str, ...], errors: list[ErrorItem]) -> N
 
 
 def suggest(name: str, known: Iterable[str]) -> str | None:
-    """Return the member of `known` that was probably meant by `name`, or None."""
+    """Return the member of `known` that `name` was probably meant to be, or None."""
     if len(name) > 2 * MAX_SHOWN:
         return None
     folded = {member.replace("_", "").lower(): member for member in known}
@@ -104,9 +104,9 @@ def suggest(name: str, known: Iterable[str]) -> str | None:
 
 
 def find_unknown_fields(schema: Schema, value: Any) -> list[ErrorItem]:
-    """Return an item for each field of `value` that `schema` does not have, at any depth.
+    """Return an item for each field of `value` that is not in `schema`, at any depth.
 
-    Each names the field that was probably meant. There are at most `MAX_ERRORS` + 1 of them.
+    Each item suggests the intended field. There are at most `MAX_ERRORS` + 1 items.
     """
     return list(islice(_find_unknown(schema, value, (), {}), MAX_ERRORS + 1))
 
@@ -146,7 +146,7 @@ def _find_unknown_members(
 
 
 def _path_part(name: str) -> str:
-    """Return a member's name for a path, quoted if it has a dot or is unprintable, and cut if it is long."""
+    """Return a member's name for a path, quoted if it has a dot or is unprintable, and shortened if long."""
     if name.isprintable() and "." not in name and '"' not in name and len(name) <= 2 * MAX_SHOWN:
         return name
     return json.dumps(name[: 2 * MAX_SHOWN])

@@ -54,7 +54,7 @@ _WARNING = {
 
 
 class BatchArgumentsSchema(Fields):
-    """The query string that starts a batch."""
+    """The query string for starting a batch."""
 
     import_supplier = Identifier(
         required=True,
@@ -64,7 +64,7 @@ class BatchArgumentsSchema(Fields):
         BatchKind,
         load_default=BatchKind.ACCOUNTS.value,
         metadata=about(
-            "What the lines are: each is the body of the single endpoint.",
+            "The kind of the lines. Each line is a request body of the single endpoint.",
             "accounts",
             schema={"type": "string", "enum": [kind.value for kind in BatchKind], "default": "accounts"},
         ),
@@ -73,16 +73,17 @@ class BatchArgumentsSchema(Fields):
         BatchMode,
         required=True,
         metadata=about(
-            "`validate` and `stage` do what the endpoints do. `import` stages and creates, or adds. "
-            "`dry-run` does what `import` does, and rolls it back. Only accounts are staged.",
+            "`validate` and `stage` do the same as the endpoints. `import` stages and creates accounts, "
+            "or adds data. `dry-run` does the same as `import` and rolls it back. Only accounts can be "
+            "staged.",
             "import",
             schema={"type": "string", "enum": [mode.value for mode in BatchMode]},
         ),
     )
     operations_team_name = Identifier(
         metadata=about(
-            "The team of the created accounts. Required for `import` and `dry-run` of accounts. It has no "
-            "effect in the other modes, and is refused with added data.",
+            "The operations team of the created accounts. Required for `import` and `dry-run` of "
+            "accounts, ignored in the other modes, and refused for added data.",
             "Migration Team",
         )
     )
@@ -90,8 +91,8 @@ class BatchArgumentsSchema(Fields):
         BatchSource,
         load_default=BatchSource.UPLOAD.value,
         metadata=about(
-            "`upload`: the lines are the body. `pending`: no body, but everything that the supplier has "
-            "pending, for `import` and `dry-run`.",
+            "`upload`: the lines are in the body. `pending`: there is no body, and the batch has all "
+            "pending accounts of the supplier. Only for `import` and `dry-run`.",
             "upload",
             schema={"type": "string", "enum": [it.value for it in BatchSource], "default": "upload"},
         ),
@@ -99,36 +100,33 @@ class BatchArgumentsSchema(Fields):
 
     check_previously_added = Flag(
         metadata=about(
-            "Of a batch of transactions: skip a transaction that was already added. The default is true.",
+            "Transactions only: skip a transaction that was already added. The default is true.",
             True,
             schema={"type": "boolean"},
         )
     )
     force_add_to_current_statement = Flag(
         metadata=about(
-            "Of a batch of transactions: if a transaction is outside the open statement period, change its "
-            "date instead of failing. The default is true.",
+            "Transactions only: if a transaction is outside the open statement period, change its date "
+            "instead of failing. The default is true.",
             True,
             schema={"type": "boolean"},
         )
     )
     include_older_versions = Flag(
         metadata=about(
-            "Of `source=pending`: also create the accounts of which a newer version was sent and not taken. "
-            "The default is false.",
+            "With `source=pending`: include accounts whose newer version was refused. The default is false.",
             False,
             schema={"type": "boolean"},
         )
     )
-    name = Text(max_length=200, metadata=about("A name by which to recognise the batch.", "First night"))
-    file_name = Text(
-        max_length=255, metadata=about("The name of the file that is the body.", "book.ndjson.gz")
-    )
+    name = Text(max_length=200, metadata=about("A name to recognise the batch by.", "First night"))
+    file_name = Text(max_length=255, metadata=about("The name of the file in the body.", "book.ndjson.gz"))
     profile = Choice(
         Profile,
         metadata=about(
-            "Validate the lines under this profile instead of the supplier's own. Only `strict`, unless the "
-            "mode is `validate`.",
+            "The profile to validate the lines under, instead of the supplier's. Only `strict`, unless "
+            "the mode is `validate`.",
             "strict",
             schema={"type": "string", "enum": [profile.value for profile in Profile]},
         ),
@@ -148,7 +146,7 @@ class BatchListArgumentsSchema(Fields):
     limit = WholeNumber(
         load_default=50,
         metadata=about(
-            "At most this many batches, 1 to 500. The Link header has the next page.",
+            "At most this many batches, 1 to 500. The Link header leads to the next page.",
             50,
             schema={"type": "integer", "minimum": 1, "maximum": 500, "default": 50},
         ),
@@ -162,7 +160,7 @@ class ResultArgumentsSchema(Fields):
     status = Choice(
         LineStatus,
         metadata=about(
-            "Only lines in this status.",
+            "Only lines with this status.",
             "FAILED",
             schema={"type": "string", "enum": [status.value for status in LineStatus]},
         ),
@@ -178,21 +176,22 @@ class ResultArgumentsSchema(Fields):
     )
     code = Identifier(
         metadata=about(
-            "Only lines with an error or a warning of this code. CSV has only those.", "invalid_phone_number"
+            "Only lines with an error or a warning of this code. CSV has only those errors and warnings.",
+            "invalid_phone_number",
         )
     )
     path = Identifier(
         max_length=1_000,
         metadata=about(
-            "Only lines with an error or a warning at this path or below it. CSV has only those. `*` stands "
-            "for any index, as in `customers.*.mobile`.",
+            "Only lines with an error or a warning at or below this path. CSV has only those errors and "
+            "warnings. `*` stands for any index, as in `customers.*.mobile`.",
             "customers.*.mobile",
         ),
     )
 
 
 class FailedLinesArgumentsSchema(Fields):
-    """The query string of the failed lines of a batch."""
+    """The query string for the failed lines of a batch."""
 
     code = Identifier(
         metadata=about("Only lines with an error or a warning of this code.", "invalid_phone_number")
@@ -211,7 +210,7 @@ class RetryArgumentsSchema(Fields):
     all = Flag(
         load_default=False,
         metadata=about(
-            "Also retry the lines that failed for their content, although nothing has changed.",
+            "Include lines that failed because of their content.",
             False,
             schema={"type": "boolean", "default": False},
         ),
@@ -237,15 +236,15 @@ class BatchAnswerSchema(AnswerSchema):
     operations_team_name = fields.String(
         allow_none=True, metadata=about("The team of the created accounts.", "Migration Team")
     )
-    name = fields.String(allow_none=True, metadata=about("Its name, if it was given one.", "First night"))
+    name = fields.String(allow_none=True, metadata=about("Its name, if it has one.", "First night"))
     file_name = fields.String(
-        allow_none=True, metadata=about("The name of the file that its lines came in.", "book.ndjson.gz")
+        allow_none=True, metadata=about("The name of the file with its lines.", "book.ndjson.gz")
     )
     file_sha256 = fields.String(
         allow_none=True,
         metadata=about(
-            "The SHA-256 of the file as it was sent, which `sha256sum` prints for it. Compressed data is not "
-            "unpacked for it. Null without a file.",
+            "The SHA-256 of the file as it was sent, as `sha256sum` prints it. A compressed file is not "
+            "unpacked. Null without a file.",
             "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         ),
     )
@@ -253,11 +252,11 @@ class BatchAnswerSchema(AnswerSchema):
         allow_none=True, metadata=about("The size of the file as it was sent, in bytes.", 36_412_877)
     )
     kind = fields.String(
-        metadata=about("What its lines are.", "accounts", enum=[kind.value for kind in BatchKind])
+        metadata=about("The kind of its lines.", "accounts", enum=[kind.value for kind in BatchKind])
     )
     options = fields.Dict(
         metadata=about(
-            "Of transactions: the arguments that differ from the default. Of what was pending: "
+            "For transactions: the arguments that differ from the default. For pending accounts: "
             "`include_older_versions`.",
             {},
             type="object",
@@ -265,11 +264,13 @@ class BatchAnswerSchema(AnswerSchema):
         )
     )
     mode = fields.String(
-        metadata=about("What is done with its lines.", "import", enum=[mode.value for mode in BatchMode])
+        metadata=about(
+            "The mode in which its lines are processed.", "import", enum=[mode.value for mode in BatchMode]
+        )
     )
     profile = fields.String(
         allow_none=True,
-        metadata=about("The profile of its lines. Null for the supplier's own profile.", "strict"),
+        metadata=about("The profile of its lines. Null for the supplier's profile.", "strict"),
     )
     extracted_at = AnsweredMoment(
         allow_none=True, metadata=about("When the supplier extracted its accounts, in UTC.", _MOMENT)
@@ -277,25 +278,27 @@ class BatchAnswerSchema(AnswerSchema):
     older_versions = fields.Integer(
         allow_none=True,
         metadata=about(
-            "Of `source=pending`: accounts that were left out, because a newer version of them was sent and "
-            "not taken. Otherwise null.",
+            "With `source=pending`: the number of accounts that were left out because a newer version "
+            "was refused. Otherwise null.",
             None,
         ),
     )
     source = fields.String(
-        metadata=about("Where its lines came from.", "upload", enum=[source.value for source in BatchSource])
+        metadata=about("The source of its lines.", "upload", enum=[source.value for source in BatchSource])
     )
     state = fields.String(metadata=about("Its state.", "RUNNING", enum=[state.value for state in BatchState]))
     reason = fields.String(
         allow_none=True,
-        metadata=about("The code that says why it is WAITING, PAUSED or STOPPED.", "import_supplier_paused"),
+        metadata=about(
+            "The code of the reason why it is WAITING, PAUSED or STOPPED.", "import_supplier_paused"
+        ),
     )
     created_at = AnsweredMoment(metadata=about("When the request started it, in UTC.", _MOMENT))
     started_at = AnsweredMoment(
-        allow_none=True, metadata=about("When its first line was begun, in UTC.", _MOMENT)
+        allow_none=True, metadata=about("When its first line was started, in UTC.", _MOMENT)
     )
     finished_at = AnsweredMoment(
-        allow_none=True, metadata=about("When its last line was done, in UTC.", _MOMENT)
+        allow_none=True, metadata=about("When its last line was finished, in UTC.", _MOMENT)
     )
     lines_removed_at = AnsweredMoment(
         allow_none=True, metadata=about("When the lines and results were removed, in UTC.", _MOMENT)
@@ -313,49 +316,56 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
     """The full report of a batch."""
 
     error_counts = fields.Dict(
+        metadata=about("Numbers of lines by error code, most frequent first.", {"required": 360}, **_COUNTS)
+    )
+    warning_counts = fields.Dict(
         metadata=about(
-            "Lines by the codes of their errors, the most frequent first.", {"required": 360}, **_COUNTS
+            "Numbers of lines by warning code, most frequent first.", {"unknown_field": 12}, **_COUNTS
         )
     )
-    warning_counts = fields.Dict(metadata=about("The same for warnings.", {"unknown_field": 12}, **_COUNTS))
     staging_counts = fields.Dict(
         metadata=about(
-            "Lines by what staging their payload did.", {"STAGED": 39_988, "REPLACED": 12}, **_COUNTS
+            "Numbers of lines by the result of staging their payload.",
+            {"STAGED": 39_988, "REPLACED": 12},
+            **_COUNTS,
         )
     )
     rate = fields.Float(
         allow_none=True,
         metadata=about(
-            "Lines per second of the time in which the batch ran: mostly recently while it runs, otherwise "
-            "of the whole run. Pauses are not in it, and an outage counts little. Null if it is not known.",
+            "Lines per second. While the batch is running, the rate is mainly the recent one. Otherwise "
+            "it is that of the whole run. It does not include pauses, and outages hardly affect it. Null "
+            "if it is not known.",
             1_300.0,
         ),
     )
     time_left = fields.Float(
         allow_none=True,
         metadata=about(
-            "The seconds for which it probably has to run. Pauses and closed windows are not in it, nor are "
-            "DEFERRED lines. Null if too little was seen yet, or if it makes no progress.",
+            "The estimated running time left in seconds. It does not include pauses, closed windows or "
+            "DEFERRED lines. Null if it is too early for an estimate, or if the batch makes no progress.",
             45.4,
         ),
     )
     time_left_low = fields.Float(
-        allow_none=True, metadata=about("The same at best. It is rarely done sooner.", 36.0)
+        allow_none=True, metadata=about("The low end of the estimate. It rarely takes less.", 36.0)
     )
     time_left_high = fields.Float(
-        allow_none=True, metadata=about("The same at worst. It rarely takes longer.", 62.5)
+        allow_none=True, metadata=about("The high end of the estimate. It rarely takes more.", 62.5)
     )
     runs_until = AnsweredMoment(
         allow_none=True,
-        metadata=about("When the window of its wave closes, in UTC: no line is begun from then on.", _MOMENT),
+        metadata=about(
+            "When the window of its wave closes, in UTC. No lines are started from then on.", _MOMENT
+        ),
     )
     condition = fields.String(
         allow_none=True,
         metadata=about(
             "Why a running batch makes little or no progress. `DEFERRED`: all its open lines wait for an "
-            "account or for a payment vendor, and are tried again at `next_try_at`. `STALLED`: no line was "
-            "worked on for a minute. `THROTTLED`: its lines wait for slots. `STARVING`: its workers wait for "
-            "a processor most of the time, because the machine is busy with other work.",
+            "account or a payment vendor, and are tried again at `next_try_at`. `STALLED`: no line has "
+            "been processed for a minute. `THROTTLED`: its lines wait for slots. `STARVING`: its workers "
+            "spend most of their time waiting for a processor, because the machine is busy with other work.",
             "THROTTLED",
             enum=[*(condition.value for condition in BatchCondition), None],
         ),
@@ -363,8 +373,8 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
     next_try_at = AnsweredMoment(
         allow_none=True,
         metadata=about(
-            "If the condition is `DEFERRED`: when lines are next tried, in UTC, or null if they are being "
-            "tried. They are tried earlier if an import batch of the supplier ends.",
+            "If the condition is `DEFERRED`: when lines are tried next, in UTC, or null if they are "
+            "being tried now. They are tried earlier if an import batch of the supplier ends.",
             _MOMENT,
         ),
     )
@@ -372,46 +382,49 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
         fields.String(),
         allow_none=True,
         metadata=about(
-            "If the condition is `DEFERRED`: the payment vendors that the first of the lines wait for. Empty "
-            "if all wait for accounts.",
+            "If the condition is `DEFERRED`: the payment vendors that the first of the lines wait for. "
+            "Empty if they all wait for accounts.",
             ["stripe"],
         ),
     )
     brake = fields.Nested(
         BrakeAnswerSchema,
         allow_none=True,
-        metadata=about("What pauses the batch after too many errors. Null: nothing does.", BRAKE),
+        metadata=about(
+            "The error threshold, which pauses the batch after too many errors. Null if it has none.", BRAKE
+        ),
     )
     control_totals_differing = fields.Integer(
         allow_none=True,
-        metadata=about(
-            "How many of the control totals that were given differ from the file. Null: none were given.", 0
-        ),
+        metadata=about("How many control totals differ from the file. Null if none were given.", 0),
     )
     control_totals_as_given = fields.Boolean(
         allow_none=True,
         metadata=about(
-            "Whether no total differs and the whole file could be read. Null: none were given.", True
+            "True if no control total differs and the whole file could be read. Null if none were given.",
+            True,
         ),
     )
 
 
 class RetryAnswerSchema(BatchProgressAnswerSchema):
-    """A batch of which some lines are retried."""
+    """A batch with retried lines."""
 
     retried = fields.Integer(metadata=about("Lines that are PENDING again.", 12))
     left = fields.Integer(
-        metadata=about("Lines that stay FAILED: they would fail again, or the filter leaves them out.", 988)
+        metadata=about(
+            "Lines that are still FAILED, because they would fail again or the filter leaves them out.", 988
+        )
     )
 
 
 class LineResultSchema(AnswerSchema):
-    """The outcome of one line of a batch, which is one line of the results."""
+    """The outcome of one line of a batch: a line of the results."""
 
     line_number = fields.Integer(metadata=about("Its position in the file, from 1.", 3))
     external_account_number = fields.String(
         allow_none=True,
-        metadata=about("The account's number. Null if the line has no valid one.", "100000038"),
+        metadata=about("The account's number. Null if the line does not have a valid one.", "100000038"),
     )
     status = fields.String(
         metadata=about("The status of the line.", "FAILED", enum=[status.value for status in LineStatus])
@@ -421,7 +434,7 @@ class LineResultSchema(AnswerSchema):
     )
     errors = fields.List(
         fields.Nested(LineErrorObjectSchema),
-        metadata=about("The errors that the line failed for, each with its path.", [_ERROR]),
+        metadata=about("The errors that made the line fail, each with its path.", [_ERROR]),
     )
     warnings = fields.List(
         fields.Nested(LineErrorObjectSchema),
@@ -430,7 +443,7 @@ class LineResultSchema(AnswerSchema):
     staging_result = fields.String(
         allow_none=True,
         metadata=about(
-            "What staging its payload did. Null if nothing was staged.",
+            "The result of staging its payload. Null if nothing was staged.",
             "STAGED",
             enum=[*(result.value for result in StagingResult), None],
         ),

@@ -1,4 +1,4 @@
-"""The answer with the totals of a book, which is a part of reconciliation."""
+"""The part of the reconciliation response with the totals of a book."""
 
 from typing import Any
 
@@ -41,32 +41,38 @@ BOOK: dict[str, Any] = {
 
 
 class BookTotalAnswerSchema(AnswerSchema):
-    """One measure of a book, by what became of it. Amounts are in euros."""
+    """One measure of a book, by outcome. Amounts are in euros."""
 
-    measure = fields.String(metadata=about("What was counted or added up.", TOTAL["measure"]))
+    measure = fields.String(metadata=about("The measure.", TOTAL["measure"]))
     given = fields.Float(
-        allow_none=True, metadata=about("What the supplier said. Null if it said nothing.", TOTAL["given"])
+        allow_none=True,
+        metadata=about("The supplier's control total. Null if there is none.", TOTAL["given"]),
     )
     file = fields.Float(
         allow_none=True,
-        metadata=about("What all lines of the file add up to. Null without `batch`.", TOTAL["file"]),
+        metadata=about("The total of all lines of the file. Null without `batch`.", TOTAL["file"]),
     )
-    difference = fields.Float(allow_none=True, metadata=about("`file` less `given`, or null.", 0.0))
+    difference = fields.Float(allow_none=True, metadata=about("`file` minus `given`, or null.", 0.0))
     refused = fields.Float(
-        metadata=about("Of refused accounts and lines, as far as they can be read.", TOTAL["refused"])
+        metadata=about(
+            "The total of refused accounts and lines, as far as they can be read.", TOTAL["refused"]
+        )
     )
-    acknowledged = fields.Float(metadata=about("How much of `refused` is acknowledged.", 0.0))
+    acknowledged = fields.Float(metadata=about("The part of `refused` that was acknowledged.", 0.0))
     repeated = fields.Float(
-        metadata=about("Of lines that repeat the account of an earlier line of the file.", 0.0)
+        metadata=about("The total of lines that repeat the account of an earlier line of the file.", 0.0)
     )
-    staged = fields.Float(metadata=about("Of accounts that are staged and not created.", 0.0))
-    skipped = fields.Float(metadata=about("Of accounts that operators excluded.", 0.0))
-    created = fields.Float(metadata=about("Of created accounts, without what was added later.", -1216.85))
+    staged = fields.Float(metadata=about("The total of accounts that are staged and not created.", 0.0))
+    skipped = fields.Float(metadata=about("The total of accounts that operators excluded.", 0.0))
+    created = fields.Float(
+        metadata=about("The total of created accounts, without data that was added later.", -1216.85)
+    )
     unaccounted = fields.Float(
         allow_none=True,
         metadata=about(
-            "`file` less what is refused, repeated, staged, skipped and created. Null without `batch`, and "
-            "while lines wait. Another batch with other values for the same accounts makes it differ from 0.",
+            "`file` minus what is refused, repeated, staged, skipped and created. Null without `batch`, "
+            "and until all lines have been processed. It differs from 0 if another batch has other values "
+            "for the same accounts.",
             0.0,
         ),
     )
@@ -80,43 +86,48 @@ class SentBookAnswerSchema(AnswerSchema):
     file_sha256 = fields.String(
         allow_none=True, metadata=about("The SHA-256 of the file as it was sent.", FILE["file_sha256"])
     )
-    file_bytes = fields.Integer(allow_none=True, metadata=about("Its size as it was sent.", 36_412_877))
+    file_bytes = fields.Integer(
+        allow_none=True, metadata=about("Its size in bytes as it was sent.", 36_412_877)
+    )
     control_totals_differing = fields.Integer(
         allow_none=True,
-        metadata=about("How many control totals differ from the file. Null: none were given.", 0),
+        metadata=about("How many control totals differ from the file. Null if none were given.", 0),
     )
     control_totals_as_given = fields.Boolean(
         allow_none=True,
         metadata=about(
-            "Whether no total differs and the whole file could be read. Null: none were given.", True
+            "True if no control total differs and the whole file could be read. Null if none were given.",
+            True,
         ),
     )
 
 
 class BookTotalsAnswerSchema(AnswerSchema):
-    """The totals of a book: given by the supplier, in the file, and by what became of it."""
+    """The totals of a book: the supplier's, those of the file, and those of each outcome."""
 
     totals = fields.List(
         fields.Nested(BookTotalAnswerSchema), metadata=about("A row for each measure.", [TOTAL])
     )
     given = fields.Boolean(
         allow_none=True,
-        metadata=about("Whether the supplier gave control totals. Null without a file of `batch`.", True),
+        metadata=about(
+            "Whether the supplier gave control totals. Null if `batch` is absent or has no file.", True
+        ),
     )
     differing = fields.Integer(
         allow_none=True, metadata=about("How many of them differ from the file, or null.", 0)
     )
     as_given = fields.Boolean(
         allow_none=True,
-        metadata=about("Whether none of them differs and the whole file could be read, or null.", True),
+        metadata=about("True if none of them differs and the whole file could be read, or null.", True),
     )
     unreadable_lines = fields.Integer(
-        metadata=about("Refused and repeated lines that cannot be read. They count as accounts only.", 0)
+        metadata=about("Refused and repeated lines that cannot be read. They count only as accounts.", 0)
     )
     unreadable_amounts = fields.Integer(
-        metadata=about("Amounts on refused and repeated lines that cannot be read. They are in no total.", 0)
+        metadata=about("Unreadable amounts on refused and repeated lines. They are in no total.", 0)
     )
     files = fields.List(
         fields.Nested(SentBookAnswerSchema),
-        metadata=about("The newest 50 files of accounts; with `batch` only that of the batch.", [FILE]),
+        metadata=about("The newest 50 files of accounts, or with `batch` only its file.", [FILE]),
     )

@@ -1,17 +1,17 @@
-"""The limits of a body, which bound the work for it before anything loops over it or formats it.
+"""The limits of a body. They bound the work before anything loops over the body or formats it.
 
-Each limit has an error code of its own. The limits are far above what an account needs.
+Each limit has its own error code. The limits are far above what an account needs.
 """
 
 #: Levels of nested objects and lists (`too_deep`). An account payload has ten.
 MAX_DEPTH = 32
 #: Digits of a number (`number_too_long`). A whole number that no field reads may have 4,300.
 MAX_NUMBER_DIGITS = 60
-#: The largest exponent of a number, and the smallest below zero (`number_too_long`).
+#: The largest exponent of a number, positive or negative (`number_too_long`).
 MAX_EXPONENT = 100
 #: Items of a list (`too_many_items`).
 MAX_ITEMS = 10_000
-#: Errors and warnings that a response lists. One more item says that there are more (`too_many_errors`).
+#: Errors and warnings that a response lists. If there are more, another item says so (`too_many_errors`).
 MAX_ERRORS = 1_000
-#: Characters of a found value that a message repeats.
+#: Characters of a value that a message repeats.
 MAX_SHOWN = 40

@@ -1,4 +1,4 @@
-"""Brakes of batches: the parameters that set one, and how it is reported."""
+"""The error thresholds of batches: parameters and reports."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from migration_service.schemas.fields import Text, WholeNumber, about
 
 _LINES: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": 10_000}
 
-#: An example of a brake in a report.
+#: An example of an error threshold in a report.
 BRAKE: dict[str, Any] = {
     "stop_after_errors": "50%",
     "stop_min_lines": 200,
@@ -20,18 +20,18 @@ BRAKE: dict[str, Any] = {
     "errors": 4,
     "codes": {"ledger_missing": 3, "invalid_phone_number": 1},
 }
-#: The parameters, which starting a batch and changing its brake share.
+#: The parameters that starting a batch and setting its error threshold share.
 STOP_MIN_LINES = WholeNumber(
     metadata=about(
-        "A percentage counts from this number of lines on. By default the lines of the window, or 200.",
+        "A percentage applies only after this many lines. The default is the window, or 200.",
         200,
         schema=_LINES,
     )
 )
 STOP_WINDOW_LINES = WholeNumber(
     metadata=about(
-        "Count only the chunks that were worked on last, as many as have this number of lines. By default "
-        "every line counts.",
+        "Count only the chunks processed last that together have this many lines. By default every line "
+        "counts.",
         200,
         schema=_LINES,
     )
@@ -39,28 +39,28 @@ STOP_WINDOW_LINES = WholeNumber(
 STOP_IGNORE_CODES = Text(
     max_length=5_000,
     metadata=about(
-        "Error codes, separated by commas. A line that has no others does not count.",
+        "Error codes, separated by commas. A line with no other error codes does not count.",
         "duplicate_line_in_batch",
     ),
 )
 STOP_COUNT_WARNINGS = Text(
     max_length=5_000,
     metadata=about(
-        "Codes of warnings, separated by commas. A line with one of them counts as one that failed.",
+        "Warning codes, separated by commas. A line with one of them counts as failed.",
         "ledger_missing",
     ),
 )
 
 
 def stop_after_errors(*, required: bool) -> Text:
-    """Return the parameter for the threshold."""
+    """Return the parameter for the error threshold."""
     usual = "" if required else " By default `50%` of the last 200 lines for mode `import`, otherwise `off`."
     return Text(
         required=required,
         max_length=20,
         metadata=about(
-            "Pause the batch after this number of failed lines, or when more than this percentage of its "
-            f"lines failed. `off`: never.{usual}",
+            "Pause the batch after this many failed lines, or if more than this percentage of its lines "
+            f"fails. `off`: never.{usual}",
             "5%",
             schema={"type": "string", "pattern": r"^([1-9]\d{0,8}|\d{1,2}(\.\d{1,2})?%|off)$"},
         ),
@@ -68,7 +68,7 @@ def stop_after_errors(*, required: bool) -> Text:
 
 
 class BrakeArgumentsSchema(Fields):
-    """The query string that changes the brake of a batch."""
+    """The query string for setting the error threshold of a batch."""
 
     stop_after_errors = stop_after_errors(required=True)
     stop_min_lines = STOP_MIN_LINES
@@ -78,38 +78,40 @@ class BrakeArgumentsSchema(Fields):
 
 
 class BrakeAnswerSchema(AnswerSchema):
-    """What pauses a batch after too many errors."""
+    """The error threshold of a batch."""
 
     stop_after_errors = fields.String(
         metadata=about("The number of failed lines, or the percentage that they must exceed.", "50%")
     )
     stop_min_lines = fields.Integer(
-        allow_none=True, metadata=about("A percentage counts from this number of lines on.", 200)
+        allow_none=True, metadata=about("A percentage applies only after this many lines.", 200)
     )
     stop_window_lines = fields.Integer(
-        allow_none=True, metadata=about("The lines of the window. Null: every line counts.", 200)
+        allow_none=True, metadata=about("The number of lines in the window. Null if every line counts.", 200)
     )
     stop_ignore_codes = fields.List(
         fields.String(),
-        metadata=about("A line that has no other codes does not count.", ["duplicate_line_in_batch"]),
+        metadata=about("A line with no other error codes does not count.", ["duplicate_line_in_batch"]),
     )
     stop_count_warnings = fields.List(
         fields.String(),
-        metadata=about("A line with one of these warnings counts, too.", ["ledger_missing"]),
+        metadata=about("A line with one of these warnings also counts.", ["ledger_missing"]),
     )
     lines = fields.Integer(
         metadata=about(
-            "Lines with an outcome that count now: in the window, and since the batch was last resumed or "
-            "retried.",
+            "Lines with an outcome that count now: those in the window since the batch was last resumed "
+            "or retried.",
             230,
         )
     )
     errors = fields.Integer(
-        metadata=about("How many of them failed, or have a warning that counts. Each counts once.", 4)
+        metadata=about(
+            "How many of these lines failed or have a warning that counts. Each line counts once.", 4
+        )
     )
     codes = fields.Dict(
         metadata=about(
-            "How many of them have each code that counts.",
+            "How many of these lines have each code that counts.",
             {"ledger_missing": 3, "invalid_phone_number": 1},
             type="object",
             additionalProperties={"type": "integer"},

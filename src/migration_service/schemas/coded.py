@@ -1,4 +1,4 @@
-"""The base of every kind of value: errors with codes, and the words that describe a field."""
+"""The base of every kind of value: errors with codes, and the description of a field."""
 
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ Messages = dict[str, Any]
 
 
 def about(description: str, example: Any, *, unit: str = "", **more: Any) -> dict[str, Any]:
-    """Return a field's metadata: what it means, an example, its unit and sign, and more for OpenAPI.
+    """Return a field's metadata: its meaning, an example, its unit and sign, and more for OpenAPI.
 
     The interface description and docs/suppliers/fields.md are generated from it.
     """
@@ -21,7 +21,7 @@ def about(description: str, example: Any, *, unit: str = "", **more: Any) -> dic
 
 
 class Coded(fields.Field[Any]):
-    """The base of every field. Its errors have codes, and say what was found and what was expected.
+    """The base of every field. Its errors have codes, and state what was found and what was expected.
 
     Messages of a `personal` field do not repeat the value.
     """
@@ -63,7 +63,7 @@ class CodedLength(Length):
 
 
 class CodedOneOf(OneOf):
-    """One of a closed list: code `invalid_choice`."""
+    """One value of a closed list: code `invalid_choice`."""
 
     def __call__(self, value: Any) -> Any:
         """Raise unless `value` is one of the choices."""

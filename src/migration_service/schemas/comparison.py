@@ -1,4 +1,4 @@
-"""Query string and responses of the comparison of two batches."""
+"""The query string and responses of the comparison of two batches."""
 
 from marshmallow import fields
 
@@ -20,7 +20,7 @@ _COUNTS = {
     "removed": (0, "Accounts that only the first batch has, and that passed there."),
     "undecided": (
         0,
-        "Accounts that have not failed, and have a line without an outcome, in one of the batches.",
+        "Accounts that have a line without an outcome, and have not failed, in one of the batches.",
     ),
     "unnumbered_before": (1, "Lines of the first batch without an account number."),
     "unnumbered_after": (0, "Lines of the second batch without an account number."),
@@ -39,10 +39,10 @@ class ChangedAccountsArgumentsSchema(Fields):
 
 
 class ComparedCodeAnswerSchema(AnswerSchema):
-    """A code, and on how many lines of each batch it is."""
+    """A code, with the number of lines in each batch that have it."""
 
     severity = fields.String(
-        metadata=about("Whether it is of errors or of warnings.", "error", enum=["error", "warning"])
+        metadata=about("Whether it is an error or a warning code.", "error", enum=["error", "warning"])
     )
     code = fields.String(metadata=about("The code.", "invalid_phone_number"))
     before = fields.Integer(metadata=about("Lines of the first batch that have it.", 640))
@@ -59,18 +59,20 @@ ComparedAccountsAnswerSchema = AnswerSchema.from_dict(
 
 
 class ComparisonAnswerSchema(AnswerSchema):
-    """What the second of two batches has that the first one has not, and the reverse."""
+    """The differences between two batches."""
 
     before = fields.UUID(metadata=about("The first batch.", _BEFORE))
     after = fields.UUID(metadata=about("The second batch.", _AFTER))
     codes = fields.List(
         fields.Nested(ComparedCodeAnswerSchema),
-        metadata=about("Every code of the two batches, errors first, the most frequent first.", [_CODE]),
+        metadata=about(
+            "Every code of the two batches: errors before warnings, most frequent first.", [_CODE]
+        ),
     )
     accounts = fields.Nested(
         ComparedAccountsAnswerSchema,
         metadata=about(
-            "How many accounts there are of each kind.",
+            "The number of accounts with each change.",
             {name: number for name, (number, _) in _COUNTS.items()},
         ),
     )
@@ -83,14 +85,14 @@ class ComparedAccountAnswerSchema(AnswerSchema):
     change = fields.String(metadata=about("What changed.", "NEWLY_BROKEN", enum=_CHANGES))
     before_line = fields.Integer(
         allow_none=True,
-        metadata=about("Its line in the first batch, or the first of them that failed; or null.", 38),
+        metadata=about("Its line in the first batch, or the first one that failed, or null.", 38),
     )
     before_codes = fields.List(
         fields.String(), metadata=about("The codes of its errors in the first batch.", [])
     )
     after_line = fields.Integer(
         allow_none=True,
-        metadata=about("Its line in the second batch, or the first of them that failed; or null.", 38),
+        metadata=about("Its line in the second batch, or the first one that failed, or null.", 38),
     )
     after_codes = fields.List(
         fields.String(), metadata=about("The codes of its errors in the second batch.", ["required"])

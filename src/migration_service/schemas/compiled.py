@@ -31,12 +31,12 @@ _ITEMS = msgspec.Meta(max_length=MAX_ITEMS)
 
 
 def compile_schema(schema: Schema) -> Callable[[Any], dict[str, Any] | None]:
-    """Return a function from a parsed value to the data that `schema` loads, or to None to use the schema.
+    """Return a function from a parsed value to what `schema` loads, or to None if the schema is needed.
 
     Defaults are set at the top level only, because no nested schema has any.
     """
     accepted = object_type(schema, type_of)
-    # msgspec reads a type at its first use, and crashes if a second thread uses it meanwhile. So use it now.
+    # msgspec reads a type at its first use, and crashes if a second thread uses it meanwhile: use it now.
     msgspec.json.Decoder(accepted, dec_hook=read)
     given = defaults_of(schema)
 

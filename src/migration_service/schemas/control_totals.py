@@ -1,4 +1,4 @@
-"""Control totals: what a supplier says that a file of accounts adds up to."""
+"""Control totals: a supplier's totals for a file of accounts."""
 
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from migration_service.schemas.fields import Identifier, Number, Object, WholeNu
 from migration_service.schemas.messages import Message
 from migration_service.schemas.vocabulary import TransactionType
 
-#: Ledger codes that control totals may have.
+#: How many ledger codes control totals may have.
 MAX_CODES = 100
 EXAMPLE: dict[str, Any] = {
     "accounts": 20_000,
@@ -77,7 +77,7 @@ class TransactionTotalSchema(Fields):
     count = Count(required=True, metadata=about("How many there are.", 118_204))
     sum = Number(
         required=True,
-        metadata=about("The sum of their amounts, as the file has them.", "6213827.60", unit="in euros"),
+        metadata=about("The sum of their amounts as they are in the file.", "6213827.60", unit="in euros"),
     )
 
 
@@ -94,12 +94,12 @@ TransactionTotalsSchema = Fields.from_dict(
 
 
 class ControlTotalsSchema(Fields):
-    """What a supplier says that a file adds up to. What is left out is not compared."""
+    """A supplier's totals for a file. Totals that are left out are not compared."""
 
-    accounts = Count(metadata=about("Accounts, so lines that are not blank.", 20_000))
+    accounts = Count(metadata=about("Accounts, which are the lines that are not blank.", 20_000))
     ledger_balances = AmountsByCode(
         metadata=about(
-            "The sum of the ledger balances by ledger code. Codes that are absent count as zero.",
+            "The sum of the ledger balances by ledger code. Absent codes count as zero.",
             EXAMPLE["ledger_balances"],
             unit="in euros; positive if customers have credit",
         )
@@ -107,8 +107,7 @@ class ControlTotalsSchema(Fields):
     transactions = Object(
         TransactionTotalsSchema,
         metadata=about(
-            "The transactions of all ledgers by type, of the open period and settled ones together. Types "
-            "that are absent count as zero.",
+            "The transactions of all ledgers by type, both open and settled. Absent types count as zero.",
             EXAMPLE["transactions"],
         ),
     )
@@ -116,9 +115,9 @@ class ControlTotalsSchema(Fields):
 
 
 def read_control_totals(value: Any) -> dict[str, Any]:
-    """Return control totals in the form in which they are stored, with amounts as texts.
+    """Return control totals in their stored form, with amounts as texts.
 
-    `value` is JSON that was read. Raise RequestFailedValidationError with every error.
+    `value` is parsed JSON. Raise RequestFailedValidationError with every error.
     """
     schema = ControlTotalsSchema()
     totals, errors = load(schema, value)
@@ -142,14 +141,14 @@ def read_control_totals(value: Any) -> dict[str, Any]:
 
 
 class ControlTotalAnswerSchema(AnswerSchema):
-    """One total: what the supplier said, and what the file has."""
+    """One total: the supplier's and the file's."""
 
-    measure = fields.String(metadata=about("What was counted or added up.", "balance of ENERGY_LEDGER"))
+    measure = fields.String(metadata=about("The measure.", "balance of ENERGY_LEDGER"))
     given = fields.Float(
-        allow_none=True, metadata=about("What the supplier said. Null if nothing was said.", -1204388.55)
+        allow_none=True, metadata=about("The supplier's control total. Null if there is none.", -1204388.55)
     )
-    file = fields.Float(metadata=about("What all lines of the file add up to.", -1204388.55))
-    difference = fields.Float(allow_none=True, metadata=about("`file` less `given`, or null.", 0))
+    file = fields.Float(metadata=about("The total of all lines of the file.", -1204388.55))
+    difference = fields.Float(allow_none=True, metadata=about("`file` minus `given`, or null.", 0))
 
 
 class ControlTotalsAnswerSchema(AnswerSchema):
@@ -158,7 +157,9 @@ class ControlTotalsAnswerSchema(AnswerSchema):
     batch_id = fields.UUID(metadata=about("The id of the batch.", _BATCH_ID))
     control_totals = fields.Dict(
         allow_none=True,
-        metadata=about("What the supplier gave, or null.", EXAMPLE, type="object", additionalProperties=True),
+        metadata=about(
+            "The supplier's control totals, or null.", EXAMPLE, type="object", additionalProperties=True
+        ),
     )
     totals = fields.List(
         fields.Nested(ControlTotalAnswerSchema),
@@ -174,16 +175,16 @@ class ControlTotalsAnswerSchema(AnswerSchema):
     as_given = fields.Boolean(
         allow_none=True,
         metadata=about(
-            "Whether no total differs and the whole file could be read. Null if the supplier gave none.", True
+            "True if no total differs and the whole file could be read. Null if the supplier gave none.", True
         ),
     )
     unreadable_lines = fields.Integer(
-        metadata=about("Lines that could not be read. They count as accounts, and in no other total.", 0)
+        metadata=about("Lines that could not be read. They count only as accounts.", 0)
     )
     unreadable_amounts = fields.Integer(
         metadata=about(
-            "Amounts that could not be read, and anything that is no ledger, transaction or statement where "
-            "one belongs. They are in no total.",
+            "Amounts that could not be read, and values in place of a ledger, transaction or statement "
+            "that are none. They are in no total.",
             0,
         )
     )

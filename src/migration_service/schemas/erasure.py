@@ -1,4 +1,4 @@
-"""Body and answer of the erasure of an account."""
+"""The body and response of the erasure of an account."""
 
 from marshmallow import fields
 
@@ -7,7 +7,7 @@ from migration_service.schemas.fields import Identifier, NormalIdentifier, about
 
 
 class ErasureBodySchema(CommandFields):
-    """The body that erases an account."""
+    """The body for erasing an account."""
 
     import_supplier = NormalIdentifier(
         required=True, metadata=about("Code of the account's import supplier.", "DEMO_SUPPLIER")
@@ -18,12 +18,12 @@ class ErasureBodySchema(CommandFields):
     reason = Identifier(
         required=True,
         max_length=1_000,
-        metadata=about("Why, without personal data. It is kept.", "Request 2026-117"),
+        metadata=about("The reason. It is kept: no personal data.", "Request 2026-117"),
     )
 
 
 class ErasureAnswerSchema(AnswerSchema):
-    """What was erased."""
+    """The erased data."""
 
     external_account_number = fields.String(metadata=about("The number of the account.", "10000001"))
     service_account_number = fields.String(
@@ -32,4 +32,4 @@ class ErasureAnswerSchema(AnswerSchema):
     payload = fields.Boolean(metadata=about("Whether a staged payload was removed.", True))
     batch_lines = fields.Integer(metadata=about("Lines of batches whose text was removed.", 1))
     customers = fields.Integer(metadata=about("Customers that were removed.", 2))
-    kept_answers = fields.Integer(metadata=about("Kept answers to requests that were removed.", 0))
+    kept_answers = fields.Integer(metadata=about("Stored responses to requests that were removed.", 0))

@@ -1,7 +1,7 @@
-"""The kinds of value in payloads. The errors of each have a code of their own and a plain sentence.
+"""The kinds of value in payloads. Each error has its own code and a plain sentence.
 
 The values are those of `schemas.json`: str, int, Decimal, bool, None, list, dict and nothing else. Texts and
-numbers have modules of their own, and their names are here, too.
+numbers have their own modules, and can be imported from here, too.
 """
 
 import re
@@ -59,7 +59,7 @@ __all__ = [
 
 
 class Flag(Coded, fields.Boolean):
-    """True or false, also as the usual words or as 1 and 0 (section 2.3, unknown_occupier)."""
+    """True or false, or one of the usual words for them, or 1 and 0 (section 2.3, unknown_occupier)."""
 
     default_error_messages: Messages = {
         "invalid": "{found} is neither true nor false. Send a boolean, or the text 'true' or 'false'."
@@ -169,7 +169,7 @@ _TOO_LARGE = 10**MAX_NUMBER_DIGITS
 
 
 def _fault_within(value: Any) -> Message | None:
-    """Return why the parts of a value cannot be stored, or None. `parse_json` limits the depth."""
+    """Return why a value cannot be stored, or None. `parse_json` limits its depth."""
     match value:
         case str():
             return Text.default_error_messages["nul"] if "\0" in value else None
@@ -183,12 +183,12 @@ def _fault_within(value: Any) -> Message | None:
 
 
 _TOO_MANY_ITEMS = Message(
-    f"This list has more than {MAX_ITEMS:,} items. Send fewer, or several requests.", "too_many_items"
+    f"This list has more than {MAX_ITEMS:,} items. Send fewer, or use several requests.", "too_many_items"
 )
 
 
 class Values(Coded, fields.List[Any]):
-    """A list of single values, all of one kind. A faulty one is `{}` in the result."""
+    """A list of values of one kind. A faulty value is `{}` in the result."""
 
     default_error_messages: Messages = {
         "invalid": Message("This is {kind}, not a list.", "not_a_list"),
@@ -211,7 +211,7 @@ class Values(Coded, fields.List[Any]):
                 result.append(loaded)
             except ValidationError as error:
                 errors[index] = error.messages
-                result.append({})  # the others keep their positions
+                result.append({})  # keeps the positions of the others
                 if len(errors) > MAX_ERRORS:
                     break
         if errors:
@@ -220,7 +220,7 @@ class Values(Coded, fields.List[Any]):
 
 
 class Object(Coded, fields.Nested):
-    """One object, described by a schema."""
+    """An object, described by a schema."""
 
     default_error_messages: Messages = {"type": Message("This is {kind}, not an object.", "not_a_dict")}
 

@@ -1,4 +1,4 @@
-"""The normal form of identifiers, so that two identifiers that appear the same are the same."""
+"""The normal form of identifiers, in which two identifiers that look the same are the same."""
 
 import unicodedata
 
@@ -9,14 +9,14 @@ from migration_service.schemas.messages import Message
 MAX_IDENTIFIER = 128
 # Characters that change the direction of the text after them.
 _BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-# Invisible, and not in the category of format characters: joiners, fillers, variation selectors.
+# Invisible characters outside the category of format characters: joiners, fillers, variation selectors.
 _INVISIBLE = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0\u2800"
 ) | frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 
 
 def identifier_fault(text: str) -> Message | None:
-    """Return why `text` is not an identifier in its normal form, or None if it is.
+    """Return why `text` is not an identifier in normal form, or None if it is.
 
     Inner spaces, slashes and letters of any script are allowed.
     """
@@ -53,7 +53,7 @@ def require_identifier(text: str, attr: str) -> None:
 
 
 def find_invisible(text: str) -> str | None:
-    """Return the name of the first character of `text` that cannot be seen, or None. Spaces are seen."""
+    """Return the name of the first invisible character of `text`, or None. Spaces count as visible."""
     if text.isascii() and text.isprintable():
         return None
     return next((_name(character) for character in text if _character_fault(character)), None)
@@ -68,7 +68,7 @@ def _character_fault(character: str) -> Message | None:
     if character in _INVISIBLE or unicodedata.category(character) == "Cf":
         return Message(f"This has {_name(character)}, which is invisible: remove it.", "invisible_characters")
     if unicodedata.category(character) == "Zs":
-        return None  # an outer space, or a compatibility form of the space
+        return None  # a leading or trailing space, or a compatibility form of the space
     return Message(f"This has {_name(character)}, which does not print: remove it.", "invalid_characters")
 
 

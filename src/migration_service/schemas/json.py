@@ -17,14 +17,14 @@ encode_json: Callable[[Any], bytes] = msgspec.json.Encoder(decimal_format="numbe
 
 
 def storable_text(text: str | None) -> str | None:
-    """Return a text that may come from a client without what PostgreSQL cannot store in JSONB."""
+    """Return a text from a client without the characters that PostgreSQL cannot store in JSONB."""
     return text and text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
 
-# An escape of one half of a surrogate pair. Text with such escapes is checked again.
+# An escape of half a surrogate pair. Text with such escapes is checked again.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
-# Reads a number exactly, or raises: a number beyond the bounds is never built.
+# Reads a number exactly, or raises. A number beyond the bounds is never constructed.
 _bounded_decimal = Context(
     prec=MAX_NUMBER_DIGITS,
     Emax=MAX_EXPONENT,
@@ -36,11 +36,11 @@ _NOT_BRACKETS = bytes(code for code in range(256) if code not in b"[]{}")
 
 
 def parse_json(body: bytes) -> Any:
-    """Return the value that the JSON text `body` holds (section 4: bodies are JSON, in UTF-8).
+    """Return the value of the JSON text `body` (section 4: bodies are JSON in UTF-8).
 
     A byte order mark before it is ignored. Raise ParseError if it is not valid JSON. NaN and Infinity, half
-    of a surrogate pair, text that is not UTF-8, and a repeated key in an object are errors. So is anything
-    beyond `schemas.bounds`.
+    of a surrogate pair, text that is not UTF-8, and a repeated key in an object are errors. Values beyond
+    `schemas.bounds` are errors, too.
     """
     try:
         text = body.decode("utf-8-sig")
@@ -50,7 +50,7 @@ def parse_json(body: bytes) -> Any:
         if not is_surely_shallow(body) and _is_too_deep(value):
             raise _too_deep()
         if _SURROGATE.search(body):
-            encode_json(value)  # refuses half a pair, which PostgreSQL could not store
+            encode_json(value)  # refuses half a pair, which PostgreSQL cannot store
     except UnicodeDecodeError as error:
         raise _parse_error(_describe_encoding(body, error)) from error
     except UnicodeError as error:
@@ -83,8 +83,8 @@ def _describe_fault(error: json.JSONDecodeError) -> str:
 def is_surely_shallow(body: bytes) -> bool:
     """Return True if the brackets of `body` show that it nests at most `MAX_DEPTH` levels.
 
-    Brackets within texts may make this False for a body that is not deep. Each round removes the innermost
-    level, which is far faster than visiting each value.
+    Brackets inside texts may make this False for a shallow body. Each round removes the innermost level,
+    which is far faster than visiting each value.
     """
     brackets = body.translate(None, _NOT_BRACKETS)
     for _ in range(MAX_DEPTH):
@@ -136,7 +136,7 @@ def _parse_error(detail: str, code: str = ParseError.code) -> ParseError:
     return ParseError(detail, errors=[ErrorItem(code, detail)])
 
 
-# Python itself reads no whole number of more than 4,300 digits. Fields and free objects accept far fewer.
+# Python reads no whole number of more than 4,300 digits. Fields and free objects accept far fewer.
 _decode = json.JSONDecoder(
     object_pairs_hook=_object, parse_float=_bounded_decimal, parse_constant=_constant
 ).decode

@@ -21,21 +21,25 @@ _CREDIT = "in euros; positive if the customer has credit, negative if the custom
 
 
 class LineItemParamsSchema(Fields):
-    """What a line item has besides its amounts."""
+    """The members of a line item besides its amounts."""
 
-    ref = Identifier(metadata=about("The line's own name, for `vat_on` of a tax item.", "line-1"))
+    ref = Identifier(metadata=about("The line's name, which `vat_on` of a tax item refers to.", "line-1"))
 
 
 class LineItemSchema(Fields):
     """One line of a supply charge."""
 
     rate_band = OpenChoice(
-        RateBand, required=True, metadata=about("What the line charges for.", "CONSUMPTION_STANDARD")
+        RateBand,
+        required=True,
+        metadata=about("The thing that the line charges for.", "CONSUMPTION_STANDARD"),
     )
-    start_date = Day(metadata=about("First day that the line charges.", "2026-02-01"))
-    end_date = Day(metadata=about("Last day that the line charges, included.", "2026-02-28"))
+    start_date = Day(metadata=about("First day that the line charges for.", "2026-02-01"))
+    end_date = Day(metadata=about("Last day that the line charges for, inclusive.", "2026-02-28"))
     number_of_units = Number(
-        metadata=about("How many units are charged.", 214.5, unit="in kWh, m³ or days, as the band is priced")
+        metadata=about(
+            "The number of units charged.", 214.5, unit="in kWh, m³ or days, as the band is priced"
+        )
     )
     price_per_unit = Number(metadata=about("Price of one unit.", 0.1208, unit="in euros, without tax"))
     net_amount = Number(
@@ -45,11 +49,11 @@ class LineItemSchema(Fields):
         ),
     )
     units = Values(Number(), metadata=about("The meter readings at the start and the end.", [10412.5, 10627]))
-    params = Object(LineItemParamsSchema, metadata=about("What else the line has.", {"ref": "line-1"}))
+    params = Object(LineItemParamsSchema, metadata=about("Other data of the line.", {"ref": "line-1"}))
 
 
 class TaxItemParamsSchema(Fields):
-    """What a tax item has besides its amounts."""
+    """The members of a tax item besides its amounts."""
 
     vat_on = Identifier(metadata=about("The `ref` of the line item that is taxed.", "line-1"))
 
@@ -66,7 +70,7 @@ class TaxItemSchema(Fields):
     )
     unit_type = Identifier(metadata=about("The unit of the rate.", "PROPORTION"))
     value_taxed = Number(metadata=about("The amount that is taxed.", 25.91, unit=_EUROS))
-    params = Object(TaxItemParamsSchema, metadata=about("What else the item has.", {"vat_on": "line-1"}))
+    params = Object(TaxItemParamsSchema, metadata=about("Other data of the item.", {"vat_on": "line-1"}))
 
 
 class TransactionSchema(Fields):
@@ -74,7 +78,7 @@ class TransactionSchema(Fields):
 
     transaction_id = Identifier(
         required=True,
-        metadata=about("The supplier's identifier, once in an account.", "T-100000038-1-1"),
+        metadata=about("The supplier's identifier, unique within the account.", "T-100000038-1-1"),
     )
     transaction_date = Day(required=True, metadata=about("The day of the transaction.", "2026-02-28"))
     amount = Number(
@@ -89,8 +93,8 @@ class TransactionSchema(Fields):
         TransactionType,
         required=True,
         metadata=about(
-            "What happened. PAYMENT and CREDIT add to the balance. CHARGE, SUPPLY_CHARGE and REPAYMENT "
-            "subtract from it.",
+            "The type of the transaction. PAYMENT and CREDIT add to the balance. CHARGE, SUPPLY_CHARGE "
+            "and REPAYMENT subtract from it.",
             "PAYMENT",
         ),
     )
@@ -106,7 +110,7 @@ class TransactionSchema(Fields):
         blank=True, max_length=2_000, metadata=about("A note that the customer sees.", "Direct debit")
     )
     note = Text(
-        blank=True, max_length=2_000, metadata=about("A note that only staff sees.", "Collected twice")
+        blank=True, max_length=2_000, metadata=about("A note that only staff see.", "Collected twice")
     )
     associated_invoice_number = Identifier(
         metadata=about("The `number` of the statement that it belongs to.", "2026-100000038-1-01")
@@ -116,7 +120,7 @@ class TransactionSchema(Fields):
     line_items = Objects(
         LineItemSchema,
         metadata=about(
-            "What a SUPPLY_CHARGE is made of.", [{"rate_band": "CONSUMPTION_STANDARD", "net_amount": 25.91}]
+            "The lines of a SUPPLY_CHARGE.", [{"rate_band": "CONSUMPTION_STANDARD", "net_amount": 25.91}]
         ),
     )
     tax_items = Objects(
@@ -130,7 +134,7 @@ class LedgerSchema(Fields):
 
     identifiers = Values(
         Ean(),
-        metadata=about("EANs of the meter points whose charges go here.", ["871694330222747339"]),
+        metadata=about("EANs of the meter points that are charged to this ledger.", ["871694330222747339"]),
     )
     last_settlement_balance = Number(
         metadata=about("The balance when the last settlement was closed.", -49.28, unit=_CREDIT)
@@ -138,9 +142,11 @@ class LedgerSchema(Fields):
     last_settlement_closing_date = Day(
         metadata=about("Last day of the last settlement. The open period begins the day after.", "2026-02-28")
     )
-    last_settlement_issue_date = Day(metadata=about("The day the settlement was sent.", "2026-03-01"))
+    last_settlement_issue_date = Day(
+        metadata=about("The day on which the settlement was sent.", "2026-03-01")
+    )
     ledger_code = Identifier(
-        required=True, metadata=about("Which ledger this is, once in an account.", "ENERGY_LEDGER")
+        required=True, metadata=about("The code of the ledger, unique within the account.", "ENERGY_LEDGER")
     )
     ledger_balance = Number(
         required=True,

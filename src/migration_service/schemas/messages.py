@@ -1,4 +1,4 @@
-"""The messages of fields' errors: the code, what was found, what was expected."""
+"""The error messages of fields, with the code, what was found and what was expected."""
 
 from decimal import Decimal
 from typing import Any
@@ -7,7 +7,7 @@ from migration_service.schemas.bounds import MAX_SHOWN
 
 
 class Message(str):
-    """A message with the stable code that the client sees (section 7.2).
+    """A message with the stable code that clients see (section 7.2).
 
     `{found}` in it is replaced by the value, or by "This" if the value is personal data. `{kind}` is replaced
     by the kind of value.
@@ -26,7 +26,7 @@ class Message(str):
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message shows it: text quoted and cut, without unprintable characters."""
+    """Return a value as messages show it: text is quoted and cut, without unprintable characters."""
     match value:
         case str():
             return repr(value if len(value) <= MAX_SHOWN else value[: MAX_SHOWN - 3] + "...")
@@ -39,7 +39,7 @@ def shown(value: Any) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Return what kind of JSON value this is, in words."""
+    """Return the kind of this JSON value in words."""
     match value:
         case str():
             return "text"

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def write_moment(moment: datetime) -> str:
-    """Return a time with a zone as text. Fractions of a second are left out."""
+    """Return a time with a zone as text, without fractions of a second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

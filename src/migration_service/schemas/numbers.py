@@ -16,7 +16,7 @@ MAX_FRACTION_DIGITS = 10
 _TOO_LARGE = Decimal(10) ** MAX_INTEGER_DIGITS
 _SMALLEST = Decimal(10) ** -MAX_FRACTION_DIGITS
 _EXACT = Context(prec=40, traps=[Inexact])
-# Also refuses zeros after the last digit that is kept.
+# Also refuses zeros after the last digit kept.
 _AS_WRITTEN = Context(prec=40, traps=[Inexact, Rounded])
 
 

@@ -1,13 +1,13 @@
-"""One pass from the text of a plain payload to its data, compiled from a schema when the process starts.
+"""Reads the text of a plain payload into its data in one pass, compiled from a schema at the start.
 
-Reading JSON, and then checking what was read, visits each value twice. Nearly every payload is valid, has
-only known members, and writes its values in the usual way. msgspec reads such a text into the data at once.
-Anything else is left to `schemas.json` and the schema, which explain what is wrong.
+Reading JSON and then checking it visits each value twice. Nearly every payload is valid, has only known
+members, and writes its values in the usual way. msgspec reads such a text directly into the data. Everything
+else is left to `schemas.json` and the schema, which explain what is wrong.
 
-That nothing was overlooked is known by counting. The data is written as JSON again, which storing it takes
-anyway. A member that is unknown or given twice, and a number that was sent as text, each take quotation marks
-with them, and nothing else adds or removes any but what is counted here. The written text also shows the
-numbers that need more care. Property tests compare the result with that of the long way.
+Counting quotation marks shows that nothing was overlooked. The data is written as JSON again, which is needed
+for storage anyway. A member that is unknown or repeated, and a number that was sent as text, each have
+quotation marks that are then missing. Every other difference in their number is counted here. The written
+text also reveals the numbers that need more care. Property tests compare the result with that of the schema.
 """
 
 import re
@@ -23,10 +23,10 @@ from phonenumbers import PhoneMetadata
 from migration_service.schemas import compiled, fields
 from migration_service.schemas.json import encode_json, is_surely_shallow
 
-# A written number that may be too long or too small, has an exponent, or is a zero with a sign.
+# A written number that may be too long or too small, has an exponent, or is a signed zero.
 _UNUSUAL_NUMBER = re.compile(rb"[:\[,](?=[-0-9])(?:-0(?:\.0*)?[,}\]]|-?[0-9][0-9.]{11}|-?[0-9.]+[Ee])")
 
-# Forms that are surely valid. Other valid ones go the long way.
+# Forms that are surely valid. The schema handles other valid forms.
 _EMAIL_ADDRESS = (
     r"\A[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@"
     r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,20}\Z"
@@ -40,18 +40,19 @@ _DUTCH_NUMBER = re.compile(
 
 
 def compile_text(schema: Schema) -> Callable[[bytes], tuple[dict[str, Any], bytes] | None]:
-    """Return a function from a JSON text to its data and that written as JSON, or to None to go the long way.
+    """Return a function that maps a JSON text to its data and the data as JSON, or to None to use the schema.
 
-    Data that the function returns is what `schema` loads from the text, and the text has no unknown member.
+    If the function returns data, it is what `schema` loads from the text, and the text has no unknown
+    members.
     """
     plain = compiled.object_type(schema, _type_of)
-    # msgspec reads a type at its first use, and crashes if a second thread uses it meanwhile. So use it now.
+    # msgspec reads a type at its first use, and crashes if a second thread uses it meanwhile: use it now.
     msgspec.json.Decoder(plain, dec_hook=compiled.read)
     given = compiled.defaults_of(schema)
     added = {name: encode_json({name: value}).count(b'"') for name, value in given.items()}
 
     def accept(text: bytes) -> tuple[dict[str, Any], bytes] | None:
-        words: list[str] = []  # of flags, which are text no longer
+        words: list[str] = []  # flags, which are no longer text
         try:
             data: dict[str, Any] = msgspec.json.decode(text, type=plain, dec_hook=partial(_read, words))
             quotes = text.count(b'"') - 2 * len(words)
@@ -97,7 +98,7 @@ def _read_phone_number(field: fields.PhoneNumber, value: Any) -> Any:
 
 
 def is_surely_phone_number(text: str) -> bool:
-    """Return True if `text` is a Dutch telephone number in a usual form; others may be valid, too."""
+    """Return True if `text` is a Dutch telephone number in a usual form. Other forms may be valid, too."""
     if len(text) > 20 or not _DIGITS.fullmatch(text):
         return False
     return _DUTCH_NUMBER.fullmatch(text.replace("-", "").replace(" ", "")) is not None
@@ -105,5 +106,5 @@ def is_surely_phone_number(text: str) -> bool:
 
 def _read_empty_object(value: Any) -> dict[str, Any]:
     if value != {}:
-        raise ValidationError("Numbers within it have to be read exactly.")
+        raise ValidationError("Numbers inside it must be read exactly.")
     return {}

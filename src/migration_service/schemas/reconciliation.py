@@ -11,7 +11,7 @@ from migration_service.schemas.fields import AnsweredMoment, Identifier, Message
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason
 
-#: Accounts, or lines, that one request acknowledges.
+#: The most accounts or lines that one request may acknowledge.
 MAX_ACKNOWLEDGED = 10_000
 
 
@@ -61,7 +61,7 @@ class ReconciliationArgumentsSchema(Fields):
 
     batch = Identifier(
         metadata=about(
-            "Only the accounts that are on the lines of this batch.",
+            "Only the accounts on the lines of this batch.",
             _BATCH_ID,
             schema={"type": "string", "format": "uuid"},
         )
@@ -69,30 +69,31 @@ class ReconciliationArgumentsSchema(Fields):
 
 
 class SentAnswerSchema(AnswerSchema):
-    """What was sent, by outcome, with each account number counted once."""
+    """Counts of what was sent, by outcome. Each account number counts once."""
 
-    sent = fields.Integer(metadata=about("The sum of the next five numbers.", 100_000))
-    refused = fields.Integer(metadata=about("Refused, so that nothing is staged.", 1))
-    waiting = fields.Integer(metadata=about("On lines that are pending, or were only validated.", 0))
+    sent = fields.Integer(metadata=about("The sum of the five numbers that follow.", 100_000))
+    refused = fields.Integer(metadata=about("Refused, with nothing staged.", 1))
+    waiting = fields.Integer(metadata=about("On lines that are pending or were only validated.", 0))
     staged = fields.Integer(metadata=about("Staged and not created.", 0))
     created = fields.Integer(metadata=about("Created accounts.", 99_999))
     skipped = fields.Integer(metadata=about("Excluded by operators.", 0))
     acknowledged = fields.Integer(
         metadata=about(
-            "Those refused, waiting, or created from an older version that were acknowledged with a reason.",
+            "Acknowledged accounts among those refused, waiting, or created from an older version.",
             0,
         )
     )
     open = fields.Integer(
         metadata=about(
-            "Refused, waiting, staged, and created from an older version, less those acknowledged.", 1
+            "Accounts refused, waiting, staged, or created from an older version, minus those acknowledged.",
+            1,
         )
     )
     staged_older_version = fields.Integer(
-        metadata=about("Those staged of which a newer version was sent and not taken.", 0)
+        metadata=about("Staged accounts whose newer version was refused.", 0)
     )
     created_older_version = fields.Integer(
-        metadata=about("Those created of which a newer version was sent and not taken.", 0)
+        metadata=about("Created accounts whose newer version was refused.", 0)
     )
     lines_removed = fields.Integer(
         metadata=about("Lines that are no longer kept, so it is unknown which were refused.", 0)
@@ -111,30 +112,30 @@ class OpenItemAnswerSchema(AnswerSchema):
     batch_id = fields.UUID(
         allow_none=True,
         metadata=about(
-            "The batch of the newest line that had it. Null for a single request, and for what is STAGED.",
+            "The batch of the newest line that had it. Null for a single request, and for a STAGED account.",
             _BATCH_ID,
         ),
     )
     line_number = fields.Integer(
-        allow_none=True, metadata=about("The place of that line in its file, from 1.", 17)
+        allow_none=True, metadata=about("The number of that line in its file, from 1.", 17)
     )
     errors = fields.List(
         fields.Nested(ErrorObjectSchema),
         allow_none=True,
-        metadata=about("What that line or request was refused for, as long as it is kept.", [_ERROR]),
+        metadata=about("The errors of that line or request, for as long as they are kept.", [_ERROR]),
     )
 
 
 class DifferenceAnswerSchema(AnswerSchema):
-    """The staged and the created value of a measure, for one account or for all of them."""
+    """The staged and the created value of a measure, for one account or for all accounts."""
 
-    measure = fields.String(metadata=about("What was counted or added up.", "statements"))
-    staged = fields.Float(metadata=about("Of the staged payloads.", 2))
-    created = fields.Float(metadata=about("Of the created accounts.", 1))
+    measure = fields.String(metadata=about("The measure.", "statements"))
+    staged = fields.Float(metadata=about("Its value in the staged payloads.", 2))
+    created = fields.Float(metadata=about("Its value in the created accounts.", 1))
 
 
 class ValueDifferenceAnswerSchema(AnswerSchema):
-    """A value of an account that is not as it was staged."""
+    """A value of an account that differs from the staged one."""
 
     path = fields.String(metadata=about("Its path in the payload.", "statements.0.gross_amount"))
     staged = fields.Raw(
@@ -150,7 +151,7 @@ class ValueDifferenceAnswerSchema(AnswerSchema):
 
 
 class AccountDifferenceAnswerSchema(AnswerSchema):
-    """A created account that is not as it was staged."""
+    """A created account that differs from what was staged."""
 
     external_account_number = fields.String(metadata=about(_NUMBER, "100000046"))
     service_account_number = fields.String(
@@ -166,67 +167,67 @@ class AccountDifferenceAnswerSchema(AnswerSchema):
 
 
 class ReconciliationAnswerSchema(AnswerSchema):
-    """What was sent, what of it is open, and what differs between staged and created."""
+    """What was sent, what is open, and how created accounts differ from what was staged."""
 
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
-    sent = fields.Nested(SentAnswerSchema, metadata=about("What was sent, by what became of it.", _SENT))
+    sent = fields.Nested(SentAnswerSchema, metadata=about("What was sent, by outcome.", _SENT))
     open = fields.List(
         fields.Nested(OpenItemAnswerSchema),
         metadata=about(
-            "What is not created in its newest version, not skipped and not acknowledged.", [_OPEN]
+            "Items that are neither created in their newest version nor skipped nor acknowledged.", [_OPEN]
         ),
     )
     book = fields.Nested(
         BookTotalsAnswerSchema,
         allow_none=True,
         metadata=about(
-            "Accounts, balances, transactions and statements by what became of them, beside what the "
-            "supplier said. Null for a batch of added data.",
+            "Accounts, balances, transactions and statements by outcome, with the supplier's control "
+            "totals. Null for a batch of added data.",
             BOOK,
         ),
     )
     differences = fields.List(
         fields.Nested(AccountDifferenceAnswerSchema),
-        metadata=about("The created accounts that are not as they were staged.", [_DIFFERING]),
+        metadata=about("The created accounts that differ from what was staged.", [_DIFFERING]),
     )
     totals = fields.List(
         fields.Nested(DifferenceAnswerSchema),
-        metadata=about("Each measure of all created accounts.", [_TOTAL]),
+        metadata=about("Each measure over all created accounts.", [_TOTAL]),
     )
     compared = fields.Integer(
-        metadata=about("Created accounts of which every value was compared with the payload.", 99_998)
+        metadata=about("Created accounts whose values were all compared with the payload.", 99_998)
     )
     not_comparable = fields.Integer(
         metadata=about("Created accounts whose staged payload is no longer kept. They are not compared.", 1)
     )
     not_compared = fields.List(
-        fields.String(), metadata=about("What is not compared, in words.", _NOT_COMPARED)
+        fields.String(), metadata=about("A description of what is not compared.", _NOT_COMPARED)
     )
     differing = fields.Integer(metadata=about("The number of created accounts that differ.", 1))
     created_clean = fields.Boolean(
         metadata=about("Whether something was compared, and no created account differs.", False)
     )
     complete = fields.Boolean(
-        metadata=about("Whether nothing of the lines of batches and of what is staged is open.", False)
+        metadata=about("Whether no line of a batch and no staged account is open.", False)
     )
     clean = fields.Boolean(metadata=about("Whether both created_clean and complete are true.", False))
 
 
 class AcknowledgementBodySchema(Fields):
-    """The body that acknowledges what was refused."""
+    """The body for acknowledging what was refused."""
 
     reason = Identifier(
         required=True,
         max_length=1_000,
         metadata=about(
-            "Why these stay out, without personal data. The audit keeps it.",
+            "Why they are not migrated. It is kept in the audit: no personal data.",
             "Moved to another supplier before the migration.",
         ),
     )
     external_account_numbers = Values(
-        Identifier(), metadata=about("The accounts that stay out.", ["100000038"])
+        Identifier(), metadata=about("The accounts to acknowledge.", ["100000038"])
     )
-    batch = Identifier(metadata=about("The batch of the lines without a number.", _BATCH_ID))
+    batch = Identifier(metadata=about("The batch with the lines without a number.", _BATCH_ID))
     line_numbers = Values(
         WholeNumber(),
         metadata=about("Lines of that batch. By default all of its lines without a number.", [17]),
@@ -234,12 +235,12 @@ class AcknowledgementBodySchema(Fields):
 
     @validates_schema(skip_on_field_errors=True)
     def check_target(self, data: dict[str, Any], **_kwargs: Any) -> None:
-        """Require either account numbers, or a batch with or without its lines."""
+        """Require either account numbers or a batch, which may have line numbers."""
         if bool(data.get("external_account_numbers")) == ("batch" in data):
             message = "Expected either external_account_numbers or a batch."
             raise ValidationError(Message(message, "required"), "external_account_numbers")
         if "line_numbers" in data and "batch" not in data:
-            raise ValidationError(Message("Name the batch of these lines.", "required"), "batch")
+            raise ValidationError(Message("Give the batch of these lines.", "required"), "batch")
         for name in ("external_account_numbers", "line_numbers"):
             if len(data.get(name) or ()) > MAX_ACKNOWLEDGED:
                 message = f"At most {MAX_ACKNOWLEDGED:,} in one request."
@@ -258,7 +259,7 @@ class AcknowledgedAnswerSchema(AnswerSchema):
 
 
 class AcknowledgementAnswerSchema(AnswerSchema):
-    """Something that was acknowledged."""
+    """An acknowledgement."""
 
     external_account_number = fields.String(
         allow_none=True, metadata=about(f"{_NUMBER} Null for a line without one.", "100000038")
@@ -267,10 +268,10 @@ class AcknowledgementAnswerSchema(AnswerSchema):
         allow_none=True, metadata=about("The batch of a line without a number, or null.", _BATCH_ID)
     )
     line_number = fields.Integer(
-        allow_none=True, metadata=about("The place of that line in its file, or null.", 17)
+        allow_none=True, metadata=about("The number of that line in its file, or null.", 17)
     )
     reason = fields.String(
-        metadata=about("Why it stays out.", "Moved to another supplier before the migration.")
+        metadata=about("Why it is not migrated.", "Moved to another supplier before the migration.")
     )
     acknowledged_by = fields.String(metadata=about("The name of the API key that was used.", "Migration"))
     acknowledged_at = AnsweredMoment(metadata=about("When, in UTC.", "2026-03-01T10:15:00Z"))

@@ -1,4 +1,4 @@
-"""Bodies, query strings and responses of the endpoints (section 4)."""
+"""The bodies, query strings and responses of the endpoints (section 4)."""
 
 from marshmallow import fields
 
@@ -40,7 +40,7 @@ class ValidateArgumentsSchema(Fields):
     profile = Choice(
         Profile,
         metadata=about(
-            "Validate under this profile instead of the supplier's own.",
+            "The profile to validate under, instead of the supplier's.",
             "strict",
             schema={"type": "string", "enum": ["lenient", "strict"]},
         ),
@@ -52,7 +52,7 @@ class ListArgumentsSchema(Fields):
 
     limit = WholeNumber(
         metadata=about(
-            "At most this many entries, 1 to 100,000. The Link header has the next page.",
+            "At most this many entries, 1 to 100,000. The Link header leads to the next page.",
             1_000,
             schema={"type": "integer", "minimum": 1, "maximum": 100_000},
         )
@@ -69,8 +69,8 @@ class StagedAccountSchema(AnswerSchema):
     external_account_number = fields.String(metadata=about("The number of the staged account.", "100000038"))
     result = fields.String(
         metadata=about(
-            "STAGED for the first payload of the account, REPLACED if another payload was staged, UNCHANGED "
-            "if it was this one.",
+            "STAGED for the first payload of the account, REPLACED if it replaced another payload, "
+            "UNCHANGED if the same payload was already staged.",
             "STAGED",
             enum=[result.value for result in StagingResult],
         )
@@ -91,7 +91,7 @@ class AcceptedAccountSchema(AnswerSchema):
     )
     external_account_number = fields.String(metadata=about("The number of the account.", "100000038"))
     attempt_id = fields.UUID(
-        metadata=about("The attempt to which `Location` points.", "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11")
+        metadata=about("The attempt that `Location` points to.", "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11")
     )
 
 
@@ -126,7 +126,7 @@ class ListedImportSchema(AnswerSchema):
 
 
 class ErrorObjectSchema(AnswerSchema):
-    """One error of a list (section 7.2)."""
+    """An error in a list (section 7.2)."""
 
     detail = fields.String(
         metadata=about("What is wrong, for people. It may change.", "This field is required.")
@@ -139,7 +139,7 @@ class ErrorObjectSchema(AnswerSchema):
 
 
 class LineErrorObjectSchema(ErrorObjectSchema):
-    """One error or warning of a line of a batch."""
+    """An error or warning of a line of a batch."""
 
     value = fields.String(
         allow_none=True,
@@ -169,7 +169,7 @@ class ErrorBodySchema(AnswerSchema):
 
 
 class AccountErrorBodySchema(ErrorBodySchema):
-    """The body of a 400, also for an account that was already imported (section 4.3)."""
+    """The body of a 400, including the one for an account that was already imported (section 4.3)."""
 
     optional = frozenset({"external_account_number", "service_account_number"})
 

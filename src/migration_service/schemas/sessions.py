@@ -1,4 +1,4 @@
-"""Query string and answers of the endpoints for sessions."""
+"""The query string and responses of the endpoints for sessions."""
 
 from marshmallow import fields
 
@@ -14,7 +14,7 @@ class SessionListArgumentsSchema(Fields):
     limit = WholeNumber(
         load_default=50,
         metadata=about(
-            "At most this many sessions, 1 to 500. The Link header has the next page.",
+            "At most this many sessions, 1 to 500. The Link header leads to the next page.",
             50,
             schema={"type": "integer", "minimum": 1, "maximum": 500, "default": 50},
         ),
@@ -23,20 +23,20 @@ class SessionListArgumentsSchema(Fields):
 
 
 class SessionAnswerSchema(AnswerSchema):
-    """A session, which began when an API key was exchanged for tokens."""
+    """A session, which starts when an API key is exchanged for tokens."""
 
     session_id = fields.UUID(
         metadata=about("The id of the session. Its tokens have it as their claim sid.", _SESSION_ID)
     )
-    api_key = fields.String(metadata=about("The beginning of the API key.", "ami_0123456789"))
+    api_key = fields.String(metadata=about("The prefix of the API key.", "ami_0123456789"))
     api_key_name = fields.String(
         allow_none=True, metadata=about("The name of the API key, if it has one.", "nightly import")
     )
-    address = fields.String(
-        allow_none=True, metadata=about("The address from which it was begun.", "192.0.2.7")
-    )
-    created_at = AnsweredMoment(metadata=about("When it was begun.", "2026-03-01T10:15:00Z"))
+    address = fields.String(allow_none=True, metadata=about("The address that started it.", "192.0.2.7"))
+    created_at = AnsweredMoment(metadata=about("When it started.", "2026-03-01T10:15:00Z"))
     expires_at = AnsweredMoment(
         metadata=about("When its last refresh token expires.", "2026-03-08T10:15:00Z")
     )
-    ended_at = AnsweredMoment(allow_none=True, metadata=about("When it was ended. Null if it was not.", None))
+    ended_at = AnsweredMoment(
+        allow_none=True, metadata=about("When it was ended. Null if it has not been ended.", None)
+    )

@@ -5,18 +5,18 @@ from migration_service.schemas.fields import Day, DocumentPath, FreeObject, Iden
 
 
 class HistoricalStatementSchema(Fields):
-    """A bill of the time before the migration (section 2.7)."""
+    """A bill from before the migration (section 2.7)."""
 
     bill_period_from_date = Day(
-        required=True, metadata=about("First day of the period that is billed.", "2026-02-01")
+        required=True, metadata=about("First day of the billed period.", "2026-02-01")
     )
     bill_period_to_date = Day(
-        required=True, metadata=about("Last day of the period, included in it.", "2026-02-28")
+        required=True, metadata=about("Last day of the billed period, inclusive.", "2026-02-28")
     )
     statement_id = Identifier(
         required=True, metadata=about("The supplier's identifier of the statement.", "S-100000038-1")
     )
-    issued_date = Day(required=True, metadata=about("The day the statement was sent.", "2026-03-01"))
+    issued_date = Day(required=True, metadata=about("The day on which the statement was sent.", "2026-03-01"))
     number = Identifier(
         required=True,
         metadata=about(
@@ -26,7 +26,7 @@ class HistoricalStatementSchema(Fields):
     gross_amount = Number(
         required=True,
         metadata=about(
-            "What is billed, tax included.", 4928, unit="in euro cents; positive if the customer owes it"
+            "The billed amount, including tax.", 4928, unit="in euro cents; positive if the customer owes it"
         ),
     )
     statement_path = DocumentPath(

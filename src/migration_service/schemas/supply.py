@@ -47,12 +47,14 @@ class CostDetailSchema(Fields):
     """One band of a monthly advance, in euros."""
 
     band = OpenChoice(
-        Band, required=True, metadata=about("What the part of the advance is for.", "ADVANCE_GRID_FEE")
+        Band,
+        required=True,
+        metadata=about("The thing that this part of the advance is for.", "ADVANCE_GRID_FEE"),
     )
     net_amount = Number(
-        required=True, metadata=about("The part of the advance.", 21.35, unit="in euros a month, without tax")
+        required=True, metadata=about("The amount of this part.", 21.35, unit="in euros a month, without tax")
     )
-    tax_amount = Number(metadata=about("The tax on it.", 4.48, unit="in euros a month"))
+    tax_amount = Number(metadata=about("The tax on this part.", 4.48, unit="in euros a month"))
     tax_rate = Number(metadata=about("The rate of the tax.", 0.21, unit="as a proportion: 0.21 is 21 %"))
 
 
@@ -100,9 +102,9 @@ class AgreementSchema(Fields):
     )
     effective_from = Day(
         required=True,
-        metadata=about("First day of the agreement. It ends when the next one begins.", "2020-01-19"),
+        metadata=about("First day of the agreement. It ends when the next one starts.", "2020-01-19"),
     )
-    agreed_at = Day(metadata=about("The day the customer agreed.", "2019-12-26"))
+    agreed_at = Day(metadata=about("The day on which the customer agreed.", "2019-12-26"))
     tariff_code = Identifier(
         required=True, metadata=about("The supplier's code of the tariff.", "NL-E-VARIABLE")
     )
@@ -114,7 +116,7 @@ class AgreementSchema(Fields):
     )
     monthly_advance_charge_template = Object(
         MonthlyAdvanceChargeTemplateSchema,
-        metadata=about("What is charged in advance each month.", {"total_monthly_advance_amount": "100.13"}),
+        metadata=about("The monthly advance.", {"total_monthly_advance_amount": "100.13"}),
     )
 
 
@@ -122,7 +124,7 @@ class RegisterSchema(Fields):
     """A counter of a meter."""
 
     register_id = Identifier(
-        required=True, metadata=about("The register's identifier, once in a meter.", "1.8.1")
+        required=True, metadata=about("The register's identifier, unique within the meter.", "1.8.1")
     )
     metering_direction = Code(metadata=about("What the register counts.", "CONSUMPTION"))
     multiplication_factor = WholeNumber(metadata=about("What a reading is multiplied by.", 1))
@@ -140,8 +142,10 @@ class MeterSchema(Fields):
     smart_meter_technical_communication = Code(
         metadata=about("Whether the meter can be read remotely.", "ON")
     )
-    active_from = Day(metadata=about("The day the meter was installed.", "2017-03-29"))
-    registers = Objects(RegisterSchema, metadata=about("What the meter counts.", [{"register_id": "1.8.1"}]))
+    active_from = Day(metadata=about("The day on which the meter was installed.", "2017-03-29"))
+    registers = Objects(
+        RegisterSchema, metadata=about("The counters of the meter.", [{"register_id": "1.8.1"}])
+    )
 
 
 class ConfigurationPeriodSchema(Fields):
@@ -181,7 +185,7 @@ class BillingConfigurationPeriodSchema(Fields):
     """How a meter point is taxed in a period. The last period has no end_date."""
 
     residency_status = Choice(
-        ResidencyStatus, metadata=about("Whether somebody lives there. Absent for gas.", "RESIDENT")
+        ResidencyStatus, metadata=about("Whether somebody lives at the address. Absent for gas.", "RESIDENT")
     )
     energy_tax_exception = Choice(
         EnergyTaxException, metadata=about("Which energy tax applies.", "NO_EXCEPTION")
@@ -189,7 +193,8 @@ class BillingConfigurationPeriodSchema(Fields):
     start_date = Day(required=True, metadata=about("First day of the period.", "2020-01-19"))
     end_date = Day(
         metadata=about(
-            "The day the period ends and the next one begins. The last period has none.", "2024-01-01"
+            "The day on which the period ends and the next one starts. The last period has none.",
+            "2024-01-01",
         )
     )
 
@@ -242,7 +247,7 @@ class MeterPointSchema(Fields):
     )
     market_segment = Code(metadata=about("The market that the meter point belongs to.", "RETAIL"))
     location_description = Text(
-        blank=True, max_length=1_000, metadata=about("Where the meter is. May be empty.", "Cellar")
+        blank=True, max_length=1_000, metadata=about("The location of the meter. May be empty.", "Cellar")
     )
     meters = Objects(
         MeterSchema, metadata=about("The meters that are installed.", [{"meter_id": "E3650120601576"}])
@@ -290,7 +295,9 @@ class SupplyAddressSchema(Fields):
         personal=True,
         metadata=about("Postcode of the address. A Dutch one is expected.", "5018 NJ"),
     )
-    customer_at_supply_address_from_date = Day(metadata=about("The day the customer moved in.", "2020-01-19"))
+    customer_at_supply_address_from_date = Day(
+        metadata=about("The day on which the customer moved in.", "2020-01-19")
+    )
     meter_points = Objects(
         MeterPointSchema,
         metadata=about(

@@ -17,7 +17,7 @@ class Text(Coded, fields.String):
     """Text. A number is not text.
 
     Empty text is kept if `blank` is true. Otherwise it is an error (code `blank`) in a required field, and
-    counts as absent in an optional one. Text of spaces only is always an error.
+    counts as absent in an optional one. Text with only spaces is always an error.
     """
 
     default_error_messages: Messages = {
@@ -49,7 +49,7 @@ class Text(Coded, fields.String):
         return "" if self.blank else missing
 
     def _checked(self, text: str) -> str:
-        """Return the text that is loaded. Raise ValidationError if `text` has the wrong form."""
+        """Return the text to load. Raise ValidationError if `text` has the wrong form."""
         return text
 
 
@@ -70,7 +70,7 @@ class Identifier(Text):
 
 
 class NormalIdentifier(Identifier):
-    """An identifier that is compared, such as a supplier's code; see `identifier_fault`."""
+    """An identifier that is compared, such as a supplier's code. See `identifier_fault`."""
 
     def _checked(self, text: str) -> str:
         if fault := identifier_fault(text):
@@ -79,7 +79,7 @@ class NormalIdentifier(Identifier):
 
 
 class Choice(Coded, fields.String):
-    """One word of a closed list of the specification."""
+    """A word from a closed list of the specification."""
 
     default_error_messages: Messages = {"invalid": "This is {kind}, not text."}
 
@@ -115,7 +115,7 @@ class Code(Text):
 
 
 class OpenChoice(Code):
-    """A word of a list that may be incomplete. Another word is also loaded, and a rule warns about it."""
+    """A word from a list that may be incomplete. Other words are loaded, too, and a rule warns about them."""
 
     def __init__(self, vocabulary: type[StrEnum], **kwargs: Any) -> None:
         self.vocabulary = vocabulary
@@ -130,7 +130,7 @@ class PhoneNumber(Text):
 
     default_error_messages: Messages = {
         "number": Message(
-            "This is not a valid Dutch telephone number. Send a foreign one with its prefix, as +49.",
+            "This is not a valid Dutch telephone number. Send a foreign one with its prefix, such as +49.",
             "invalid_phone_number",
         ),
         "foreign": Message(
@@ -159,7 +159,7 @@ def is_phone_number(text: str) -> bool:
 
 
 class EmailAddress(Text):
-    """An e-mail address, of which only the form is checked. It may be empty."""
+    """An e-mail address. Only its form is checked. It may be empty."""
 
     default_error_messages: Messages = {
         "form": Message("This is not an e-mail address. Write it as name@domain.", "invalid_email_address")

@@ -1,4 +1,4 @@
-"""Bodies, query strings and responses of the endpoints for undo."""
+"""The bodies, query strings and responses of the endpoints for undo."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ class UndoneWaveSchema(CommandFields):
 
 
 class UndoTargetSchema(CommandFields):
-    """The accounts that are to be undone: those of a batch or a wave, or some by their numbers."""
+    """The accounts to undo: those of a batch or a wave, or accounts by number."""
 
     import_supplier = NormalIdentifier(
         required=True, metadata=about("Code of the accounts' import supplier.", "DEMO_SUPPLIER")
@@ -61,12 +61,12 @@ class UndoTargetSchema(CommandFields):
 
 
 class UndoBodySchema(UndoTargetSchema):
-    """The body that starts an undo."""
+    """The body for starting an undo."""
 
     reason = Identifier(
         required=True,
         max_length=1_000,
-        metadata=about("Why, without personal data. It is kept.", "The mapping of tariffs was wrong."),
+        metadata=about("The reason. It is kept: no personal data.", "The mapping of tariffs was wrong."),
     )
 
 
@@ -77,7 +77,7 @@ class UndoListArgumentsSchema(Fields):
     limit = WholeNumber(
         load_default=50,
         metadata=about(
-            "At most this many undos, 1 to 500. The Link header has the next page.",
+            "At most this many undos, 1 to 500. The Link header leads to the next page.",
             50,
             schema={"type": "integer", "minimum": 1, "maximum": 500, "default": 50},
         ),
@@ -99,18 +99,18 @@ class UndoResultArgumentsSchema(Fields):
 
 
 class FoundBlockerAnswerSchema(AnswerSchema):
-    """Something that keeps accounts from being reverted."""
+    """Something that blocks accounts from being undone."""
 
     code = fields.String(metadata=about("The code of the blocker.", "email_sent", enum=_CODES))
     may_be_overridden = fields.Boolean(
-        metadata=about("Whether an operator who may administer can override it.", True)
+        metadata=about("Whether an operator with the role administer can override it.", True)
     )
-    accounts = fields.Integer(metadata=about("Accounts that it keeps.", 3))
+    accounts = fields.Integer(metadata=about("Number of accounts that it blocks.", 3))
     examples = fields.List(fields.String(), metadata=about("The numbers of some of them.", ["10000001"]))
 
 
 class UndoPreviewAnswerSchema(AnswerSchema):
-    """What an undo would do now."""
+    """The preview of an undo."""
 
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
     batch_id = fields.UUID(allow_none=True, metadata=about("The batch, or null for numbers.", _BATCH_ID))
@@ -120,18 +120,20 @@ class UndoPreviewAnswerSchema(AnswerSchema):
     wave_number = fields.Integer(
         allow_none=True, metadata=about("The number of that wave in its plan, or null.", 1)
     )
-    accounts = fields.Integer(metadata=about("Created accounts that it is about.", 1_000))
-    revertible = fields.Integer(metadata=about("Accounts that would be reverted.", 997))
+    accounts = fields.Integer(metadata=about("Created accounts in the undo.", 1_000))
+    revertible = fields.Integer(metadata=about("Accounts that would be undone.", 997))
     revertible_with_overrides = fields.Integer(
-        metadata=about("The same if every blocker that may be overridden were.", 1_000)
+        metadata=about(
+            "Accounts that would be undone if every blocker that can be overridden were overridden.", 1_000
+        )
     )
     emails = fields.Integer(metadata=about("Unsent customer e-mails that would be withdrawn.", 12))
     gone = fields.Integer(
-        metadata=about("Lines of the batch, or numbers, whose account does not exist any more.", 0)
+        metadata=about("Lines of the batch, or numbers, whose account no longer exists.", 0)
     )
     blockers = fields.List(
         fields.Nested(FoundBlockerAnswerSchema),
-        metadata=about("What keeps accounts, the most frequent first.", [_BLOCKER]),
+        metadata=about("The blockers of accounts, most frequent first.", [_BLOCKER]),
     )
 
 
@@ -156,7 +158,7 @@ class UndoAnswerSchema(AnswerSchema):
     )
     created_at = AnsweredMoment(metadata=about("When it was started, in UTC.", _MOMENT))
     finished_at = AnsweredMoment(allow_none=True, metadata=about("When it ended, in UTC.", _MOMENT))
-    accounts = fields.Integer(metadata=about("How many accounts it has.", 1_000))
+    accounts = fields.Integer(metadata=about("The number of its accounts.", 1_000))
 
 
 class UndoProgressAnswerSchema(UndoAnswerSchema):
@@ -166,7 +168,7 @@ class UndoProgressAnswerSchema(UndoAnswerSchema):
         metadata=about("Accounts by outcome.", {"PENDING": 0, "REVERTED": 997, "KEPT": 3}, **_COUNTS)
     )
     kept_counts = fields.Dict(
-        metadata=about("Accounts that were kept, by reason.", {"email_sent": 3}, **_COUNTS)
+        metadata=about("Numbers of kept accounts by reason.", {"email_sent": 3}, **_COUNTS)
     )
 
 
@@ -174,12 +176,13 @@ class UndoOutcomeAnswerSchema(AnswerSchema):
     """The outcome of one account of an undo."""
 
     external_account_number = fields.String(
-        allow_none=True, metadata=about("The account. Null if nothing is known of it any more.", "10000001")
+        allow_none=True,
+        metadata=about("The account. Null if nothing is known about it any more.", "10000001"),
     )
     service_account_number = fields.String(
-        metadata=about("The number that the account had, which is never given out again.", "A-7KX2M9QD")
+        metadata=about("The number that the account had. It is never reused.", "A-7KX2M9QD")
     )
     outcome = fields.String(
-        metadata=about("What became of it.", "KEPT", enum=[outcome.value for outcome in UndoOutcome])
+        metadata=about("The outcome.", "KEPT", enum=[outcome.value for outcome in UndoOutcome])
     )
     reasons = fields.List(fields.String(), metadata=about("Why it was kept.", ["email_sent"]))

@@ -23,7 +23,7 @@ class _ReportFields(Fields):
     report = Choice(
         Report,
         metadata=about(
-            "`full`: respond with all findings, warnings included.",
+            "`full`: respond with all findings, including warnings.",
             "full",
             schema={"type": "string", "enum": [it.value for it in Report]},
         ),
@@ -43,11 +43,11 @@ class ReportArgumentsSchema(_ReportFields, ValidateArgumentsSchema):
 _ACCOUNT = json.loads(Path(__file__).with_name("example_account.json").read_bytes())
 _VALID = "Whether the payload may be staged."
 _WARNING = {"detail": "This is not a field here.", "code": "unknown_field", "attr": "customers.0.phone"}
-_WARNINGS = about("What does not keep the payload from being stored, each with its path.", [_WARNING])
+_WARNINGS = about("The warnings, which do not prevent staging, each with its path.", [_WARNING])
 
 
 class ValidationReportSchema(AnswerSchema):
-    """Everything that the validation of a sound payload found."""
+    """Everything that the validation of a payload without errors found."""
 
     valid = fields.Boolean(metadata=about(_VALID, True))
     errors = fields.List(
@@ -58,32 +58,32 @@ class ValidationReportSchema(AnswerSchema):
 
 
 class StagingReportSchema(ValidationReportSchema):
-    """The same for a payload that was staged."""
+    """Everything that the validation of a staged payload found."""
 
     result = StagedAccountSchema().fields["result"]
 
 
 class _ReportedFaults(AnswerSchema):
-    """What the full report of a faulty payload has on top of the body of an error."""
+    """The members that the full report of a faulty payload has in addition to the body of an error."""
 
     optional = frozenset({"valid", "warnings", "account"})
 
     valid = fields.Boolean(metadata=about(f"{_VALID} Only in a full report.", False))
     warnings = fields.List(
         fields.Nested(ErrorObjectSchema),
-        metadata=about("What are no errors, each with its path. Only in a full report.", [_WARNING]),
+        metadata=about("The warnings, each with its path. Only in a full report.", [_WARNING]),
     )
     account = fields.Raw(
         allow_none=True,
-        metadata=about("Null: nothing is stored of it. Only in a full report.", None, enum=[None]),
+        metadata=about("Null, because nothing is stored. Only in a full report.", None, enum=[None]),
     )
 
 
 class ReportErrorBodySchema(ErrorBodySchema, _ReportedFaults):
-    """The body of a 400 of validate, full report or not."""
+    """The body of a 400 of validate, with or without the full report."""
 
 
 class AccountReportErrorBodySchema(AccountErrorBodySchema, _ReportedFaults):
-    """The body of a 400 of stage, full report or not."""
+    """The body of a 400 of stage, with or without the full report."""
 
     optional = AccountErrorBodySchema.optional | _ReportedFaults.optional

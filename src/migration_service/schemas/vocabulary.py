@@ -1,17 +1,17 @@
-"""The closed lists of the specification, spelled as it spells them."""
+"""The closed lists of the specification, in its spelling."""
 
 from enum import StrEnum
 
 
 class SupplyType(StrEnum):
-    """What a meter point supplies (section 2.3)."""
+    """The energy that a meter point supplies (section 2.3)."""
 
     ELECTRICITY = "ELECTRICITY"
     GAS = "GAS"
 
 
 class Units(StrEnum):
-    """Units of forecasts (section 2.3). The first is spelled so in the interface."""
+    """Units of forecasts (section 2.3). The interface spells the first one this way."""
 
     KWH_CONSUMPION = "KWH_CONSUMPION"
     CUBIC_METRES_CONSUMPTION = "CUBIC_METRES_CONSUMPTION"
@@ -48,7 +48,7 @@ class RateBand(StrEnum):
 
 
 class TimeOfUse(StrEnum):
-    """When a register counts (section 2.3)."""
+    """The hours in which a register counts (section 2.3)."""
 
     OFF_PEAK = "OFF_PEAK"
     PEAK = "PEAK"
@@ -62,7 +62,7 @@ class ResidencyStatus(StrEnum):
 
 
 class EnergyTaxException(StrEnum):
-    """Which energy tax applies (section 2.3)."""
+    """The energy tax that applies (section 2.3)."""
 
     BUSINESS = "BUSINESS"
     NO_EXCEPTION = "NO_EXCEPTION"
@@ -96,7 +96,7 @@ class Reason(StrEnum):
 
 
 class PaymentType(StrEnum):
-    """How a payment was made (section 2.5)."""
+    """The means of a payment (section 2.5)."""
 
     DD_REGULAR_COLLECTION = "DD_REGULAR_COLLECTION"
     DIRECT_CREDIT = "DIRECT_CREDIT"

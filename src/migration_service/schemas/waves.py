@@ -1,4 +1,4 @@
-"""Bodies and answers of wave plans."""
+"""The bodies and responses of wave plans."""
 
 import re
 from typing import Any, ClassVar
@@ -30,7 +30,7 @@ _MOMENT = "2026-03-01T21:00:00Z"
 _COUNTS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
 _WINDOW = {"start": "22:00", "end": "06:00", "time_zone": "Europe/Amsterdam"}
 _KIND = "ELECTRICITY, 1 meter point, with agreements, without statements"
-#: Examples of parts of the answers.
+#: Examples of parts of the responses.
 STRATUM = {"stratum": _KIND, "pending": 61_200, "drawn": 122}
 ANSWERED_WINDOW: dict[str, Any] = {**_WINDOW, "first_day": "2026-03-02", "days": [*Weekday]}
 WAVE_BRAKE: dict[str, Any] = {
@@ -41,11 +41,11 @@ WAVE_BRAKE: dict[str, Any] = {
     "stop_count_warnings": [],
 }
 _MOST = 2**31 - 1
-_NO_WINDOW = "Without one the first wave is started by hand, and a later one begins after the one before it."
+_NO_WINDOW = "Without a window, the first wave is started by hand. Later waves start after the previous one."
 
 
 class TimeOfDay(Text):
-    """A time of the day, HH:MM."""
+    """A time of day, HH:MM."""
 
     default_error_messages: Messages = {
         "form": Message("{found} is not a time of the form HH:MM, from 00:00 to 23:59.", "invalid_datetime")
@@ -60,7 +60,7 @@ class TimeOfDay(Text):
 
 
 class Count(WholeNumber):
-    """A whole number from 1."""
+    """A whole number of at least 1."""
 
     default_error_messages: Messages = {"least": Message("{found} is less than 1.", "out_of_range")}
     described: ClassVar[dict[str, Any]] = {"minimum": 1, "maximum": _MOST}
@@ -73,7 +73,7 @@ class Count(WholeNumber):
 
 
 class _Part(CommandFields):
-    """A part of a plan. A misspelt window must never let a wave run at any time."""
+    """A part of a plan. A misspelt window must never allow a wave to run at any time."""
 
     error_messages: dict[str, str] = {
         **CommandFields.error_messages,
@@ -87,7 +87,7 @@ class WindowSchema(_Part):
     start = TimeOfDay(required=True, metadata=about("When it opens, by the clock of its zone.", "22:00"))
     end = TimeOfDay(
         required=True,
-        metadata=about("When it closes. If this is earlier than `start`, on the next day.", "06:00"),
+        metadata=about("When it closes. If this is earlier than `start`, it is on the next day.", "06:00"),
     )
     time_zone = Identifier(required=True, metadata=about("A name of the IANA database.", "Europe/Amsterdam"))
     first_day = Day(metadata=about("The first day on which it opens. By default today.", "2026-03-01"))
@@ -98,13 +98,13 @@ class WindowSchema(_Part):
 
 
 class BrakeBodySchema(_Part):
-    """What pauses a wave after too many errors, as for a batch."""
+    """The error threshold of a wave, as for a batch."""
 
     stop_after_errors = Text(
         required=True, max_length=20, metadata=about("A number, a percentage, or `off`.", "5%")
     )
-    stop_min_lines = WholeNumber(metadata=about("A percentage counts from so many lines on.", 200))
-    stop_window_lines = WholeNumber(metadata=about("Count only the last lines, so many.", 200))
+    stop_min_lines = WholeNumber(metadata=about("A percentage applies only after this many lines.", 200))
+    stop_window_lines = WholeNumber(metadata=about("Count only this many of the last lines.", 200))
     stop_ignore_codes = Values(
         Text(), metadata=about("A line that has no other codes does not count.", ["required"])
     )
@@ -118,35 +118,39 @@ def _window() -> Object:
 
 
 def _lines_per_minute() -> Count:
-    return Count(metadata=about("At most so many accounts are worked on in a minute.", 6_000))
+    return Count(metadata=about("Process at most this many accounts per minute.", 6_000))
 
 
 def _brake() -> Object:
     return Object(
         BrakeBodySchema,
-        metadata=about("By default more than 50 % of the last 200 lines.", {"stop_after_errors": "5%"}),
+        metadata=about(
+            "The error threshold. By default more than 50 % of the last 200 lines.",
+            {"stop_after_errors": "5%"},
+        ),
     )
 
 
 class WaveBodySchema(_Part):
     """A wave. It takes its accounts by exactly one of `sample`, `size`, `accounts` and `rest`."""
 
-    name = Text(max_length=200, metadata=about("A name by which to recognise the wave.", "Pilot"))
+    name = Text(max_length=200, metadata=about("A name to recognise the wave by.", "Pilot"))
     sample = Count(
         metadata=about(
-            "So many accounts, drawn at random: some of every kind of supply, number of meter points, with "
-            "and without agreements, with and without statements. Only for the first wave.",
+            "This many accounts, drawn at random: some of every kind of supply and number of meter "
+            "points, with and without agreements, with and without statements. Only for the first wave.",
             200,
         )
     )
-    size = Count(metadata=about("The next accounts in the order of their numbers, so many.", 10_000))
+    size = Count(metadata=about("This many accounts, the next in the order of their numbers.", 10_000))
     accounts = Values(
         NormalIdentifier(), metadata=about("The accounts with these numbers.", ["10000001", "10000002"])
     )
-    rest = Flag(metadata=about("Everything that is left. Only for the last wave.", True))
+    rest = Flag(metadata=about("All remaining accounts. Only for the last wave.", True))
     continue_if_clean = Flag(
         metadata=about(
-            "Whether the next wave begins without a person if this one is clean. By default as the plan.",
+            "Whether the next wave starts without approval if this one is clean. The default is the "
+            "plan's value.",
             False,
         )
     )
@@ -156,7 +160,7 @@ class WaveBodySchema(_Part):
 
 
 class WavePlanBodySchema(CommandFields):
-    """The body that makes a plan."""
+    """The body for creating a plan."""
 
     import_supplier = NormalIdentifier(
         required=True, metadata=about("The supplier whose pending accounts are migrated.", "DEMO_SUPPLIER")
@@ -164,22 +168,20 @@ class WavePlanBodySchema(CommandFields):
     operations_team_name = Identifier(
         required=True, metadata=about("The team of the created accounts.", "Migration Team")
     )
-    name = Text(max_length=200, metadata=about("A name by which to recognise the plan.", "Spring 2026"))
+    name = Text(max_length=200, metadata=about("A name to recognise the plan by.", "Spring 2026"))
     seed = WholeNumber(
-        metadata=about("Where the random draw begins, to draw the same accounts again.", 20_260_301)
+        metadata=about("The seed of the random draw, to draw the same accounts again.", 20_260_301)
     )
     continue_if_clean = Flag(
         load_default=False,
         metadata=about(
-            "Whether the wave after a clean one begins without a person. A wave may differ from it.",
+            "Whether the wave after a clean one starts without approval. A wave may override it.",
             True,
         ),
     )
     include_older_versions = Flag(
         load_default=False,
-        metadata=about(
-            "Whether waves also take accounts of which a newer version was sent and not taken.", False
-        ),
+        metadata=about("Whether waves include accounts whose newer version was refused.", False),
     )
     window = _window()
     lines_per_minute = _lines_per_minute()
@@ -189,19 +191,19 @@ class WavePlanBodySchema(CommandFields):
         empty=False,
         required=True,
         metadata=about(
-            "The waves in their order, at most 50. What one does not say is that of the plan.",
+            "The waves in their order, at most 50. Settings that a wave leaves out are those of the plan.",
             [{"name": "Pilot", "sample": 200}, {"rest": True}],
         ),
     )
 
 
 class WaveDecisionBodySchema(CommandFields):
-    """The body that approves or stops a wave."""
+    """The body for approving or stopping a wave."""
 
     reason = Identifier(
         required=True,
         max_length=1_000,
-        metadata=about("Why, without personal data. It is kept.", "Two meters are corrected by hand"),
+        metadata=about("The reason. It is kept: no personal data.", "Two meters are corrected by hand"),
     )
 
 
@@ -212,11 +214,11 @@ class WavePlanListArgumentsSchema(Fields):
 
 
 class StratumAnswerSchema(AnswerSchema):
-    """A stratum of a random draw."""
+    """A stratum of the random draw."""
 
-    stratum = fields.String(metadata=about("What its accounts have in common.", _KIND))
-    pending = fields.Integer(metadata=about("How many accounts of it were pending.", 61_200))
-    drawn = fields.Integer(metadata=about("How many of them were drawn.", 122))
+    stratum = fields.String(metadata=about("The properties that its accounts share.", _KIND))
+    pending = fields.Integer(metadata=about("How many of its accounts were pending.", 61_200))
+    drawn = fields.Integer(metadata=about("How many of its accounts were drawn.", 122))
 
 
 class WindowAnswerSchema(AnswerSchema):
@@ -232,13 +234,15 @@ class WindowAnswerSchema(AnswerSchema):
 
 
 class WaveBrakeAnswerSchema(AnswerSchema):
-    """What pauses a wave after too many errors. The batch's report has the numbers that count now."""
+    """The error threshold of a wave. The batch's report has the current counts."""
 
     stop_after_errors = fields.String(metadata=about("A number, or a percentage.", "50%"))
     stop_min_lines = fields.Integer(
-        allow_none=True, metadata=about("A percentage counts from this number of lines on.", 200)
+        allow_none=True, metadata=about("A percentage applies only after this many lines.", 200)
     )
-    stop_window_lines = fields.Integer(allow_none=True, metadata=about("The lines of the window.", 200))
+    stop_window_lines = fields.Integer(
+        allow_none=True, metadata=about("The number of lines in the window.", 200)
+    )
     stop_ignore_codes = fields.List(
         fields.String(), metadata=about("A line that has no other codes does not count.", ["required"])
     )
@@ -260,16 +264,16 @@ class WaveAnswerSchema(AnswerSchema):
     waits_for = fields.String(
         allow_none=True,
         metadata=about(
-            "What it waits for if it is WAITING: its window, the approval of an earlier wave, or a person "
-            "who starts it. Null: it begins within some seconds.",
+            "What it waits for if it is WAITING: its window, the approval of an earlier wave, or a "
+            "person who starts it. Null if it starts within a few seconds.",
             "window",
             enum=[*(wait.value for wait in WaveWait), None],
         ),
     )
     continue_if_clean = fields.Boolean(
-        metadata=about("Whether the next wave begins without a person if this one is clean.", False)
+        metadata=about("Whether the next wave starts without approval if this one is clean.", False)
     )
-    batch_id = fields.UUID(metadata=about("The batch that it is, with its results.", _BATCH_ID))
+    batch_id = fields.UUID(metadata=about("Its batch, which has the results.", _BATCH_ID))
     lines = fields.Integer(metadata=about("Its accounts.", 200))
     counts = fields.Dict(metadata=about("Its accounts by status.", {"IMPORTED": 120}, **_COUNTS))
     window = fields.Nested(
@@ -279,38 +283,38 @@ class WaveAnswerSchema(AnswerSchema):
     )
     opens_at = AnsweredMoment(
         allow_none=True,
-        metadata=about("When its window opens next, or has opened, in UTC.", _MOMENT),
+        metadata=about("When its window opens next or, if it is open, opened, in UTC.", _MOMENT),
     )
     closes_at = AnsweredMoment(
         allow_none=True, metadata=about("When that window closes, in UTC.", "2026-03-02T05:00:00Z")
     )
     lines_per_minute = fields.Integer(
-        allow_none=True, metadata=about("At most so many accounts in a minute.", 6_000)
+        allow_none=True, metadata=about("At most this many accounts per minute.", 6_000)
     )
     brake = fields.Nested(
         WaveBrakeAnswerSchema,
         allow_none=True,
-        metadata=about("What pauses it after too many errors. Null: nothing does.", WAVE_BRAKE),
+        metadata=about("Its error threshold. Null if it has none.", WAVE_BRAKE),
     )
     strata = fields.List(
         fields.Nested(StratumAnswerSchema),
         allow_none=True,
-        metadata=about("Of a random draw: its strata, the largest first.", [STRATUM]),
+        metadata=about("The strata of a random draw, largest first.", [STRATUM]),
     )
-    began_at = AnsweredMoment(allow_none=True, metadata=about("When it began, in UTC.", _MOMENT))
+    began_at = AnsweredMoment(allow_none=True, metadata=about("When it started, in UTC.", _MOMENT))
     reconciled_at = AnsweredMoment(
         allow_none=True, metadata=about("When it was last reconciled, in UTC.", _MOMENT)
     )
     differing = fields.Integer(
-        allow_none=True, metadata=about("Created accounts that are not as they were staged.", 0)
+        allow_none=True, metadata=about("Created accounts that differ from what was staged.", 0)
     )
     open = fields.Integer(
         allow_none=True,
-        metadata=about("Accounts that were then not created, not skipped and not acknowledged.", 2),
+        metadata=about("Accounts that were then neither created nor skipped nor acknowledged.", 2),
     )
-    reverted = fields.Integer(metadata=about("Accounts that undos of the wave have reverted.", 0))
+    reverted = fields.Integer(metadata=about("Accounts that were undone.", 0))
     existing = fields.Integer(
-        metadata=about("Accounts of the wave that exist now. Those that were undone do not.", 198)
+        metadata=about("Accounts of the wave that exist now, without those that were undone.", 198)
     )
     decided_by = fields.String(
         allow_none=True, metadata=about("Who approved or stopped it.", "API key mig_4fQ2")
@@ -333,27 +337,27 @@ class WavePlanAnswerSchema(AnswerSchema):
         metadata=about("The team of the created accounts.", "Migration Team")
     )
     name = fields.String(allow_none=True, metadata=about("Its name, if it was given one.", "Spring 2026"))
-    seed = fields.Integer(metadata=about("Where the random draw began.", 20_260_301))
+    seed = fields.Integer(metadata=about("The seed of the random draw.", 20_260_301))
     continue_if_clean = fields.Boolean(
-        metadata=about("Whether the wave after a clean one begins without a person.", True)
+        metadata=about("Whether the wave after a clean one starts without approval.", True)
     )
-    created_at = AnsweredMoment(metadata=about("When it was made, in UTC.", _MOMENT))
+    created_at = AnsweredMoment(metadata=about("When it was created, in UTC.", _MOMENT))
     finished_at = AnsweredMoment(
-        allow_none=True, metadata=about("When its last wave was over, in UTC.", _MOMENT)
+        allow_none=True, metadata=about("When its last wave ended, in UTC.", _MOMENT)
     )
     unplanned = fields.Integer(
-        metadata=about("Accounts that were pending when it was made, and are in no wave.", 0)
+        metadata=about("Accounts that were pending when it was created, and are in no wave.", 0)
     )
     older_versions = fields.Integer(
         metadata=about(
-            "Those of them that were left out, because a newer version was sent and not taken.",
+            "The part of these that was left out because a newer version was refused.",
             0,
         )
     )
     undo_id = fields.UUID(
         allow_none=True,
         metadata=about(
-            "The undo of one of its waves that runs. No wave begins or goes on before it is over.",
+            "The undo of one of its waves that is running. No wave starts or resumes until it has ended.",
             "019aa5e0-9a31-7f00-8c15-6f2d1b7e4a90",
         ),
     )

@@ -235,7 +235,7 @@ def test_nothing_is_said_to_be_as_given_of_a_file_that_cannot_be_read_completely
     asked = ("--supplier", supplier, "--mode", "stage", "--json", "--control-totals", str(totals))
     batch_id = json.loads(run("batches", "start", str(book), *asked).stdout)["batch_id"]
     shown = run("batches", "control-totals", batch_id)
-    says = "What could be read is as given. 1 line and 1 amount could not be read."
+    says = "The part of the file that could be read matches. 1 line and 1 amount could not be read."
     assert (shown.exit_code, says in shown.stdout) == (1, True)
     report = json.loads(run("batches", "control-totals", batch_id, "--json").stdout)
     assert (report["differing"], report["as_given"]) == (0, False)
