@@ -173,8 +173,7 @@ def reconcile(plan_id: str, number: int, as_json: bool) -> None:
 @_REASON
 @BY
 def approve(plan_id: str, number: int, reason: str, by: str | None, as_json: bool) -> None:
-    """Approve wave NUMBER of PLAN_ID, which has been reconciled, so that the next wave can start.
-    """
+    """Approve wave NUMBER of PLAN_ID, which has been reconciled, so that the next wave can start."""
     _act(plan_id, number, lambda *args: acts.approve_wave(*args, reason=reason, by=by), as_json)
 
 

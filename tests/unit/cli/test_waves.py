@@ -45,7 +45,7 @@ def test_a_plan_goes_through_all_its_commands(run: Run, waves: WaveClient) -> No
     plan_id = json.loads(planned.stdout)["plan_id"]
     shown = run("show", plan_id).stdout
     assert "Pilot\tWAITING for somebody to start it\t2" in shown
-    assert [shown.count(it) for it in ("\ta person decides\t", "\tgoes on\t")] == [1, 1]
+    assert [shown.count(it) for it in ("\ta person decides\t", "\tcontinues\t")] == [1, 1]
     for command, state in (("start", "RUNNING"), ("pause", "PAUSED"), ("resume", "RUNNING")):
         assert json.loads(run(command, plan_id, "1", "--json").stdout)["state"] == state
     waves.run()
