@@ -24,7 +24,7 @@ class Poisoner(threading.Thread):
         self.killed: list[float] = []
 
     def run(self) -> None:
-        """Check five times per second, while the trigger holds a worker for five seconds."""
+        """Check five times per second, while the trigger holds a worker."""
         while not self._over.wait(0.2):
             try:
                 victim = self._scene.worker_at(POISONED)

@@ -56,8 +56,9 @@ BEGIN
     PERFORM set_config('application_name', '{WORKING}', true), pg_sleep(0.3);
   ELSIF NEW.external_account_number LIKE '{POISON}%' THEN
     PERFORM set_config('application_name', '{POISONED}', true);
-    -- In steps, because time goes on while PostgreSQL is frozen.
-    FOR step IN 1..50 LOOP
+    -- Until the worker is killed, or its task is soon ended by its time limit. In steps, because time goes on
+    -- while PostgreSQL is frozen.
+    FOR step IN 1..240 LOOP
       PERFORM pg_sleep(0.1);
     END LOOP;
   END IF;

@@ -15,7 +15,7 @@ from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.slots import Slots
 from support.factories import json_of
-from support.servers import COMMAND, wait_until
+from support.servers import COMMAND, ending_with_us, wait_until
 from support.supplier_client import SupplierClient
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,7 +68,7 @@ def worker(migrated: Settings, tmp_path: Path) -> Iterator[Worker]:
     command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-B", "-c", "2", "-s", "schedule")
     with worker.log.open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", *command, "-Q", "interactive,batch,vendors,maintenance"],
+            ending_with_us(sys.executable, "-m", *command, "-Q", "interactive,batch,vendors,maintenance"),
             cwd=tmp_path,
             env=environment_of(migrated, tmp_path)
             | {"MIGRATION_SERVICE_HEARTBEAT_FILE": str(worker.heartbeat)},

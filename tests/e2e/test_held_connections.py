@@ -85,7 +85,7 @@ def test_a_request_head_in_pieces_is_read_and_pipelined_requests_are_answered(po
         assert _read_answer(connection).startswith(b"HTTP/1.1 200 ")
 
 
-def test_connections_beyond_what_a_process_accepts_close_those_that_wait_longest(port: int) -> None:
+def test_connections_beyond_what_a_process_accepts_leave_room_for_others(port: int) -> None:
     with ExitStack() as stack:
         for _ in range(2_100):  # gunicorn.conf.py: 2,000
             stack.enter_context(_connect(port)).sendall(HEAD)

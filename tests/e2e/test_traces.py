@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from migration_service.config import Settings
-from support.servers import wait_until
+from support.servers import ending_with_us, wait_until
 from support.supplier_client import SupplierClient
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,7 +102,7 @@ def test_a_request_and_its_task_are_one_trace(
         "PYTHONPATH": str(ROOT),
     }
     worker = subprocess.Popen(
-        [sys.executable, "-m", *_WORKER],
+        ending_with_us(sys.executable, "-m", *_WORKER),
         cwd=tmp_path,
         env=environment,
         stdout=subprocess.DEVNULL,

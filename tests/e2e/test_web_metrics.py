@@ -13,7 +13,7 @@ import requests
 
 from migration_service.config import Settings
 from migration_service_local.servers.ports import random_free_port
-from support.servers import wait_until
+from support.servers import ending_with_us, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNT = 'migration_http_request_duration_seconds_count{method="GET",route="/health/live",status="200"} '
@@ -24,10 +24,10 @@ def server(migrated: Settings, tmp_path: Path) -> Iterator[tuple[psutil.Process,
     """gunicorn with two processes, and its address."""
     url = f"127.0.0.1:{random_free_port()}"
     process = subprocess.Popen(
-        [
+        ending_with_us(
             *(sys.executable, "-m", "gunicorn", "--config", str(ROOT / "gunicorn.conf.py")),
             *("--bind", url, "--workers", "2"),
-        ],
+        ),
         cwd=tmp_path,
         env=os.environ
         | {

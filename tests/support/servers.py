@@ -23,6 +23,7 @@ from redis import Redis
 from sqlalchemy import make_url
 
 from migration_service.db.revisions import upgrade
+from migration_service_local.servers import launch
 from migration_service_local.servers.home import Home
 from migration_service_local.servers.postgres import DATABASE, OWNER, Postgres
 from migration_service_local.servers.process import Child, Program, stop_children, wait_until_ready
@@ -42,6 +43,17 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = 30) 
         waited = time.monotonic() - begun
         assert waited < seconds, f"not within {seconds} s: {what}"
         time.sleep(min(0.02 + waited / 20, 0.1))
+
+
+def ending_with_us(*command: str) -> list[str]:
+    """Return a command that gets SIGTERM as soon as this process has ended, even if it was killed (Linux).
+
+    Start it from the main thread: the end of another one would count as ours.
+    """
+    program, *arguments = command
+    ties = (str(os.getpid()), str(int(signal.SIGTERM)), "-1", "-1", "0")
+    path = shutil.which(program) or program
+    return [sys.executable, "-I", "-S", launch.__file__, *ties, path, *arguments]
 
 
 def temporary_folder() -> Path:
@@ -215,7 +227,7 @@ class RunningService:
         inherited = {name: value for name, value in os.environ.items() if name not in _OTHER_SERVERS}
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*prefix, str(COMMAND), "up", "--home", str(home), *arguments],
+                ending_with_us(*prefix, str(COMMAND), "up", "--home", str(home), *arguments),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd="/",

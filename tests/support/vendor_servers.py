@@ -7,14 +7,15 @@ import sys
 import time
 from collections.abc import Iterator
 
+from support.servers import ending_with_us
+
 
 @contextlib.contextmanager
 def run_sandbox(secret: str, port: int = 0) -> Iterator[str]:
     """Run the sandbox vendor, on a free port unless one is given, and yield its URL."""
-    command = [sys.executable, "-m", "migration_service_local.sandbox"]
-    process = subprocess.Popen(
-        [*command, "--port", str(port), "--secret", secret], stdout=subprocess.PIPE, text=True
-    )
+    sandbox = (sys.executable, "-m", "migration_service_local.sandbox")
+    command = ending_with_us(*sandbox, "--port", str(port), "--secret", secret)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     with process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
@@ -28,7 +29,7 @@ def run_localstripe() -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with subprocess.Popen(
-        [sys.executable, "-m", "localstripe", "--port", str(port), "--from-scratch"],
+        ending_with_us(sys.executable, "-m", "localstripe", "--port", str(port), "--from-scratch"),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as process:

@@ -11,7 +11,7 @@ import requests
 
 from migration_service.config import Settings
 from migration_service_local.servers.ports import LOOPBACK
-from support.servers import wait_until
+from support.servers import ending_with_us, wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,10 +28,10 @@ def web_server(
         "MIGRATION_SERVICE_HOME": str(settings.home),
     }
     server = subprocess.Popen(
-        [
+        ending_with_us(
             *(sys.executable, "-m", "gunicorn", "--config", str(ROOT / "gunicorn.conf.py")),
             *("--bind", f"{LOOPBACK}:{port}", "--workers", str(processes), "--threads", str(threads)),
-        ],
+        ),
         cwd=ROOT,
         env=environment | dict(variables),
         stderr=subprocess.DEVNULL,

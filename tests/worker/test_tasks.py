@@ -259,7 +259,9 @@ def test_the_audit_is_removed_after_the_time_of_the_settings(worker_resources: W
     assert remove.call_args.kwargs == {"after_days": 123}
 
 
-def test_it_is_logged_up_to_which_day_the_audit_is_sealed(caplog: pytest.LogCaptureFixture) -> None:
+def test_it_is_logged_up_to_which_day_the_audit_is_sealed(
+    worker_resources: WorkerResources, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     with patch.object(maintenance, "seal_days", side_effect=[[], [date(2026, 3, 2), date(2026, 3, 1)]]):
         maintenance.remove_old_data()
