@@ -1,0 +1,88 @@
+"""The hot statements use the indexes that are made for them, and would read whole tables without them."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.db.base import new_id
+from migration_service.errors import ServiceError
+from migration_service.models import AlertEmail, Batch, BatchChunk, CustomerEmail, Undo
+from migration_service.services.access.api_keys import get_api_key
+from migration_service.services.batches.error_thresholds import measure, usual_brake
+from migration_service.services.batches.work.added_data.deferral import (
+    find_coming,
+    find_deferred,
+    find_existing,
+)
+from migration_service.services.batches.work.feed import recover_chunks
+from migration_service.services.emails.outbox import take_due
+from migration_service.services.idempotency.keys import remove_old_keys, void_keys
+from migration_service.services.processing.attempts import is_waiting, list_attempts, set_apart
+from migration_service.services.processing.slot_leases import list_live_attempts
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.setup.teams import get_operations_team_id
+from migration_service.services.undo.execution import revert_piece, take_due_undos
+from migration_service.states import BatchMode
+from support.factories import Customer
+
+_NOW = datetime.now(UTC)
+_BATCH, _UNDO = new_id(), new_id()
+_DEFERRED = BatchChunk(batch_id=_BATCH, first_line=1, deferred_since=_NOW)
+
+_Call: TypeAlias = Callable[[Session, int], Any]
+#: What is called often or beside many rows, with the id of a supplier, by the index that it needs.
+_CALLS: list[tuple[str, _Call]] = [
+    ("ix_account_import_process_in_progress", lambda session, _: is_waiting(session)),
+    ("ix_account_import_process_in_progress", lambda session, _: set_apart(session)),
+    ("ix_account_import_process_in_progress", lambda session, _: list_live_attempts(session)),
+    ("uq_account_import_process_pair", lambda session, supplier: find_coming(session, supplier, ["1"])),
+    ("uq_account_pair", lambda session, supplier: find_existing(session, supplier, ["1"])),
+    ("ix_attempt_account_import_process_id", lambda session, _: list_attempts(session, 1)),
+    ("uq_api_key_prefix", lambda session, _: get_api_key(session, "ami_0123456789")),
+    ("ix_batch_open", lambda session, supplier: find_coming(session, supplier, ["1"])),
+    ("ix_batch_chunk_open", lambda session, _: recover_chunks(session)),
+    ("ix_batch_chunk_working", lambda session, _: list_live_attempts(session)),
+    (
+        "ix_batch_chunk_worked",
+        lambda session, _: measure(session, _BATCH, usual_brake(BatchMode.IMPORT), _NOW),
+    ),
+    ("ix_batch_line_account", lambda session, supplier: find_coming(session, supplier, ["1"])),
+    ("ix_batch_line_chunk", lambda session, _: find_deferred(session, _DEFERRED, ["1"])),
+    ("ix_customer_email_due", lambda session, _: take_due(session, CustomerEmail, 10)),
+    ("ix_alert_email_due", lambda session, _: take_due(session, AlertEmail, 10)),
+    ("ix_idempotency_key_created_at", lambda session, _: remove_old_keys(session)),
+    ("ix_idempotency_key_account", lambda session, _: void_keys(session, "S", ["1"])),
+    ("ix_undo_open", lambda session, _: take_due_undos(session)),
+    ("ix_undo_line_pending", lambda session, _: revert_piece(session, _UNDO)),
+]
+
+
+@pytest.mark.parametrize(("index", "call"), _CALLS)
+def test_a_hot_statement_uses_its_index(
+    sessions: sessionmaker[Session], customer: Customer, index: str, call: _Call
+) -> None:
+    with sessions() as session:
+        supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None).id
+        owned = {"organisation_id": customer.organisation_id, "import_supplier_id": supplier}
+        team = get_operations_team_id(session, customer.organisation_id, customer.operations_team)
+        batch = Batch(id=_BATCH, mode="import", source="upload", operations_team_id=team, **owned)
+        session.add_all([batch, Undo(id=_UNDO, reason="", **owned)])
+        session.flush()
+        session.execute(text("SET LOCAL enable_seqscan = off"))
+        before = _scans(session)
+        with suppress(ServiceError):
+            call(session, supplier)
+        used = {name for name, scans in _scans(session).items() if scans > before.get(name, 0)}
+        session.rollback()
+    assert index in used
+
+
+def _scans(session: Session) -> dict[str, int]:
+    """Return how often this transaction has read each index."""
+    scans = "SELECT indexrelname, pg_stat_get_xact_numscans(indexrelid) FROM pg_stat_user_indexes"
+    return {name: number for name, number in session.execute(text(scans)) if number}
