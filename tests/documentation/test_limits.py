@@ -1,4 +1,4 @@
-"""docs/limits.md has existing codes, settings and constants, with their values."""
+"""docs/limits.md has existing codes, settings and constants, with their values, as tables elsewhere."""
 
 import re
 from importlib import import_module
@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
-from documentation.pages import ROOT
+from documentation.pages import PAGES, ROOT
 from migration_service.blueprints.description.error_catalogue import field_errors, request_errors
 from migration_service.config import Settings
 from migration_service.errors import ServiceError
+from migration_service.payment_vendors.connection import CallLimits
 from migration_service.schemas import bounds
+from migration_service.services.idempotency.keys import KEPT_FOR_HOURS
+from migration_service.tasks.names import COUNT_INTERVAL
+from support.deployment_files import seconds_of_web, seconds_of_workers
 
 _PAGE = (ROOT / "docs/limits.md").read_text()
 _ROWS = [
@@ -61,6 +65,59 @@ def test_every_default_is_the_one_of_the_setting(variable: str) -> None:
     rows = [row for row in _ROWS if any(f"`{variable}`" in cell for cell in row)]
     in_a_table = any(text in row[1] for row in rows for text in shown)
     assert in_a_table or variable == "MIGRATION_SERVICE_BATCH_CHUNKS_IN_FLIGHT", (rows, shown)
+
+
+def _default(variable: str) -> Any:
+    (field,) = [it for it in Settings.__dataclass_fields__.values() if it.metadata["env"] == variable]
+    return field.default
+
+
+def test_every_table_with_a_setting_in_days_has_its_default() -> None:
+    lines = [line for page in PAGES for line in page.read_text().splitlines()]
+    rows = [line for line in lines if line.startswith("|") and " days" in line]
+    named = [(row, name) for row in rows for name in re.findall(r"`(MIGRATION_SERVICE_\w+_DAYS)`", row)]
+    wrong = [(row, name) for row, name in named if not re.search(rf"\b{_default(name)}\b", row)]
+    assert len(named) > 6
+    assert wrong == []
+
+
+_CALL = CallLimits()
+#: Parts of rows of tables, and what they have to say.
+_FACTS: dict[str, tuple[Any, ...]] = {
+    "operators/personal-data.md: what was answered | {} hours |": (KEPT_FOR_HOURS,),
+    "operators/monitoring.md: | supplier, state | PostgreSQL, counted every {} seconds": (COUNT_INTERVAL,),
+    "operators/scaling.md: `MIGRATION_SERVICE_DATABASE_POOL_SIZE` ({})": (
+        _default("MIGRATION_SERVICE_DATABASE_POOL_SIZE"),
+    ),
+    "operators/payment-vendors.md: for each address of the host | {} s |": (_CALL.connect_seconds,),
+    "operators/payment-vendors.md: to its last byte | {} s |": (_CALL.answer_seconds,),
+    "operators/payment-vendors.md: | all attempts of a call together | {} s |": (_CALL.total_seconds,),
+    "operators/payment-vendors.md: | attempts | {}, with pauses of about {} s and {} s;": (
+        _CALL.attempts,
+        _CALL.pause_seconds,
+        2 * _CALL.pause_seconds,
+    ),
+    "operators/payment-vendors.md: | size of an answer | {} KiB |": (_CALL.max_body_bytes / 1024,),
+    "operators/payment-vendors.md: until the circuit breaker opens | {} |": (_CALL.failures_to_open,),
+    "operators/payment-vendors.md: | time until the next trial call | {} s |": (_CALL.open_seconds,),
+    "operators/install.md: for {} seconds, and finishes its requests for up to {}.": (
+        _default("MIGRATION_SERVICE_LEAVE_SECONDS"),
+        seconds_of_web(0),
+    ),
+    "operators/install.md: It finishes its tasks for up to {} seconds;": (seconds_of_workers(),),
+    "suppliers/authentication.md: the access token; valid for {} minutes by default": (
+        _default("MIGRATION_SERVICE_TOKEN_LIFETIME_SECONDS") / 60,
+    ),
+    "suppliers/authentication.md: valid for {} days by default": (
+        _default("MIGRATION_SERVICE_REFRESH_TOKEN_LIFETIME_SECONDS") / 86_400,
+    ),
+}
+
+
+@pytest.mark.parametrize("fact", _FACTS)
+def test_other_tables_have_the_values_of_the_service(fact: str) -> None:
+    page, _, shown = fact.partition(": ")
+    assert shown.format(*(f"{value:g}" for value in _FACTS[fact])) in (ROOT / "docs" / page).read_text()
 
 
 def test_every_bound_on_a_body_is_on_the_page() -> None:

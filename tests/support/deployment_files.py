@@ -8,14 +8,15 @@ from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
+_SETTINGS = {it.metadata["env"] for it in fields(Settings)}
 SECRET_SETTINGS = {it.metadata["env"] for it in fields(Settings) if it.metadata["secret"]}
 
 
-def seconds_of_web() -> float:
+def seconds_of_web(leave_seconds: float | None = None) -> float:
     """Return how long gunicorn goes on after SIGTERM, and then lets requests finish."""
     found = re.search(r"^graceful_timeout = (\d+)$", (ROOT / "gunicorn.conf.py").read_text(), re.MULTILINE)
     assert found
-    return float(found[1]) + _defaults().leave_seconds
+    return float(found[1]) + (_defaults().leave_seconds if leave_seconds is None else leave_seconds)
 
 
 def seconds_of_workers() -> float:
@@ -25,6 +26,12 @@ def seconds_of_workers() -> float:
 
 def _defaults() -> Settings:
     return Settings.from_env({"REDIS_URL": "redis://127.0.0.1/0"}, without=("database_url", "secret_key"))
+
+
+def unknown_settings(text: str) -> set[str]:
+    """Return the names in a text that look like settings of the service and are none."""
+    found = set(re.findall(r"\bMIGRATION_SERVICE_[A-Z_]*[A-Z]\b", text))
+    return {name for name in found if not {name, name.removesuffix("_FILE")} & _SETTINGS}
 
 
 def options(command: str, name: str) -> list[str]:

@@ -14,7 +14,14 @@ import pytest
 from migration_service.config import Settings
 from migration_service.db.revisions import upgrade
 from migration_service.tasks.names import QUEUES
-from support.deployment_files import ROOT, SECRET_SETTINGS, options, seconds_of_web, seconds_of_workers
+from support.deployment_files import (
+    ROOT,
+    SECRET_SETTINGS,
+    options,
+    seconds_of_web,
+    seconds_of_workers,
+    unknown_settings,
+)
 from support.servers import EmbeddedServers
 
 SCRIPT = ROOT / "deployment/postgres/roles.sh"
@@ -167,6 +174,13 @@ def test_the_containers_keep_data_as_long_as_the_service_does_by_default() -> No
     assert {name: environment.get(name) for name in defaults} == {
         name: f"${{{name}:-{days}}}" for name, days in defaults.items()
     }
+
+
+def test_every_setting_that_a_file_names_exists() -> None:
+    files = [ROOT / "docker-compose.yml", ROOT / ".env.example", *(ROOT / "deployment").rglob("*.*")]
+    unknown = {name for file in files if file.is_file() for name in unknown_settings(file.read_text())}
+    # Those of docker-compose.yml itself, and of the operators' command on a host.
+    assert unknown == {"MIGRATION_SERVICE_IMAGE", "MIGRATION_SERVICE_SECRETS", "MIGRATION_SERVICE_RELEASE"}
 
 
 def test_web_can_be_limited_to_its_own_host_names() -> None:

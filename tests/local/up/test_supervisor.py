@@ -8,13 +8,14 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
+from migration_service.tasks.names import QUEUES
 from migration_service_local.console import Output, Terminal
 from migration_service_local.errors import StartError
 from migration_service_local.servers.home import Home
@@ -23,6 +24,7 @@ from migration_service_local.servers.process import Child, Program
 from migration_service_local.up.options import Scale
 from migration_service_local.up.programs import Programs
 from migration_service_local.up.supervisor import StopRequestedError, Supervisor, pause_before_restart
+from support.deployment_files import seconds_of_web, seconds_of_workers
 from support.servers import processes_in, temporary_folder, wait_until
 
 SERVE = "import time\nprint('serving', flush=True)\ntime.sleep(60)"
@@ -176,6 +178,31 @@ def test_a_second_signal_kills_programs_that_are_still_running(tmp_path: Path) -
     assert processes_in(tmp_path) == []
 
 
+def test_a_second_signal_kills_no_server(tmp_path: Path) -> None:
+    screen = Screen()
+    slow = """
+        import signal, time
+
+        def end(*_):
+            print("ending", flush=True)
+            time.sleep(1)
+            open("ended", "w").close()
+            raise SystemExit
+
+        signal.signal(signal.SIGTERM, end)
+        print("serving", flush=True)
+        time.sleep(60)
+    """
+    with Supervisor(screen.output) as supervisor:
+        supervisor.start(program(tmp_path, "database", slow, stop=((signal.SIGTERM, 60),)), server=True)
+        first = signal_soon(signal.SIGINT, lambda: "serving" in screen.text)
+        supervisor.run()
+        second = signal_soon(signal.SIGINT, lambda: "ending" in screen.text)
+    first.join()
+    second.join()
+    assert (tmp_path / "database" / "ended").exists()
+
+
 def test_programs_continue_if_the_reader_of_the_output_ends(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -225,13 +252,30 @@ def test_a_program_leaves_the_processors_to_the_others(tmp_path: Path) -> None:
     assert (int(own), int(of_session)) == (min(os.nice(0) + 7, 19), 7)
 
 
-def test_only_the_worker_in_the_background_leaves_the_processors_to_the_others() -> None:
+@pytest.fixture
+def programs() -> Iterator[Programs]:
+    """The programs of `up`, none of which runs."""
     folder = temporary_folder()
     home = Home(folder / "home")
-    workers = {worker.name: worker.niceness for worker in Programs(home, Scale()).workers()}
+    yield Programs(home, Scale())
     home.close()
     shutil.rmtree(folder)
+
+
+def test_only_the_worker_in_the_background_leaves_the_processors_to_the_others(programs: Programs) -> None:
+    workers = {worker.name: worker.niceness for worker in programs.workers()}
     assert workers == {"interactive": 0, "background": 5}
+
+
+def test_each_queue_has_a_worker_and_a_program_has_longer_to_end_than_it_takes(programs: Programs) -> None:
+    workers = programs.workers()
+    queues = [worker.arguments[worker.arguments.index("-Q") + 1] for worker in workers]
+    assert sorted(",".join(queues).split(",")) == sorted(QUEUES)
+    for worker in workers:
+        assert sum(seconds for _, seconds in worker.stop) > seconds_of_workers() + 5
+    web = programs.web(8000)
+    leaving = float(web.environment["MIGRATION_SERVICE_LEAVE_SECONDS"])
+    assert sum(seconds for _, seconds in web.stop) >= seconds_of_web(leaving) + 5
 
 
 def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:
@@ -262,6 +306,16 @@ def test_children_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
     if sys.platform != "linux":
         stop_orphans(folder, Path(sys.executable).name)
     wait_until(lambda: processes_in(folder) == [], "the child's end", 5)
+
+
+def test_what_a_test_starts_does_not_outlive_it(tmp_path: Path) -> None:
+    code = "from support.servers import *; subprocess.run(ending_with_us('sleep', '60'), cwd=sys.argv[1])"
+    of_tests = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    killed = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], env=of_tests)
+    wait_until(lambda: find_processes(tmp_path.resolve(), "sleep"), "the start")
+    killed.kill()
+    killed.wait()
+    wait_until(lambda: processes_in(tmp_path) == [], "the end of what it started")
 
 
 def test_only_orphans_of_this_folder_and_program_are_found(tmp_path: Path) -> None:
