@@ -1,10 +1,11 @@
 """The sockets of the web server's worker, and clients that read slowly."""
 
+import selectors
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -183,6 +184,25 @@ def test_half_a_head_is_given_back_with_the_connection(worker: PacedWorker) -> N
         _take(worker, conn)
         assert worker.handle(conn) is True
         assert client.recv(1_000).endswith(b"2")
+
+
+def test_beyond_its_connections_a_process_closes_the_one_that_has_waited_longest(worker: PacedWorker) -> None:
+    worker.worker_connections = 103  # of which 100 are spare
+    worker.poller = selectors.DefaultSelector()
+    address = ("127.0.0.1", 0)
+    with socket.create_server(address) as listener, worker.poller, ExitStack() as stack:
+        clients = []
+        for _ in range(4):
+            client = stack.enter_context(socket.create_connection(listener.getsockname()))
+            client.settimeout(0)
+            clients.append(client)
+            worker.accept(listener)
+        assert clients[0].recv(1) == b""
+        for client in clients[1:]:
+            with pytest.raises(BlockingIOError):
+                client.recv(1)
+        for conn in worker.pending_conns:
+            conn.close()
 
 
 def test_only_so_many_threads_stay(worker: PacedWorker) -> None:

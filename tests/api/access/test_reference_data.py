@@ -1,6 +1,8 @@
 """A web process keeps callers and suppliers in memory, and answers as if it looked them up each time."""
 
+import json
 from dataclasses import replace
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -72,8 +74,21 @@ def test_a_session_is_over_once_ending_it_is_answered(keeping: FlaskClient, cust
     own, _ = _log_in(keeping, customer)
     copied, session_id = _log_in(keeping, customer)
     _wait_until_kept(keeping, copied, customer)
-    assert keeping.post(f"{SESSIONS}{session_id}/end/", headers=own).status_code == 200
-    assert _status(keeping, copied, customer) == 401
+    is_ended = Event()
+
+    def go_on() -> None:
+        """Send requests meanwhile, so that the caller is looked up again until the session is over."""
+        other_client = keeping.application.test_client()
+        while not is_ended.is_set():
+            _status(other_client, copied, customer)
+
+    going_on = Thread(target=go_on)
+    going_on.start()
+    ended = keeping.post(f"{SESSIONS}{session_id}/end/", headers=own)
+    after = _status(keeping, copied, customer)
+    is_ended.set()
+    going_on.join()
+    assert (ended.status_code, after) == (200, 401)
     assert _status(keeping, own, customer) == 404
 
 
@@ -96,9 +111,10 @@ def test_commands_are_done_when_every_web_process_knows(
     stage = "/v1/data-import/account-import-process/create-or-update/"
     assert keeping.post(stage, json=account, headers=headers).status_code == 201
 
-    def run(*arguments: str) -> None:
+    def run(*arguments: str) -> str:
         result = CliRunner().invoke(main, arguments, env=environment)
         assert result.exit_code == 0, result.output
+        return result.stdout
 
     _wait_until_kept(keeping, headers, customer)
     run("suppliers", "set-status", customer.import_supplier, "paused")
@@ -107,8 +123,12 @@ def test_commands_are_done_when_every_web_process_knows(
     run("api-keys", "end-session", session_id)
     assert _status(keeping, headers, customer) == 401
     _wait_until_kept(keeping, others, customer)
-    run("api-keys", "revoke", customer.prefix)
+    rolled = json.loads(run("api-keys", "roll", customer.prefix, "--overlap", "0m", "--json"))
     assert _status(keeping, others, customer) == 401
+    of_successor, _ = _log_in(keeping, replace(customer, api_key=rolled["api_key"]))
+    _wait_until_kept(keeping, of_successor, customer)
+    run("api-keys", "revoke", rolled["prefix"])
+    assert _status(keeping, of_successor, customer) == 401
 
 
 def test_a_key_that_is_limited_to_networks_is_refused_from_another_address(

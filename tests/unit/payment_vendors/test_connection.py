@@ -1,5 +1,6 @@
 """Faults of the connection to a vendor, with servers that cause them."""
 
+import contextlib
 import json
 import re
 import socket
@@ -173,6 +174,26 @@ def test_a_call_is_tried_three_times(
     server = start_server(recover)
     assert VendorConnection(name="flaky", url=server.url, limits=limits).get("x") == {"a": "b"}
     assert len(server.heads) == failures + 1
+
+
+def test_an_answer_may_take_what_is_left_of_the_call_at_most(start_server: Callable[..., Any]) -> None:
+    now = [1000.0]
+
+    def spend_most_of_the_time(connection: socket.socket, head: bytes) -> None:
+        if len(server.heads) == 1:
+            now[0] += 9.5
+            say(b"")(connection, head)
+            return
+        connection.settimeout(5)
+        with contextlib.suppress(TimeoutError):
+            connection.recv(1)  # until the service has given up
+        say(SOUND)(connection, head)
+
+    server = start_server(spend_most_of_the_time)
+    limits = CallLimits(answer_seconds=20, total_seconds=10, attempts=2, pause_seconds=0.001)
+    with pytest.raises(PaymentVendorUnavailableError, match="in time"):
+        VendorConnection(name="slow", url=server.url, limits=limits, clock=lambda: now[0]).get("x")
+    assert len(server.heads) == 2
 
 
 def test_a_vendor_that_answers_429_is_not_called_again_immediately(

@@ -202,6 +202,19 @@ def test_a_message_that_another_worker_is_sending_is_left_to_it(
     assert _row(sessions, email_id).state == EmailState.PENDING
 
 
+def test_a_message_has_its_name_in_the_database_before_it_is_sent(
+    create: Callable[..., list[int]],
+    celery: MigrationCelery,
+    mailbox: Mailbox,
+    sessions: sessionmaker[Session],
+) -> None:
+    (email_id,) = create(ANNE)
+    known: list[str | None] = []
+    mailbox.before_answer = lambda: known.append(_row(sessions, email_id).message_id)
+    send_customer_email(email_id)
+    assert known == mailbox.message_ids
+
+
 def test_while_the_mail_server_is_unavailable_a_message_waits(
     create: Callable[..., list[int]],
     celery: MigrationCelery,

@@ -1,5 +1,6 @@
 """When windows open and close, on every kind of day."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 
@@ -89,15 +90,17 @@ def test_over_a_year_every_day_has_one_opening_and_none_overlap(zone: str, start
     assert gaps <= {timedelta(hours=hours / 2) for hours in range(46, 51)}
 
 
+def test_a_window_that_lies_in_the_skipped_hour_of_its_only_day_opens_a_week_later_or_not_within_a_year() -> (
+    None
+):
+    skipped = replace(_window("02:10", "02:50"), days=(Weekday.SUNDAY,))
+    assert next_opening(skipped, _at("2026-03-28T12:00")) == _opening("2026-04-05T00:10", "2026-04-05T00:50")
+    assert next_opening(replace(skipped, days=()), _at("2026-03-28T12:00")) is None
+
+
 def test_the_first_day_and_the_days_of_the_week() -> None:
     whole = _window("22:00", "02:00", first="2026-02-11")
-    weekend = Window(
-        start=whole.start,
-        end=whole.end,
-        time_zone=whole.time_zone,
-        first_day=whole.first_day,
-        days=(Weekday.SATURDAY,),
-    )
+    weekend = replace(whole, days=(Weekday.SATURDAY,))
     assert next_opening(whole, _at("2026-02-01T00:00")) == _opening("2026-02-11T21:00", "2026-02-12T01:00")
     assert next_opening(weekend, _at("2026-02-11T21:30")) == _opening("2026-02-14T21:00", "2026-02-15T01:00")
     assert Window.from_dict(weekend.to_dict()) == weekend
