@@ -38,7 +38,8 @@ def _describe(results: dict[str, Any]) -> str:
 
 
 def _table(results: dict[str, Any]) -> str:
-    return format_results([_row(row) for row in results["rows"]])
+    table = format_results([_row(row) for row in results["rows"]])
+    return re.sub(r"\(([a-d]): [^)]*\)", r"(\1)", table)  # the page says what each peer is
 
 
 def _row(values: dict[str, Any]) -> Row:

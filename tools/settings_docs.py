@@ -1,6 +1,7 @@
 """Write docs/operators/settings.md from `config.Settings`. A test compares the two."""
 
 import re
+import textwrap
 from dataclasses import MISSING, fields
 from pathlib import Path
 
@@ -16,7 +17,8 @@ Written by `make docs` from `config/settings.py`; do not edit it by hand.
 A setting comes from its environment variable, or else from its default. `migration-service up` saves the
 settings of its servers in `settings.json` in the home folder, so that other commands find them. That file is
 used as a whole, and only if none of `DATABASE_URL`, `REDIS_URL` and `MIGRATION_SERVICE_SECRET_KEY` is in the
-environment: set all three of them, or none.
+environment: set all three of them, or none. Each setting has its default in brackets,
+and what is allowed.
 
 A setting marked *secret* can be in a file instead, whose path is in a variable with `_FILE` at its end, for
 example `DATABASE_URL_FILE`. A line break at the end of the file does not count, and an empty file counts as
@@ -27,9 +29,9 @@ not set. A process does not start if both variables are set, or if it cannot rea
 
 def render() -> str:
     """Return the text of docs/operators/settings.md."""
-    rows = ["| variable | default | allowed | what it is for |\n", "| --- | --- | --- | --- |\n"]
+    rows = []
     for setting in fields(Settings):
-        default = "none: must be set" if setting.default is MISSING else f"`{setting.default}`"
+        default = "must be set" if setting.default is MISSING else f"`{setting.default}`"
         if setting.name == "home":
             default = "the user's data folder; for root /var/lib/migration-service"
         elif setting.default == "":
@@ -40,8 +42,12 @@ def render() -> str:
         if setting.metadata["secret"]:
             help_text += " *Secret.*"
         allowed = re.sub("^a (whole )?number (of|from) ", "", describe_allowed(setting))
-        rows.append(f"| `{variable}` | {default} | {allowed} | {help_text} |\n")
-    return _HEAD + "".join(rows)
+        facts = f"{default}; {allowed}" if allowed else default
+        text = f"- `{variable}` ({facts}): {help_text}"
+        rows.append(
+            textwrap.fill(text, 150, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        )
+    return _HEAD + "\n".join(rows) + "\n"
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def test_the_blocks_of_the_pages_work_in_the_order_of_their_index(running: Reade
 #: What a page must have printed, beside its exit statuses.
 _EXPECTED = {
     "docs/migration-leads/programme.md": [
-        *("without errors", "CLEAN", "WAITING (for the approval)"),
+        *("without errors", "CLEAN", "WAITING for the approval of wave 1"),
         *("Nothing is open.", "is now Complete"),
     ],
     "docs/migration-leads/reconciliation.md": ["Moved out before the migration", "REFUSED"],

@@ -35,7 +35,7 @@ class ErrorItem:
 class ServiceError(Exception):
     """An expected failure. `code` is stable. `detail` is for people and may change.
 
-    The first paragraph of a class's docstring is its meaning in docs/errors.md and in the interface
+    The first paragraph of a class's docstring is its meaning in docs/suppliers/errors.md and in the interface
     description. Pass `found` (and `expected`) to name the value from the request in the message.
     """
 
