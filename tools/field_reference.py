@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -111,23 +112,21 @@ def _section(schema: type[Schema]) -> str:
     rows = [
         # Suppliers do not have the document whose sections the code refers to.
         f"## {name}\n\n{re.sub(r',? ?[(]section [^)]*[)]', '', meaning)}\n\n",
-        "| field | type | meaning | example | rules |\n",
-        "| --- | --- | --- | --- | --- |\n",
     ]
     rows += [_row(name, field_name, field) for field_name, field in schema().fields.items()]
     return "".join(rows)
 
 
 def _row(schema: str, name: str, field: Any) -> str:
-    metadata = field.metadata
-    cells = (
-        f"`{name}`",
-        f"{_kind(field)}{', required' if field.required else ''}",
-        _meaning(field),
-        f"`{_json(metadata['example'])}`",
-        ", ".join(f"[`{code}`](errors.md#{code}-{severity})" for code, severity in rules_of(schema, name)),
+    kind = f"{_kind(field)}, required" if field.required else _kind(field)
+    text = f"- `{name}` ({kind}): {_meaning(field)} Example: `{_json(field.metadata['example'])}`"
+    links = [f"[`{code}`](errors.md#{code}-{severity})" for code, severity in rules_of(schema, name)]
+    if links:
+        text += f". Rules: {', '.join(links)}"
+    return (
+        textwrap.fill(text, 150, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        + "\n"
     )
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 
 def _meaning(field: Any) -> str:
