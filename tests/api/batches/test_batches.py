@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 from unittest.mock import patch
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import msgspec
 import pytest
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, select, update
 
 from migration_service.models import AccountImportProcess, AuditEntry, Batch, BatchLine
 from migration_service.services.batches.intake.ndjson import FileLimits
@@ -20,7 +20,6 @@ from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
 from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.batches.results.line_results import write_csv
-from migration_service.services.batches.work.chunks import release_chunk
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, SupplierStatus
@@ -215,51 +214,25 @@ def test_results_are_csv_if_the_accept_header_asks_for_it(batches: BatchClient) 
     assert (rows[1]["code"], rows[1]["path"], rows[1]["value"]) == ("required", "external_account_number", "")
 
 
-def test_each_finding_has_its_path_and_value_in_ndjson_and_in_csv(batches: BatchClient) -> None:
-    one, two = batches.supplier.accounts(2)
-    one |= {"billing_postcode": "nowhere", "customers": "nobody"}
-    two |= {"customers": "someone"}
-    batch_id = batches.run([one, two], "validate")["batch_id"]
-    path, headers = f"/batches/{batch_id}/results/", {"Accept": "text/csv"}
-    rows = list(csv.DictReader(io.StringIO(batches.supplier.get(path, headers=headers).text)))
-    found = {(row["line_number"], row["severity"], row["path"], row["value"]) for row in rows}
-    in_ndjson = {
-        (str(line["line_number"]), severity, item["attr"], item["value"] or "")
-        for line in batches.results(batch_id)
-        for severity in ("error", "warning")
-        for item in line[f"{severity}s"]
-    }
-    assert in_ndjson == found
-    assert ("1", "error", "customers", "nobody") in found
-    assert ("1", "warning", "billing_postcode", "nowhere") in found
-    (row,) = csv.DictReader(
-        io.StringIO(batches.supplier.get(f"{path}?code=invalid_postcode", headers=headers).text)
-    )
-    assert (row["line_number"], row["code"]) == ("1", "invalid_postcode")
-
-
 def test_every_cell_of_a_csv_is_quoted_and_exactly_the_value() -> None:
     assert write_csv([["=1+1", '-5 "x"', 5, None]]) == b'"=1+1","-5 ""x""","5",""\r\n'
 
 
-def test_results_are_filtered_by_code_and_by_path(batches: BatchClient) -> None:
+def test_results_are_filtered_by_status_code_and_path(batches: BatchClient) -> None:
     accounts = batches.supplier.accounts(3)
-    point = accounts[0]["supply_addresses"][0]["meter_points"][0]
-    point["ean"] = "1"
+    accounts[0]["supply_addresses"][0]["meter_points"][0]["ean"] = "1"
     accounts[1]["external_account_number"] = ""
     batch_id = batches.run(accounts, "validate")["batch_id"]
-
-    def lines(query: str) -> list[int]:
-        return [line["line_number"] for line in batches.results(batch_id, query)]
-
-    assert lines("?path=external_account_number") == [2]
-    assert lines("?path=supply_addresses") == [1]
-    assert lines("?path=supply_addresses.*.meter_points.0.ean") == [1]
-    assert lines("?path=supply_addresses.*.meter_points.99.ean") == []
-    assert lines("?path=external") == []
-    assert lines("?path=(") == []
-    assert lines("?code=blank") == [2]
-    assert lines("?code=blank&status=VALID") == []
+    for query, lines in (
+        ("status=FAILED", [1, 2]),
+        ("code=blank", [2]),
+        ("code=blank&status=VALID", []),
+        ("path=supply_addresses.*.meter_points.0.ean", [1]),
+        ("path=(", []),
+    ):
+        assert [line["line_number"] for line in batches.results(batch_id, f"?{query}")] == lines
+    answer = batches.supplier.get(f"/batches/{batch_id}/results/?status=BROKEN")
+    assert _error(answer) == (400, "request_failed_validation")
 
 
 def test_failed_lines_are_returned_as_sent_and_their_correction_settles_the_batch(
@@ -320,15 +293,6 @@ def test_a_batch_may_be_stricter_than_its_supplier_but_not_more_lenient(batches:
     assert (answer.status_code, error["code"], error["attr"]) == (400, "invalid_choice", "profile")
     assert error["detail"].startswith("Expected strict: ")
     assert batches.post(b"{}", "validate", profile="lenient").status_code == 202
-
-
-def test_results_are_filtered_by_status(batches: BatchClient) -> None:
-    accounts = batches.supplier.accounts(3)
-    report = batches.run([*accounts, b"not json"], "validate")
-    failed = batches.results(report["batch_id"], "?status=FAILED")
-    assert [(line["line_number"], line["errors"][0]["code"]) for line in failed] == [(4, "parse_error")]
-    answer = batches.supplier.get(f"/batches/{report['batch_id']}/results/?status=BROKEN")
-    assert _error(answer) == (400, "request_failed_validation")
 
 
 def test_a_batch_is_paused_resumed_and_cancelled(batches: BatchClient) -> None:
@@ -432,23 +396,6 @@ def test_a_retry_whose_process_was_killed_after_its_effect_is_answered_by_its_ke
     assert again.status_code == 200
     assert ((again.json or {})["retried"], (again.json or {})["state"]) == (1, "RUNNING")
     assert counts(batches.get(batch_id)) == {"FAILED": 1}
-
-
-def test_a_batch_without_progress_reports_the_reason(batches: BatchClient) -> None:
-    batch_id = batches.start(batches.supplier.accounts(2))
-    assert batches.get(batch_id)["condition"] is None
-    ago = func.now() - text("interval '2 minutes'")
-    with batches.supplier.Session.begin() as session:
-        session.execute(
-            update(Batch).where(Batch.id == UUID(batch_id)).values(created_at=ago, runs_since=ago)
-        )
-    assert batches.get(batch_id)["condition"] == "STALLED"
-    (chunk,) = batches.dispatch()
-    with batches.supplier.Session.begin() as session:
-        release_chunk(session, chunk)
-    assert batches.get(batch_id)["condition"] == "THROTTLED"
-    batches.work()
-    assert batches.get(batch_id)["condition"] is None
 
 
 def test_pending_accounts_are_imported_without_a_file(batches: BatchClient) -> None:

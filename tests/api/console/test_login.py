@@ -135,16 +135,6 @@ def test_another_password_and_disabling_end_every_session(
     assert stranger.log_in(name).status_code == 401
 
 
-def test_another_role_applies_at_once(
-    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
-) -> None:
-    stranger.log_in(name)
-    assert stranger.get("/setup/operators/new/").status_code == 200
-    with sessions.begin() as session:
-        set_operator_role(session, name, OperatorRole.READ)
-    assert stranger.get("/setup/operators/new/").status_code == 403
-
-
 def _move(sessions: sessionmaker[Session], name: str, **moments: datetime) -> None:
     of_operator = select(Operator.id).where(Operator.name == name).scalar_subquery()
     with sessions.begin() as session:

@@ -262,13 +262,3 @@ def test_staging_the_same_payload_after_a_change_of_the_rules_or_the_profile_rec
     row = _row(supplier, number)
     assert (row.rules_version, row.profile, row.warnings) == (RULES_VERSION, "lenient", None)
     assert row.staged_at == before, "it is still the payload that was staged then"
-
-
-def test_a_mark_to_skip_belongs_to_its_supplier(supplier: SupplierClient) -> None:
-    other = SupplierClient.create(supplier.app, supplier.Session)
-    (account,) = supplier.accounts()
-    with supplier.Session.begin() as session:
-        skip_accounts(session, _id_of(session, other), [account["external_account_number"]])
-    assert supplier.stage(account).status_code == 201
-    assert supplier.process(account["external_account_number"]).status_code == 202
-    assert _code(other.stage(account | {"import_supplier": other.code})) == "account_marked_to_skip"

@@ -202,61 +202,6 @@ def test_accounts_of_a_paused_supplier_are_not_processed(supplier: SupplierClien
     assert (answer.status_code, (answer.json or {})["code"]) == (400, "import_supplier_paused")
 
 
-def test_two_simultaneous_requests_begin_one_attempt(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    number = _stage(supplier)
-    barrier = threading.Barrier(8)
-    answers = []
-
-    def process() -> None:
-        barrier.wait()
-        answers.append(supplier.process(number))
-
-    threads = [threading.Thread(target=process) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(answer.status_code for answer in answers) == [202] + [400] * 7
-    refused = {(answer.json or {})["code"] for answer in answers if answer.status_code == 400}
-    assert refused == {"account_import_in_progress"}
-    _work(supplier, worker_resources, number)
-    assert _count_accounts(supplier) == 1
-
-
-def test_a_message_that_comes_twice_or_late_does_nothing(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    number = _stage(supplier)
-    supplier.process(number)
-    attempt_id = supplier.current_attempt(number)
-    performed = perform_attempt(worker_resources.Session, attempt_id)
-    assert performed
-    assert performed.outcome == "SUCCEEDED"
-    assert perform_attempt(worker_resources.Session, attempt_id) is None
-    assert _count_accounts(supplier) == 1
-
-
-def test_two_workers_with_the_same_message_create_one_account(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    number = _stage(supplier)
-    supplier.process(number)
-    attempt_id = supplier.current_attempt(number)
-    results = []
-    threads = [
-        threading.Thread(target=lambda: results.append(perform_attempt(worker_resources.Session, attempt_id)))
-        for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(map(bool, results)) == [False, True]
-    assert _count_accounts(supplier) == 1
-
-
 def test_a_service_account_number_that_exists_is_drawn_again_at_the_next_try(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
@@ -321,17 +266,6 @@ _AGAINST_THE_RULES = {
     "unknown_occupier": False,
     "customers": [],
 }
-
-
-def test_a_payload_that_passed_other_rules_is_validated_again(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    number = _stage(supplier)
-    _change_staged(supplier, number, rules_version="old", payload=_AGAINST_THE_RULES)
-    attempt = _process_to_the_end(supplier, worker_resources, number)
-    assert (attempt.outcome, attempt.error_code) == ("FAILED", "account_failed_validation")
-    assert [error["code"] for error in attempt.errors or []] == ["customer_required"]
-    assert _count_accounts(supplier) == 0
 
 
 def test_a_payload_that_passed_these_rules_is_not_validated_again(

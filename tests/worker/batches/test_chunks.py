@@ -1,6 +1,5 @@
 """Chunks are claimed, lost and recovered. They need slots, and no line is processed twice."""
 
-import threading
 from unittest.mock import patch
 from uuid import UUID
 
@@ -18,7 +17,6 @@ from migration_service.services.batches.work.chunks import (
     claim_chunk,
     work_on_chunk,
 )
-from migration_service.services.batches.work.execution import perform_chunk
 from migration_service.services.batches.work.feed import dispatch_chunks, recover_chunks
 from migration_service.services.processing.attempts import MAX_TRIES
 from migration_service.services.processing.slot_leases import (
@@ -146,25 +144,6 @@ def test_a_worker_that_dies_before_its_commit_leaves_every_line_pending(batches:
     assert (counts(batches.get(batch_id)), _accounts(batches)) == ({"PENDING": 3}, 0)
     batches.work()
     assert (counts(batches.get(batch_id)), _accounts(batches)) == ({"IMPORTED": 3}, 3)
-
-
-def test_many_workers_on_one_chunk_process_each_line_once(batches: BatchClient) -> None:
-    batch_id = batches.start(batches.supplier.accounts(10))
-    (key,) = batches.dispatch()
-    threads = [
-        threading.Thread(
-            target=perform_chunk,
-            args=(batches.resources.Session, batches.resources.slots, key),
-            kwargs={"reserve": 50},
-        )
-        for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    batches.work()
-    assert (counts(batches.get(batch_id)), _accounts(batches)) == ({"IMPORTED": 10}, 10)
 
 
 def test_a_line_that_kills_its_workers_fails_and_the_other_lines_are_processed(batches: BatchClient) -> None:

@@ -13,7 +13,6 @@ from migration_service.services.batches.work.added_data.deferral import (
     Woken,
     find_coming,
     find_deferred,
-    find_existing,
     wake_lines,
 )
 from migration_service.services.processing.execution import perform_attempt
@@ -163,14 +162,6 @@ def test_an_account_on_any_other_line_is_not_to_come(batches: BatchClient, chang
     assert _coming(batches, "A") == set()
 
 
-def test_accounts_that_exist_are_those_of_the_supplier(batches: BatchClient, neighbour: BatchClient) -> None:
-    for client, number in ((batches, "A"), (batches, "B"), (neighbour, "C")):
-        _begin(client, number)
-        _end(client, number)
-    with batches.supplier.Session() as session:
-        assert find_existing(session, _supplier_id(batches), ["A", "C", "nobody"]) == {"A"}
-
-
 def test_lines_are_pending_again_once_their_account_is_no_longer_to_come(batches: BatchClient) -> None:
     for number in ("A", "B"):
         _begin(batches, number)
@@ -197,15 +188,6 @@ def test_all_lines_of_the_chunk_are_pending_again_once_the_time_is_up(batches: B
     assert _wake(batches, batch_id, 90) == Woken(0, is_late=False)
     assert _wake(batches, batch_id, 60) == Woken(1, is_late=True)
     assert _lines(batches, batch_id) == {"A": ("PENDING", False), "B": ("DEFERRED", True)}
-
-
-def test_a_chunk_that_was_never_deferred_has_nothing_to_try_again(batches: BatchClient) -> None:
-    _begin(batches, "A")
-    batch_id = _defer(batches, "A")
-    with batches.supplier.Session.begin() as session:
-        session.execute(update(BatchChunk).values(deferred_since=None))
-        assert find_deferred(session, _chunk(session, batch_id), ["A"]) == set()
-    assert _wake(batches, batch_id, 0) == Woken(0, is_late=False)
 
 
 def test_accounts_with_deferred_lines_are_those_of_the_chunk(batches: BatchClient) -> None:

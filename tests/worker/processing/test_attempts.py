@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import func, select, text, update
+from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session as OrmSession
 
 from migration_service.db.base import new_id
@@ -22,7 +22,6 @@ from migration_service.services.processing.attempts import (
     SetApart,
     fail_attempt,
     find_answer,
-    list_attempts,
     run_attempt,
     set_apart,
     take_alone,
@@ -410,37 +409,6 @@ def test_the_answer_is_that_of_the_attempt_with_every_error(
     assert failed.errors
     assert (running.outcome, running.error_code, running.errors) == (None, None, [])
     assert find_answer(OpenTransaction.of(session), new_id()) is None
-
-
-def test_a_payload_that_newer_rules_refuse_fails_with_every_error(
-    begun: Begun, worker_resources: WorkerResources
-) -> None:
-    wrong = {"customers": [{"family_name": "", "landline": "12"}]}
-    begun.change(rules_version="older", payload=AccountImportProcess.payload.concat(wrong))
-    assert perform_attempt(worker_resources.Session, begun.attempt_id)
-    attempt = begun.attempt()
-    assert (attempt.outcome, attempt.error_code) == (Outcome.FAILED, "account_failed_validation")
-    assert {"invalid_phone_number", "customer_family_name_required"} <= {
-        error["code"] for error in attempt.errors or []
-    }
-    assert begun.process().state == ImportState.PENDING
-
-
-def test_attempts_are_listed_in_the_order_of_time(begun: Begun, session: OrmSession) -> None:
-    """The order does not depend on the rows or the ids."""
-    assert withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
-    session.commit()
-    assert begun.supplier.process(begun.number).status_code == 202
-    newer = begun.supplier.current_attempt(begun.number)
-    process_id = begun.process().id
-    assert [attempt.id for attempt in list_attempts(session, process_id)] == [begun.attempt_id, newer]
-    session.execute(
-        update(Attempt)
-        .where(Attempt.id == begun.attempt_id)
-        .values(created_at=func.now() + text("interval '1 hour'"), finished_at=func.now())
-    )
-    assert [attempt.id for attempt in list_attempts(session, process_id)] == [newer, begun.attempt_id]
-    session.rollback()
 
 
 def test_no_slot_is_restored_for_an_attempt_that_ends_while_the_slots_are_compared(

@@ -20,7 +20,7 @@ from migration_service.errors import (
     TooManySessionsError,
     UnauthenticatedError,
 )
-from migration_service.models import ApiKey, AuditEntry, RefreshToken, TokenSession
+from migration_service.models import AuditEntry, RefreshToken, TokenSession
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.api_keys import (
     find_prefix,
@@ -284,18 +284,6 @@ def test_an_organisation_sees_the_sessions_of_its_keys_that_hold_the_newest_firs
         assert (report.expires_at, report.ended_at) == (row.expires_at, None)
 
 
-def test_the_sessions_of_a_key_that_hold_are_listed_the_newest_first(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, first: Tokens
-) -> None:
-    with sessions.begin() as session:
-        obtain_tokens(session, migrated, make_customer(sessions).api_key)
-        expired, last = (obtain_tokens(session, migrated, customer.api_key).payload["sid"] for _ in range(2))
-        past = update(TokenSession).where(TokenSession.id == expired).values(expires_at=func.now())
-        session.execute(past)
-        listed = list_sessions(session, get_api_key(session, customer.prefix))
-        assert [str(it.id) for it in listed] == [last, first.payload["sid"]]
-
-
 def test_a_tenth_of_the_most_sessions_ends_at_once_and_sessions_that_are_over_do_not_count(
     sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:
@@ -355,23 +343,6 @@ def test_no_more_old_sessions_are_removed_at_once_than_the_limit(
             assert remove_old_sessions(session, limit=2) == removed
     with sessions() as session:
         assert [str(it) for it in session.scalars(select(TokenSession.id))] == obtained[:1]
-
-
-def test_sessions_are_removed_long_after_their_end(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer, first: Tokens
-) -> None:
-    with sessions.begin() as session:
-        key = session.scalars(select(ApiKey.id).where(ApiKey.prefix == customer.prefix)).one()
-        of_key = TokenSession.api_key_id == key
-        obtain_tokens(session, migrated, customer.api_key)
-        session.execute(
-            update(TokenSession)
-            .where(TokenSession.id == first.payload["sid"])
-            .values(expires_at=func.now() - timedelta(days=31))
-        )
-        remove_old_sessions(session, limit=1_000)
-        assert first.payload["sid"] not in map(str, session.scalars(select(TokenSession.id).where(of_key)))
-        assert session.scalar(select(func.count()).select_from(TokenSession).where(of_key)) == 1
 
 
 def test_beyond_the_most_sessions_of_a_key_its_oldest_ones_end(

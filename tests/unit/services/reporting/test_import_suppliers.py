@@ -1,19 +1,12 @@
 """The suppliers of an organisation, with their accounts by state."""
 
-from dataclasses import replace
-
 import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from migration_service.errors import ImportSupplierNotFoundError
 from migration_service.models import ImportSupplier
-from migration_service.origin import SERVICE, acting_as
 from migration_service.services.reporting.import_suppliers import (
-    ImportSupplierReport,
     count_states,
-    report_import_supplier,
-    report_import_suppliers,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
 from unit.services.reporting.rows import make_process, make_supplier
@@ -35,25 +28,6 @@ def second(session: Session, known: KnownSupplier, other: KnownSupplier) -> Know
         for number, state in enumerate(states):
             make_process(session, supplier, str(number), state=state)
     return made
-
-
-def test_suppliers_are_reported_by_code(
-    session: Session, known: KnownSupplier, second: KnownSupplier
-) -> None:
-    mine = ImportSupplierReport(
-        "MINE",
-        "Ongoing",
-        "lenient",
-        "Europe/Amsterdam",
-        _NONE | {"PENDING": 1, "IMPORTED": 2, "IN_PROGRESS": 1},
-    )
-    another = ImportSupplierReport("ANOTHER", "Paused", "strict", "Europe/Amsterdam", _NONE | {"SKIPPED": 1})
-    assert report_import_suppliers(session, known.organisation_id) == [another, mine]
-    assert report_import_supplier(session, known.organisation_id, "MINE") == mine
-    with acting_as(replace(SERVICE, import_supplier_ids=frozenset([known.id]))):
-        assert report_import_suppliers(session, known.organisation_id) == [mine]
-    with pytest.raises(ImportSupplierNotFoundError):
-        report_import_supplier(session, known.organisation_id, "OTHER")
 
 
 def test_states_are_counted_for_the_suppliers_that_are_named(

@@ -16,7 +16,6 @@ from migration_service.errors import (
 )
 from migration_service.models import AuditEntry, OperationsTeam, Organisation
 from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import (
     create_organisation,
@@ -210,15 +209,3 @@ def test_a_supplier_has_the_name_of_its_own_organisation_and_limited_keys_see_th
             assert find_import_supplier(session, found[0].code, organisation_id=None) == found[0]
             with pytest.raises(PermissionDeniedError):
                 find_import_supplier(session, found[1].code, organisation_id=None)
-
-
-def test_the_limit_has_one_row_and_its_changes_are_in_the_audit(sessions: sessionmaker[Session]) -> None:
-    with sessions() as session:
-        for limit in (3, None):
-            set_concurrency_limit(session, limit)
-            assert get_concurrency_limit(session) == limit
-        assert _audit(session, "concurrency_limit.set") == [
-            ("concurrency_limit", "3", None, None),
-            ("concurrency_limit", "off", None, None),
-        ]
-        session.rollback()

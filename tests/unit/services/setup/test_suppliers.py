@@ -19,10 +19,8 @@ from migration_service.services.setup.suppliers import (
     create_import_supplier,
     find_import_supplier,
     get_import_supplier,
-    list_import_suppliers,
     set_status,
 )
-from migration_service.services.setup.teams import create_operations_team, list_operations_teams
 from migration_service.states import SupplierStatus
 from support.factories import Customer, make_customer
 
@@ -102,29 +100,10 @@ def test_a_document_root_has_no_control_characters(
         )
 
 
-@pytest.mark.parametrize("status", SupplierStatus)
-def test_any_status_may_be_set(
-    sessions: sessionmaker[Session], customer: Customer, status: SupplierStatus
-) -> None:
-    with sessions.begin() as session:
-        set_status(session, customer.import_supplier, status)
-    with sessions.begin() as session:
-        suppliers = {supplier.code: supplier.status for supplier, _owner in list_import_suppliers(session)}
-    assert suppliers[customer.import_supplier] == status
-
-
 @pytest.mark.parametrize("code", ["nothing", "\0"])
 def test_the_status_of_an_unknown_supplier_cannot_be_set(sessions: sessionmaker[Session], code: str) -> None:
     with sessions.begin() as session, pytest.raises(ImportSupplierNotFoundError):
         set_status(session, code, SupplierStatus.PAUSED)
-
-
-def test_a_team_is_created_once(sessions: sessionmaker[Session], customer: Customer) -> None:
-    with sessions.begin() as session:
-        with pytest.raises(NameTakenError, match=customer.operations_team):
-            create_operations_team(session, customer.operations_team)
-        names = [team.name for team, _owner in list_operations_teams(session)]
-    assert names.count(customer.operations_team) == 1
 
 
 def test_the_limit_is_250_until_it_is_changed_or_off(sessions: sessionmaker[Session]) -> None:

@@ -1,17 +1,14 @@
 """Rows of created accounts and of undos, as tests need them."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
 from migration_service.models import Account, AccountImportProcess, BatchLine, Undo, UndoLine
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
-from migration_service.states import UndoOutcome
 from support.factories import Customer
 
 MOMENT = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -101,16 +98,3 @@ def add_undo_line(
         )
     )
     session.flush()
-
-
-def outcomes(session: Session, undo: Undo) -> Sequence[tuple[str, list[str] | None, bool]]:
-    """Return of each line its outcome, the reasons, and whether it has an end."""
-    lines = select(UndoLine).where(UndoLine.undo_id == undo.id).order_by(UndoLine.position)
-    found = session.scalars(lines.execution_options(populate_existing=True)).all()
-    assert all(it.finished_at is None or it.outcome != UndoOutcome.PENDING for it in found)
-    return [(it.outcome, it.reasons, it.finished_at is not None) for it in found]
-
-
-def count(session: Session, model: Any) -> int:
-    """Return how many rows a table has."""
-    return session.scalar(select(func.count()).select_from(model)) or 0

@@ -9,7 +9,7 @@ from redis import Redis
 from sqlalchemy import func
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import BatchStorageQuotaError, TooManyOpenBatchesError, TooManyUploadsError
+from migration_service.errors import BatchStorageQuotaError, TooManyUploadsError
 from migration_service.services.batches.intake import quotas
 from migration_service.services.batches.intake.quotas import (
     BatchQuotas,
@@ -51,13 +51,6 @@ def test_an_organisation_has_as_many_uploads_as_it_may_and_others_have_theirs(re
     assert not redis.exists(_KEY)
 
 
-def test_an_upload_that_fails_gives_its_lease_back(redis: Any) -> None:
-    with pytest.raises(ValueError, match="broken"), lease_upload(redis, _OWN, 1):
-        raise ValueError("broken")
-    with lease_upload(redis, _OWN, 1):
-        pass
-
-
 def test_a_lease_ends_two_minutes_after_it_was_renewed(redis: Any) -> None:
     with lease_upload(redis, _OWN, 1):
         [(lease, until)] = redis.zrange(_KEY, 0, -1, withscores=True)
@@ -92,22 +85,6 @@ def test_uploads_are_not_counted_while_redis_is_unavailable() -> None:
     nowhere = Redis.from_url("redis://127.0.0.1:1/0")
     with lease_upload(nowhere, _OWN, 0) as renew:
         renew()
-
-
-def test_batches_that_have_not_ended_are_counted(sessions: sessionmaker[Session], customer: Customer) -> None:
-    other, own = make_customer(sessions), customer.organisation_id
-    with sessions() as session:
-        require_room(session, own, BatchQuotas(open_batches=1, stored_bytes=0))
-        for it in (customer, customer, other):
-            make_batch(session, it)
-        make_batch(session, customer, finished_at=func.now())
-        require_room(session, own, BatchQuotas(open_batches=3, stored_bytes=0))
-        for most in (1, 2):
-            with pytest.raises(TooManyOpenBatchesError, match=f"{most} batches that have not ended"):
-                require_room(session, own, BatchQuotas(open_batches=most, stored_bytes=0))
-        session.rollback()
-        with pytest.raises(TooManyOpenBatchesError):
-            require_room(session, own, BatchQuotas(open_batches=0, stored_bytes=0))
 
 
 def test_bytes_of_lines_count_until_they_are_removed(

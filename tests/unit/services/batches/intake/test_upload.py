@@ -13,9 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import (
     IdempotencyKeyReusedError,
-    IdempotencyRequestInProgressError,
     ImportSupplierPausedError,
-    OperationsTeamNotFoundError,
 )
 from migration_service.models import (
     ApiKey,
@@ -314,28 +312,6 @@ def test_the_same_key_means_the_same_batch_if_it_comes_with_the_same(
     assert _start(session, customer, pending).id == _start(session, customer, pending).id
 
 
-def test_of_two_requests_with_one_key_at_once_the_later_one_is_told_to_wait(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    order = BatchOrder(mode=BatchMode.VALIDATE, idempotency_key="key-1")
-    find = upload._find_earlier
-    with sessions() as first, sessions() as second:
-        batch = _start(first, customer, order, b"{}")
-        second.execute(text("SET LOCAL lock_timeout = '20ms'"))
-        with pytest.raises(IdempotencyRequestInProgressError):
-            _start(second, customer, order, b"{}")
-        second.rollback()
-        # The first one is committed when the second one has just found none.
-        earlier = iter([lambda *_: first.commit()])
-
-        def find_late(*args: Any) -> Batch | None:
-            late = next(earlier, find)
-            return late(*args)
-
-        with patch.object(upload, "_find_earlier", find_late):
-            assert _start(second, customer, order, b"{}").id == batch.id
-
-
 def test_a_supplier_that_is_paused_takes_no_accounts(session: Session, customer: Customer) -> None:
     session.execute(update(ImportSupplier).values(status="Paused"))
     session.expire_all()
@@ -348,12 +324,6 @@ def test_a_supplier_that_is_paused_takes_no_accounts(session: Session, customer:
         assert check_order(session, supplier, order)
         assert _start(session, customer, order, b"{}").operations_team_id is None
     assert session.scalar(select(func.count()).select_from(Batch)) == 2
-
-
-def test_a_team_that_does_not_exist_is_refused(session: Session, customer: Customer) -> None:
-    order = BatchOrder(mode=BatchMode.IMPORT, operations_team_name="Nobody")
-    with pytest.raises(OperationsTeamNotFoundError):
-        check_order(session, find_supplier(session, customer), order)
 
 
 def test_without_a_key_another_failure_of_the_database_is_raised(

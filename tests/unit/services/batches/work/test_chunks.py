@@ -5,7 +5,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
@@ -147,26 +147,6 @@ def test_a_claim_names_its_attempts_and_counts_a_try(session: Session, customer:
     chunk.state = ChunkState.DONE
     session.flush()
     assert not claim_chunk(session, elsewhere, attempts), "it is done"
-
-
-def test_a_chunk_that_another_worker_has_is_left_to_it(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    attempts = [new_id()]
-    with sessions.begin() as session:
-        key = make_chunk(session, customer, [payload_of(customer, "a")], mode="validate")
-        assert claim_chunk(session, key, attempts)
-    with sessions() as worker, sessions() as another:
-        another.execute(text("SET LOCAL lock_timeout = '50ms'"))
-        assert work_on_chunk(worker, key, attempts) == 0
-        assert work_on_chunk(another, key, attempts) is None
-        assert not claim_chunk(another, key, attempts)
-        release_chunk(another, key)
-        assert chunk_of(another, key).state == "DISPATCHED"
-    with sessions() as worker, sessions() as another:
-        another.execute(text("SET LOCAL lock_timeout = '50ms'"))
-        assert claim_chunk(worker, key, attempts)
-        assert not claim_chunk(another, key, attempts)
 
 
 @pytest.mark.parametrize(

@@ -100,20 +100,6 @@ def test_batches_follow_their_keys_and_suppliers_before_anything_is_dispatched(
         assert (batch.state, batch.reason) == expected
 
 
-def test_chunks_that_somebody_has_locked_are_left_for_later(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions() as session:
-        batch = _batch(session, customer, 2)
-        session.commit()
-        with sessions() as other:
-            locked = select(BatchChunk).where(BatchChunk.first_line == 1).with_for_update()
-            assert other.scalars(locked).one()
-            assert dispatch_chunks(session, 8) == [(batch.id, 2)]
-            session.commit()
-        assert dispatch_chunks(session, 8) == [(batch.id, 1)]
-
-
 def test_batches_that_ask_vendors_have_a_share_of_their_own(session: Session, customer: Customer) -> None:
     accounts = _batch(session, customer, 3)
     vendors = _batch(session, customer, 3, mode="import", kind="payment-instructions")
