@@ -1,4 +1,4 @@
-"""One account as the service holds it: what is staged, what was created, and what was added since."""
+"""All stored data of one account: staged, created, and added since."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,9 +31,9 @@ _PROCESS = AccountImportProcess
 
 
 def read_account_history(session: Session, supplier: KnownSupplier, number: str) -> dict[str, Any]:
-    """Return what is known of an account. Payloads are JSON text as it is stored.
+    """Return all stored data of an account. Payloads are JSON text as stored.
 
-    Of an account that was erased only the numbers are left. Raise AccountNotFoundError if nothing is staged.
+    An erased account has only its numbers left. Raise AccountNotFoundError if the account is not staged.
     """
     process = session.execute(
         select(
@@ -90,7 +90,7 @@ def _read_created(account: Account) -> dict[str, Any]:
 
 
 def _read_added(session: Session, account_pk: int) -> dict[str, Any]:
-    """Return what was added since the creation, each with the time at which it was added."""
+    """Return the data added since the creation, with the time of each addition."""
     transactions = (
         select(Transaction.id, Transaction.created_at.label("added_at"), Ledger.ledger_code)
         .join(Ledger, Ledger.id == Transaction.ledger_pk)

@@ -1,4 +1,4 @@
-"""Attempts as a resource: the outcome of each request to create an account."""
+"""Attempts as a resource, which report the outcome of each request to create an account."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,7 +31,7 @@ class AttemptReport:
     dry_run: bool
     outcome: Outcome | None
     service_account_number: str | None
-    #: The error with which a waiting request fails. None if the attempt created the account, or still runs.
+    #: The error with which a waiting request fails. None if the attempt succeeded or is still running.
     error: ServiceError | None
     created_at: datetime
     finished_at: datetime | None
@@ -43,7 +43,7 @@ class AttemptReport:
 
 
 def get_attempt(session: Session, organisation_id: int, attempt_id: str) -> AttemptReport:
-    """Return an attempt of the organisation.
+    """Return an attempt of the caller's organisation.
 
     Raise AttemptNotFoundError if it does not exist, and PermissionDeniedError if the caller's key is limited
     to other import suppliers.
@@ -76,7 +76,7 @@ def list_attempts(
     process = find_process(session, supplier.id, external_account_number)
     if process is None:
         raise AccountNotFoundError
-    # Ids are in the order of time (`db.base.new_id`).
+    # Ids are chronological (`db.base.new_id`).
     statement = _select().where(Attempt.account_import_process_id == process.id).order_by(Attempt.id.desc())
     if before is not None:
         statement = statement.where(Attempt.id < before)

@@ -1,8 +1,9 @@
-"""The comparison of two batches of a supplier, usually two rehearsals of the same book.
+"""Comparison of two batches of a supplier, usually two rehearsals of the same book.
 
-It says which codes came, went and grew, and which accounts are newly broken or mended. An account fails in a
-batch if a line of it has FAILED. It is undecided while none has, and a line has no outcome yet. Otherwise it
-passes. Lines without an account number cannot be compared, and are only counted.
+It shows which codes are new, gone or more frequent, and which accounts newly fail or newly pass. An account
+fails in a batch if one of its lines has FAILED. If none has, it is undecided while any of its lines has no
+outcome yet, and otherwise it passes. Lines without an account number cannot be compared, and are only
+counted.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -31,14 +32,14 @@ from migration_service.services.reporting.comparison_sql import (
 )
 from migration_service.states import AccountChange, CodeChange
 
-#: Failed lines that are read at once, and accounts that are written at once.
+#: The numbers of failed lines read, and of accounts written, together.
 _PAGE, _WRITTEN = 20_000, 1_000
-#: The changes of accounts that fail in the second batch.
+#: The changes in which an account fails in the second batch.
 _FAIL_AFTER = {AccountChange.NEWLY_BROKEN, AccountChange.STILL_BROKEN, AccountChange.ADDED_BROKEN}
 
 
 class Severity(StrEnum):
-    """Whether a code is of errors or of warnings."""
+    """Whether a code belongs to errors or warnings."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -46,7 +47,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ComparedCode:
-    """A code, and on how many lines of each batch it is."""
+    """A code, and the number of lines with it in each batch."""
 
     severity: Severity
     code: str
@@ -57,27 +58,27 @@ class ComparedCode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedAccounts:
-    """How many accounts the two batches have, by what they say about them."""
+    """The numbers of accounts in the two batches, by result."""
 
     newly_broken: int
     mended: int
     still_broken: int
     added_broken: int
     removed_broken: int
-    #: Accounts that pass wherever they are: in both batches, only in the second, only in the first.
+    #: Accounts that pass: in both batches, only in the second, only in the first.
     passed: int
     added: int
     removed: int
-    #: They have not failed, and have a line without an outcome, in at least one of the batches.
+    #: Accounts that have not failed, but have a line without an outcome in at least one of the batches.
     undecided: int
-    #: Lines of the first and of the second batch that have no account number.
+    #: Lines without an account number in the first and in the second batch.
     unnumbered_before: int
     unnumbered_after: int
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the second batch has that the first one has not, and the reverse."""
+    """The differences between two batches."""
 
     before: UUID
     after: UUID
@@ -87,10 +88,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class ComparedAccount:
-    """An account that fails in at least one of the batches, with the codes of its errors.
+    """An account that fails in at least one of the batches, with its error codes.
 
-    If it has several lines in a batch of added data, the first one that failed is named, with the codes of
-    all of them.
+    If it has several lines in a batch of added data, this is the first failed line, with the codes of all of
+    them.
     """
 
     external_account_number: str
@@ -104,7 +105,7 @@ class ComparedAccount:
 def get_batches_to_compare(
     session: Session, before: str, after: str, *, organisation_id: int | None
 ) -> tuple[Batch, Batch]:
-    """Return the organisation's two batches (None: any organisation's, for operators).
+    """Return the two batches of the organisation, or of any if it is None.
 
     Raise BatchNotFoundError, BatchStateError if the lines of one of them are no longer kept, and
     BatchesNotComparableError if they are of different suppliers or kinds.
@@ -146,7 +147,7 @@ def _statements(session: Session, batch_id: UUID) -> AccountStatements:
     return OF_ADDED_DATA if find_kind(session, batch_id).is_added_data else OF_ACCOUNTS
 
 
-#: The names of counts, by whether the account is in the first and in the second batch.
+#: The names of the counts, by presence of the account in the first and in the second batch.
 _PASSED = {(True, True): "passed", (False, True): "added", (True, False): "removed"}
 
 
@@ -168,8 +169,8 @@ def find_changed_accounts(
 ) -> Iterator[ComparedAccount]:
     """Yield the accounts with one of these changes.
 
-    First those that fail in the second batch, by their line in it, then the others, by their line in the
-    first one. Each page is a transaction of its own: a slow reader keeps none open.
+    Accounts that fail in the second batch come first, by their line in it, then the others, by their line in
+    the first. Each page is read in a separate transaction, so a slow reader keeps none open.
     """
     wanted, batches = set(changes), (before, after)
     with sessions.begin() as session:

@@ -1,6 +1,6 @@
-"""The statements behind `services.reporting.comparison`.
+"""The SQL statements of `services.reporting.comparison`.
 
-`:before` is the first batch, and `:after` the second one. Both are read as a whole and joined once, whatever
+`:before` is the first batch, and `:after` the second one. Both are read completely and joined once, whatever
 their size.
 """
 
@@ -12,15 +12,15 @@ from migration_service.db.base import literals
 from migration_service.errors import DuplicateLineError
 from migration_service.states import AccountChange, LineStatus
 
-#: The planner has no statistics of lines that were just stored. It could take them for few, and read all of
-#: them again for each line of the other batch.
+#: The planner has no statistics on lines that were just stored. It could assume that there are few, and read
+#: all of them again for each line of the other batch.
 JOIN_AS_SETS = (
     text("SET LOCAL enable_nestloop = off"),
     text("SET LOCAL work_mem = '64MB'"),
     text("SET LOCAL statement_timeout = '10min'"),
 )
 
-#: Lines by the code of their errors and warnings, from the counts of the chunks.
+#: Numbers of lines by code of errors and warnings, from the counts of the chunks.
 COUNT_CODES = text("""
     WITH counted AS (
         SELECT chunk.batch_id, severity, key AS code, CAST(sum(CAST(value AS bigint)) AS bigint) AS lines
@@ -41,19 +41,19 @@ _UNDECIDED = f"(before.status IN ({_OPEN}) OR after.status IN ({_OPEN}))"
 
 @dataclass(frozen=True, slots=True)
 class AccountStatements:
-    """The statements that compare the accounts of two batches of one kind."""
+    """The statements that compare the accounts of two batches of the same kind."""
 
-    #: Accounts by their change. Without one they fail in neither batch, or are not decided.
+    #: The number of accounts by change. Without a change they fail in neither batch, or are undecided.
     count: TextClause
-    #: One page of the accounts that fail in the second batch, by their line in it.
+    #: One page of the accounts that fail in the second batch, by their line in that batch.
     list_failed_after: TextClause
-    #: The same of those that failed in the first batch.
+    #: The same for the accounts that failed in the first batch.
     list_failed_before: TextClause
 
 
 def _line_of_account(batch: str) -> str:
     """Return the statement for the line of each account."""
-    # A line that repeats the account of an earlier line says nothing about the account.
+    # A line that repeats the account of an earlier line does not count for the account.
     return f"""
         SELECT external_account_number, line_number, status, errors FROM batch_line
         WHERE batch_id = :{batch} AND external_account_number IS NOT NULL
@@ -61,9 +61,9 @@ def _line_of_account(batch: str) -> str:
 
 
 def _lines_of_account(batch: str) -> str:
-    """Return the statement for what the lines of each account say together.
+    """Return the statement for the combined result of the lines of each account.
 
-    A line that failed decides, and the first one stands for the others. `errors` is an array of arrays.
+    Failed lines take precedence, and the first one represents the others. `errors` is an array of arrays.
     """
     failed = f"FILTER (WHERE status = '{LineStatus.FAILED}')"
     return f"""
@@ -98,13 +98,13 @@ def _count(before: str, after: str) -> TextClause:
     """)
 
 
-# A path finds the codes of an array of errors, and of an array of such arrays.
+# This path finds the codes both in an array of errors and in an array of such arrays.
 _CODES = """ARRAY(SELECT DISTINCT code #>> '{{}}' FROM jsonb_path_query({}.errors, '$[*].code') AS code
                   ORDER BY 1)"""
 
 
 def _page(failed: str, failed_lines: str, other: str, other_lines: str) -> TextClause:
-    """Return the statement for the accounts that fail in one batch, with what the other says of them."""
+    """Return the statement for the accounts that fail in one batch, with their result in the other."""
     return text(f"""
         WITH {failed} AS MATERIALIZED (
             SELECT * FROM ({failed_lines}) AS line
@@ -126,12 +126,12 @@ def _compare(before: str, after: str) -> AccountStatements:
     )
 
 
-#: Of batches of accounts, which have one line for each.
+#: For batches of accounts, which have one line for each.
 OF_ACCOUNTS = _compare(_line_of_account("before"), _line_of_account("after"))
-#: Of batches of added data, which may have many lines for an account.
+#: For batches of added data, which can have many lines for an account.
 OF_ADDED_DATA = _compare(_lines_of_account("before"), _lines_of_account("after"))
 
-#: Lines without an account number, which cannot be compared, of each of the two batches.
+#: The numbers of lines without an account number, which cannot be compared, in the two batches.
 COUNT_UNNUMBERED = text("""
     SELECT count(*) FILTER (WHERE batch_id = :before) AS before,
            count(*) FILTER (WHERE batch_id = :after) AS after

@@ -1,7 +1,7 @@
-"""Counts for operators: accounts, attempts, and what is in progress.
+"""Counts for operators: accounts, attempts, and work in progress.
 
-`count_accounts` reads whole tables, so a worker calls it once in a while. The other functions are fast enough
-to be called for every request.
+`count_accounts` reads whole tables, so a worker calls it periodically. The other functions are fast enough
+for every request.
 """
 
 from collections import Counter
@@ -32,11 +32,11 @@ _IS_RUNNING = Batch.state == BatchState.RUNNING
 
 @dataclass(frozen=True, slots=True)
 class InProgress:
-    """What is being created at this moment."""
+    """The accounts that are being created now."""
 
-    #: Attempts of single requests and of batches: each holds a slot.
+    #: The number of attempts of single requests and of batches. Each holds a slot.
     attempts: int
-    #: How long ago the oldest attempt of a single request began, or 0.
+    #: Seconds since the oldest attempt of a single request started, or 0 if there is none.
     oldest_seconds: float
     #: The concurrency limit, or None if it is off.
     limit: int | None
@@ -44,17 +44,17 @@ class InProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSlot:
-    """A place up to which PostgreSQL keeps its WAL, for a standby or for the receiver of the WAL."""
+    """A replication slot, for which PostgreSQL keeps its WAL until a standby or WAL receiver has read it."""
 
     name: str
-    #: Whether somebody reads from it now.
+    #: Whether the slot has a reader now.
     active: bool
-    #: The WAL that is kept for it: how far its reader is behind.
+    #: Bytes of WAL kept for the slot, which is how far its reader is behind.
     held_bytes: int
 
 
 def list_replication_slots(session: Session) -> list[ReplicationSlot]:
-    """Return the replication slots of a primary server, which any role may see."""
+    """Return the replication slots of a primary server, which are visible to every role."""
     return [ReplicationSlot(*row) for row in session.execute(_REPLICATION_SLOTS)]
 
 
@@ -65,12 +65,12 @@ _REPLICATION_SLOTS = text("""
 
 
 def read_database_bytes(session: Session) -> int:
-    """Return the size of the database on its disk."""
+    """Return the size of the database on disk."""
     return session.scalar(select(func.pg_database_size(func.current_database()))) or 0
 
 
 def read_in_progress(session: Session) -> InProgress:
-    """Return what is in progress, from two indexes that have nothing else in them."""
+    """Return the accounts in progress, from two indexes that contain nothing else."""
     age = func.extract("epoch", func.now() - func.min(Attempt.created_at))
     attempts, oldest = session.execute(
         select(func.count(), func.coalesce(age, 0))
@@ -89,21 +89,21 @@ def read_in_progress(session: Session) -> InProgress:
 
 @dataclass(frozen=True, slots=True)
 class OpenBatches:
-    """The batches of a supplier that are not over, taken together."""
+    """The totals of the open batches of a supplier."""
 
     import_supplier: str
     #: The number of batches in each state.
     batches: dict[str, int]
-    #: Their lines by status.
+    #: The number of their lines by status.
     lines: dict[str, int]
-    #: The longest time, in seconds, for which no line of a running batch with pending lines was worked on.
+    #: The longest time, in seconds, without a processed line in a running batch with pending lines.
     idle_seconds: float
-    #: Batches that the error threshold has paused.
+    #: The number of batches paused by their error threshold.
     paused_by_errors: int
 
 
 def read_open_batches(session: Session) -> list[OpenBatches]:
-    """Return the progress of the batches that are not over, by supplier."""
+    """Return the progress of the open batches by supplier."""
     rows = session.execute(
         select(Batch.id, Batch.state, Batch.reason, ImportSupplier.code)
         .join(ImportSupplier, ImportSupplier.id == Batch.import_supplier_id)
@@ -128,19 +128,19 @@ def read_open_batches(session: Session) -> list[OpenBatches]:
 
 
 def read_running_batches(session: Session) -> dict[UUID, Activity]:
-    """Return the activity of the running batches that have pending lines, the longest idle first."""
+    """Return the activity of the running batches with pending lines, the longest idle first."""
     running = session.scalars(select(Batch.id).where(_IS_RUNNING)).all()
     found = read_activity(session, running)
     return dict(sorted(found.items(), key=lambda item: -item[1].idle_seconds))
 
 
 def read_deferred_batches(session: Session) -> dict[UUID, Waiting]:
-    """Return for what those running batches wait that have only deferred lines left."""
+    """Return the Waiting of each running batch that has only deferred lines left."""
     return read_waiting(session, session.scalars(select(Batch.id).where(_IS_RUNNING)).all())
 
 
 def list_paused_suppliers(session: Session) -> list[tuple[str, int]]:
-    """Return the code of each paused supplier, and how many of its batches wait for it."""
+    """Return the code of each paused supplier, and the number of batches that wait for it."""
     rows = session.execute(
         select(ImportSupplier.code, func.count(Batch.id))
         .outerjoin(
@@ -157,8 +157,8 @@ def count_accounts(session: Session) -> dict[str, Any]:
     """Return accounts by supplier and state, and finished attempts by outcome and code, ready for JSON.
 
     `{"accounts": [[supplier, state, count], ...], "attempts": [[outcome, code, count], ...]}`. Lines of
-    import batches that were refused before an attempt are among the failed ones. This reads every row, which
-    takes seconds if there are millions.
+    import batches that were refused before an attempt count as failed. This reads every row, which takes
+    seconds if there are millions.
     """
     session.execute(text("SET LOCAL statement_timeout = '40s'"))
     grouped = (
@@ -201,7 +201,7 @@ class StuckAttempt:
 
 
 def find_stuck_attempts(session: Session, *, seconds: float, limit: int = 5) -> list[StuckAttempt]:
-    """Return the oldest attempts in progress that began more than `seconds` ago."""
+    """Return the oldest attempts in progress that started more than `seconds` ago."""
     age = func.extract("epoch", func.now() - Attempt.created_at)
     process = AccountImportProcess
     rows = session.execute(

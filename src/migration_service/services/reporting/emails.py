@@ -1,4 +1,4 @@
-"""Customer e-mails as operators look at them: how many are in each state, and which."""
+"""Counts and lists of customer e-mails for operators."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from migration_service.states import EmailState
 
 @dataclass(frozen=True, slots=True)
 class ListedEmail:
-    """An e-mail to a customer of an account. Their address is not in it."""
+    """An e-mail to a customer of an account, without the customer's address."""
 
     id: int
     import_supplier: str
@@ -28,7 +28,7 @@ class ListedEmail:
 
 
 def count_emails(session: Session, *, import_supplier_ids: Collection[int] | None) -> dict[str, int]:
-    """Return the number of e-mails in each state. None: of all suppliers."""
+    """Return the number of e-mails in each state, of one supplier or of all if None."""
     statement = select(CustomerEmail.state, func.count()).group_by(CustomerEmail.state)
     if import_supplier_ids is not None:
         statement = (
@@ -51,7 +51,7 @@ def list_emails(
     before: int | None = None,
     limit: int = 50,
 ) -> list[ListedEmail]:
-    """Return e-mails, the newest first, older than the one with the id `before`."""
+    """Return the e-mails older than the one with the id `before`, newest first."""
     statement = (
         select(
             CustomerEmail.id,

@@ -1,4 +1,4 @@
-"""How many accounts were created on each of the last days, and which codes failed accounts have."""
+"""Numbers of accounts created on each of the last days, and of failures by code."""
 
 from datetime import date, timedelta
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from migration_service.states import BatchKind, BatchMode, LineStatus
 
 
 class CreatedOnDay(NamedTuple):
-    """The accounts that were created on a day."""
+    """The number of accounts created on a day."""
 
     day: date
     accounts: int
@@ -21,7 +21,7 @@ class CreatedOnDay(NamedTuple):
 def count_created_by_day(
     session: Session, import_supplier_id: int, *, days: int, zone: ZoneInfo
 ) -> list[CreatedOnDay]:
-    """Return how many accounts of a supplier were created on each of the last days, today included.
+    """Return the number of a supplier's accounts created on each of the last days, including today.
 
     This reads all accounts of the supplier, which takes a second if there are a million.
     """
@@ -36,10 +36,10 @@ def count_created_by_day(
 def count_failures_by_code(
     session: Session, import_supplier_id: int, *, limit: int = 10
 ) -> list[tuple[str, int]]:
-    """Return the codes for which lines of a supplier are refused now, the most frequent first.
+    """Return the error codes of a supplier's currently refused lines, the most frequent first.
 
     The newest failed line of each account counts, in batches that stage or create accounts, unless a later
-    line has settled the account. Only the chunks with failed lines are read.
+    line has settled the account. Only chunks with failed lines are read.
     """
     rows = session.execute(_FAILURES, {"import_supplier_id": import_supplier_id, "limit": limit})
     return [(code, number) for code, number in rows]

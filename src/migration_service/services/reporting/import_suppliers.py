@@ -1,4 +1,4 @@
-"""An organisation's import suppliers, and how many of their accounts are in each state."""
+"""An organisation's import suppliers, with the number of their accounts in each state."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class ImportSupplierReport:
 
 
 def report_import_suppliers(session: Session, organisation_id: int) -> list[ImportSupplierReport]:
-    """Return the import suppliers of the organisation that the caller's key may be used for, by code."""
+    """Return the import suppliers that the caller may use, by code."""
     statement = select(ImportSupplier).where(ImportSupplier.organisation_id == organisation_id)
     allowed = current_origin().import_supplier_ids
     if allowed is not None:

@@ -1,7 +1,7 @@
-"""The figures of a report that a person can send on: what was planned, done and failed, and who decided what.
+"""The figures of a report that can be shared: plans, results, failures and decisions.
 
-A report is about a supplier, one batch, a plan of waves, or one wave. It has no personal values: examples of
-failures are named by their line and their path, never by what is there. `report_page` makes a page of it.
+A report is about a supplier, one batch, a plan of waves, or one wave. It contains no personal data: examples
+of failures are identified by line and path, without their values. `report_page` renders it.
 """
 
 from collections.abc import Sequence
@@ -35,29 +35,30 @@ from migration_service.services.reporting.report_trend import Rehearsal, read_tr
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
 
-#: Codes, batches, differences, undos and decisions that are shown, and examples of each code.
+#: The largest numbers of codes, batches, differences, undos and decisions shown, and of examples of each
+#: code.
 MOST_CODES, MOST_BATCHES, MOST_DIFFERENCES, MOST_UNDOS, MOST_DECISIONS = 40, 50, 20, 20, 100
 EXAMPLES = 3
-#: Plans, acknowledgements and rehearsals of a supplier that are shown.
+#: The largest numbers of plans, acknowledgements and rehearsals of a supplier that are shown.
 MOST_PLANS, MOST_ACKNOWLEDGED, MOST_REHEARSALS = 10, 100, 20
 
 
 @dataclass(frozen=True, slots=True)
 class FailedCode:
-    """A code of errors: how many lines have it, and where some of them are."""
+    """An error code, with the number of lines that have it and some examples."""
 
     code: str
     lines: int
-    #: The batch, the number of the line and the path of the value, which may be absent.
+    #: The batch, the line number, and the path of the value, which may be absent.
     examples: list[tuple[str, int, str | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An act of a person or a key, as the audit has it."""
+    """An act of a person or a key, from the audit."""
 
     at: datetime
-    #: The name that was given with `--by`, or that of the operator, of the key or of the system user.
+    #: The name given with `--by`, or the name of the operator, key or system user.
     actor: str
     action: str
     subject_kind: str
@@ -67,7 +68,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What the figures were made with."""
+    """The versions used to produce the figures."""
 
     service: str
     revision: str
@@ -77,24 +78,24 @@ class Versions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that a page shows."""
+    """All figures of a report."""
 
     subject: ReportSubject
     made_at: datetime
     live_at: datetime | None
-    #: What was sent, by what became of it.
+    #: The counts of sent accounts and lines by outcome.
     sent: Sent
-    #: The batches that it is about, or the newest ones of the supplier, each with who started it.
+    #: The batches of the report, or the newest ones of the supplier, each with the person who started it.
     batches: list[tuple[BatchReport, str | None]]
-    #: The plan and the waves of it that it is about: all, or one.
+    #: The plan, and all or one of its waves.
     plan: PlanReport | None = None
     waves: Sequence[WaveReport] = ()
-    #: Of a supplier: its newest plans, its newest acknowledgements and how many there are, its rehearsals.
+    #: For a supplier: its newest plans, its newest acknowledgements and their number, and its rehearsals.
     plans: Sequence[PlanReport] = ()
     acknowledged: Sequence[Acknowledgement] = ()
     all_acknowledged: int = 0
     trend: Sequence[Rehearsal] = ()
-    #: Where the money is. None if it is about several batches, or about added data.
+    #: The totals of the book. None if the report is about several batches, or about added data.
     book: BookTotals | None = None
     failed: list[FailedCode]
     rates: Rates | None
@@ -106,9 +107,9 @@ class Report:
 
 
 def make_report(sessions: sessionmaker[Session], subject: ReportSubject) -> Report:
-    """Return the figures of a report. It compares every account, which takes seconds for 100,000 of them.
+    """Return the figures of a report. This compares every account, which takes seconds for 100,000.
 
-    Each part is a transaction of its own, so the figures of a batch that runs may be some seconds apart.
+    Each part is read in a separate transaction, so the figures of a running batch may be some seconds apart.
     """
     totals = Totals()
     differing = chain.from_iterable(
@@ -116,7 +117,7 @@ def make_report(sessions: sessionmaker[Session], subject: ReportSubject) -> Repo
         for batch_id in subject.batch_ids or (None,)
     )
     differences = list(islice(differing, MOST_DIFFERENCES))
-    for _ in differing:  # so that the totals are complete
+    for _ in differing:  # completes the totals
         pass
     book = _count_book(sessions, subject)
     with sessions.begin() as session:
@@ -152,7 +153,7 @@ def _count_book(sessions: sessionmaker[Session], subject: ReportSubject) -> Book
 
 
 def _read_whole(session: Session, subject: ReportSubject) -> dict[str, Any]:
-    """Return what only the report of a supplier has."""
+    """Return the parts that only the report of a supplier has."""
     supplier = subject.supplier
     plans = list_plans(session, organisation_id=None, import_supplier=supplier.code, limit=MOST_PLANS)
     return {
@@ -164,7 +165,7 @@ def _read_whole(session: Session, subject: ReportSubject) -> dict[str, Any]:
 
 
 def _count_sent(session: Session, subject: ReportSubject) -> Sent:
-    """Return what was sent by outcome. No account is in two waves of a plan."""
+    """Return the numbers of sent accounts and lines by outcome. No account is in two waves of a plan."""
     counted = [
         asdict(count_sent(session, subject.supplier.id, batch_id=batch_id))
         for batch_id in subject.batch_ids or (None,)
@@ -194,7 +195,7 @@ def _read_failed(session: Session, subject: ReportSubject) -> list[FailedCode]:
 
 
 def _public(code: str, path: str | None) -> str | None:
-    """Return a path without what a client chose itself: the name of an unknown field."""
+    """Return a path without names of unknown fields, which are chosen by clients."""
     if path is None or code != "unknown_field":
         return path
     return path.rpartition(".")[0] or None

@@ -1,4 +1,4 @@
-"""A report as one page of HTML, to send on or to print: no script, nothing that is loaded from elsewhere."""
+"""A report as one HTML page to share or print, without scripts and without external resources."""
 
 import json
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ from migration_service.services.waves.reports import WaveReport
 from migration_service.services.waves.words import describe_state
 from migration_service.states import BatchSource, LineStatus, Weekday
 
-#: The chart in units of its own. The page scales it.
+#: The size of the chart in its own units. The page scales it.
 _WIDTH, _HEIGHT = 720.0, 120.0
-#: Statuses of lines that have an outcome and did not fail, and of those that have none yet.
+#: Statuses of lines that have an outcome without failing, and of lines without an outcome.
 _DONE = [status for status in LineStatus if not status.is_open and status is not LineStatus.FAILED]
 _OPEN = [status for status in LineStatus if status.is_open]
 
@@ -35,12 +35,12 @@ class Bar:
     y: float
     width: float
     height: float
-    #: What it stands for.
+    #: The label of the bar.
     title: str
 
 
 def render_report(report: Report, *, stylesheet: str | None = None) -> str:
-    """Return the page. `stylesheet` is the address of `report.css`; None: it is part of the page."""
+    """Return the page. `stylesheet` is the address of `report.css`, or None to include it in the page."""
     return (
         _templates()
         .get_template("report.html")
@@ -104,7 +104,7 @@ def _templates() -> Environment:
 
 
 def _moment(moment: datetime | None) -> str:
-    """Return a moment with a place to break the line only between its date and its time."""
+    """Return a time that can only be wrapped between its date and its time of day."""
     if moment is None:
         return "\N{EN DASH}"
     date, time = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S").split()
@@ -118,7 +118,7 @@ def _number(number: int | float | Decimal | None) -> str:
 
 
 def _measured(value: Decimal | None, measure: str) -> str:
-    """Return the value of a measure, an amount with its cents and what is less than a cent."""
+    """Return the value of a measure as text. Amounts have cents, and any fractions of a cent."""
     if value is None or not is_amount(measure):
         return _number(value)
     exponent = Decimal(value).normalize().as_tuple().exponent
@@ -127,7 +127,7 @@ def _measured(value: Decimal | None, measure: str) -> str:
 
 
 def _title(batch: BatchReport) -> str:
-    """Return how people call a batch."""
+    """Return the title of a batch for people."""
     if batch.name or batch.file_name:
         return str(batch.name or batch.file_name)
     what = "pending accounts" if batch.source == BatchSource.PENDING else batch.kind
@@ -135,7 +135,7 @@ def _title(batch: BatchReport) -> str:
 
 
 def _control(batch: BatchReport, report: Report) -> str:
-    """Return in words whether a file is as its control totals say."""
+    """Return a text that says whether a file matches its control totals."""
     files = {it.batch_id: it for it in report.book.files} if report.book else {}
     source = files.get(batch.batch_id, batch)
     if source.control_totals_differing is None:
@@ -154,7 +154,7 @@ def _duration(seconds: float) -> str:
 
 
 def _window(wave: WaveReport) -> str:
-    """Return the window of a wave as text, or when it begins without one."""
+    """Return the window of a wave as text, or how the wave starts without one."""
     window = wave.window
     if window is None:
         return "by hand" if wave.number == 1 else "after the wave before"
@@ -164,7 +164,7 @@ def _window(wave: WaveReport) -> str:
 
 
 def _details(details: Mapping[str, Any]) -> str:
-    """Return the details of an audit entry as text, without those that are empty."""
+    """Return the non-empty details of an audit entry as text."""
     shown = (
         f"{name.replace('_', ' ')}: {value if isinstance(value, str | int) else json.dumps(value)}"
         for name, value in details.items()

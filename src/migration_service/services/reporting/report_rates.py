@@ -1,4 +1,4 @@
-"""The chart of a report: how many lines or accounts were done in each part of a time."""
+"""The data of a report's chart: lines or accounts done in consecutive intervals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,30 +9,30 @@ from sqlalchemy.orm import Session
 
 from migration_service.services.reporting import report_sql as sql
 
-#: Parts of the time of the chart: one for so many lines or accounts, within these bounds.
+#: The number of intervals: one for this many lines or accounts, within these bounds.
 LINES_OF_PART, FEWEST_PARTS, MOST_PARTS = 400, 8, 60
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How many lines or accounts were done in each part of a time."""
+    """The numbers of lines or accounts done in consecutive intervals."""
 
     since: datetime
     until: datetime
-    #: Seconds of a part.
+    #: The length of an interval in seconds.
     width: float
     done: list[int]
 
     @property
     def highest(self) -> float:
-        """Return the highest rate of a part, in lines or accounts per second."""
+        """Return the highest rate of an interval, in lines or accounts per second."""
         return max(self.done) / self.width
 
 
 def read_rates(session: Session, values: Mapping[str, Any]) -> Rates | None:
-    """Return the lines of batches over time, or without batches the created accounts of the supplier.
+    """Return the lines of batches over time, or the created accounts of the supplier if there are no batches.
 
-    None: nothing was done yet. `values` are `import_supplier_id` and `batch_ids`.
+    Return None if nothing was done yet. `values` has `import_supplier_id` and `batch_ids`.
     """
     if values["batch_ids"] is None:
         time, statement = sql.TIME_OF_ACCOUNTS, sql.ACCOUNTS_OVER_TIME

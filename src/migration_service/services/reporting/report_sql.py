@@ -1,4 +1,4 @@
-"""The statements behind `services.reporting.report`."""
+"""The SQL statements of `services.reporting.report`."""
 
 from sqlalchemy import ARRAY, Uuid, bindparam, text
 
@@ -7,10 +7,10 @@ from migration_service.origin import ActorKind
 from migration_service.services.audit.entries import AuditAction
 from migration_service.states import AuditOutcome, ImportState, LineStatus, UndoOutcome
 
-#: The batches that a report is about; None: those of the whole supplier.
+#: The batches of a report. NULL stands for all batches of the supplier.
 _BATCH_IDS = bindparam("batch_ids", type_=ARRAY(Uuid))
 
-#: The codes for which lines of batches failed, and the first lines of each.
+#: The error codes of failed lines of batches, and the first lines of each.
 FAILED_BY_CODE = text(f"""
     WITH found AS (
         SELECT item ->> 'code' AS code, item ->> 'attr' AS path, batch_id, line_number,
@@ -23,7 +23,7 @@ FAILED_BY_CODE = text(f"""
     FROM found GROUP BY code ORDER BY lines DESC, code LIMIT :limit
 """).bindparams(_BATCH_IDS)
 
-#: When lines of batches were worked on, first and last, and how many lines the batches have.
+#: The first and last time that lines of batches were processed, and the number of lines of the batches.
 TIME_OF_LINES = text("""
     SELECT min(started_at) AS since,
            CASE WHEN bool_and(finished_at IS NOT NULL) THEN max(finished_at) ELSE now() END AS until,
@@ -31,7 +31,7 @@ TIME_OF_LINES = text("""
     FROM batch WHERE id = ANY (:batch_ids) AND started_at IS NOT NULL
 """).bindparams(_BATCH_IDS)
 
-#: Lines of batches that were done in each part of its time, of `width` seconds from `since` on.
+#: Lines of batches done in each interval of `width` seconds, starting at `since`.
 LINES_OVER_TIME = text("""
     SELECT CAST(floor(extract(epoch FROM finished_at - :since) / :width) AS bigint) AS part,
            CAST(sum((SELECT sum(CAST(value AS bigint)) FROM jsonb_each_text(counts))) AS bigint) AS done
@@ -39,14 +39,14 @@ LINES_OVER_TIME = text("""
     GROUP BY part
 """).bindparams(_BATCH_IDS)
 
-#: When accounts of a supplier were created, first and last.
+#: The first and last time that accounts of a supplier were created, and their number.
 TIME_OF_ACCOUNTS = text(f"""
     SELECT min(account_created_at) AS since, max(account_created_at) AS until, count(*) AS total
     FROM account_import_process
     WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.IMPORTED}'
 """)
 
-#: Accounts of a supplier that were created in each part of that time.
+#: Accounts of a supplier created in each interval.
 ACCOUNTS_OVER_TIME = text(f"""
     SELECT CAST(floor(extract(epoch FROM account_created_at - :since) / :width) AS bigint) AS part,
            count(*) AS done
@@ -55,17 +55,17 @@ ACCOUNTS_OVER_TIME = text(f"""
     GROUP BY part
 """)
 
-# Whoever decided may have given a name, which says more than the account on the machine.
+# The name given by the person who decided is more informative than that of the system user.
 _WHO = """
     CASE WHEN position(actor IN details ->> 'by') = 0 THEN (details ->> 'by') || ' (' || actor || ')'
          ELSE coalesce(actor, details ->> 'by', actor_kind) END
 """
 
-# What somebody only read is no decision.
+# Reading is not a decision.
 _READ = literals([AuditAction.BATCH_RESULTS_READ])
 
-#: What people and keys have decided about a supplier with its batches, waves and undos; or about batches.
-#: What a wave does by itself, as at the end of its window, is no decision.
+#: The decisions of people and keys about a supplier with its batches, waves and undos, or about batches.
+#: Automatic changes of a wave, as at the end of its window, are not decisions.
 DECISIONS = text(f"""
     SELECT * FROM (
         SELECT at, {_WHO} AS actor, action, subject_kind, subject, details
@@ -89,7 +89,7 @@ DECISIONS = text(f"""
     ORDER BY at
 """).bindparams(_BATCH_IDS, bindparam("plan_id", type_=Uuid))
 
-#: The undos of a supplier or of batches, with how many accounts were reverted and kept.
+#: The undos of a supplier or of batches, with the numbers of reverted and kept accounts.
 UNDOS = text(f"""
     SELECT undo.id, undo.state, undo.reason, undo.overrides, undo.created_at, undo.accounts,
            count(*) FILTER (WHERE outcome = '{UndoOutcome.REVERTED}') AS reverted,
@@ -100,8 +100,8 @@ UNDOS = text(f"""
     GROUP BY undo.id ORDER BY undo.id DESC LIMIT :limit
 """).bindparams(_BATCH_IDS)
 
-#: Who started each batch: the name or the prefix of the key, or the person who ordered it or planned its
-#: wave. If the audit does not have that any more, the machine on which the command ran.
+#: The person or key that started each batch: the name or prefix of the key, or the person who started it or
+#: planned its wave. If the audit no longer has that, the machine on which the command ran.
 STARTERS = text(f"""
     WITH started AS (
         SELECT batch.id, batch.api_key_id, batch.address, CAST(batch.id AS text) AS batch_subject,

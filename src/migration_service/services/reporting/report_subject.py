@@ -1,4 +1,4 @@
-"""What a report is about: a supplier, one batch, a plan of waves, or one wave."""
+"""The subject of a report: a supplier, one batch, a plan of waves, or one wave."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,7 +24,7 @@ from migration_service.services.waves.reading import find_wave, get_plan, list_w
 
 
 class ReportKind(StrEnum):
-    """What a report is about."""
+    """The kinds of subjects of a report."""
 
     SUPPLIER = "supplier"
     BATCH = "batch"
@@ -34,13 +34,13 @@ class ReportKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportSubject:
-    """A supplier, or some batches of it: one, those of the waves of a plan, or that of one wave."""
+    """A supplier, or some of its batches: a single one, those of a plan of waves, or that of one wave."""
 
     kind: ReportKind
     supplier: KnownSupplier
-    #: None: the whole supplier.
+    #: None for the whole supplier.
     batch_ids: tuple[UUID, ...] | None = None
-    #: The plan of the waves, and the number of the wave. A batch has them, too, if it is that of a wave.
+    #: The plan of waves, and the number of the wave. They are also set for the batch of a wave.
     plan_id: UUID | None = None
     wave: int | None = None
 
@@ -69,11 +69,11 @@ def find_subject(
 ) -> ReportSubject:
     """Return the supplier with this code, or the batch or the plan of waves with this id.
 
-    With `kind`, nothing of another kind is found, so that nobody gets the report of a supplier whose code is
-    the id of a batch. With `wave`, return the wave of that number in the plan with this id. `organisation_id`
-    is the caller's organisation. None finds those of every organisation, for operators. Raise
-    ImportSupplierNotFoundError if there is none of them; with `kind` or `wave` BatchNotFoundError,
-    WavePlanNotFoundError and WaveNotFoundError.
+    With `kind`, only subjects of that kind are found, so that the id of a batch never finds a supplier with
+    the same code. With `wave`, return the wave with that number in the plan with this id. `organisation_id`
+    is the caller's organisation, or None for operators, who can find subjects of every organisation. Raise
+    ImportSupplierNotFoundError if nothing is found, or with `kind` or `wave` BatchNotFoundError,
+    WavePlanNotFoundError or WaveNotFoundError.
     """
     if wave is not None or kind is ReportKind.PLAN:
         return _subject_of_plan(session, get_plan(session, target, organisation_id=organisation_id), wave)

@@ -1,4 +1,4 @@
-"""The trend of the rehearsals of a supplier: how many lines failed in each batch, and for what."""
+"""The trend of a supplier's rehearsals: the failed lines of each batch, and their error codes."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,23 +15,23 @@ _CODES = 3
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """A batch of a file of accounts, as one step towards a book without errors."""
+    """A batch from a file of accounts, as one step towards a book without errors."""
 
     batch_id: UUID
     name: str | None
     mode: str
     created_at: datetime
     lines: int
-    #: Lines that have an outcome, and those that failed.
+    #: The numbers of lines with an outcome, and of failed lines.
     done: int
     failed: int
-    #: The commonest codes of its errors, with their lines, and how many codes there are.
+    #: The most frequent error codes with their numbers of lines, and the number of all codes.
     codes: list[tuple[str, int]]
     all_codes: int
 
 
 def read_trend(session: Session, import_supplier_id: int, *, limit: int) -> list[Rehearsal]:
-    """Return the newest batches of files of accounts, the oldest of them first."""
+    """Return the newest batches from files of accounts, in chronological order."""
     rows = session.execute(
         _TREND, {"import_supplier_id": import_supplier_id, "limit": limit, "codes": _CODES}
     )

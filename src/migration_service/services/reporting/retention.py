@@ -1,7 +1,7 @@
-"""Removing what has been kept long enough: personal data is not kept for ever.
+"""Removing data at the end of its retention period, because personal data must not be kept for ever.
 
-Every function removes at most PIECE items and returns how many there were. The caller goes on until none is
-left. docs/operators/personal-data.md says what is kept where, and for how long.
+Every function removes at most PIECE items and returns their number. The caller repeats it until none is left.
+docs/operators/personal-data.md lists the retention periods of all data.
 """
 
 from collections.abc import Callable
@@ -19,15 +19,15 @@ from migration_service.services.accounts.erasure_sql import REMOVE_ATTEMPTS, REM
 from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.states import BatchState, EmailState, ImportState
 
-#: Items that are removed in one transaction.
+#: The largest number of items removed in one transaction.
 PIECE = 10_000
 
-#: Removes one piece, and returns how many items it had.
+#: Removes one piece, and returns the number of its items.
 Removal = Callable[[Session], int]
 
 
 def removals(settings: Settings) -> list[Removal]:
-    """Return the removals that the settings ask for, in their order. 0 days mean that nothing is removed."""
+    """Return the removals that the settings enable, in order. 0 days disables a removal."""
     by_days = (
         (cancel_idle_batches, settings.batch_idle_days),
         (remove_batch_lines, settings.batch_retention_days),
@@ -41,16 +41,16 @@ def removals(settings: Settings) -> list[Removal]:
 
 
 def cancel_idle_batches(session: Session, *, after_days: int) -> int:
-    """Cancel batches that are paused, or wait for their supplier, and were not worked on for so long.
+    """Cancel batches that are paused or wait for their supplier, and have been idle for longer.
 
-    Their lines are then removed as those of every batch that has ended. The batches of waves are kept until
+    Their lines are then removed like those of every batch that has ended. The batches of waves are kept until
     their plan is finished.
     """
     return len(session.execute(_CANCEL_IDLE, {"days": after_days, "limit": PIECE}).all())
 
 
 def remove_batch_lines(session: Session, *, after_days: int) -> int:
-    """Remove lines, with their results, of batches that ended longer ago. The batch and its counts stay."""
+    """Remove the lines and results of batches that ended longer ago. The batch and its counts are kept."""
     removed = len(session.execute(_REMOVE_LINES, {"days": after_days, "limit": PIECE}).all())
     if removed < PIECE:
         session.execute(_MARK_REMOVED, {"days": after_days})
@@ -60,7 +60,7 @@ def remove_batch_lines(session: Session, *, after_days: int) -> int:
 def remove_payloads(session: Session, *, after_days: int) -> int:
     """Remove the staged payloads of accounts that were created longer ago.
 
-    Reconciliation says then what it cannot compare any more.
+    Reconciliation reports such accounts as no longer comparable.
     """
     return len(session.execute(_REMOVE_PAYLOADS, {"days": after_days, "limit": PIECE}).all())
 
@@ -68,7 +68,7 @@ def remove_payloads(session: Session, *, after_days: int) -> int:
 def remove_staged(session: Session, *, after_days: int) -> int:
     """Remove staged accounts that were never created, if they were last staged longer ago.
 
-    They can be staged again. One that is skipped stays marked to be skipped.
+    They can be staged again. Skipped accounts keep a skip mark.
     """
     rows = session.execute(_LOCK_STAGED, {"days": after_days, "limit": PIECE}).all()
     if rows:
@@ -80,17 +80,17 @@ def remove_staged(session: Session, *, after_days: int) -> int:
 
 
 def remove_error_texts(session: Session, *, after_days: int) -> int:
-    """Remove what attempts, customer e-mails and versions that were not taken say about their failures.
+    """Remove the texts of failures of attempts, customer e-mails and refused versions.
 
-    Outcomes and codes stay, and that a newer version was not taken. Alerts that were sent or refused go, too,
-    because their addresses are those of people.
+    Outcomes, codes and the marks of refused versions are kept. Alerts that were sent or refused are removed
+    as well, because they contain the addresses of people.
     """
     values = {"days": after_days, "limit": PIECE}
     statements = (_REMOVE_ATTEMPT_ERRORS, _REMOVE_EMAIL_ERRORS, _REMOVE_VERSION_ERRORS, _REMOVE_ALERTS)
     return max(len(session.execute(statement, values).all()) for statement in statements)
 
 
-# An array is made once. What follows IN may run again for each row, and then takes more than the limit.
+# An array is built once, whereas a subquery after IN may run for each row and exceed the limit.
 _CANCEL_IDLE = text(f"""
     UPDATE batch SET state = '{BatchState.CANCELLED}', reason = NULL, finished_at = now()
     WHERE id = ANY (ARRAY(
@@ -162,7 +162,7 @@ _REMOVE_VERSION_ERRORS = text("""
     RETURNING 1
 """)
 
-# What was told is told again if it still waits after such a time.
+# An alert is sent again if its subject is still waiting at the end of the retention period.
 _REMOVE_ALERTS = text(f"""
     DELETE FROM alert_email
     WHERE id = ANY (ARRAY(

@@ -1,4 +1,4 @@
-"""Finding an account by either of its numbers, or by a meter point."""
+"""Finding an account by either of its numbers or by a meter point."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ from migration_service.services.setup.names import is_name
 
 @dataclass(frozen=True, slots=True)
 class FoundAccount:
-    """An account that was found, and by what."""
+    """A found account, and the value that matched."""
 
     import_supplier: str
     external_account_number: str
     service_account_number: str | None
-    #: An ImportState. None: nothing of it is staged, but it is on a line of a batch.
+    #: An ImportState, or None if the account is not staged but is on a line of a batch.
     state: str | None
 
 
 def find_accounts(
     session: Session, wanted: str, *, import_supplier_ids: Collection[int], limit: int = 50
 ) -> list[FoundAccount]:
-    """Return the accounts of these suppliers that have this number, or a meter point with this EAN.
+    """Return the accounts of these suppliers with this number, or with a meter point with this EAN.
 
-    Either number has to be given as a whole, because only then an index finds it among millions.
+    Only complete numbers are found, because an index has to find them among millions.
     """
     if not is_name(wanted):
         return []
@@ -33,7 +33,7 @@ def find_accounts(
     return [FoundAccount(*row) for row in session.execute(_FIND, values)]
 
 
-# Each part has an index of its own. Lines are only searched for accounts that were never staged.
+# Each part has a separate index. Lines are only searched for accounts that were never staged.
 _FIND = text("""
     WITH staged AS (
         SELECT process.id FROM account_import_process AS process

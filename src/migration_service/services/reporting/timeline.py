@@ -1,4 +1,4 @@
-"""What happened to one account besides its attempts: what was added, its e-mails, and undoing."""
+"""The events of one account besides its attempts: added data, e-mails and undos."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from sqlalchemy.orm import Session
 
 from migration_service.states import StatementOrigin, TransactionPeriod, UndoOutcome
 
-#: Events of an account that are listed.
+#: The largest number of events listed for an account.
 _MOST = 200
 
 
 class EventKind(StrEnum):
-    """What happened."""
+    """The kinds of events."""
 
     NOTES = "notes"
     TRANSACTIONS = "transactions"
@@ -28,7 +28,7 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to an account, or to several of its items at the same time."""
+    """An event of an account, or of several of its items at the same time."""
 
     at: datetime
     kind: EventKind
@@ -41,10 +41,10 @@ class Event:
 def list_events(
     session: Session, process_id: int, account_id: int | None, *, was_undone: bool
 ) -> Sequence[Event]:
-    """Return what was added to an account, its e-mails and its undos, the newest first.
+    """Return the added data, e-mails and undos of an account, newest first.
 
     `account_id` is None if the account does not exist now. The lines of undos have no index by account, so
-    they are read only if `was_undone`.
+    they are only read if `was_undone`.
     """
     values = {"process": process_id, "account": account_id, "was_undone": was_undone, "limit": _MOST}
     rows = session.execute(_EVENTS, values)

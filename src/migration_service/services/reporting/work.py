@@ -1,4 +1,4 @@
-"""What is being worked on at this moment, and for how long: attempts of requests, and chunks of batches."""
+"""Work in progress and its duration: attempts of requests, and chunks of batches."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class RunningRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunningChunk:
-    """A chunk of a batch that a worker has."""
+    """A chunk of a batch that a worker is processing."""
 
     import_supplier: str
     batch_id: UUID
@@ -42,10 +42,7 @@ class RunningChunk:
 def list_running_requests(
     session: Session, *, import_supplier_ids: Collection[int] | None, limit: int = 100
 ) -> list[RunningRequest]:
-    """Return the attempts of single requests that are in progress, the oldest first.
-
-    None: of all suppliers.
-    """
+    """Return the attempts of single requests in progress, oldest first, of all suppliers if None."""
     process = AccountImportProcess
     rows = session.execute(
         select(
@@ -71,7 +68,7 @@ def list_running_requests(
 def list_running_chunks(
     session: Session, *, import_supplier_ids: Collection[int] | None, limit: int = 100
 ) -> list[RunningChunk]:
-    """Return the chunks of batches that workers have, the oldest first. None: of all suppliers."""
+    """Return the chunks that workers are processing, oldest first. None stands for all suppliers."""
     rows = session.execute(
         select(
             ImportSupplier.code,

@@ -1,4 +1,4 @@
-"""The concurrency limit (section 8), which operators can also change while the service runs."""
+"""The concurrency limit (section 8), which operators can change while the service is running."""
 
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
@@ -13,14 +13,14 @@ LARGEST_LIMIT = 1_000_000
 
 
 def get_concurrency_limit(session: Session) -> int | None:
-    """Return how many accounts are processed at once, or None if it is not limited."""
+    """Return the largest number of accounts processed simultaneously, or None if there is no limit."""
     return session.scalar(select(ServiceLimit.concurrency_limit))
 
 
 def set_concurrency_limit(session: Session, limit: int | None) -> None:
-    """Process at most `limit` accounts at once (at least 1). None removes the limit.
+    """Process at most `limit` accounts (at least 1) simultaneously. None removes the limit.
 
-    This applies to every request after the transaction. Accounts that are being processed are not affected.
+    This applies to every request after the transaction, but not to accounts that are already being processed.
     """
     statement = insert(ServiceLimit).values(id=_ONLY_ROW, concurrency_limit=limit)
     session.execute(statement.on_conflict_do_update(index_elements=["id"], set_={"concurrency_limit": limit}))

@@ -1,4 +1,4 @@
-"""The names that operators choose: their form, and that each is unique."""
+"""Names chosen by operators: their form and uniqueness."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from migration_service.errors import NameInvalidError, NameTakenError, quoted
 from migration_service.schemas.identifiers import identifier_fault
 
-#: Characters of the name of an organisation or an operations team.
+#: The largest length of the name of an organisation or an operations team.
 MAX_NAME = 128
 
 
@@ -19,9 +19,9 @@ def is_name(text: str, max_length: int = MAX_NAME) -> bool:
 
 
 def check_name(text: str, what: str, max_length: int = MAX_NAME) -> None:
-    """Raise NameInvalidError unless `text` is a name in its normal form, so that no two look the same.
+    """Raise NameInvalidError unless `text` is a name in normal form, so that different names look different.
 
-    `what` says in the error what it is the name of.
+    The error calls the named thing `what`.
     """
     if not is_name(text, max_length):
         raise NameInvalidError(
@@ -33,9 +33,9 @@ def check_name(text: str, what: str, max_length: int = MAX_NAME) -> None:
 
 @contextmanager
 def unique_name(session: Session, constraint: str, detail: str) -> Iterator[None]:
-    """Raise NameTakenError if an insert within this block violates `constraint`, a name in the database.
+    """Raise NameTakenError if an insert within this block violates `constraint`.
 
-    The session stays usable, because the insert has a savepoint of its own. The end of the block flushes it.
+    The session remains usable, because the insert has a separate savepoint. The end of the block flushes it.
     """
     try:
         with session.begin_nested():

@@ -22,7 +22,7 @@ def create_organisation(session: Session, name: str) -> Organisation:
 
 
 def get_organisation(session: Session, name: str) -> Organisation:
-    """Return the organisation of this name. Raise OrganisationNotFoundError if it does not exist."""
+    """Return the organisation with this name. Raise OrganisationNotFoundError if it does not exist."""
     organisation = None
     if is_name(name):
         organisation = session.scalar(select(Organisation).where(Organisation.name == name))
@@ -32,5 +32,5 @@ def get_organisation(session: Session, name: str) -> Organisation:
 
 
 def list_organisations(session: Session) -> Sequence[Organisation]:
-    """Return every organisation, ordered by name."""
+    """Return all organisations, ordered by name."""
     return session.scalars(select(Organisation).order_by(Organisation.name)).all()

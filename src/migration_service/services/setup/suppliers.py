@@ -1,6 +1,6 @@
-"""Import suppliers: created by operators (section 2.2), named in requests.
+"""Import suppliers, which are created by operators and named in requests (section 2.2).
 
-A caller sees the suppliers of its own organisation. For another organisation they do not exist.
+A caller sees the suppliers of its own organisation only. Others do not exist for it.
 """
 
 from collections.abc import Sequence
@@ -29,15 +29,15 @@ from migration_service.states import SupplierStatus
 
 _NotFound = type[ImportSupplierNotFoundError] | type[ImportSupplierNotFoundInBodyError]
 
-#: Characters of the code of an import supplier.
+#: The largest length of the code of an import supplier.
 MAX_CODE = 64
-#: The time zone of a supplier unless it has another one.
+#: The default time zone of a supplier.
 DEFAULT_TIME_ZONE = "Europe/Amsterdam"
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSupplier:
-    """An import supplier that was looked up."""
+    """The attributes of an import supplier that requests need."""
 
     id: int
     organisation_id: int
@@ -47,7 +47,7 @@ class KnownSupplier:
     status: str
     #: A Profile.
     profile: str
-    #: What document paths are resolved against (section 2.1).
+    #: The location against which document paths are resolved (section 2.1).
     document_root: str
     sends_customer_emails: bool
     created_at: datetime
@@ -55,12 +55,12 @@ class KnownSupplier:
 
     @property
     def today(self) -> date:
-        """Return the day that it is now where the supplier is."""
+        """Return today's date in the supplier's time zone."""
         return today_in(self.time_zone)
 
 
 def today_in(time_zone: str) -> date:
-    """Return the day that it is now in a time zone."""
+    """Return today's date in a time zone."""
     return datetime.now(ZoneInfo(time_zone)).date()
 
 
@@ -70,8 +70,8 @@ _SELECT = """
            supplier.time_zone
     FROM import_supplier supplier JOIN organisation ON organisation.id = supplier.organisation_id
 """
-# The code alone is unique, so that the organisation only says whether the caller may see the supplier.
-# A web process keeps its rows in memory for a second. Whoever changes them waits for so long.
+# The code alone is unique; the organisation only determines whether the caller may see the supplier. A web
+# process keeps rows in memory for a second, and changes to them wait that long.
 FIND_SUPPLIER = f"{_SELECT} WHERE supplier.code = %(code)s"
 _BY_ID = f"{_SELECT} WHERE supplier.id = %(id)s"
 
@@ -85,10 +85,10 @@ def create_import_supplier(
     profile: str = "lenient",
     time_zone: str = DEFAULT_TIME_ZONE,
 ) -> ImportSupplier:
-    """Create an import supplier, which is Ongoing from the start (section 3.1).
+    """Create an import supplier with status Ongoing (section 3.1).
 
-    `document_root` is what document paths are resolved against, as `s3://bucket/folder` (section 2.1);
-    `profile` is `lenient` or `strict`, and `time_zone` a name of the IANA database. Raise
+    `document_root` is the location against which document paths are resolved, such as `s3://bucket/folder`
+    (section 2.1). `profile` is `lenient` or `strict`, and `time_zone` a name in the IANA database. Raise
     NameInvalidError, NameTakenError and OrganisationNotFoundError.
     """
     check_name(code, "code of an import supplier", MAX_CODE)
@@ -122,11 +122,10 @@ def create_import_supplier(
 def find_import_supplier(
     database: Session | Statements, code: str, *, organisation_id: int | None
 ) -> KnownSupplier | None:
-    """Return the import supplier of this code, or None if it does not exist. `code` may be any text.
+    """Return the import supplier with this code, or None if it does not exist. `code` may be any text.
 
-    `organisation_id` is the caller's organisation. Another organisation's supplier is not found. None finds
-    any organisation's supplier, for operators. Raise PermissionDeniedError if the caller's key is limited to
-    other suppliers.
+    Only suppliers of `organisation_id`, the caller's organisation, are found, or of every organisation if it
+    is None, for operators. Raise PermissionDeniedError if the caller's key is limited to other suppliers.
     """
     if not is_name(code, MAX_CODE):
         return None
@@ -148,9 +147,10 @@ def get_import_supplier(
         ImportSupplierNotFoundError | ImportSupplierNotFoundInBodyError
     ] = ImportSupplierNotFoundError,
 ) -> KnownSupplier:
-    """Return what `find_import_supplier` returns. Raise `error` if there is no such supplier.
+    """Return the result of `find_import_supplier`. Raise `error` if there is no such supplier.
 
-    Pass ImportSupplierNotFoundInBodyError if the code was in a body: its status is 400, and the other's 404.
+    Pass ImportSupplierNotFoundInBodyError if the code was in a body, because its status is 400 instead of
+    404.
     """
     supplier = find_import_supplier(database, code, organisation_id=organisation_id)
     if supplier is None:
@@ -167,21 +167,21 @@ def get_import_supplier_by_id(database: Session | Statements, import_supplier_id
 
 
 def require_supplier_allowed(import_supplier_id: int, code: str) -> None:
-    """Raise PermissionDeniedError if the actor is limited to other import suppliers of its organisation."""
+    """Raise PermissionDeniedError if the actor is limited to other import suppliers."""
     allowed = current_origin().import_supplier_ids
     if allowed is not None and import_supplier_id not in allowed:
         raise PermissionDeniedError(f"The API key may not be used for import supplier {code!r}.")
 
 
 def list_import_suppliers(session: Session) -> Sequence[tuple[ImportSupplier, str]]:
-    """Return every import supplier with its organisation's name, ordered by code. For operators."""
+    """Return all import suppliers with their organisation's names, ordered by code, for operators."""
     owned = select(ImportSupplier, Organisation.name).join(Organisation)
     rows = session.execute(owned.order_by(ImportSupplier.code)).all()
     return [(supplier, organisation_name) for supplier, organisation_name in rows]
 
 
 def set_status(session: Session, code: str, status: SupplierStatus) -> None:
-    """Set what an import supplier accepts from now on (section 3.1). Any status may follow any other.
+    """Set the status of an import supplier (section 3.1). Any status may follow any other.
 
     Raise ImportSupplierNotFoundError if it does not exist.
     """
@@ -189,7 +189,7 @@ def set_status(session: Session, code: str, status: SupplierStatus) -> None:
 
 
 def set_customer_emails(session: Session, code: str, *, on: bool) -> None:
-    """Set whether customers get an e-mail when an account of this supplier is created from now on.
+    """Set whether customers get an e-mail when an account of this supplier is created.
 
     Raise ImportSupplierNotFoundError if it does not exist.
     """
@@ -197,9 +197,9 @@ def set_customer_emails(session: Session, code: str, *, on: bool) -> None:
 
 
 def set_time_zone(session: Session, code: str, time_zone: str) -> None:
-    """Set the time zone in which it is today for the data of an import supplier.
+    """Set the time zone that determines today's date for the data of an import supplier.
 
-    Raise NameInvalidError if no time zone has this name, and ImportSupplierNotFoundError.
+    Raise NameInvalidError if there is no time zone with this name, and ImportSupplierNotFoundError.
     """
     _check_time_zone(time_zone)
     _update(session, code, AuditAction.SUPPLIER_TIME_ZONE_SET, time_zone=time_zone)

@@ -1,7 +1,7 @@
-"""Operations teams: an account is linked to one when it is created (section 1).
+"""Operations teams, to which accounts are linked when they are created (section 1).
 
-A team belongs to an organisation, or is shared: then every organisation may name it. For a caller, the team
-of another organisation does not exist.
+A team belongs to an organisation, or is shared so that every organisation can name it. For a caller, teams of
+other organisations do not exist.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from migration_service.services.setup.organisations import get_organisation
 def create_operations_team(
     session: Session, name: str, *, organisation_name: str | None = None
 ) -> OperationsTeam:
-    """Create an operations team of an organisation, or with None one that all organisations share.
+    """Create an operations team of an organisation, or one shared by all organisations if None.
 
     Raise NameInvalidError, NameTakenError or OrganisationNotFoundError.
     """
@@ -34,7 +34,7 @@ def create_operations_team(
 
 
 def get_operations_team_id(session: Session, organisation_id: int, name: str | None) -> int:
-    """Return the id of the team that an organisation means by this name: its own, or else a shared one.
+    """Return the id of the organisation's team with this name, or else of the shared one.
 
     Raise OperationsTeamNotFoundError.
     """
@@ -53,7 +53,7 @@ def get_operations_team_id(session: Session, organisation_id: int, name: str | N
 
 
 def list_operations_teams(session: Session) -> Sequence[tuple[OperationsTeam, str | None]]:
-    """Return every operations team with the name of its organisation (None: shared), ordered by name."""
+    """Return all operations teams by name, with the name of their organisation, or None if shared."""
     owned = select(OperationsTeam, Organisation.name).outerjoin(Organisation)
     rows = session.execute(owned.order_by(OperationsTeam.name, OperationsTeam.id)).all()
     return [(team, owner) for team, owner in rows]

@@ -1,7 +1,7 @@
-"""Payment vendors as operators set them up (section 4.11).
+"""Setting up payment vendors (section 4.11).
 
-A vendor belongs to an organisation, or is shared: then every organisation may name it. Another organisation's
-vendor is the same as none.
+A vendor belongs to an organisation, or is shared so that every organisation can name it. For a caller,
+vendors of other organisations do not exist.
 """
 
 import re
@@ -21,7 +21,7 @@ from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
 
-#: The calls per second that batches may make of a vendor.
+#: The bounds on the calls per second that batches may make to a vendor.
 LEAST_RATE, LARGEST_RATE = Decimal("0.01"), Decimal(1_000)
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -36,11 +36,10 @@ def create_payment_vendor(
     secret_env: str | None = None,
     organisation_name: str | None = None,
 ) -> PaymentVendor:
-    """Create a payment vendor of an organisation, or with None one that all organisations share.
+    """Create a payment vendor of an organisation, or one shared by all organisations if None.
 
-    `secret_env` names the environment variable of the web processes that holds its secret. Raise
-    NameInvalidError, NameTakenError, OrganisationNotFoundError, and PaymentVendorInvalidError for the address
-    or the variable.
+    `secret_env` names the environment variable with its secret. Raise NameInvalidError, NameTakenError,
+    OrganisationNotFoundError, and PaymentVendorInvalidError for the address or the variable.
     """
     check_name(name, "name of a payment vendor")
     check_vendor(url, secret_env)
@@ -63,10 +62,10 @@ def create_payment_vendor(
 def set_vendor_rate(
     session: Session, name: str, calls_per_second: Decimal, *, organisation_name: str | None = None
 ) -> None:
-    """Set how many calls of a vendor batches make in a second, by all workers together.
+    """Set the rate of a vendor: the calls per second from the batches of all workers together.
 
-    The vendor is that of the organisation, or with None the shared one. Raise PaymentVendorNotFoundError,
-    OrganisationNotFoundError, and PaymentVendorInvalidError if the rate is out of its bounds.
+    The vendor is that of the organisation, or the shared one if None. Raise PaymentVendorNotFoundError,
+    OrganisationNotFoundError, and PaymentVendorInvalidError if the rate is out of bounds.
     """
     if not LEAST_RATE <= calls_per_second <= LARGEST_RATE:
         raise PaymentVendorInvalidError(f"Expected a rate from {LEAST_RATE} to {LARGEST_RATE:,} per second.")
@@ -88,18 +87,18 @@ def set_vendor_rate(
 
 @dataclass(frozen=True, slots=True)
 class ReservedCalls:
-    """Calls of a vendor that one worker may make, one after the other at the vendor's rate."""
+    """Calls to a vendor that one worker may make, one after the other at the vendor's rate."""
 
     number: int
-    #: Seconds until the first one, and from each to the next.
+    #: Seconds until the first call, and between calls.
     delay: float
     interval: float
 
 
 def reserve_calls(session: Session, vendor_id: int, wanted: int, *, seconds: float) -> ReservedCalls | None:
-    """Reserve as many calls of a vendor as fit into so many seconds, at least one.
+    """Reserve as many calls to a vendor as fit into `seconds`, at least one.
 
-    Return None if others have reserved the next seconds already. The caller commits at once.
+    Return None if other workers have already reserved the next seconds. The caller commits immediately.
     """
     row = session.execute(_RESERVE, {"id": vendor_id, "wanted": wanted, "seconds": seconds}).first()
     return ReservedCalls(int(row.number), float(row.delay), float(row.step)) if row else None
@@ -118,10 +117,10 @@ _RESERVE = text("""
 
 
 def get_payment_vendor(session: Session, organisation_id: int, name: str) -> PaymentVendor:
-    """Return the vendor that an organisation means by this name: its own, or else a shared one.
+    """Return the organisation's vendor with this name, or else the shared one.
 
-    Suppliers write STRIPE for stripe: if no vendor has the exact name, upper and lower case count as the
-    same. Raise PaymentVendorNotFoundError.
+    Suppliers write STRIPE for stripe, so case is ignored if no vendor has the exact name. Raise
+    PaymentVendorNotFoundError.
     """
     vendor = session.scalar(
         select(PaymentVendor)
@@ -142,7 +141,7 @@ def get_payment_vendor(session: Session, organisation_id: int, name: str) -> Pay
 
 
 def check_vendor(url: str, secret_env: str | None) -> None:
-    """Raise PaymentVendorInvalidError if a vendor cannot have this address or variable."""
+    """Raise PaymentVendorInvalidError if this address or variable is not valid for a vendor."""
     try:
         check_vendor_url(url, with_secret=secret_env is not None)
     except ValueError as error:
@@ -158,7 +157,7 @@ def check_vendor(url: str, secret_env: str | None) -> None:
 
 
 def list_payment_vendors(session: Session) -> Sequence[tuple[PaymentVendor, str | None]]:
-    """Return every payment vendor with the name of its organisation (None: shared), ordered by name."""
+    """Return all payment vendors by name, with the name of their organisation, or None if shared."""
     owned = select(PaymentVendor, Organisation.name).outerjoin(Organisation)
     rows = session.execute(owned.order_by(PaymentVendor.name, PaymentVendor.id)).all()
     return [(vendor, owner) for vendor, owner in rows]

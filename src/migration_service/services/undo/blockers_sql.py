@@ -1,4 +1,4 @@
-"""Which accounts an undo is about, and what keeps each of them from being reverted."""
+"""The SQL for the accounts of an undo, and for the blockers that prevent reverting them."""
 
 from migration_service.db.base import literals
 from migration_service.states import (
@@ -10,7 +10,7 @@ from migration_service.states import (
     UndoBlocker,
 )
 
-#: The accounts that a batch created, and that are still the ones that it created.
+#: The accounts created by a batch that have not been recreated since.
 OF_BATCH = f"""
     SELECT row_number() OVER (ORDER BY line.line_number) AS position, process.id AS process_id,
            line.service_account_number
@@ -35,7 +35,7 @@ OF_NUMBERS = f"""
     WHERE process.state = '{ImportState.IMPORTED}'
 """
 
-# A message that was named and has neither an end nor a failure may have reached the mail server.
+# A message with a Message-ID that has neither ended nor failed may have reached the mail server.
 _MAY_HAVE_GOT_EMAIL = f"""
     EXISTS (SELECT FROM customer JOIN customer_email ON customer_email.customer_pk = customer.id
             WHERE customer.account_pk = account.id
@@ -53,7 +53,7 @@ _HAS_ADDED_DATA = f"""
 """
 
 _CONDITIONS = {
-    # Not now(): the transaction may have begun before the supplier went live.
+    # Not now(), because the transaction may have started before the supplier went live.
     UndoBlocker.SUPPLIER_LIVE: "supplier.live_at <= clock_timestamp()",
     UndoBlocker.ERASED: "account.erased_at IS NOT NULL",
     UndoBlocker.PAYLOAD_REMOVED: "process.payload IS NULL AND account.erased_at IS NULL",
@@ -66,9 +66,9 @@ _FOUND = ", ".join(f"CASE WHEN {condition} THEN '{code}' END" for code, conditio
 
 
 def judge(wanted: str) -> str:
-    """Return the statement that finds what blocks each account of `wanted`, a statement like OF_BATCH.
+    """Return the statement for the blockers of each account of `wanted`, a statement like OF_BATCH.
 
-    A process that was removed has a row without a number.
+    A removed process has a row without a number.
     """
     return f"""
         SELECT wanted.position, process.id AS process_id, process.external_account_number,
@@ -83,5 +83,5 @@ def judge(wanted: str) -> str:
     """
 
 
-#: Blockers that an administrator may override, as SQL literals.
+#: Blockers that an administrator can override, as SQL literals.
 MAY_BE_OVERRIDDEN = literals(blocker for blocker in UndoBlocker if blocker.may_be_overridden)

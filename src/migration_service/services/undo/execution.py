@@ -1,11 +1,11 @@
-"""Reverting accounts, some at a time: what a worker does with an undo.
+"""Processing an undo in a worker, which reverts some accounts at a time.
 
-The lines of the undo are the queue. A worker locks some that are pending, and gives each its outcome in the
-transaction that removes the account. If the worker is killed, nothing of it happened, and the lines are free
-for the next one. So no account is half removed, and no line is done twice.
+The lines of the undo are the queue. A worker locks some pending lines, and records each outcome in the
+transaction that removes the account. If the worker is killed, everything is rolled back and the lines are
+free for the next worker. No account is partly removed, and no line is processed twice.
 
-What somebody else has locked is left for later: a request that adds data, a worker that sends an e-mail,
-erasure, a batch. So nothing waits for an undo but what needs the account itself, and no deadlock is possible.
+Accounts locked by others are left for later: by a request that adds data, a worker that sends an e-mail, an
+erasure, a batch. So only operations on the account itself wait for an undo, and no deadlock is possible.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,34 +26,34 @@ from migration_service.services.undo.removal import remove_accounts
 from migration_service.services.undo.states import complete_undo
 from migration_service.states import UndoBlocker, UndoOutcome, UndoState
 
-#: Accounts that are reverted in one transaction.
+#: The number of accounts reverted in one transaction.
 PIECE = 100
-#: How often a worker finds an account held by something else before it is kept.
+#: How often an account can be found locked by others before it is kept.
 MAX_TRIES = 12
-#: Seconds until a worker tries such an account again.
+#: Seconds until such an account is tried again.
 _TRY_AGAIN = 5
 
 
 class Progress(Enum):
-    """What is left to do of an undo."""
+    """The progress of an undo after a piece of work."""
 
-    #: There may be more to do now.
+    #: There may be more to do.
     WORKED = auto()
-    #: What is left is held by something else, or by another worker.
+    #: The remaining accounts are locked by others, or by another worker.
     WAITS = auto()
-    #: Nothing: it is completed, cancelled, or does not exist.
+    #: The undo is completed or cancelled, or does not exist.
     OVER = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class _Locked:
-    """What this transaction holds."""
+    """The locks of this transaction."""
 
     process_ids: frozenset[int]
     account_ids: frozenset[int]
 
     def holds(self, line: Row[Any]) -> bool:
-        """Return whether it holds everything of a line's account. A process that was removed needs none."""
+        """Return whether everything in a line's account is locked. A removed process needs no lock."""
         return line.process_id is None or (
             line.process_id in self.process_ids
             and (line.account_id is None or line.account_id in self.account_ids)
@@ -61,15 +61,15 @@ class _Locked:
 
 
 def take_due_undos(session: Session) -> Sequence[UUID]:
-    """Return the undos that are next and that nobody processes, for the caller to publish a message for each.
+    """Return the next undos that no worker is processing, for the caller to publish a message for each.
 
-    That is the oldest of each organisation, so that one with many undos delays no other one.
+    These are the oldest of each organisation, so that one with many undos does not delay others.
     """
     return session.scalars(_TAKE_DUE).all()
 
 
 def revert_piece(session: Session, undo_id: UUID) -> Progress:
-    """Give some accounts of an undo their outcome. The caller commits after each piece."""
+    """Process some accounts of an undo. The caller commits after each piece."""
     undo = session.get(Undo, undo_id, populate_existing=True)
     if undo is None or undo.state != UndoState.RUNNING:
         return Progress.OVER
@@ -77,7 +77,7 @@ def revert_piece(session: Session, undo_id: UUID) -> Progress:
     lines = session.execute(_TAKE_LINES, {"undo_id": undo_id, "limit": PIECE, "try_again": _TRY_AGAIN}).all()
     if not lines:
         return Progress.OVER if complete_undo(session, undo_id) else Progress.WAITS
-    # A supplier does not go live in the middle of this transaction.
+    # This keeps the supplier from going live during the transaction.
     session.execute(_LOCK_SUPPLIER, {"id": undo.import_supplier_id})
     locked = _lock(session, [line.account_import_process_id for line in lines])
     judged = session.execute(
@@ -93,7 +93,7 @@ def revert_piece(session: Session, undo_id: UUID) -> Progress:
 
 
 def _lock(session: Session, process_ids: Sequence[int]) -> _Locked:
-    """Lock the processes, their accounts and the accounts' e-mails, except for what is locked already."""
+    """Lock the processes, their accounts and the accounts' e-mails, except those locked by others."""
     processes = session.scalars(_LOCK_PROCESSES, {"process_ids": process_ids}).all()
     accounts = session.scalars(_LOCK_ACCOUNTS, {"process_ids": list(processes)}).all()
     emails = session.scalars(_LOCK_EMAILS, {"account_ids": list(accounts)}).all()
@@ -102,7 +102,7 @@ def _lock(session: Session, process_ids: Sequence[int]) -> _Locked:
 
 
 def _settle(session: Session, undo: Undo, lines: Sequence[Row[Any]], locked: _Locked) -> None:
-    """Revert the accounts that nothing blocks, and write the outcome of each line."""
+    """Revert the accounts without blockers, and write the outcome of each line."""
     overrides = set(undo.overrides)
     revertible: list[Row[Any]] = []
     kept: dict[tuple[str, ...], list[int]] = {}

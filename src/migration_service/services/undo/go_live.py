@@ -1,4 +1,4 @@
-"""Go-live: from then on the accounts of a supplier are the platform's, and none of them can be undone."""
+"""Go-live, after which the accounts of a supplier belong to the platform and cannot be undone."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,29 +13,29 @@ from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.clock import read_clock
 from migration_service.services.setup.suppliers import get_import_supplier
 
-#: A later go-live is a mistake.
+#: A go-live further in the future counts as a mistake.
 _FARTHEST = timedelta(days=5 * 366)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoLivePreview:
-    """What a go-live would mean, before anybody confirms it."""
+    """The effect of a go-live, to show before it is confirmed."""
 
     import_supplier: str
-    #: From when on nothing can be undone, and whether that is in the past. Without a date it is now.
+    #: The time after which nothing can be undone (now by default), and whether it is in the past.
     live_at: datetime
     is_past: bool
-    #: The date that it replaces, which has not come yet.
+    #: The future date that it replaces.
     before: datetime | None
-    #: The accounts that exist now, and could still be undone.
+    #: The number of existing accounts, which could still be undone.
     accounts: int
 
 
 def preview_live(session: Session, code: str, at: datetime | None) -> GoLivePreview:
-    """Return what it would mean if a supplier went live at this moment (None: now). Nothing is changed.
+    """Return the effect of a go-live at this time, or now if it is None. Nothing is changed.
 
-    Raise ImportSupplierNotFoundError, ImportSupplierLiveError if it has gone live already, and GoLiveFarError
-    if the moment is more than five years from now.
+    Raise ImportSupplierNotFoundError, ImportSupplierLiveError if the supplier has gone live already, and
+    GoLiveFarError if the time is more than five years from now.
     """
     supplier = _find(session, code)
     now = read_clock(session)
@@ -54,12 +54,12 @@ def preview_live(session: Session, code: str, at: datetime | None) -> GoLivePrev
 def set_live(
     session: Session, code: str, at: datetime | None, *, may_be_past: bool = False, by: str | None = None
 ) -> datetime:
-    """Set when a supplier goes live (None: now), and return it. A date of the future can be changed.
+    """Set the go-live of a supplier, now if None, and return it. A future go-live can still be changed.
 
-    Accounts that a worker reverts at this moment are finished first. `by` is the name of whoever decided, if
-    that was not the actor. Raise ImportSupplierNotFoundError, ImportSupplierLiveError if the supplier has
-    gone live already, GoLivePastError if the moment is in the past and that was not confirmed, and
-    GoLiveFarError if it is more than five years from now.
+    Accounts that a worker is reverting are finished first. `by` names the person who decided, if not the
+    actor. Raise ImportSupplierNotFoundError, ImportSupplierLiveError if the supplier has gone live already,
+    GoLivePastError if the time is in the past and that was not confirmed, and GoLiveFarError if it is more
+    than five years from now.
     """
     supplier = _find(session, code, locked=True)
     now = read_clock(session)

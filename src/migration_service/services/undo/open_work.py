@@ -1,4 +1,4 @@
-"""What of a supplier is still open, for those who decide that it goes live."""
+"""The open work of a supplier, for those who decide about its go-live."""
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -10,7 +10,7 @@ from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import report_plans
 
-#: What may be open, in the order in which it is told.
+#: The kinds of open work, in display order.
 OPEN_WORK = (
     "Accounts that are staged and not created",
     "Accounts and lines that are open for another reason: refused, waiting, or created in an older version",
@@ -25,7 +25,7 @@ OPEN_WORK = (
 
 
 def find_open_work(session: Session, code: str) -> list[tuple[str, int]]:
-    """Return what of a supplier is open, as sentences of `OPEN_WORK` with how many. None of them is zero."""
+    """Return the open work of a supplier, as sentences of `OPEN_WORK` with their non-zero numbers."""
     supplier = get_import_supplier(session, code, organisation_id=None)
     sent = count_sent(session, supplier.id)
     batches = count_batches(session, organisation_id=None, import_supplier=code)

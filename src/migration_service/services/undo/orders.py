@@ -1,4 +1,4 @@
-"""What somebody asks for who undoes imports: which accounts, why, and which blockers do not count."""
+"""The request to undo imports: the accounts, the reason and the overridden blockers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ from migration_service.states import BatchKind, UndoBlocker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoOrder:
-    """The accounts to revert: those that a batch created, or those with these numbers."""
+    """The accounts to revert: those created by a batch, or those with these numbers."""
 
     supplier: KnownSupplier
     batch: Batch | None = None
     external_account_numbers: Sequence[str] = ()
-    #: Why, in words that are not personal.
+    #: The reason, without personal data.
     reason: str = ""
-    #: The name of whoever decided, if that is not the actor.
+    #: The name of the person who decided, if not the actor.
     by: str | None = None
-    #: Blockers that do not count.
+    #: The blockers to override.
     overrides: frozenset[UndoBlocker] = frozenset()
 
     def values(self) -> dict[str, Any]:
@@ -49,8 +49,8 @@ class UndoOrder:
 def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
     """Return the batch of the supplier.
 
-    Raise BatchNotFoundError if it does not exist, BatchStateError if it creates accounts at this moment, if
-    it is of added data, or if its lines are no longer kept, and what `require_plan_at_rest` raises.
+    Raise BatchNotFoundError if it does not exist, BatchStateError if it may be creating accounts, if it is of
+    added data, or if its lines are no longer kept, and the errors of `require_plan_at_rest`.
     """
     batch = get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id)
     if batch.import_supplier_id != supplier.id:
@@ -65,8 +65,8 @@ def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) 
 def get_wave_to_undo(session: Session, plan_id: str, number: int, supplier: KnownSupplier) -> Batch:
     """Return the batch of a wave of the supplier.
 
-    Raise WavePlanNotFoundError and WaveNotFoundError if it does not exist, and what `get_batch_to_undo`
-    raises.
+    Raise WavePlanNotFoundError and WaveNotFoundError if it does not exist, and the errors of
+    `get_batch_to_undo`.
     """
     plan = get_plan(session, plan_id, organisation_id=supplier.organisation_id)
     if plan.import_supplier_id != supplier.id:
@@ -75,9 +75,9 @@ def get_wave_to_undo(session: Session, plan_id: str, number: int, supplier: Know
 
 
 def require_overrides_allowed(overrides: frozenset[UndoBlocker], role: OperatorRole | None) -> None:
-    """Raise PermissionDeniedError if `role` may not override blockers. None is an API key.
+    """Raise PermissionDeniedError if `role`, which is None for an API key, may not override blockers.
 
-    Raise RequestFailedValidationError if one of them cannot be overridden by anybody.
+    Raise RequestFailedValidationError if nobody can override one of them.
     """
     errors = [
         ErrorItem("invalid_choice", f"The blocker {blocker} cannot be overridden.", "overrides")

@@ -1,4 +1,4 @@
-"""What an undo would do, before anybody decides: how many accounts, and what blocks which of them."""
+"""The preview of an undo: the number of accounts, and the blockers of each."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -11,13 +11,13 @@ from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.waves.reading import find_wave
 from migration_service.states import EmailState, LineStatus, UndoBlocker
 
-#: Accounts that are named for each blocker.
+#: The number of accounts named for each blocker.
 _EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class FoundBlocker:
-    """A blocker, and the accounts that it keeps."""
+    """A blocker, and the number of accounts that it keeps."""
 
     code: UndoBlocker
     may_be_overridden: bool
@@ -28,28 +28,28 @@ class FoundBlocker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoPreview:
-    """What an undo would do. An account may have several blockers."""
+    """The effect of an undo. An account may have several blockers."""
 
     import_supplier: str
     batch_id: UUID | None
-    #: The plan and the number of the wave that the batch is.
+    #: The plan and the number of the wave, if the batch is one.
     plan_id: UUID | None
     wave_number: int | None
-    #: Accounts that it is about: created, and still those that the batch created.
+    #: The accounts of the undo that exist, and have not been recreated since the batch.
     accounts: int
-    #: Accounts that would be reverted as things are.
+    #: Accounts that would be reverted now.
     revertible: int
-    #: Accounts that would be reverted if every blocker that may be overridden were.
+    #: Accounts that would be reverted if every possible blocker were overridden.
     revertible_with_overrides: int
-    #: E-mails of revertible accounts that were not sent yet, and would be withdrawn.
+    #: Unsent e-mails of revertible accounts, which would be withdrawn.
     emails: int
-    #: Lines of the batch whose account was reverted before, or numbers without an account.
+    #: Lines of the batch whose account was reverted earlier, or numbers without an account.
     gone: int
     blockers: list[FoundBlocker]
 
 
 def preview_undo(session: Session, order: UndoOrder) -> UndoPreview:
-    """Return what an undo of these accounts would do now. Nothing is changed."""
+    """Return the effect that an undo of these accounts would have now. Nothing is changed."""
     session.execute(text("SET LOCAL statement_timeout = '10min'"))
     wave = find_wave(session, order.batch.id if order.batch else None)
     found = session.execute(_OF_BATCH if order.batch else _OF_NUMBERS, order.values()).one()

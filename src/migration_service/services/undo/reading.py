@@ -1,4 +1,4 @@
-"""Undos as the interface and the commands show them: progress, lists, and the outcome of each account."""
+"""Reading undos: progress, lists, and the outcome of each account."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class UndoReport:
     undo_id: UUID
     import_supplier: str
     batch_id: UUID | None
-    #: The plan and the number of the wave that the batch is.
+    #: The plan and the number of the wave, if the batch is one.
     plan_id: UUID | None
     wave_number: int | None
     state: str
@@ -40,14 +40,14 @@ class UndoReport:
     created_at: datetime
     finished_at: datetime | None
     accounts: int
-    #: Accounts by outcome, with every outcome. None in a list.
+    #: The number of accounts by outcome, with every outcome present. None in a list.
     counts: dict[str, int] | None = None
-    #: Accounts that were kept, by each of their reasons.
+    #: The number of kept accounts by reason.
     kept_counts: dict[str, int] | None = None
 
 
 def get_undo(session: Session, undo_id: str, *, organisation_id: int | None) -> Undo:
-    """Return the organisation's undo (None: any organisation's, for operators). Raise UndoNotFoundError."""
+    """Return the organisation's undo, or any undo if the organisation is None. Raise UndoNotFoundError."""
     try:
         wanted = UUID(undo_id)
     except ValueError:
@@ -80,12 +80,12 @@ def list_undos(
     before: UUID | None = None,
     limit: int = 50,
 ) -> list[UndoReport]:
-    """Return the organisation's undos (None: every organisation's), newest first, older than `before`."""
+    """Return the undos older than `before`, newest first, of the organisation or of all if it is None."""
     statement = (
         select(Undo, ImportSupplier.code, Wave)
         .join(ImportSupplier, ImportSupplier.id == Undo.import_supplier_id)
         .outerjoin(Wave, Wave.batch_id == Undo.batch_id)
-        .order_by(Undo.id.desc())  # in the order of time
+        .order_by(Undo.id.desc())  # in chronological order
         .limit(limit)
     )
     if organisation_id is not None:
@@ -106,10 +106,9 @@ def stream_outcomes(
     result_format: ResultFormat,
     outcome: UndoOutcome | None = None,
 ) -> Iterator[bytes]:
-    """Yield the outcome of each account, or only those with one outcome, in pieces.
+    """Yield the outcome of each account, optionally only of accounts with one outcome, in pieces.
 
-    Each piece is a transaction of its own. An account of which nothing is known any more has no external
-    number.
+    Each piece is read in a separate transaction. Accounts that no longer exist have no external number.
     """
     is_csv = result_format is ResultFormat.CSV
     if is_csv:

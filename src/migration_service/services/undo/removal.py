@@ -1,7 +1,7 @@
-"""Removes created accounts with everything that refers to them, whatever tables there are.
+"""Removing created accounts with everything that refers to them, in all tables.
 
-The statements are generated from the foreign keys of the models, from the leaves to the account, so that a
-new table below the account needs no change here.
+The statements are generated from the foreign keys of the models, from the leaves up to the account, so a new
+table below the account needs no change here.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from migration_service.models.part import table_of
 def remove_accounts(session: Session, account_ids: Sequence[int]) -> None:
     """Remove accounts and everything below them. The caller holds their locks.
 
-    Customer e-mails are removed with the customers: none of them is sent after the commit.
+    Customer e-mails are removed with the customers, so none is sent after the commit.
     """
     for statement in removal_statements():
         session.execute(statement, {"account_ids": list(account_ids)})
@@ -26,7 +26,7 @@ def remove_accounts(session: Session, account_ids: Sequence[int]) -> None:
 
 @cache
 def removal_statements() -> list[TextClause]:
-    """Return the statements that remove accounts, in their order. They are generated once per process."""
+    """Return the statements that remove accounts, in order. They are generated once per process."""
     account = table_of(Account)
     conditions = {account: "id = ANY (:account_ids)"}
     for table in Base.metadata.sorted_tables:  # a table comes after those that it refers to
@@ -37,7 +37,7 @@ def removal_statements() -> list[TextClause]:
 
 
 def _condition(table: Table, conditions: dict[Table, str]) -> str | None:
-    """Return the condition of the rows that refer to an account, directly if possible; None: none does."""
+    """Return the condition for rows that refer to an account, directly if possible, or None if none do."""
     account = table_of(Account)
     parents = {key.column.table: key.parent.name for key in table.foreign_keys}
     if account in parents:

@@ -1,4 +1,4 @@
-"""Starting an undo: its accounts are written down, and workers revert them."""
+"""Starting an undo, which records the accounts for workers to revert."""
 
 from uuid import UUID
 
@@ -29,19 +29,19 @@ from migration_service.services.undo.orders import (
 from migration_service.services.waves.acts import hold_plan
 from migration_service.states import ImportState, UndoOutcome
 
-#: Undos of an organisation that are not over.
+#: The largest number of unfinished undos of an organisation.
 MOST_RUNNING = 5
 
 
 def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None = None) -> UUID:
-    """Write down the accounts to revert. Return the id of the undo, for the caller to dispatch it.
+    """Store an undo with the accounts to revert. Return its id, for the caller to dispatch it.
 
-    `role` is the one of the operator who asks; None: an API key. What blocks an account is found when a
-    worker takes it. Raise ImportSupplierLiveError, NothingToUndoError if the batch has no account that
-    exists, BatchStateError if it creates accounts at this moment, RequestFailedValidationError with each
-    number that has no account, AccountInUndoError with each that is in an undo that is not over,
-    WaveStateError if the batch is a wave whose plan is at work, PermissionDeniedError if blockers are
-    overridden by somebody who may not, and ShareUsedError if the organisation has too many undos that run.
+    `role` is the role of the operator, or None for an API key. Blockers are determined when a worker takes an
+    account. Raise ImportSupplierLiveError, NothingToUndoError if none of the batch's accounts exists,
+    BatchStateError if the batch may be creating accounts, RequestFailedValidationError with each number
+    without an account, AccountInUndoError with each account in an unfinished undo, WaveStateError if the
+    batch is a wave whose plan is active, PermissionDeniedError if `role` may not override blockers, and
+    ShareUsedError if the organisation has too many running undos.
     """
     require_overrides_allowed(order.overrides, role)
     require_not_live(session, order.supplier.id)
@@ -82,14 +82,14 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
 
 
 def cancel_undo(session: Session, undo: Undo) -> None:
-    """Cancel an undo permanently. Raise UndoStateError if it is over."""
+    """Cancel an undo permanently. Raise UndoStateError if it has ended."""
     states.cancel(session, undo)
     owner = undo.organisation_id
     record(session, AuditAction.UNDO_CANCELLED, "undo", undo.id, organisation_id=owner)
 
 
 def _hold_batch(session: Session, batch: Batch) -> None:
-    """Lock the batch. Raise BatchStateError if somebody has resumed it, or undoes it already."""
+    """Lock the batch. Raise BatchStateError if it was resumed, or is already being undone."""
     session.flush()
     require_no_undo(session, batch)
     require_batch_at_rest(batch)
@@ -101,7 +101,7 @@ def require_not_live(session: Session, import_supplier_id: int) -> None:
 
 
 def _require_share(session: Session, organisation_id: int) -> None:
-    """Raise ShareUsedError if the organisation has MOST_RUNNING undos. Whoever starts another one waits."""
+    """Raise ShareUsedError if the organisation has MOST_RUNNING undos. Concurrent starts wait here."""
     session.execute(_LOCK_ORGANISATION, {"organisation_id": organisation_id})
     running = select(func.count()).where(Undo.organisation_id == organisation_id, Undo.finished_at.is_(None))
     if (session.scalar(running) or 0) >= MOST_RUNNING:
@@ -110,7 +110,7 @@ def _require_share(session: Session, organisation_id: int) -> None:
 
 
 def _require_undoable(session: Session, order: UndoOrder) -> None:
-    """Raise an error with each number that has no account, or else with each that is in an undo."""
+    """Raise an error with each number without an account, or else with each account in an undo."""
     in_undo = {row.external_account_number: row.in_undo for row in session.execute(_CREATED, order.values())}
     missing: list[ErrorItem] = []
     running: list[ErrorItem] = []
@@ -128,7 +128,7 @@ def _require_undoable(session: Session, order: UndoOrder) -> None:
         raise AccountInUndoError(running[0].detail, errors=running)
 
 
-# Two that start an undo for one organisation wait for each other. A foreign key to it does not wait.
+# Transactions that start undos for one organisation wait for each other. Foreign keys to it do not wait.
 _LOCK_ORGANISATION = text("SELECT id FROM organisation WHERE id = :organisation_id FOR NO KEY UPDATE")
 
 _CREATED = text(f"""

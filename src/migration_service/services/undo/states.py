@@ -1,4 +1,4 @@
-"""The states of an undo: the table of changes, and the only statements that make them.
+"""The states of an undo: the table of changes, and the only statements that make these changes.
 
 (none)   -- start_undo     -->  RUNNING
 RUNNING  -- cancel         -->  CANCELLED    accounts that a worker has at that moment are finished
@@ -16,7 +16,7 @@ from migration_service.states import UndoOutcome, UndoState
 
 
 def cancel(session: Session, undo: Undo) -> None:
-    """Lock the undo, and make it CANCELLED. Raise UndoStateError unless it is RUNNING."""
+    """Lock the undo and make it CANCELLED. Raise UndoStateError unless it is RUNNING."""
     session.refresh(undo, with_for_update=True)
     if undo.state != UndoState.RUNNING:
         raise UndoStateError(f"The undo is {undo.state}. Only one that is RUNNING can be cancelled.")
@@ -25,7 +25,7 @@ def cancel(session: Session, undo: Undo) -> None:
 
 
 def complete_undo(session: Session, undo_id: UUID) -> bool:
-    """Make a RUNNING undo COMPLETED if every account has an outcome. Return whether it is over."""
+    """Make a RUNNING undo COMPLETED if every account has an outcome. Return whether it has ended."""
     session.execute(_COMPLETE, {"undo_id": undo_id})
     return session.execute(_IS_OVER, {"undo_id": undo_id}).first() is not None
 

@@ -1,4 +1,4 @@
-"""The acts of people on waves: start, pause, resume, reconcile, approve and stop. Each is in the audit."""
+"""The acts of people on waves: start, pause, resume, reconcile, approve and stop. The audit records each."""
 
 from sqlalchemy import func
 from sqlalchemy.orm import Session
@@ -31,9 +31,9 @@ _DECIDED = {WaveState.APPROVED: "approved", WaveState.STOPPED: "stopped"}
 
 
 def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
-    """Begin a wave by hand. One that has a window only begins within it.
+    """Start a wave by hand. A wave with a window can only be started within it.
 
-    Raise WaveStateError if it is not its turn, or accounts of the plan are being undone, and
+    Raise WaveStateError if it is not the wave's turn, or accounts of the plan are being undone, and
     WaveWindowClosedError.
     """
     _require_turn(session, plan, wave)
@@ -49,9 +49,9 @@ def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 
 
 def pause_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
-    """Begin no further line until a person resumes the wave, also not in its next window.
+    """Start no more lines until a person resumes the wave, not even in its next window.
 
-    Raise WaveStateError if it neither runs nor waits for its next window.
+    Raise WaveStateError if it is neither running nor waiting for its next window.
     """
     batch = lock_batch(session, wave)
     if wave.state == WaveState.PAUSED and batch.reason == WINDOW_CLOSED:
@@ -66,10 +66,10 @@ def pause_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 
 
 def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
-    """Let a paused wave go on: now, or in its next window if its window is closed.
+    """Resume a paused wave now, or in its next window if its window is closed.
 
-    The brake counts from now on. Raise WaveStateError if it is not paused, or it is not its turn, or accounts
-    of the plan are being undone.
+    The error threshold starts counting again. Raise WaveStateError if the wave is not paused, if it is not
+    its turn, or if accounts of the plan are being undone.
     """
     _require_turn(session, plan, wave)
     batch = lock_batch(session, wave)
@@ -78,7 +78,7 @@ def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     now = clock.read_clock(session)
     until = closing_time(wave, now)
     is_closed = wave.time_window is not None and until is None
-    # Whoever then resumes its batch by itself does not let it run outside the window either.
+    # This also keeps the batch within the window if somebody then resumes the batch on its own.
     let_run(session, batch, now if is_closed else until)
     take_over(session, batch)
     if is_closed:
@@ -89,7 +89,7 @@ def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 
 
 def compare_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
-    """Compare a wave again, after something was corrected.
+    """Reconcile a wave again, after a correction.
 
     Raise WaveStateError if it is not reconciled, or accounts of the plan are being undone.
     """
@@ -100,11 +100,11 @@ def compare_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 
 
 def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: str | None = None) -> None:
-    """Let the next wave begin, in its window if it has one, whatever reconciliation found.
+    """Let the next wave start, in its window if it has one, whatever the result of reconciliation.
 
-    From now on the failed lines of this wave may be retried at any time. Raise WaveStateError if it is not
-    reconciled, if it is over, as a clean wave is whose plan goes on by itself, or if accounts of the plan are
-    being undone.
+    After this the failed lines of the wave can be retried at any time. Raise WaveStateError if the wave is
+    not reconciled, if it has ended (like a clean wave whose plan continues automatically), or if accounts of
+    the plan are being undone.
     """
     require_no_undo_of_plan(session, plan)
     _require_undecided(session, plan, wave)
@@ -117,18 +117,18 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
 
 
 def stop_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: str | None = None) -> None:
-    """Stop a wave and every later one, for good. What was created stays.
+    """Stop a wave and every later one permanently. Created accounts are kept.
 
-    Raise WaveStateError if it is over.
+    Raise WaveStateError if it has ended.
     """
     _require_undecided(session, plan, wave)
     stop_waves(session, plan, wave, reason=reason, by=by, actor=_actor())
 
 
 def _require_turn(session: Session, plan: WavePlan, wave: Wave) -> None:
-    """Raise WaveStateError if accounts of the plan are being undone, or an earlier wave is not over.
+    """Raise WaveStateError if accounts of the plan are being undone, or an earlier wave has not ended.
 
-    An earlier wave whose accounts were undone while this one was paused is not over any more.
+    An undo can reopen an earlier wave while this one is paused.
     """
     require_no_undo_of_plan(session, plan)
     earlier = [it for it in list_waves(session, plan.id) if it.number < wave.number]
@@ -152,9 +152,9 @@ def _actor() -> str | None:
 
 
 def _require_undecided(session: Session, plan: WavePlan, wave: Wave) -> None:
-    """Raise WaveStateError if the wave is over, so that neither its approval nor its stop has an effect.
+    """Raise WaveStateError if the wave has ended, so that approving or stopping it has no effect.
 
-    Hold the lock of the plan: then no sweep begins the next wave meanwhile.
+    The caller holds the lock of the plan, so that no sweep starts the next wave in the meantime.
     """
     if is_over(plan, wave):
         raise WaveStateError(f"{_tell_decision(wave)} {_tell_consequence(session, plan, wave)}")
@@ -181,16 +181,16 @@ def _tell_consequence(session: Session, plan: WavePlan, wave: Wave) -> str:
 
 
 def hold_plan(session: Session, batch: Batch) -> None:
-    """Lock the plan of a batch that is a wave. Raise WaveStateError if it is at work.
+    """Lock the plan of a batch that is a wave. Raise WaveStateError if it is active.
 
-    A wave that would go on in its next window waits for a person from now on.
+    A wave that would resume in its next window now waits for a person.
     """
     wave = find_wave(session, batch.id)
     if wave is None:
         return
     locked = {"key_share": True}
     plan = session.get_one(WavePlan, wave.plan_id, with_for_update=locked)
-    require_plan_at_rest(session, batch)  # reads the waves again
+    require_plan_at_rest(session, batch)  # rereads the waves
     locked_batch = lock_batch(session, wave)
     if wave.state in (WaveState.RUNNING, WaveState.PAUSED) and locked_batch.reason == WINDOW_CLOSED:
         follow_batch(session, plan, wave, locked_batch)

@@ -1,4 +1,4 @@
-"""What somebody asks for who makes a plan."""
+"""The request for a plan of waves."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,40 +12,40 @@ from migration_service.services.batches.error_thresholds import Brake
 from migration_service.services.waves.windows import Window
 from migration_service.states import Weekday
 
-#: The waves of a plan.
+#: The largest number of waves in a plan.
 MAX_WAVES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveOrder:
-    """Which accounts a wave takes, and how it runs. Without any of the first three it takes what is left."""
+    """The request for a wave. Without any of the first three it takes the remaining accounts."""
 
-    #: So many accounts, drawn at random from every stratum.
+    #: The number of accounts to draw at random from all strata.
     sample: int | None = None
-    #: The next accounts by their number, so many.
+    #: The number of accounts to take next, in order of their numbers.
     size: int | None = None
-    #: The accounts with these numbers.
+    #: The numbers of the accounts to take.
     accounts: Sequence[str] | None = None
     name: str | None = None
-    #: None: it may run at any time. The first wave then begins by hand.
+    #: None if it may run at any time. The first wave is then started by hand.
     window: Window | None = None
     lines_per_minute: int | None = None
     brake: Brake | None = None
-    #: Whether the next wave begins without a person if this one is clean. None: as the plan says.
+    #: Whether the next wave starts automatically if this one is clean, or None for the plan's default.
     continue_if_clean: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOrder:
-    """The waves of a plan, in their order."""
+    """The request for a plan, with its waves in order."""
 
     operations_team_name: str
     waves: Sequence[WaveOrder]
     continue_if_clean: bool
     name: str | None = None
-    #: Whether waves take accounts of which a newer version was refused.
+    #: Whether to include accounts of which a newer version was refused.
     include_older_versions: bool = False
-    #: Where the random draw begins; None: anywhere.
+    #: The seed of the random draw, or None to choose one.
     seed: int | None = None
     api_key_id: int | None = None
 
@@ -54,10 +54,9 @@ _CHOICES = ("sample", "size", "accounts", "rest")
 
 
 def read_plan(body: Mapping[str, Any], *, now: datetime, api_key_id: int | None = None) -> PlanOrder:
-    """Return the order in a body that `WavePlanBodySchema` has loaded.
+    """Return the order in a body loaded by `WavePlanBodySchema`.
 
-    A window that names no first day opens from the day of `now` on. Raise RequestFailedValidationError with
-    every part that does not fit.
+    The default first day of a window is that of `now`. Raise RequestFailedValidationError with all errors.
     """
     errors: list[ErrorItem] = []
     if len(body["waves"]) > MAX_WAVES:
@@ -98,7 +97,7 @@ def _faults_of_choice(given: Mapping[str, Any], at: str, *, is_first: bool, is_l
 def _read_wave(
     given: Mapping[str, Any], window_at: str, brake_at: str, errors: list[ErrorItem], now: datetime
 ) -> WaveOrder:
-    """Return the order of one wave, and add what is wrong with it to `errors`."""
+    """Return the order of one wave, and add its errors to `errors`."""
     window = brake = None
     if "window" in given:
         window = _read_window(given["window"], f"{window_at}.window".lstrip("."), errors, now)

@@ -1,7 +1,7 @@
-"""Making a plan: which pending accounts are in which wave, and the batch of each.
+"""Creating a plan: the choice of pending accounts for each wave, and the batch of each wave.
 
-A batch is stored at once for each wave, and is paused until the wave begins. So the lines of a batch are the
-accounts of its wave, and workers, results and reconciliation know nothing of waves.
+A batch is stored for each wave when the plan is created, and is paused until the wave starts. The lines of
+the batch are the accounts of the wave, so workers, results and reconciliation need not know about waves.
 """
 
 import secrets
@@ -42,16 +42,16 @@ _SEEDS = 2**31
 def plan_waves(
     session: Session, supplier: KnownSupplier, order: PlanOrder, quotas: BatchQuotas | None = None
 ) -> WavePlan:
-    """Store a plan with its waves and their batches. The first wave waits for its window from now on.
+    """Store a plan with its waves and their batches. The first wave then waits for its window.
 
-    `quotas` are those of the organisation; operators have none. Raise WavePlanOpenError if the supplier has a
-    plan already, RequestFailedValidationError if a wave gets no account, and what `start_batch` and
-    `require_room` raise.
+    `quotas` are those of the organisation, and None for operators. Raise WavePlanOpenError if the supplier
+    already has an open plan, RequestFailedValidationError if a wave gets no account, and the errors of
+    `start_batch` and `require_room`.
     """
     require_ongoing(supplier.status)
     if quotas and not lock_storing(session, supplier.organisation_id):
         raise TooManyUploadsError
-    # To draw from a million payloads takes some minutes.
+    # Drawing from a million payloads takes some minutes.
     session.execute(text("SET LOCAL statement_timeout = '1h'"))
     plan = _insert_plan(session, supplier, order)
     chosen = _choose_accounts(session, supplier.id, order, plan.seed)
@@ -121,19 +121,19 @@ def _order_batch(order: PlanOrder, wave: WaveOrder, number: int, process_ids: Se
 @dataclass(slots=True)
 class _Choice:
     process_ids: Sequence[int]
-    #: Of a random draw: objects of stratum, pending, drawn.
+    #: The result of a random draw: objects with stratum, pending and drawn.
     strata: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
     waves: list[_Choice]
-    #: Accounts that are in no wave.
+    #: The number of accounts that are in no wave.
     left: int
 
 
 def _choose_accounts(session: Session, supplier_id: int, order: PlanOrder, seed: int) -> _Chosen:
-    """Choose the accounts of each wave. Lists come first, then the draw, then the others in their order."""
+    """Choose the accounts of each wave. Lists come first, then the draw, then the other waves in order."""
     waves = order.waves
     listed = find_listed(session, supplier_id, order)
     taken = [process_id for ids in listed.values() for process_id in ids]
@@ -153,7 +153,7 @@ def _choose_accounts(session: Session, supplier_id: int, order: PlanOrder, seed:
 
 
 def count_older(session: Session, supplier_id: int) -> int:
-    """Return how many accounts are pending of which a newer version was refused."""
+    """Return the number of pending accounts of which a newer version was refused."""
     counted = text(f"SELECT count(*) {_OLDER}")
     return session.scalar(counted, {"import_supplier_id": supplier_id}) or 0
 
@@ -170,7 +170,7 @@ def require_accounts(sizes: Sequence[int]) -> None:
 
 
 def find_listed(session: Session, supplier_id: int, order: PlanOrder) -> dict[int, list[int]]:
-    """Return the import processes of each list of accounts, by the index of the wave.
+    """Return the import processes of each list of accounts, by index of the wave.
 
     Raise RequestFailedValidationError if an account is not pending, is in two lists, or is an older version
     that the order does not include.
@@ -222,8 +222,9 @@ _LEFT = text(f"SELECT id {_OFFERED} {_NOT_TAKEN} ORDER BY external_account_numbe
     bindparam("taken", type_=ARRAY(BigInteger))
 )
 
-# One of each stratum first, the largest stratum before the others. Then each stratum has its share: the nth
-# of m accounts comes after the part n/m of every other stratum. The order within a stratum is a hash.
+# One account of each stratum comes first, from the largest stratum to the smallest. Then each stratum gets
+# its share: the nth of m accounts comes after the fraction n/m of every other stratum. Within a stratum,
+# accounts are ordered by a hash.
 _DRAW = text(f"""
     WITH candidate AS (
         SELECT id, md5(:seed || ' ' || external_account_number) AS draw, concat_ws(', ',

@@ -1,4 +1,4 @@
-"""What a plan would do, before anybody makes it: how many accounts each wave gets. Nothing is stored."""
+"""The preview of a plan: the number of accounts in each wave. Nothing is stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from migration_service.states import ImportState
 
 @dataclass(frozen=True, slots=True)
 class PlanPreview:
-    """How a plan would cut what is pending now."""
+    """How a plan would divide the pending accounts into waves."""
 
-    #: The accounts of each wave, in the order of the waves.
+    #: The number of accounts in each wave, in order.
     sizes: Sequence[int]
-    #: Accounts that would be in no wave.
+    #: The number of accounts that would be in no wave.
     unplanned: int
-    #: Those of them that are left out because a newer version of them was refused.
+    #: How many of these are left out because a newer version of them was refused.
     older_versions: int
 
 
 def count_pending(session: Session, import_supplier_id: int) -> int:
-    """Return how many accounts of a supplier are pending."""
+    """Return the number of pending accounts of a supplier."""
     pending = (
         AccountImportProcess.import_supplier_id == import_supplier_id,
         AccountImportProcess.state == ImportState.PENDING,
@@ -37,9 +37,9 @@ def count_pending(session: Session, import_supplier_id: int) -> int:
 
 
 def preview_plan(session: Session, supplier: KnownSupplier, order: PlanOrder) -> PlanPreview:
-    """Return how many accounts each wave of a plan would get.
+    """Return the number of accounts that each wave of a plan would get.
 
-    Raise what `plan_waves` raises for the supplier and the waves.
+    Raise the errors of `plan_waves` about the supplier and the waves.
     """
     require_ongoing(supplier.status)
     is_open = exists().where(WavePlan.import_supplier_id == supplier.id, WavePlan.finished_at.is_(None))

@@ -12,7 +12,7 @@ from migration_service.services.setup.suppliers import require_supplier_allowed
 
 
 def get_plan(session: Session, plan_id: str, *, organisation_id: int | None) -> WavePlan:
-    """Return the organisation's plan (None: any organisation's, for operators).
+    """Return the organisation's plan, or any plan if the organisation is None, for operators.
 
     Raise WavePlanNotFoundError if it does not exist.
     """
@@ -37,9 +37,9 @@ def list_plans(
     only_open: bool = False,
     limit: int = 50,
 ) -> list[WavePlan]:
-    """Return the organisation's plans (None: every organisation's), the newest first.
+    """Return the plans of the organisation, or of all if it is None, newest first.
 
-    `only_open` leaves out those that are finished.
+    `only_open` leaves out finished plans.
     """
     statement = (
         select(WavePlan)
@@ -60,7 +60,7 @@ def list_plans(
 
 
 def get_wave(session: Session, plan: WavePlan, number: int) -> Wave:
-    """Return the wave of this number. Raise WaveNotFoundError if there is none."""
+    """Return the wave with this number. Raise WaveNotFoundError if there is none."""
     wave = session.get(Wave, (plan.id, number), populate_existing=True) if number < 2**31 else None
     if wave is None:
         raise WaveNotFoundError(found=str(number))
@@ -68,24 +68,25 @@ def get_wave(session: Session, plan: WavePlan, number: int) -> Wave:
 
 
 def lock_wave(session: Session, plan: WavePlan, number: int) -> Wave:
-    """Lock the plan, and return its wave of this number. Raise WaveNotFoundError if there is none."""
-    # Not its key: a foreign key of a wave, which somebody else may have locked, would have to wait for it.
+    """Lock the plan and return its wave with this number. Raise WaveNotFoundError if there is none."""
+    # Not its key, because a foreign key of a wave, which another transaction may have locked, would have to
+    # wait.
     session.refresh(plan, with_for_update={"key_share": True})
     return get_wave(session, plan, number)
 
 
 def list_waves(session: Session, plan_id: UUID) -> list[Wave]:
-    """Return the waves of a plan in their order, as they are in the database now."""
+    """Return the waves of a plan in order, refreshed from the database."""
     ordered = select(Wave).where(Wave.plan_id == plan_id).order_by(Wave.number)
     return [*session.scalars(ordered.execution_options(populate_existing=True))]
 
 
 def find_wave(session: Session, batch_id: UUID | None) -> Wave | None:
-    """Return the wave that has this batch, or None."""
+    """Return the wave with this batch, or None."""
     return session.scalars(select(Wave).where(Wave.batch_id == batch_id)).one_or_none()
 
 
 def lock_batch(session: Session, wave: Wave) -> Batch:
-    """Return the batch of a wave. No worker pauses it until the transaction ends."""
+    """Lock and return the batch of a wave, so that no worker pauses it until the transaction ends."""
     locked = {"key_share": True}
     return session.get_one(Batch, wave.batch_id, populate_existing=True, with_for_update=locked)

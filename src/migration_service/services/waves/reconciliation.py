@@ -1,4 +1,4 @@
-"""Reconciles waves whose lines all have an outcome, page by page, so that a worker may die between two."""
+"""Reconciling waves whose lines all have an outcome, page by page, so that a crash loses only one page."""
 
 import time
 from uuid import UUID
@@ -15,9 +15,9 @@ from migration_service.states import WaveState
 
 
 def reconcile_waves(sessions: sessionmaker[Session], *, seconds: float) -> None:
-    """Compare what waves created with what was staged, for about so long. The next sweep does the rest.
+    """Reconcile waves for about `seconds`. The next sweep does the rest.
 
-    Organisations take turns, a page of the oldest wave of each at a time.
+    Organisations take turns, with one page of the oldest wave of each at a time.
     """
     until = time.monotonic() + seconds
     settled: list[UUID] = []
@@ -35,9 +35,9 @@ def reconcile_waves(sessions: sessionmaker[Session], *, seconds: float) -> None:
 
 
 def reconcile_page(session: Session, batch_id: UUID) -> bool:
-    """Compare the next accounts of a wave, and keep the result with its place. Return whether there are more.
+    """Compare the next accounts of a wave, and store the result and position. Return whether there are more.
 
-    At the end the wave is CLEAN or DIFFERS. Do nothing if somebody else has the wave's lock.
+    At the end the wave is CLEAN or DIFFERS. Do nothing if another transaction holds the wave's lock.
     """
     due = select(Wave).where(Wave.batch_id == batch_id, Wave.state == WaveState.RECONCILING)
     wave = session.scalars(due.with_for_update(skip_locked=True)).one_or_none()

@@ -1,4 +1,4 @@
-"""What is reported of plans and their waves. The names are those of the interface."""
+"""Reports about plans and their waves. The names are those of the interface."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -28,18 +28,18 @@ class WaveReport:
     number: int
     name: str | None
     state: str
-    #: Why it is PAUSED, and what it waits for if it is WAITING.
+    #: The reason why it is PAUSED, and what it is WAITING for.
     reason: str | None
     waits_for: WaveWait | None
-    #: The earlier wave whose approval it waits for.
+    #: The earlier wave whose approval it is waiting for.
     waits_for_wave: int | None
-    #: Whether the next wave begins without a person if this one is clean.
+    #: Whether the next wave starts automatically if this one is clean.
     continue_if_clean: bool
     batch_id: UUID
     lines: int
     counts: dict[str, int]
     window: dict[str, Any] | None
-    #: The opening that it is in, or the next one. None: it needs none any more, or there is none.
+    #: The current or next opening of its window. None if it no longer needs one, or there is none.
     opens_at: datetime | None
     closes_at: datetime | None
     lines_per_minute: int | None
@@ -49,10 +49,10 @@ class WaveReport:
     reconciled_at: datetime | None
     differing: int | None
     open: int | None
-    #: Accounts that undos of the wave have reverted, and those of the wave that exist now.
+    #: The numbers of accounts reverted by undos of the wave, and of its accounts that exist now.
     reverted: int
     existing: int
-    #: The undo of this wave that runs.
+    #: The running undo of this wave.
     undo_id: UUID | None
     decided_by: str | None
     decided_at: datetime | None
@@ -60,13 +60,13 @@ class WaveReport:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the wave after this one may begin."""
+        """Return whether the next wave may start."""
         is_clean = self.state == WaveState.CLEAN and self.continue_if_clean
         return is_clean or self.state in (WaveState.APPROVED, WaveState.STOPPED)
 
     @property
     def undone(self) -> int:
-        """Return how many accounts were reverted and do not exist now."""
+        """Return the number of accounts that were reverted and do not exist now."""
         return count_created(self.counts) - self.existing
 
 
@@ -82,11 +82,11 @@ class PlanReport:
     continue_if_clean: bool
     created_at: datetime
     finished_at: datetime | None
-    #: Pending accounts that are in no wave.
+    #: The number of pending accounts that are in no wave.
     unplanned: int
-    #: Those of them that were left out because a newer version of them was refused.
+    #: How many of these were left out because a newer version of them was refused.
     older_versions: int
-    #: The undo of a wave that runs. The plan holds until it is over.
+    #: The running undo of a wave. The plan waits until it has ended.
     undo_id: UUID | None
     waves: list[WaveReport]
 
@@ -98,7 +98,7 @@ def report_plan(session: Session, plan: WavePlan) -> PlanReport:
 
 
 def report_plans(session: Session, plans: Sequence[WavePlan]) -> list[PlanReport]:
-    """Return plans with the progress of each wave, with as many statements as for one plan."""
+    """Return plans with the progress of each wave, with a constant number of statements."""
     if not plans:
         return []
     ids = [plan.id for plan in plans]
@@ -136,14 +136,14 @@ def _read_names(
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What is read for all plans at once."""
+    """Rows that are read for all plans together."""
 
     #: Codes and names, by id.
     suppliers: dict[int, str]
     teams: dict[int, str]
     now: datetime
     batches: dict[UUID, Batch]
-    #: Lines by status, by the id of the batch.
+    #: The number of lines by status, by the id of the batch.
     counts: dict[UUID, dict[str, int]]
     #: By the id of the batch.
     reverted: dict[UUID, Reverted]
@@ -205,12 +205,12 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, earlier: int | None) -
 
 
 def _find_earlier(plan: WavePlan, waves: Sequence[Wave], wave: Wave) -> int | None:
-    """Return the first wave before this one that is not over, or None."""
+    """Return the first unfinished wave before this one, or None."""
     return next((it.number for it in waves if it.number < wave.number and not is_over(plan, it)), None)
 
 
 def _waits_for(wave: Wave, earlier: int | None) -> WaveWait | None:
-    """Return what a wave waits for. None: the next sweep begins it, if it is WAITING."""
+    """Return what a wave waits for. If it is None, the next sweep starts a WAITING wave."""
     if wave.state != WaveState.WAITING:
         return None
     if earlier is not None:

@@ -1,4 +1,4 @@
-"""The steps of a wave that people and the sweep take alike, under the lock of the plan."""
+"""Steps of a wave that both people and the sweep take, under the lock of the plan."""
 
 from datetime import datetime
 
@@ -22,34 +22,34 @@ from migration_service.services.waves.states import (
 from migration_service.services.waves.windows import Window, find_opening
 from migration_service.states import BatchState, WaveState
 
-#: Why a wave was stopped whose batch somebody cancelled.
+#: The reason of a wave that was stopped because its batch was cancelled.
 BATCH_CANCELLED = "batch_cancelled"
-#: A batch of which no further line is processed. What a person cancelled is open, and differs.
+#: The states of a batch whose lines are no longer processed. Lines of a cancelled batch are open.
 ENDED = (BatchState.COMPLETED, BatchState.CANCELLED)
 
 
 def begin_wave(session: Session, plan: WavePlan, wave: Wave, batch: Batch, *, until: datetime | None) -> None:
-    """Let the batch of a wave run. It has no end if `until` is None."""
+    """Let the batch of a wave run until `until`, or without a limit if it is None."""
     change_wave(session, plan, wave, BEGIN)
     wave.began_at = clock.read_clock(session)
     let_run(session, batch, until)
 
 
 def let_run(session: Session, batch: Batch, until: datetime | None) -> None:
-    """Resume a locked batch until the end of its window. Raise BatchStateError if it is over."""
+    """Resume a locked batch until the end of its window. Raise BatchStateError if it has ended."""
     if batch.state not in OPEN:
         change_batch(session, batch, RESUME)
     batch.runs_until = until
 
 
 def closing_time(wave: Wave, now: datetime) -> datetime | None:
-    """Return when the window of the wave closes, or None if it is closed now."""
+    """Return the time when the window of the wave closes, or None if it is closed now."""
     opening = find_opening(Window.from_dict(wave.time_window), now) if wave.time_window else None
     return opening.closes_at if opening else None
 
 
 def follow_batch(session: Session, plan: WavePlan, wave: Wave, batch: Batch) -> None:
-    """Bring a wave that has begun into the state that its batch is in."""
+    """Change the state of a started wave to match that of its batch."""
     if batch.state in ENDED:
         change_wave(session, plan, wave, RECONCILE)
         wave.reconciled_to, wave.differing, wave.open = 0, None, None
@@ -71,9 +71,9 @@ def stop_waves(
     by: str | None = None,
     actor: str | None = None,
 ) -> None:
-    """Stop a wave and every later one of its plan, and cancel their batches. What was created stays.
+    """Stop a wave and every later one of its plan, and cancel their batches. Created accounts are kept.
 
-    `by` is the name of whoever decided, if that is not the actor. Raise WaveStateError if it is over.
+    `by` names the person who decided, if not the actor. Raise WaveStateError if the wave has ended.
     """
     later = select(Wave).where(Wave.plan_id == plan.id, Wave.number >= wave.number).order_by(Wave.number)
     for stopped in session.scalars(later).all():
@@ -88,9 +88,9 @@ def stop_waves(
 
 
 def reconcile_undone(session: Session, plan: WavePlan, wave: Wave) -> None:
-    """Have a wave compared again if an undo of its accounts has ended since it was last compared.
+    """Let a wave be reconciled again if an undo of its accounts has ended since it was last reconciled.
 
-    Its approval is void, because what was approved no longer exists. The audit keeps it.
+    Its approval becomes void, because the approved accounts no longer exist. The audit keeps it.
     """
     if wave.state not in UNDO.sources or wave.reconciled_at is None:
         return

@@ -1,4 +1,4 @@
-"""The states of a wave: the table of changes, and the only function that makes them.
+"""The states of a wave: the table of changes, and the only function that makes these changes.
 
     (none)      plan_waves -->  PLANNED
     PLANNED     -- QUEUE -->    WAITING       the wave before was reconciled, or there is none before
@@ -14,7 +14,7 @@
     CLEAN, DIFFERS       -- APPROVE -->    APPROVED
     all but APPROVED     -- STOP -->       STOPPED
 
-Each change is in the audit. Whoever changes a wave holds the lock of its plan, except for reconciliation.
+The audit records each change. Except in reconciliation, the caller holds the lock of the plan.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class WaveChange:
     action: AuditAction
 
 
-#: What reconciliation found. A person may decide about such a wave.
+#: The results of reconciliation, about which a person may decide.
 DECIDABLE = (WaveState.CLEAN, WaveState.DIFFERS)
 
 QUEUE = WaveChange((WaveState.PLANNED,), WaveState.WAITING, AuditAction.WAVE_QUEUED)
@@ -76,9 +76,9 @@ def change_wave(
     reason: str | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Lock the wave, change its state, and record that. Raise WaveStateError if it is in another state.
+    """Lock the wave, change its state and record that. Raise WaveStateError if its state does not allow it.
 
-    `reason` is why it is PAUSED. `details` are for the audit.
+    `reason` tells why it is PAUSED. `details` are for the audit.
     """
     session.flush()
     session.refresh(wave, with_for_update=True)
@@ -95,18 +95,18 @@ def change_wave(
 def record_act(
     session: Session, plan: WavePlan, wave: Wave, action: AuditAction, details: Mapping[str, Any]
 ) -> None:
-    """Record what was done to a wave."""
+    """Record an act on a wave in the audit."""
     subject = f"{plan.id} {wave.number}"
     record(session, action, "wave", subject, organisation_id=plan.organisation_id, details=details)
 
 
 def continues_if_clean(plan: WavePlan, wave: Wave) -> bool:
-    """Return whether the next wave begins without a person if this one is clean."""
+    """Return whether the next wave starts automatically if this one is clean."""
     return plan.continue_if_clean if wave.continue_if_clean is None else wave.continue_if_clean
 
 
 def is_over(plan: WavePlan, wave: Wave) -> bool:
-    """Return whether the wave after this one may begin."""
+    """Return whether the wave has ended, so that the next wave may start."""
     if wave.state == WaveState.CLEAN:
         return continues_if_clean(plan, wave)
     return wave.state in (WaveState.APPROVED, WaveState.STOPPED)

@@ -1,8 +1,8 @@
-"""Carries plans on: a sweep looks at the clock and at the rows, under the lock of the plan.
+"""The sweep that advances plans, depending on the clock and the rows, under the lock of each plan.
 
-Nothing is scheduled. If no sweep runs for a while, the next one finds the same work, and two at once find it
-once. A sweep that is late begins a window late. It does not end one late, because workers know its end
-(`Batch.runs_until`) and check it before each piece of work.
+Nothing is scheduled. If no sweep runs for a while, the next one finds the same work; two simultaneous sweeps
+do it once. A late sweep starts a wave late in its window. It does not end a window late, because workers know
+the end (`Batch.runs_until`) and check it before each piece of work.
 """
 
 import logging
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 def carry_on(sessions: sessionmaker[Session]) -> None:
-    """Do what is due in every plan that is not finished, each in a transaction of its own."""
+    """Advance every unfinished plan, each in a separate transaction."""
     with sessions.begin() as session:
         plans = session.scalars(select(WavePlan.id).where(WavePlan.finished_at.is_(None))).all()
     for plan_id in plans:
@@ -45,14 +45,14 @@ def carry_on(sessions: sessionmaker[Session]) -> None:
             with sessions.begin() as session:
                 carry_on_plan(session, plan_id)
         except (ServiceError, DBAPIError) as error:
-            # What hinders one plan hinders no other. The next sweep tries again.
+            # A failure in one plan does not affect others. The next sweep tries again.
             logger.warning("Wave plan %s was not carried on: %s", plan_id, error)
 
 
 def carry_on_plan(session: Session, plan_id: UUID) -> None:
-    """Do what is due in a plan.
+    """Advance a plan as far as possible now.
 
-    Do nothing if another process has its lock and does it, or while accounts of the plan are being undone.
+    Do nothing if another process has its lock, or while accounts of the plan are being undone.
     """
     unfinished = select(WavePlan).where(WavePlan.id == plan_id, WavePlan.finished_at.is_(None))
     plan = session.scalars(unfinished.with_for_update(skip_locked=True, key_share=True)).one_or_none()
@@ -74,7 +74,7 @@ def carry_on_plan(session: Session, plan_id: UUID) -> None:
 def _carry_on_wave(
     session: Session, plan: WavePlan, wave: Wave, following: Wave | None, now: datetime
 ) -> None:
-    """Do what is due in the first wave that is not over."""
+    """Advance the first unfinished wave."""
     batch = lock_batch(session, wave)
     if batch.state == BatchState.CANCELLED and wave.state in (WaveState.PLANNED, WaveState.WAITING):
         stop_waves(session, plan, wave, reason=BATCH_CANCELLED)
@@ -83,7 +83,7 @@ def _carry_on_wave(
         change_wave(session, plan, wave, QUEUE)
     if wave.state == WaveState.WAITING:
         closes_at = closing_time(wave, now)
-        # The first wave of a plan without a window is begun by a person, a later one by the one before it.
+        # Without a window, a person starts the first wave of a plan; later waves follow the previous one.
         if closes_at or (wave.time_window is None and wave.number > 1):
             begin_wave(session, plan, wave, batch, until=closes_at)
     elif wave.state in DECIDABLE:
@@ -97,7 +97,7 @@ def _carry_on_wave(
 
 
 def _follow_window(session: Session, wave: Wave, batch: Batch, now: datetime) -> None:
-    """Pause the batch of a wave outside its window, and let it go on within."""
+    """Pause the batch of a wave outside its window, and resume it within."""
     if wave.time_window is None:
         return
     closes_at = closing_time(wave, now)
@@ -111,12 +111,12 @@ def _follow_window(session: Session, wave: Wave, batch: Batch, now: datetime) ->
 
 
 def _go_on_in_window(session: Session, batch: Batch, closes_at: datetime | None) -> None:
-    """Let a batch go on if its window is open. Without lines left it has nothing to do but to end."""
+    """Resume a batch if its window is open. A batch without lines left only has to end."""
     if closes_at is None and _has_lines_left(session, batch):
         return
     since = batch.brake_since
     let_run(session, batch, closes_at or batch.runs_until)
-    batch.brake_since = since  # nobody has looked at the errors
+    batch.brake_since = since  # nobody has seen the errors
     complete_batches(session)
     session.refresh(batch)
 

@@ -1,4 +1,4 @@
-"""The waves that wait for the decision of a person: to be watched, and to be told to those who decide."""
+"""Waves that wait for a person's decision, for monitoring and alerts."""
 
 from dataclasses import dataclass
 
@@ -11,16 +11,16 @@ from migration_service.states import WaveState
 
 @dataclass(frozen=True, slots=True)
 class WaitingWave:
-    """A reconciled wave that nobody has approved or stopped."""
+    """A reconciled wave that has not been approved or stopped."""
 
     wave: Wave
     import_supplier: str
-    #: Since it was reconciled.
+    #: Seconds since it was reconciled.
     seconds: float
 
 
 def list_waiting(session: Session) -> list[WaitingWave]:
-    """Return the waves that wait for a decision, in the order of their reconciliation.
+    """Return the waves that wait for a decision, in order of their reconciliation.
 
     The condition is that of `services.waves.states.is_over`.
     """

@@ -1,9 +1,9 @@
-"""Windows: the hours of each day in which a wave may run, by the clock of a time zone.
+"""Windows: the hours of the day in which a wave may run, in a time zone.
 
-A window that ends before it begins goes over midnight, and belongs to the day on which it begins. On the two
-days a year on which the clock changes, a time that occurs twice is the first of the two, and a time that
-does not occur is the moment at which the clock jumps over it. So a window opens once a day, and a night is an
-hour shorter or longer. A window that lies in the hour that is skipped does not open on that day.
+A window whose end is before its start crosses midnight, and belongs to the day on which it starts. When the
+clock changes, a time that occurs twice means the first occurrence, and a time that does not occur means the
+moment of the change. So a window opens once a day, and a night is an hour shorter or longer. A window
+entirely within a skipped hour does not open on that day.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from migration_service.states import Weekday
 
-#: How many days are searched for the next opening.
+#: The number of days searched for the next opening.
 _HORIZON = 400
 
 
@@ -23,7 +23,7 @@ _WEEK = tuple(Weekday)
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """One time that a window is open: from `opens_at` on, and no longer at `closes_at`. Both are in UTC."""
+    """One opening of a window, from `opens_at` until just before `closes_at`, in UTC."""
 
     opens_at: datetime
     closes_at: datetime
@@ -31,11 +31,11 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """When a wave may run."""
+    """The times at which a wave may run."""
 
     start: time
     end: time
-    #: A name of the IANA database, as Europe/Amsterdam.
+    #: A name in the IANA database, such as Europe/Amsterdam.
     time_zone: str
     #: The first day on which the window opens, in its time zone.
     first_day: date
@@ -43,7 +43,7 @@ class Window:
     days: tuple[Weekday, ...] = _WEEK
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the window as it is stored."""
+        """Return the stored form of the window."""
         return {
             "start": f"{self.start:%H:%M}",
             "end": f"{self.end:%H:%M}",
@@ -54,7 +54,7 @@ class Window:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Window":
-        """Return a window that was stored."""
+        """Return the window with this stored form."""
         return cls(
             start=time.fromisoformat(values["start"]),
             end=time.fromisoformat(values["end"]),
@@ -65,13 +65,13 @@ class Window:
 
 
 def find_opening(window: Window, now: datetime) -> Opening | None:
-    """Return the opening that `now` is in, or None if the window is closed."""
+    """Return the opening that contains `now`, or None if the window is closed."""
     opening = next_opening(window, now)
     return opening if opening and opening.opens_at <= now else None
 
 
 def next_opening(window: Window, now: datetime) -> Opening | None:
-    """Return the opening that `now` is in, or else the next one. None: there is none within a year."""
+    """Return the current or next opening, or None if there is none within a year."""
     openings = _openings(window, now.astimezone(ZoneInfo(window.time_zone)).date() - timedelta(days=1))
     return next((opening for opening in openings if now < opening.closes_at), None)
 
@@ -89,13 +89,13 @@ def _openings(window: Window, since: date) -> Iterator[Opening]:
 
 
 def _moment(day: date, at: time, zone: ZoneInfo) -> datetime:
-    """Return the moment in UTC at which the clock of the zone shows this time."""
-    local = datetime.combine(day, at, zone)  # fold=0: the first of two
+    """Return the moment, in UTC, of a local time in the zone."""
+    local = datetime.combine(day, at, zone)  # fold=0 is the first of two occurrences
     moment = local.astimezone(UTC)
     if moment.astimezone(zone).replace(tzinfo=None) == local.replace(tzinfo=None):
         return moment
-    # The clock jumps between the two readings of a time that it never shows: with the offset from after the
-    # jump, and with the one from before it.
+    # A local time that does not occur has two interpretations, with the offsets before and after the change.
+    # The moment of the change is between them.
     before, after = local.replace(fold=1).astimezone(UTC), moment
     offset = before.astimezone(zone).utcoffset()
     while after - before > timedelta(seconds=1):

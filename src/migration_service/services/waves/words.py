@@ -1,4 +1,4 @@
-"""The state of a wave in words, and what was found after it: for the command line and the report."""
+"""The state and the reconciliation of a wave in words, for the command line and the report."""
 
 from datetime import UTC, datetime
 
@@ -7,7 +7,7 @@ from migration_service.states import WaveWait
 
 
 def describe_state(wave: WaveReport) -> str:
-    """Return the state of a wave with what it waits for, why it is paused, and whether it is undone."""
+    """Return the state of a wave, including what it waits for, why it is paused and whether it is undone."""
     words = str(wave.state)
     if wave.waits_for:
         opens = f" at {_write(wave.opens_at)}" if wave.opens_at else ", which does not open any more"
@@ -24,7 +24,7 @@ def describe_state(wave: WaveReport) -> str:
 
 
 def describe_found(wave: WaveReport) -> str | None:
-    """Return what the last reconciliation of a wave found, and when. None: it was not reconciled yet."""
+    """Return the result and time of the last reconciliation of a wave, or None if there was none."""
     if wave.differing is None or wave.open is None or wave.reconciled_at is None:
         return None
     return f"{wave.differing} differ, {wave.open} open at {_write(wave.reconciled_at)}"
