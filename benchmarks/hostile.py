@@ -171,7 +171,8 @@ class Attacker:
         if "next" in answer.links:
             self.known.learn({"cursor": parse_qs(urlsplit(answer.links["next"]["url"]).query)["cursor"][0]})
         if answer.ok and "json" in answer.headers.get("Content-Type", ""):
-            self.known.learn([json.loads(line) for line in answer.text.splitlines()[:50]])
+            lines = answer.text.splitlines() if "ndjson" in answer.headers["Content-Type"] else [answer.text]
+            self.known.learn([json.loads(line) for line in lines[:50] if line])
         return answer
 
     def begin(self, operations: list[Operation]) -> None:
