@@ -29,10 +29,6 @@ SETTLE_MS = 1_500
 #: also released if beat is not running.
 STALE_MS = 10_000
 
-#: At a limit of 1, the time for which the slot stays free for a request that was refused, and for a batch
-#: that waits. A batch retries all the time, and a client only after the seconds of Retry-After.
-REQUEST_TURN_MS, BATCH_TURN_MS = 4_000, 1_000
-
 #: The time for which an organisation counts that found no slot free, although it had less than its share.
 WANTED_MS = 4_000
 
@@ -46,8 +42,7 @@ if tonumber(redis.call('HGET', KEYS[3], 'reconciled_at') or '0') > now + 1000 th
 end
 """
 
-# Batches leave one slot to requests from a limit of 2. With a single slot, batches and requests take turns:
-# the kind that had it last does not get it while the other kind waits for it.
+# Batches leave one slot to requests from a limit of 2. They compete for a single one.
 #
 # Returns how many members hold a slot now, which are the first ones; or -1 if the set must be compared with
 # the database first, because it was lost, or because none is free and the last comparison is too old; -2 if
@@ -58,8 +53,7 @@ _ACQUIRE = (
 local slots, owners, state, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local limit, batch_cap = tonumber(ARGV[1]), tonumber(ARGV[2])
 local lease, settle, stale = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local turn_request, turn_batch = tonumber(ARGV[6]), tonumber(ARGV[7])
-local owner, want = ARGV[8], tonumber(ARGV[9])
+local owner, want = ARGV[6], tonumber(ARGV[7])
 if redis.call('HGET', state, 'ready') ~= '1' then
   redis.call('HSETNX', state, 'admit_from', now + settle)
   return -1
@@ -82,15 +76,11 @@ end
 for _, name in ipairs(redis.call('ZRANGE', wanted, 0, -1)) do count(name) end
 local share = limit
 if limit < 0 then share = math.huge elseif present > 1 then share = math.ceil(limit / present) end
-local kind, other = 'request', 'batch'
-if batch_cap >= 0 then kind, other = 'batch', 'request' end
+local kind = batch_cap >= 0 and 'batch' or 'request'
 if limit >= 2 and batch_cap >= limit then batch_cap = limit - 1 end
-local takes_turns = limit == 1 and redis.call('HGET', state, 'last') == kind
-  and tonumber(redis.call('HGET', state, 'awaited_by_' .. other) or '0') > now
 local granted, refusal = 0, 0
-for i = 10, #ARGV do
+for i = 8, #ARGV do
   if not redis.call('ZSCORE', slots, ARGV[i]) then
-    if takes_turns then break end
     if limit >= 0 and held >= limit then
       if own < share and present > 1 then refusal = -3 end
       break
@@ -103,12 +93,6 @@ for i = 10, #ARGV do
   redis.call('ZADD', slots, 'GT', now + lease, ARGV[i])
   redis.call('HSET', owners, ARGV[i], owner .. ' ' .. kind)
   granted = granted + 1
-end
-if limit == 1 and granted > 0 then
-  redis.call('HSET', state, 'last', kind)
-  redis.call('HDEL', state, 'awaited_by_' .. kind)
-elseif limit == 1 then
-  redis.call('HSET', state, 'awaited_by_' .. kind, now + (kind == 'batch' and turn_batch or turn_request))
 end
 if granted > 0 then
   redis.call('ZREM', wanted, owner)
@@ -191,8 +175,7 @@ class Slots:
         SlotShareUsedError or SlotOwedError if the owner gets none because of others.
         """
         args: list[Any] = [
-            *(_number(limit), _number(batch_cap), LEASE_MS, SETTLE_MS, STALE_MS),
-            *(REQUEST_TURN_MS, BATCH_TURN_MS, owner, WANTED_MS, *attempts),
+            *(_number(limit), _number(batch_cap), LEASE_MS, SETTLE_MS, STALE_MS, owner, WANTED_MS, *attempts),
         ]
         try:
             granted = self._redis.evalsha(self._acquire.sha, len(_KEYS), *_KEYS, *args)

@@ -232,34 +232,6 @@ def test_from_a_limit_of_2_one_slot_always_stays_for_requests(slots: Slots, limi
     assert slots.acquire(["a"], owner=1, limit=limit) == 1
 
 
-def test_at_a_limit_of_1_batches_and_requests_take_turns(slots: Slots) -> None:
-    def ask(name: str, batch_cap: int | None = None) -> bool:
-        """Ask for the slot, and release it if it was granted."""
-        granted = slots.acquire([name], owner=1, limit=1, batch_cap=batch_cap)
-        slots.release([name] if granted else [])
-        return bool(granted)
-
-    assert slots.acquire(["b1"], owner=1, limit=1, batch_cap=1) == 1
-    assert not ask("a1")
-    assert not ask("b2", batch_cap=1)
-    slots.release(["b1"])
-    assert not ask("b2", batch_cap=1)  # a request waits
-    assert ask("a1")
-    assert not ask("a2")  # the batch waits
-    assert ask("b2", batch_cap=1)
-    assert ask("a2")
-    assert ask("b3", batch_cap=1)
-    assert ask("b4", batch_cap=1)  # no other session waits
-
-
-def test_an_unused_turn_passes(slots: Slots, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots_module, "REQUEST_TURN_MS", -1)
-    assert slots.acquire(["b1"], owner=1, limit=1, batch_cap=1) == 1
-    assert slots.acquire(["a1"], owner=1, limit=1) == 0
-    slots.release(["b1"])
-    assert slots.acquire(["b2"], owner=1, limit=1, batch_cap=1) == 1
-
-
 def _clock(redis: Redis) -> int:
     """Return the time of Redis in milliseconds."""
     seconds, microseconds = redis.time()

@@ -139,7 +139,7 @@ def check_slots(parts: ServiceParts) -> Iterator[Diagnosis]:
     if now.limit == 1:
         yield warning(
             "slots",
-            "the limit is 1: batches and requests take turns",
+            "the limit is 1: batches and requests compete for one slot",
             "Set a limit of 2 or more (limit set): then one slot always stays for requests.",
         )
 

@@ -90,7 +90,7 @@ def test_an_exhausted_limit_and_a_limit_of_1_are_reported(
         with parts.sessions.begin() as session:
             session.get_one(ServiceLimit, 1).concurrency_limit = before
     assert any("exhausted" in line for line in seen)
-    assert any("take turns" in line for line in seen) == is_1
+    assert any("compete" in line for line in seen) == is_1
 
 
 def test_a_full_redis_and_a_redis_that_evicts_are_lines(parts: ServiceParts) -> None:
