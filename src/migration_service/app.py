@@ -49,9 +49,9 @@ from migration_service.services.access.throttle import Throttle
 from migration_service.services.access.tokens import FIND_CALLER
 from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.processing.dispatch import WAIT_SLICE, Dispatch
+from migration_service.services.processing.slots import Slots
 from migration_service.services.setup.suppliers import FIND_SUPPLIER
 from migration_service.shares import Places
-from migration_service.slots import Slots
 from migration_service.tasks.accounts import publish_set
 
 #: Requests that may wait for an outcome at once in one process. Each needs a connection to Redis.

@@ -10,7 +10,7 @@ import psycopg
 from redis import RedisError
 
 from drill.scene import SUPPLIER, TEAMS, Scene, obtain_token
-from migration_service.slots import Slots
+from migration_service.services.processing.slots import Slots
 from migration_service.tasks.names import SWEEP_INTERVAL
 from support.servers import COMMAND, processes_in, wait_until
 

@@ -13,7 +13,7 @@ import pytest
 
 from migration_service.config import Settings
 from migration_service.connections import make_redis
-from migration_service.slots import Slots
+from migration_service.services.processing.slots import Slots
 from support.factories import json_of
 from support.servers import COMMAND, ending_with_us, wait_until
 from support.supplier_client import SupplierClient

@@ -12,7 +12,7 @@ from kombu import Connection
 from drill.scene import Scene
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.slots import Slots
+from migration_service.services.processing.slots import Slots
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.names import CREATE_SET
 from support.servers import wait_until

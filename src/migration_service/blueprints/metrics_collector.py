@@ -28,6 +28,7 @@ from migration_service.metrics.shared import (
     read_task_times,
     read_vendor_calls,
 )
+from migration_service.services.processing.slots import Slots
 from migration_service.services.reporting.counts import (
     OpenBatches,
     list_replication_slots,
@@ -37,7 +38,6 @@ from migration_service.services.reporting.counts import (
 )
 from migration_service.services.waves.states import DECIDABLE
 from migration_service.services.waves.waiting import WaitingWave, list_waiting
-from migration_service.slots import Slots
 from migration_service.tasks.names import KEY_PREFIX, QUEUES
 
 logger = logging.getLogger(__name__)

@@ -11,12 +11,12 @@ from migration_service.cli.output import json_option, show_done, show_record
 from migration_service.cli.session import CannotRunError, open_session, read_settings
 from migration_service.config import Settings
 from migration_service.connections import make_redis
+from migration_service.services.processing.slots import Slots
 from migration_service.services.setup.limits import (
     LARGEST_LIMIT,
     get_concurrency_limit,
     set_concurrency_limit,
 )
-from migration_service.slots import Slots
 
 
 class LimitType(click.ParamType[int | None]):

@@ -8,6 +8,7 @@ from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, ok, warn
 from migration_service.metrics.broker import read_broker
 from migration_service.payment_vendors.answers import read_failing
 from migration_service.services.batches.results.activity import STALLED_AFTER
+from migration_service.services.processing.slots import Slots
 from migration_service.services.reporting.counts import (
     find_stuck_attempts,
     list_paused_suppliers,
@@ -16,7 +17,6 @@ from migration_service.services.reporting.counts import (
     read_running_batches,
 )
 from migration_service.services.setup.vendors import list_payment_vendors
-from migration_service.slots import Slots
 from migration_service.states import BatchCondition
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.names import KEY_PREFIX, QUEUES, SWEEP_INTERVAL

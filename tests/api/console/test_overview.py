@@ -14,7 +14,7 @@ from migration_service.blueprints.console.pages import overview
 from migration_service.models import Batch, BatchChunk, Ledger
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
-from migration_service.slots import Slots
+from migration_service.services.processing.slots import Slots
 from migration_service.states import WaveState
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient

@@ -2,7 +2,7 @@
 
 import re
 
-from migration_service.slots import Slots
+from migration_service.services.processing.slots import Slots
 from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient

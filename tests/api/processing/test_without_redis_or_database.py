@@ -27,7 +27,7 @@ from migration_service.services.processing.signals import (
     notify,
     wait_for_notification,
 )
-from migration_service.slots import Slots
+from migration_service.services.processing.slots import Slots
 from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.resources import WorkerResources
 from support.factories import MakeClient, close_celery, json_of

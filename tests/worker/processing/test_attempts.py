@@ -30,7 +30,7 @@ from migration_service.services.processing.attempts import (
 from migration_service.services.processing.execution import perform_alone, perform_attempt
 from migration_service.services.processing.signals import ANNOUNCED_KEY, ASK_DATABASE, notification_key
 from migration_service.services.processing.slot_leases import list_live_attempts, reconcile_slots
-from migration_service.slots import LiveAttempt, Slots
+from migration_service.services.processing.slots import LiveAttempt, Slots
 from migration_service.states import ImportState, Outcome, Profile
 from migration_service.tasks.accounts import create_set
 from migration_service.tasks.maintenance import sweep_attempts

@@ -19,7 +19,7 @@ from migration_service.services.processing.slot_leases import (
     reconcile_slots,
     release_slots,
 )
-from migration_service.slots import LiveAttempt, Slots, SlotsStaleError
+from migration_service.services.processing.slots import LiveAttempt, Slots, SlotsStaleError
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient

@@ -33,7 +33,7 @@ from migration_service.services.processing.acceptance import ProcessOrder, check
 from migration_service.services.processing.attempts import find_answer, withdraw_attempt
 from migration_service.services.processing.signals import announce, wait_for_notification
 from migration_service.services.processing.slot_leases import acquire_slots, release_slots
-from migration_service.slots import Slots
+from migration_service.services.processing.slots import Slots
 from migration_service.states import Outcome
 
 #: Seconds to wait for the notification before the database is queried.

@@ -20,7 +20,7 @@ from redis import Redis, RedisError
 
 from migration_service.connections import log_if_unavailable
 from migration_service.services.processing.creation import is_service_account_number
-from migration_service.slots import Slots
+from migration_service.services.processing.slots import Slots
 
 #: The key that says that a message is on its way.
 ANNOUNCED_KEY = "migration:announced"

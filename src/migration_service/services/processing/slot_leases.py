@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.connections import log_if_unavailable
 from migration_service.db.base import literals
 from migration_service.errors import ServiceUnavailableError, ShareUsedError
-from migration_service.slots import (
+from migration_service.services.processing.slots import (
     LiveAttempt,
     SlotOwedError,
     Slots,

@@ -17,11 +17,11 @@ from migration_service.services.batches.control import BatchReport, get_batch, r
 from migration_service.services.batches.results.counts import count_open
 from migration_service.services.batches.results.listing import list_batches
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
+from migration_service.services.processing.slots import Slots
 from migration_service.services.reporting.counts import read_in_progress
 from migration_service.services.setup.suppliers import list_import_suppliers
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, report_plans
-from migration_service.slots import Slots
 from migration_service.states import BatchCondition, BatchState, SupplierStatus, WaveState, WaveWait
 
 blueprint = Blueprint("overview", __name__)

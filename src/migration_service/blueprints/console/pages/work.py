@@ -9,9 +9,9 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.connections import make_redis
 from migration_service.metrics.broker import BrokerCounts, read_broker
 from migration_service.origin import current_origin
+from migration_service.services.processing.slots import Slots
 from migration_service.services.reporting.counts import read_in_progress
 from migration_service.services.reporting.work import list_running_chunks, list_running_requests
-from migration_service.slots import Slots
 from migration_service.tasks.names import KEY_PREFIX, QUEUES
 
 blueprint = Blueprint("work", __name__, url_prefix="/work")

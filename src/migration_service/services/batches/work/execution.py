@@ -24,7 +24,7 @@ from migration_service.services.batches.work.chunks import (
     work_on_chunk,
 )
 from migration_service.services.processing.slot_leases import acquire_slots, release_slots
-from migration_service.slots import Slots
+from migration_service.services.processing.slots import Slots
 
 logger = logging.getLogger(__name__)
 

@@ -10,14 +10,14 @@ from redis import Redis
 from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service import slots as slots_module
 from migration_service.connections import make_redis
 from migration_service.db.base import new_id
 from migration_service.models import AccountImportProcess, BatchChunk, ServiceLimit
 from migration_service.services.batches.work import execution
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.batches.work.execution import CHUNK_TIMEOUT, SLOT_TIMEOUT, perform_chunk
-from migration_service.slots import Slots
+from migration_service.services.processing import slots as slots_module
+from migration_service.services.processing.slots import Slots
 from support.factories import Customer
 from unit.services.batches.batch_rows import chunk_of, codes_of, make_chunk, payload_of, seconds
 from unit.services.undo.undo_rows import add_account

@@ -7,9 +7,15 @@ from collections.abc import Callable, Iterator
 import pytest
 from redis import Redis
 
-from migration_service import slots as slots_module
 from migration_service.connections import make_redis
-from migration_service.slots import LiveAttempt, SlotOwedError, Slots, SlotShareUsedError, SlotsStaleError
+from migration_service.services.processing import slots as slots_module
+from migration_service.services.processing.slots import (
+    LiveAttempt,
+    SlotOwedError,
+    Slots,
+    SlotShareUsedError,
+    SlotsStaleError,
+)
 
 
 @pytest.fixture
