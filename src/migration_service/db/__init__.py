@@ -1,4 +1,4 @@
-"""The database: the models' base, the engine, statements of the hot path, and revisions.
+"""The database: the base of the models, the engine, statements of the hot path, and revisions.
 
 The hot path, which runs in every request or for every account, sends SQL text through `Statements` and
 `OpenTransaction`. Everything else uses a `Session`.

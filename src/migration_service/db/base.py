@@ -1,4 +1,4 @@
-"""The base of the models, their identifiers, and the SQL expressions that they share."""
+"""The base of the models, their identifiers, and shared SQL expressions."""
 
 import os
 import time
@@ -23,14 +23,14 @@ NAMING_CONVENTION = {
 
 
 class Base(DeclarativeBase):
-    """The base of every model. Its metadata has the naming convention of constraints."""
+    """The base of every model. Its metadata has the naming convention for constraints."""
 
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
     type_annotation_map: ClassVar[dict[Any, Any]] = {
         str: Text,
         int: BigInteger,
         datetime: DateTime(timezone=True),
-        # No precision: NUMERIC alone keeps every digit that was sent, 12.30 included.
+        # No precision, because plain NUMERIC keeps every digit that was sent, as in 12.30.
         Decimal: Numeric,
         list[str]: ARRAY(Text),
         list[Decimal]: ARRAY(Numeric),
@@ -40,23 +40,23 @@ class Base(DeclarativeBase):
 
 
 def one_of(column: ColumnElement[Any], values: Collection[Any]) -> ColumnElement[bool]:
-    """Return the condition that `column` has one of `values`.
+    """Return the condition that `column` is one of `values`.
 
-    It needs a single parameter, however many values there are. IN has a limit of 65,535.
+    It needs a single parameter for any number of values. IN has a limit of 65,535.
     """
     return column == any_(literal(list(values), ARRAY(column.type)))
 
 
 def literals(members: Iterable[StrEnum]) -> str:
-    """Return members of an enumeration as SQL literals with commas between them, for SQL text."""
+    """Return members of an enumeration as SQL literals separated by commas."""
     return ", ".join(f"'{member.value}'" for member in members)
 
 
 def new_id() -> UUID:
     """Return a UUID of version 7. It is ordered by time, which keeps the index of a million rows compact.
 
-    The next twelve bits have a fraction of the millisecond (RFC 9562, section 6.2). So ids that a process
-    makes one after the other are in this order.
+    Twelve bits hold a fraction of the millisecond (RFC 9562, section 6.2), so consecutive ids of a process
+    are in order.
     """
     milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
     fraction = (nanoseconds << 12) // 1_000_000

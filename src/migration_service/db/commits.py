@@ -1,7 +1,7 @@
-"""Whether the database commits: a commit that is really made, with a time limit.
+"""Checking that the database commits, by a real commit with a time limit.
 
-A primary whose synchronous standby is missing answers every question, and keeps each commit waiting for ever.
-No time-out of the server ends that wait, so it is watched, and ended, from another connection.
+A primary without its synchronous standby answers every query, but keeps each commit waiting for ever. No
+time-out of the server ends that wait, so another connection watches and cancels it.
 """
 
 import threading
@@ -21,17 +21,17 @@ from migration_service.db.engine import make_engine
 
 T = TypeVar("T")
 
-#: Seconds after which a commit counts as one that waits.
+#: Seconds after which a commit counts as waiting.
 COMMIT_SECONDS = 3.0
-#: Seconds between two tries of a web process.
+#: Seconds between two checks of a web process.
 _INTERVAL = 5.0
 #: The wait for a synchronous standby, in pg_stat_activity.
 _SYNC_REP = "SyncRep"
-#: Writes to the log of the database alone. It needs no right to any table, and leaves no row.
+#: Writes only to the WAL. It needs no privilege on any table, and leaves no row.
 _WRITE = text(
     "SELECT pg_backend_pid() FROM pg_logical_emit_message(true, 'migration_service', 'does it commit?')"
 )
-#: By then a pooler may have given the connection to somebody else, whose statement goes on.
+#: By then a pooler may have given the connection to another client, whose statement must not be cancelled.
 _FIND_AND_CANCEL = text(
     "SELECT wait_event, current_setting('synchronous_standby_names'), pg_cancel_backend(pid) "
     "FROM pg_stat_activity WHERE pid = :pid AND state = 'active' AND query = 'COMMIT'"
@@ -40,19 +40,19 @@ _FIND_AND_CANCEL = text(
 
 @dataclass(frozen=True, slots=True)
 class CommitWait:
-    """A commit that was not made in time. `wait_event` is empty if PostgreSQL did not say why."""
+    """A commit that was not completed in time. `wait_event` is empty if PostgreSQL gave no reason."""
 
     wait_event: str = ""
     synchronous_standby_names: str = ""
 
     @property
     def for_standby(self) -> bool:
-        """Whether it waits for a synchronous standby."""
+        """Whether it is waiting for a synchronous standby."""
         return self.wait_event == _SYNC_REP
 
 
 def make_probe_engine(settings: Settings, application_name: str) -> Engine:
-    """Return an engine for `find_commit_wait`, whose pool nobody else can have used up."""
+    """Return an engine for `find_commit_wait`, with a separate pool that is never used up."""
     return make_engine(
         settings.database_url,
         pool_size=1,
@@ -63,9 +63,9 @@ def make_probe_engine(settings: Settings, application_name: str) -> Engine:
 
 
 def find_commit_wait(engine: Engine) -> CommitWait | None:
-    """Commit a transaction. Return what it waits for after COMMIT_SECONDS, or None if it was committed.
+    """Commit a transaction. Return its wait after COMMIT_SECONDS, or None if it was committed.
 
-    A commit that waits is cancelled. Up to two connections of `engine` are used. Raise SQLAlchemyError if the
+    A waiting commit is cancelled. This uses up to two connections of `engine`. Raise SQLAlchemyError if the
     database cannot be used at all.
     """
     connection = engine.connect()
@@ -86,7 +86,7 @@ def find_commit_wait(engine: Engine) -> CommitWait | None:
 
 
 def _begin(job: Callable[[], T]) -> "Future[T]":
-    """Do `job` in a thread that nobody has to wait for, not even the end of the process."""
+    """Run `job` in a daemon thread."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -113,7 +113,7 @@ def _look(engine: Engine, process: int | None) -> CommitWait:
 
 
 class CommitWatch:
-    """Whether commits wait, for a web process. It is tried in the background, while somebody asks."""
+    """A check for waiting commits in a web process. It runs in the background while it is being used."""
 
     def __init__(self, make_engine: Callable[[], Engine]) -> None:
         self._make_engine = make_engine
@@ -123,7 +123,7 @@ class CommitWatch:
         self._waits = False
 
     def commits_wait(self) -> bool:
-        """Return what the last try found, at once. Begin another if it is some seconds old."""
+        """Return the result of the last check immediately. Start another one if that is some seconds old."""
         with self._lock:
             due = not self._trying and time.monotonic() - self._tried_at >= _INTERVAL
             self._trying = self._trying or due
@@ -136,7 +136,7 @@ class CommitWatch:
         try:
             self._waits = find_commit_wait(engine) is not None
         except SQLAlchemyError:
-            # The database cannot be used at all, which whoever uses it finds out.
+            # The database cannot be used at all. Its users will find out.
             self._waits = False
         finally:
             engine.dispose()

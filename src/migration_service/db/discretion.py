@@ -1,6 +1,6 @@
-"""What a database error says: never a value of a row, since its text ends up in logs.
+"""Removing values of rows from database errors, because their texts end up in logs.
 
-PostgreSQL repeats values in an error's DETAIL and CONTEXT, and for wrong data in its message.
+PostgreSQL repeats values in an error's DETAIL and CONTEXT, and for invalid data in its message.
 """
 
 import psycopg
@@ -8,12 +8,12 @@ from sqlalchemy import Engine, event
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import StatementError
 
-#: Classes of SQLSTATE whose messages have values: wrong data, constraints, limits, internal errors.
+#: Classes of SQLSTATE whose messages contain values: invalid data, constraints, limits, internal errors.
 _WITH_VALUES = ("22", "23", "42", "54", "XX", "P0")
 
 
 def hide_values(error: BaseException) -> None:
-    """Take everything out of the text of a psycopg error that could be a value of a row."""
+    """Remove everything from the text of a psycopg error that could be a value of a row."""
     if not isinstance(error, psycopg.Error) or not error.sqlstate:
         return
     message = (error.diag.message_primary or "").strip()
@@ -25,7 +25,7 @@ def hide_values(error: BaseException) -> None:
 
 
 def hide_values_of(engine: Engine) -> None:
-    """Do so with every error that the engine's connections raise."""
+    """Do this for every error raised by the engine's connections."""
 
     @event.listens_for(engine, "handle_error")
     def hide(context: ExceptionContext) -> None:

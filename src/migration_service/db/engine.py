@@ -1,4 +1,4 @@
-"""The database engine: one for each process, PostgreSQL only."""
+"""The database engine, one for each process, for PostgreSQL only."""
 
 import time
 from typing import Any, cast
@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.discretion import hide_values_of
 
-# jit: compiling the large INSERT of account creation takes 0.6 s and gains nothing.
-# The time-outs end a transaction whose client was cut off, so that its row locks are released.
+# jit: compiling the large INSERT of account creation takes 0.6 s and gains nothing. The time-outs end the
+# transaction of a disconnected client, so that its row locks are released.
 _SERVER_SETTINGS = {
     "jit": "off",
     "timezone": "UTC",
@@ -23,23 +23,23 @@ _SERVER_SETTINGS = {
 }
 
 #: read_only_sql_transaction, admin_shutdown, crash_shutdown, cannot_connect_now: after a switch-over, the
-#: server at the other end is not the one to write to any more.
+#: connected server is no longer the primary.
 _NOT_THE_PRIMARY = ("25006", "57P01", "57P02", "57P03")
-#: True on a standby, and on a server that was switched to reading.
+#: True on a standby, and on a server that was made read-only.
 ONLY_READS = "SELECT pg_is_in_recovery() OR CAST(current_setting('transaction_read_only') AS bool)"
-#: A connection with this entry in its info met one of them. Its pool is renewed.
+#: The entry in the info of a connection that met one of these states. Its pool is renewed.
 NOT_THE_PRIMARY = "not_the_primary"
 
-#: Seconds. A connection that was idle for longer is tested before it is used.
+#: Seconds of idleness after which a connection is tested before it is used.
 _TRUSTED_FOR = 1.0
 
 
 def parse_database_url(database_url: str) -> URL:
     """Return the parts of `postgresql://user:password@host:port,host:port/name?option=value`.
 
-    Any option of libpq may follow: `sslmode` and `sslrootcert` for TLS, and `target_session_attrs=read-write`
-    if there are several hosts, of which only one writes. Raise ValueError or ArgumentError if it is no
-    address.
+    Any libpq option may follow, such as `sslmode` and `sslrootcert` for TLS, and
+    `target_session_attrs=read-write` for several hosts with one primary. Raise ValueError or ArgumentError if
+    the URL is not valid.
     """
     before, at, after = database_url.rpartition("@")
     hosts, _, rest = after.partition("/")
@@ -51,18 +51,18 @@ def parse_database_url(database_url: str) -> URL:
 
 
 def is_not_the_primary(error: BaseException | None) -> bool:
-    """Whether a statement failed because the server does not write, or is shut down."""
+    """Whether a statement failed because the server is read-only or shut down."""
     return getattr(error, "sqlstate", None) in _NOT_THE_PRIMARY
 
 
 def make_engine(
     database_url: str, *, pool_size: int, max_overflow: int, application_name: str, pooler: bool = False
 ) -> Engine:
-    """Return an engine for `database_url`. `postgresql://` means psycopg 3. It connects on first use.
+    """Return an engine for `database_url`, which connects on first use. `postgresql://` means psycopg 3.
 
-    `pooler` says that connections go through a pgbouncer in transaction mode, which gives each transaction
-    another connection. Then no statement is prepared, and the settings above must be set on the database role
-    (docs/operators/scaling.md).
+    `pooler` means that connections go through a pgbouncer in transaction mode, which may give each
+    transaction another connection. No statements are prepared then, and the settings above must be set on the
+    database role (docs/operators/scaling.md).
     """
     options = " ".join(f"-c {name}={value}" for name, value in _SERVER_SETTINGS.items())
     session: dict[str, Any] = {"prepare_threshold": None} if pooler else {"options": options}
@@ -71,10 +71,10 @@ def make_engine(
         pool_size=pool_size,
         max_overflow=max_overflow,
         pool_timeout=5,
-        # The connection that was used last comes first: its server process has its caches and plans at hand.
+        # The most recently used connection comes first, because its server process has warm caches and plans.
         pool_use_lifo=True,
-        pool_reset_on_return=None,  # _roll_back_open_transactions does it
-        hide_parameters=True,  # an error in the log must not show values of an account
+        pool_reset_on_return=None,  # done by _roll_back_open_transactions
+        hide_parameters=True,  # errors in the log must not contain values of an account
         connect_args={
             **session,
             "application_name": application_name,
@@ -94,10 +94,10 @@ def make_engine(
 
 
 def _leave_servers_that_do_not_write(engine: Engine) -> None:
-    """Discard all connections if one finds that its server only reads, as after a switch-over.
+    """Discard all connections if one finds that its server is read-only, as after a switch-over.
 
-    The next ones go wherever the address leads by then. The error is an OperationalError, as every other that
-    says that the database cannot be used now.
+    New connections go to the current target of the address. The error is an OperationalError, like all errors
+    of an unavailable database.
     """
 
     @event.listens_for(engine, "handle_error", retval=True)
@@ -110,7 +110,7 @@ def _leave_servers_that_do_not_write(engine: Engine) -> None:
 
 
 def _roll_back_open_transactions(engine: Engine) -> None:
-    """Roll back what a connection leaves open when it returns to the pool, which is hardly ever anything."""
+    """Roll back the transaction that a connection rarely leaves open when it returns to the pool."""
 
     @event.listens_for(engine, "reset")
     def roll_back(connection: "psycopg.Connection[Any]", _record: Any, _state: Any) -> None:
@@ -119,9 +119,9 @@ def _roll_back_open_transactions(engine: Engine) -> None:
 
 
 def _open_transactions_for_sessions(engine: Engine) -> None:
-    """Let sessions open transactions on connections that `statements.autocommit` has used before.
+    """Let sessions open transactions on connections used earlier by `statements.autocommit`.
 
-    It leaves them as it needs them, because it uses them more often.
+    That function leaves them in autocommit mode, because it uses them more often.
     """
 
     @event.listens_for(engine, "engine_connect")
@@ -130,16 +130,16 @@ def _open_transactions_for_sessions(engine: Engine) -> None:
 
 
 def end_autocommit(connection: "psycopg.Connection[Any]") -> None:
-    """Let statements from now on open a transaction."""
+    """Let later statements open a transaction."""
     if connection.autocommit:
         connection.autocommit = False
 
 
 def _ping_idle_connections(engine: Engine) -> None:
-    """Do what `pool_pre_ping` does, but skip connections that were used a moment ago.
+    """Ping connections like `pool_pre_ping`, except those that were used a moment ago.
 
-    A database server that restarts is unavailable for longer than a moment. Pinging a busy connection would
-    cost every request a round trip, and never find anything.
+    A restarting database server is unavailable for longer than that. Pinging busy connections would cost
+    every request a round trip without ever finding anything.
     """
 
     left_at = 0.0
@@ -166,5 +166,5 @@ def _ping_idle_connections(engine: Engine) -> None:
 
 
 def make_sessionmaker(engine: Engine) -> sessionmaker[Session]:
-    """Return a sessionmaker whose objects stay readable after the commit, when the response is rendered."""
+    """Return a sessionmaker whose objects stay readable after the commit, for rendering the response."""
     return sessionmaker(engine, expire_on_commit=False)

@@ -1,4 +1,4 @@
-"""Rows that hardly ever change, kept in memory for a second from when their look-up began (decision 10)."""
+"""Rows that rarely change, kept in memory for a second from the start of their look-up (decision 10)."""
 
 import time
 from collections.abc import Callable, Collection, Hashable, Mapping
@@ -9,15 +9,15 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.db.statements import Statements, autocommit
 from migration_service.metrics.process import REFERENCE_READS
 
-#: Kept results of statements. Beyond that all of them are dropped, and looked up again.
+#: The largest number of kept results. If there are more, all are discarded and looked up again.
 MOST_KEPT = 10_000
-#: The clocks of two machines do not run at quite the same speed.
+#: The clocks of two machines do not run at exactly the same speed.
 _DRIFT = 1.05
 
 _FROM_MEMORY = REFERENCE_READS.labels("memory")
 _FROM_DATABASE = REFERENCE_READS.labels("database")
 
-# It never goes back, and on Linux it counts the time for which the machine was suspended, too.
+# It never goes back, and on Linux it includes the time for which the machine was suspended.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -27,19 +27,19 @@ def read_clock() -> float:
 
 
 def wait_until_known(seconds: float) -> None:
-    """Wait until no web process uses a row any more that it read before a change, which has been committed.
+    """Wait until no web process uses a row that it read before a change, which has been committed.
 
-    Call this after the commit, before anybody is told that something is revoked or ended.
+    Call this after the commit, before confirming that something was revoked or ended.
     """
     time.sleep(seconds * _DRIFT)
 
 
 class ReferenceReader(Statements):
-    """Single statements. The rows of those in `kept` are used for `seconds` after their look-up began.
+    """Single statements. The rows of those in `kept` are reused for `seconds` after their look-up started.
 
     So a change is known everywhere `seconds` after its COMMIT, however long a look-up takes or a process is
-    frozen. What is not found is not kept. Rows that expire earlier have a column `seconds_left`. The reader
-    holds no connection, and takes one from the pool for each statement that it has to send.
+    frozen. Empty results are not kept. Rows that expire earlier have a column `seconds_left`. The reader
+    holds no connection, but takes one from the pool for each statement that it has to send.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ReferenceReader(Statements):
         self._statements = frozenset(kept) if seconds else frozenset()
         self._seconds = seconds
         self._now = now
-        #: The rows of a statement with its values, and until when they may be used.
+        #: The rows of a statement with its values, and the time until which they may be used.
         self._kept: dict[Hashable, tuple[float, list[Any]]] = {}
 
     def execute(self, statement: str, values: Mapping[str, Any]) -> list[Any]:

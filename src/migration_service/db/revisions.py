@@ -1,4 +1,4 @@
-"""Applies the revisions of the database's tables."""
+"""Applying the revisions of the database schema."""
 
 import logging
 import time
@@ -15,18 +15,18 @@ from migration_service.db.engine import make_engine
 
 logger = logging.getLogger(__name__)
 
-#: Two services that start at once must not both apply a revision.
+#: The advisory lock that keeps two starting services from applying the same revision.
 _LOCK_KEY = 7_361_204
-#: Seconds for which a revision waits for the lock on a table. Later queries queue behind it. A request waits
-#: longer than this for a lock, so a revision that waits makes no request fail.
+#: Seconds for which a revision waits for the lock on a table, while later queries queue behind it. Requests
+#: wait longer than this for a lock, so a waiting revision makes no request fail.
 LOCK_SECONDS = 2.0
-#: Seconds between two tries, in which other queries get the lock.
+#: Seconds between two attempts, in which other queries get the lock.
 PAUSE_SECONDS = 3.0
-#: Seconds after which a revision that got no lock fails.
+#: Seconds after which a revision fails without the lock.
 TIMEOUT_SECONDS = 300.0
 
 
-#: What the service may do. The revisions' own table says what is there, and is only read.
+#: The privileges of the service. It only reads the table of revisions.
 _GRANTS = (
     "GRANT USAGE ON SCHEMA public TO {role}",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}",
@@ -55,13 +55,13 @@ def upgrade(
     timeout: float = TIMEOUT_SECONDS,
     runtime_role: str | None = None,
 ) -> None:
-    """Bring the tables to `revision`, in one transaction. Nothing happens if they are at it already.
+    """Upgrade the tables to `revision` in one transaction, unless they are at it already.
 
-    `runtime_role` is the role that the service has, if it is not the one of `database_url`. It is granted
-    what the service needs: rows of every table, and no change of a table.
+    `runtime_role` is the role of the service, if it is not that of `database_url`. It is granted access to
+    the rows of every table, but no changes of tables.
 
-    A table that a long transaction holds is tried again and again for `timeout` seconds.
-    Raises RevisionsBlockedError if it was in vain.
+    If a long transaction holds the lock on a table, this is retried for `timeout` seconds. Raise
+    RevisionsBlockedError if the lock is still held then.
     """
     engine = make_engine(
         database_url, pool_size=1, max_overflow=0, application_name="revisions", pooler=pooler
@@ -82,10 +82,11 @@ def upgrade(
 
 
 def _upgrade_once(engine: Engine, revision: str, runtime_role: str | None) -> bool:
-    """Whether the tables are at `revision` now; False if one was held by somebody else."""
+    """Return whether the tables are at `revision` now. False means that another transaction locked one."""
     try:
         with engine.begin() as connection:
-            # No time-outs: statements may be slow, and another upgrade is waited for, however long it takes.
+            # No time-outs: statements may be slow, and this waits for another upgrade, however long that
+            # takes.
             connection.execute(text("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0"))
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
             connection.execute(text(f"SET LOCAL lock_timeout = {int(LOCK_SECONDS * 1000)}"))
@@ -111,7 +112,7 @@ def current_revision(connection: Connection) -> str | None:
 
 
 def newest_revision() -> str:
-    """Return the newest revision of this version of the service."""
+    """Return the newest revision known to this version of the service."""
     config = Config()
     config.set_main_option("script_location", "migration_service:alembic")
     head = ScriptDirectory.from_config(config).get_current_head()

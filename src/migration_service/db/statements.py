@@ -1,10 +1,10 @@
 """SQL statements of the hot path, which runs in every request or for every account, sent through psycopg.
 
-For a short statement a Session takes longer than the round trip and the driver together (decision 6 has the
-measurements). Connections come from the engine's pool, and errors are SQLAlchemy's, as everywhere. A
-statement is written in full, with `%(name)s` for each value.
+For a short statement a Session costs more than the round trip and the driver together (decision 6 has the
+measurements). Connections come from the engine's pool, and errors are SQLAlchemy's, as everywhere. Statements
+are literal SQL with `%(name)s` for each value.
 
-There are these types, so that the type checker refuses to mix them up:
+These types let the type checker prevent mix-ups:
 
 Statements            single statements. Each is a transaction of its own, unless the subclass is given
 ├── OpenTransaction   statements that are committed together or not at all
@@ -28,7 +28,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.db.discretion import hide_values
 from migration_service.db.engine import NOT_THE_PRIMARY, end_autocommit, is_not_the_primary
 
-# How the rows of each statement become named tuples. Finding that out takes as long as fetching some rows.
+# The named tuple type of each statement's rows. Creating one takes as long as fetching some rows.
 _ROWS: dict[str, Callable[[tuple[Any, ...]], Any]] = {}
 
 
@@ -37,7 +37,7 @@ class Statements:
 
     def __init__(self, connection: "psycopg.Connection[Any]", info: dict[str, Any]) -> None:
         self._connection = connection
-        #: What the pool knows of the connection.
+        #: The pool's record of the connection.
         self._info = info
 
     def execute(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
@@ -65,9 +65,9 @@ class OpenTransaction(Statements):
         return cls(cast(Any, pooled.driver_connection), pooled.info)
 
     def lock(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
-        """Return the rows of a statement that locks them until the transaction ends.
+        """Return the rows of a statement that locks rows until the transaction ends.
 
-        Only an OpenTransaction has this method, because without one the locks would be released at once.
+        Only an OpenTransaction has this method, because locks would otherwise be released immediately.
         """
         return self.execute(statement, values)
 
@@ -83,16 +83,16 @@ class OpenTransaction(Statements):
 
 @contextmanager
 def autocommit(sessions: sessionmaker[Session]) -> Iterator[Statements]:
-    """Open a connection on which each statement is a transaction of its own, without BEGIN and COMMIT."""
+    """Open a connection on which each statement is a separate transaction, without BEGIN and COMMIT."""
     with _connect(sessions) as (connection, info):
         if not connection.autocommit:
-            connection.autocommit = True  # and it stays so until a transaction needs the connection
+            connection.autocommit = True  # and it stays in this mode until a transaction needs the connection
         yield Statements(connection, info)
 
 
 @contextmanager
 def begin(sessions: sessionmaker[Session]) -> Iterator[OpenTransaction]:
-    """Open a transaction. It is committed at the end of the block, and rolled back if that raises."""
+    """Open a transaction, which is committed at the end of the block, or rolled back if that raises."""
     with _connect(sessions) as (connection, info):
         end_autocommit(connection)
         try:
@@ -107,11 +107,11 @@ def begin(sessions: sessionmaker[Session]) -> Iterator[OpenTransaction]:
 
 
 def _roll_back(connection: "psycopg.Connection[Any]") -> None:
-    """Roll back without telling psycopg, which would forget what it has prepared.
+    """Roll back without telling psycopg, which would discard its prepared statements.
 
-    It does so in case that the transaction changed a table, as none here does. After a dry run the statement
-    of account creation would be planned again each time until it is prepared anew. If this fails, or if the
-    server is still busy with a statement, the pool rolls back, or discards the connection.
+    It does so in case the transaction changed a table, which none here does. After each dry run the statement
+    of account creation would have to be planned and prepared again. If this fails, or if the server is still
+    busy with a statement, the pool rolls back or discards the connection.
     """
     if connection.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
         with suppress(psycopg.Error):
@@ -131,7 +131,7 @@ def _connect(sessions: sessionmaker[Session]) -> "Iterator[tuple[psycopg.Connect
     finally:
         if connection.closed:
             pooled.invalidate()
-        pooled.close()  # returns it to the pool, which rolls back what was not committed
+        pooled.close()  # returns it to the pool, which rolls back anything not committed
 
 
 def _translated(error: psycopg.Error, statement: str, info: dict[str, Any]) -> BaseException:

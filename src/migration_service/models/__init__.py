@@ -1,4 +1,4 @@
-"""The tables: `operation` has what operators set up, `imports` and `batch` the work, the others the accounts.
+"""The tables. `operation` is set up by operators, `imports` and `batch` are the work, others the accounts.
 
 Every model is imported here, so that `Base.metadata` is complete once the package is imported.
 """

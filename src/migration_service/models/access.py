@@ -11,7 +11,7 @@ from migration_service.models.operation import ApiKey, Organisation
 
 
 class TokenSession(Base):
-    """What begins when an API key is exchanged for tokens: all tokens refreshed from those belong to it."""
+    """A session of an API key: the tokens it was exchanged for, and all tokens refreshed from these."""
 
     __tablename__ = "token_session"
 
@@ -20,16 +20,16 @@ class TokenSession(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     #: When its last refresh token expires.
     expires_at: Mapped[datetime] = mapped_column(index=True)
-    #: When it was ended before that, and why.
+    #: When and why it was ended before that.
     ended_at: Mapped[datetime | None]
     end_reason: Mapped[str | None]
-    #: The request that began it, and the address that it came from.
+    #: The request that started it, and the client's address.
     request_id: Mapped[str | None]
     address: Mapped[str | None]
 
 
 class RefreshToken(Base):
-    """A refresh token by its id, and the one that it was exchanged for."""
+    """The id of a refresh token, and of the token that it was exchanged for."""
 
     __tablename__ = "refresh_token"
 
@@ -38,7 +38,7 @@ class RefreshToken(Base):
         ForeignKey(TokenSession.id, ondelete="CASCADE"), index=True
     )
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: When it was exchanged, and for which token; None: it was not.
+    #: When the token was exchanged, and for which one. None if it has not been exchanged.
     used_at: Mapped[datetime | None]
     successor_id: Mapped[UUID | None]
 
@@ -52,7 +52,7 @@ class Operator(Base):
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
     role: Mapped[str]
-    #: Argon2id, with its parameters; None: the operator cannot log in yet.
+    #: An Argon2id hash with its parameters, or None if the operator cannot log in yet.
     password_hash: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     last_login_at: Mapped[datetime | None]
@@ -60,7 +60,7 @@ class Operator(Base):
 
 
 class OperatorOrganisation(Base):
-    """An organisation that an operator is bound to; an operator without any sees all organisations."""
+    """An organisation that an operator is limited to. An operator without any sees all organisations."""
 
     __tablename__ = "operator_organisation"
 
@@ -69,7 +69,7 @@ class OperatorOrganisation(Base):
 
 
 class OperatorSession(Base):
-    """What begins when an operator logs in to the console, and ends when they log out or are locked out."""
+    """A session of an operator in the console, from the login until a logout or lock-out."""
 
     __tablename__ = "operator_session"
 
@@ -78,16 +78,16 @@ class OperatorSession(Base):
     #: SHA-256 of the token in the browser's cookie. The token has 256 random bits.
     token_sha256: Mapped[bytes] = mapped_column(LargeBinary, unique=True)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now(), index=True)
-    #: When the operator last did something. What the page does by itself does not count.
+    #: When the operator was last active. Automatic requests of a page do not count.
     last_seen_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: When it was ended, and why.
+    #: When and why it was ended.
     ended_at: Mapped[datetime | None]
     end_reason: Mapped[str | None]
     address: Mapped[str | None]
 
 
 class OperatorForm(Base):
-    """A form of the console that was sent, so that sending it twice does once what it says."""
+    """A submitted form of the console, so that submitting it twice has a single effect."""
 
     __tablename__ = "operator_form"
 
@@ -96,6 +96,6 @@ class OperatorForm(Base):
         ForeignKey(OperatorSession.id, ondelete="CASCADE"), index=True
     )
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: The sentence that says what was done, and the address of the page that shows it.
+    #: The message about the effect, and the address of the page that shows it.
     message: Mapped[str]
     location: Mapped[str]

@@ -12,7 +12,7 @@ from migration_service.models.part import Part, Source, parent_key, value_at
 
 
 class Account(Base):
-    """A customer account of the platform, made from one staged payload."""
+    """A customer account of the platform, created from one staged payload."""
 
     __tablename__ = "account"
     __table_args__ = (
@@ -32,7 +32,7 @@ class Account(Base):
     billing_address3: Mapped[str | None]
     billing_address4: Mapped[str | None]
     billing_postcode: Mapped[str | None]
-    #: When everything personal was erased. The numbers and the amounts are still there.
+    #: When all personal data was erased. The numbers and the amounts are kept.
     erased_at: Mapped[datetime | None] = mapped_column(info={"later": True})
 
 
@@ -55,7 +55,7 @@ class Customer(Part):
 
 
 class UserDetail(Part):
-    """A value that the supplier keeps for a customer, under a namespace of its own."""
+    """A value that the supplier keeps for a customer, in a namespace chosen by the supplier."""
 
     __tablename__ = "user_detail"
     sources = (Source(Customer, "user_details"),)

@@ -1,4 +1,4 @@
-"""Acknowledgements that something that was sent did not become an account, each with a reason."""
+"""Acknowledgements, with a reason, that sent accounts or lines are not imported."""
 
 from datetime import datetime
 from uuid import UUID
@@ -11,9 +11,9 @@ from migration_service.models.operation import ImportSupplier
 
 
 class Acknowledgement(Base):
-    """A record of who accepted, when and why, that an account or an unnumbered line stays out.
+    """A record that an account or an unnumbered line is knowingly not imported.
 
-    It covers what had been sent by then. What is sent and refused afterwards is open again.
+    It covers the versions sent by then. A version sent and refused later is open again.
     """
 
     __tablename__ = "acknowledgement"
@@ -32,6 +32,6 @@ class Acknowledgement(Base):
     batch_id: Mapped[UUID | None]
     line_number: Mapped[int | None]
     reason: Mapped[str]
-    #: The name that an operator gave, or the prefix of an API key.
+    #: The name given by an operator, or the prefix of an API key.
     acknowledged_by: Mapped[str]
     acknowledged_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -1,4 +1,4 @@
-"""Batches: a file of payloads, its lines with their outcomes, and the chunks that workers take."""
+"""Batches: files of payloads, their lines with outcomes, and the chunks that workers process."""
 
 from datetime import datetime
 from typing import Any
@@ -35,7 +35,7 @@ _NO_TEAM = [mode for mode in BatchMode if not mode.creates]
 
 
 class Batch(Base):
-    """One run over many accounts of one supplier."""
+    """A run over many accounts of one supplier."""
 
     __tablename__ = "batch"
     __table_args__ = (
@@ -50,79 +50,79 @@ class Batch(Base):
             name="team_to_create",
         ),
         CheckConstraint(f"profile IN ({literals(Profile)})", name="profile"),
-        # For dispatching, which reads the few batches that are not over.
+        # For dispatching, which reads the few open batches.
         Index("ix_batch_open", "created_at", postgresql_where=text("finished_at IS NULL")),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
     import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
-    #: What its lines are.
+    #: The kind of data in its lines.
     kind: Mapped[str] = mapped_column(server_default=BatchKind.ACCOUNTS)
     mode: Mapped[str]
-    #: For transactions: the arguments of the single endpoint, which apply to every line. For what is pending:
-    #: whether it includes older versions.
+    #: For transactions, the arguments of the single endpoint, which apply to every line. For pending
+    #: accounts, whether older versions are included.
     options: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     source: Mapped[str]
     operations_team_id: Mapped[int | None] = mapped_column(ForeignKey(OperationsTeam.id))
-    #: Its name, if it was given one, and the name of the file that its lines came in.
+    #: The batch's name, if it has one, and the name of the uploaded file.
     name: Mapped[str | None]
     file_name: Mapped[str | None]
-    #: The SHA-256 and the size of the file as it was sent, so of the gzip data if it was sent as such. None
-    #: if there was no file, or if the batch is older than these columns.
+    #: The SHA-256 and the size of the file as it was sent, including any compression. None if there was no
+    #: file, or if the batch is older than these columns.
     file_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
     file_bytes: Mapped[int | None]
-    #: The sums over all lines of the file, as `services.batches.intake.file_totals` counts them.
+    #: The totals of all lines of the file; see `services.batches.intake.file_totals`.
     file_totals: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    #: What the supplier says the file adds up to. None if it did not say.
+    #: The supplier's control totals, or None if it gave none.
     control_totals: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    #: The profile that its lines are validated under, or None for the supplier's own.
+    #: The profile used to validate the lines, or None for the supplier's profile.
     profile: Mapped[str | None]
     #: The rules and the profile when it was started or last retried. If they have changed since, a line that
-    #: failed for its content may pass.
+    #: failed because of its content may pass.
     validated_under: Mapped[str | None]
-    #: The key that it runs under; None if an operator started it on the command line.
+    #: The key that it runs under, or None if an operator started it.
     api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
-    #: The request that started it, and the address that it came from.
+    #: The request that started it, and the client's address.
     request_id: Mapped[str | None]
     address: Mapped[str | None]
     state: Mapped[str] = mapped_column(server_default=BatchState.RUNNING)
-    #: When the supplier extracted its accounts. They do not replace what is of a later extract.
+    #: When the supplier extracted its accounts. They never replace versions from a later extract.
     extracted_at: Mapped[datetime | None]
-    #: Of source `pending`: accounts that were left out, because a newer version of them was refused.
+    #: For source `pending`, the number of accounts left out because a newer version was refused.
     older_versions: Mapped[int | None]
-    #: Why it is WAITING, PAUSED or STOPPED: a code of `errors`.
+    #: The reason why it is WAITING, PAUSED or STOPPED: a code of `errors`.
     reason: Mapped[str | None]
-    #: How many lines it has, blank ones not counted.
+    #: The number of its non-blank lines.
     lines: Mapped[int] = mapped_column(server_default="0")
-    #: What its lines take of the organisation's quota.
+    #: The share of its lines in the organisation's quota, in bytes.
     stored_bytes: Mapped[int] = mapped_column(server_default="0")
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: When its first chunk was taken.
+    #: When a worker took its first chunk.
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     idempotency_key: Mapped[str | None]
     #: The hash of the request and its file. A repeated request with the same key must have the same hash.
     request_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
-    #: When its lines were removed, after their retention time.
+    #: When its lines were removed at the end of their retention period.
     lines_removed_at: Mapped[datetime | None]
-    #: The error threshold, as `services.batches.error_thresholds` has it. None if it has none.
+    #: The error threshold in its stored form (`services.batches.error_thresholds`), or None.
     brake: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    #: When it was last resumed or retried. The brake counts only chunks that were worked on since.
+    #: When it was last resumed or retried. The error threshold counts only chunks processed since.
     brake_since: Mapped[datetime | None]
-    #: When it last began to run: when its lines were stored, or when it was resumed or retried, or its window
-    #: or its supplier let it go on. None if a process of an older version started it.
+    #: When it last started running: its lines were stored, it was resumed or retried, its window opened, or
+    #: its supplier was resumed. None if a process of an older version started it.
     runs_since: Mapped[datetime | None]
-    #: No line is begun from this moment on: the end of the window of its wave. None: no such moment.
+    #: The end of its wave's window, after which no line is started, or None if there is no window.
     runs_until: Mapped[datetime | None]
-    #: At most so many lines are worked on in a minute. None: as many as there are workers for.
+    #: The largest number of lines processed in a minute, or None for no limit.
     lines_per_minute: Mapped[int | None]
 
 
 class BatchLine(Base):
-    """One line of the file: its text and its outcome.
+    """A line of the file, with its text and its outcome.
 
-    It has no foreign keys, because a million lines are written with one COPY, and removed with one DELETE.
+    It has no foreign keys, because a million lines are inserted with one COPY and removed with one DELETE.
     """
 
     __tablename__ = "batch_line"
@@ -136,7 +136,7 @@ class BatchLine(Base):
             "line_number",
             postgresql_where=text("chunk_line IS NOT NULL"),
         ),
-        # For the question whether an account is still to come.
+        # For finding lines whose account is still expected.
         Index(
             "ix_batch_line_account",
             "batch_id",
@@ -149,9 +149,9 @@ class BatchLine(Base):
     )
 
     batch_id: Mapped[UUID] = mapped_column(primary_key=True)
-    #: The number of the line in the file, from 1, blank lines counted: `sed -n 17p` shows line 17.
+    #: The number of the line in the file, from 1 and including blank lines: `sed -n 17p` shows line 17.
     line_number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    #: The first line of its chunk, if the chunk has all lines of some accounts; None if the chunk is a range.
+    #: The first line of its chunk, if the chunk has all lines of some accounts. None if the chunk is a range.
     chunk_line: Mapped[int | None]
     #: The line as it was sent. None if the payload is staged (source `pending`), or the line was too long.
     payload: Mapped[bytes | None] = mapped_column(LargeBinary)
@@ -160,78 +160,80 @@ class BatchLine(Base):
     account_import_process_id: Mapped[int | None]
     status: Mapped[str] = mapped_column(server_default=LineStatus.PENDING)
     service_account_number: Mapped[str | None]
-    #: What staging its payload did. None if nothing was staged.
+    #: The effect of staging its payload, or None if nothing was staged.
     staging_result: Mapped[str | None]
-    #: Objects of detail, code, attr.
+    #: Objects with detail, code and attr.
     errors: Mapped[list[Any] | None]
-    #: Of a line that was retried: when it had failed at first. What came of its account after that is newer.
+    #: When a retried line first failed. Later versions of its account are newer.
     failed_at: Mapped[datetime | None]
     warnings: Mapped[list[Any] | None]
 
 
 class BatchChunk(Base):
-    """Some lines of a batch that a worker takes together.
+    """A chunk: some lines of a batch that a worker processes together.
 
-    A chunk of accounts is a range of lines. A chunk of added data has every line of some accounts, because
-    they are worked on in their order; those lines name it in `chunk_line`.
+    A chunk of accounts is a range of lines. A chunk of added data has all lines of some accounts, because
+    these are processed in order. Its lines refer to it in `chunk_line`.
     """
 
     __tablename__ = "batch_chunk"
     __table_args__ = (
         CheckConstraint(f"state IN ({literals(ChunkState)})", name="state"),
-        # For finding the chunks to dispatch, those that were lost, and whether a batch is complete.
+        # For finding chunks to dispatch, lost chunks, and complete batches.
         Index(
             "ix_batch_chunk_open",
             "batch_id",
             "first_line",
             postgresql_where=text(f"state <> '{ChunkState.DONE}'"),
         ),
-        # For brakes, which count the chunks that were worked on last.
+        # For error thresholds, which count the most recently processed chunks.
         Index("ix_batch_chunk_worked", "batch_id", "worked_at"),
-        # Chunks with slots, which are as few as there are workers.
+        # Chunks with slots, which are as few as the workers.
         Index("ix_batch_chunk_working", "batch_id", postgresql_where=text("attempts IS NOT NULL")),
     )
 
     batch_id: Mapped[UUID] = mapped_column(ForeignKey(Batch.id, ondelete="CASCADE"), primary_key=True)
     first_line: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     last_line: Mapped[int]
-    #: Whether it has the lines that name it, and not those of the range.
+    #: Whether its lines are those that refer to it, instead of those in the range.
     by_account: Mapped[bool] = mapped_column(server_default=text("false"))
-    #: Lines of it are deferred, and not worked on before this.
+    #: The earliest time to retry its deferred lines.
     not_before: Mapped[datetime | None]
-    #: When the first of these lines was deferred.
+    #: When the first of its deferred lines was deferred.
     deferred_since: Mapped[datetime | None]
     state: Mapped[str] = mapped_column(server_default=ChunkState.PENDING)
-    #: When its message was last published, or a worker last took it.
+    #: When its message was last published, or a worker last claimed it.
     dispatched_at: Mapped[datetime | None]
-    #: The attempts, and so the slots, of the worker that has it. Those of any other worker are void.
+    #: The attempts, and thus the slots, of the worker that holds it. The attempts of any other worker are
+    #: void.
     attempts: Mapped[list[UUID] | None] = mapped_column(ARRAY(Uuid))
-    #: How many workers took it and died.
+    #: The number of workers that died while processing it.
     tries: Mapped[int] = mapped_column(server_default="0")
-    #: Lines by status, and by the codes of their errors and warnings. They are counted from the lines each
-    #: time a worker finishes.
+    #: The numbers of lines by status, and by code of their errors and warnings. They are recounted each time
+    #: a worker finishes.
     counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     error_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     warning_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
-    #: Lines by what staging did.
+    #: The number of lines by effect of staging.
     staging_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
-    #: For brakes: how many lines have an outcome, and the FAILED ones by all codes of their errors together,
-    #: in alphabetical order with blanks between them.
+    #: For error thresholds: the number of lines with an outcome, and the number of FAILED lines by the codes
+    #: of their errors, joined with spaces in alphabetical order.
     done: Mapped[int] = mapped_column(server_default="0")
     failures: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
-    #: For brakes that count warnings: the lines with warnings that have an outcome, by the codes of their
-    #: errors if they FAILED, `|`, and the codes of their warnings. None: not counted by an older version.
+    #: For error thresholds that count warnings: the number of lines with warnings and an outcome, by the
+    #: codes of their errors if they FAILED, `|`, and the codes of their warnings. None if an older version
+    #: counted.
     warned: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    #: Lines that were worked on since the chunk was last opened, from which the rate is calculated.
+    #: The number of lines processed since the chunk was last opened, for the rate.
     worked: Mapped[int] = mapped_column(server_default="0")
     finished_at: Mapped[datetime | None]
-    #: When a worker last gave lines of it their outcome.
+    #: When a worker last recorded outcomes of its lines.
     worked_at: Mapped[datetime | None]
     #: When a worker last released it because no slots were free.
     throttled_at: Mapped[datetime | None]
-    #: Of the time that its last piece took, the share for which the worker was ready and waited for a
-    #: processor, from 0 to 1. None if the system does not say it.
+    #: The share of its last piece's duration, from 0 to 1, for which the worker waited for a processor. None
+    #: if the system does not report it.
     processor_wait: Mapped[float | None]
-    #: How often a line failed before an attempt began. It never decreases, because the metric that is made
-    #: from it is a counter.
+    #: How often a line failed before an attempt started. It never decreases, because it feeds a counter
+    #: metric.
     refused: Mapped[int] = mapped_column(server_default="0")

@@ -1,4 +1,4 @@
-"""Messages that are recorded and then sent: to customers, and to the people who run a migration."""
+"""Messages that are recorded and later sent, to customers and to the people who run a migration."""
 
 from datetime import datetime
 
@@ -11,16 +11,16 @@ from migration_service.states import EmailState
 
 
 class OutgoingEmail:
-    """What every message has. `services.emails.outbox` sends it."""
+    """The columns of every message. `services.emails.outbox` sends them."""
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     state: Mapped[str] = mapped_column(server_default=EmailState.PENDING)
-    #: Recorded before the first try, so that a retry has the same one.
+    #: Recorded before the first attempt, so that a retry uses the same one.
     message_id: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: When it is dispatched to a worker next. It is postponed by each dispatch and each failure.
+    #: When it is next dispatched to a worker. Each dispatch and each failure postpones it.
     next_try_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: How often sending has failed, and the last error.
+    #: The number of failed attempts to send it, and the last error.
     failures: Mapped[int] = mapped_column(server_default="0")
     error: Mapped[str | None]
     sent_at: Mapped[datetime | None]
@@ -35,7 +35,7 @@ def _rules_of(table: str) -> tuple[CheckConstraint | Index, ...]:
 
 
 class CustomerEmail(OutgoingEmail, Base):
-    """The welcome for one customer of a created account, recorded together with the account."""
+    """The welcome message to a customer of a created account, recorded together with the account."""
 
     __tablename__ = "customer_email"
     __table_args__ = _rules_of("customer_email")
@@ -45,12 +45,12 @@ class CustomerEmail(OutgoingEmail, Base):
 
 
 class AlertEmail(OutgoingEmail, Base):
-    """A message to one of the people who run a migration, about something that waits for them."""
+    """A message to a person who runs a migration, about an event that needs them."""
 
     __tablename__ = "alert_email"
     __table_args__ = (UniqueConstraint("event", "recipient"), *_rules_of("alert_email"))
 
-    #: What happened, to what and when, so that each recipient is told once.
+    #: The key of the event, with its subject and time, so that each recipient is told once.
     event: Mapped[str]
     recipient: Mapped[str]
     subject: Mapped[str]

@@ -12,7 +12,7 @@ from migration_service.models.operation import Organisation
 
 
 class IdempotencyKey(Base):
-    """A key that an organisation used at an endpoint, and the answer that its request got."""
+    """A key that an organisation used at an endpoint, and the answer to its request."""
 
     __tablename__ = "idempotency_key"
     __table_args__ = (
@@ -29,13 +29,13 @@ class IdempotencyKey(Base):
     organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), primary_key=True)
     endpoint: Mapped[str] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(primary_key=True)
-    #: The hash of everything that the request asks for. Another request with the same key is an error.
+    #: The hash of everything in the request that matters. A different request with the same key is an error.
     request_sha256: Mapped[bytes] = mapped_column(LargeBinary)
     #: The request that holds the claim. For the process endpoint it is also the id of the attempt.
     claim_id: Mapped[UUID]
-    #: Until then the request counts as running. So a killed process does not block the key for ever.
+    #: The time until which the request counts as running, so that a killed process does not block the key.
     leased_until: Mapped[datetime]
-    #: The answer. None while the request runs, and if the outcome is in its attempt.
+    #: The answer. None while the request is running, or if the outcome is in its attempt.
     status: Mapped[int | None]
     headers: Mapped[dict[str, Any] | None]
     body: Mapped[bytes | None] = mapped_column(LargeBinary)

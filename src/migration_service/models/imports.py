@@ -1,4 +1,4 @@
-"""The unit of migration and its attempts, which decide what Celery messages do."""
+"""The unit of migration and its attempts, which determine the effect of Celery messages."""
 
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from migration_service.states import ImportState, Outcome
 
 
 class AccountImportProcess(Base):
-    """The import of one supplier's account (section 2.4). It exists once the account is staged."""
+    """The import of an account of a supplier (section 2.4). It exists once the account is staged."""
 
     __tablename__ = "account_import_process"
     __table_args__ = (
@@ -24,7 +24,8 @@ class AccountImportProcess(Base):
         CheckConstraint(
             f"(state = '{ImportState.IN_PROGRESS}') = (attempt_id IS NOT NULL)", name="attempt_in_progress"
         ),
-        # For the sweep and the slots, which read what is in progress: never more rows than there are slots.
+        # For the sweep and the slots, which read the processes in progress. They are never more than the
+        # slots.
         Index(
             "ix_account_import_process_in_progress",
             "dispatched_at",
@@ -38,58 +39,58 @@ class AccountImportProcess(Base):
     import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
     external_account_number: Mapped[str]
     state: Mapped[str] = mapped_column(server_default=ImportState.PENDING)
-    #: The validated payload. None once the retention time of an imported account has passed.
+    #: The validated payload. None after the retention period of an imported account.
     payload: Mapped[dict[str, Any] | None]
     payload_sha256: Mapped[bytes] = mapped_column(LargeBinary)
-    #: The rules and the profile that the payload passed. Processing validates again if they have changed.
+    #: The rules and the profile that the payload passed. Processing revalidates it if they have changed.
     rules_version: Mapped[str]
     profile: Mapped[str]
-    #: The warnings of staging: objects of detail, code, attr.
+    #: The warnings of staging: objects with detail, code and attr.
     warnings: Mapped[list[Any] | None]
-    #: When the payload was staged. To stage the same again changes nothing.
+    #: When the payload was staged. Staging the same payload again changes nothing.
     staged_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: When the supplier extracted it. An earlier extract does not replace it. None: the supplier did not say.
+    #: When the supplier extracted it, or None if it did not say. An earlier extract does not replace it.
     extracted_at: Mapped[datetime | None]
-    #: When a newer version was sent that was not taken, with the errors (objects of detail, code, attr) and
-    #: the line of the batch that it was on. None: this is the newest version that was sent.
+    #: When a newer version was refused, its errors (objects with detail, code and attr), and its batch and
+    #: line. None if this is the newest version.
     refused_at: Mapped[datetime | None]
     refused_errors: Mapped[list[Any] | None]
-    #: When the supplier extracted that version. An earlier extract leaves the mark. None: nobody said.
+    #: When the supplier extracted that version, or None if it did not say. An earlier extract keeps the mark.
     refused_extracted_at: Mapped[datetime | None]
     refused_batch_id: Mapped[UUID | None]
     refused_line_number: Mapped[int | None]
-    #: Who staged the payload, with which request and from where. No foreign key: keys are never removed, and
-    #: a check for each staged account would cost more than the column.
+    #: The key, request and address that staged the payload. There is no foreign key, because keys are never
+    #: removed, and a check for each staged account would cost more than the column.
     staged_by_api_key_id: Mapped[int | None]
     staged_request_id: Mapped[str | None]
     staged_address: Mapped[str | None]
-    #: The attempt that may create the account; a message for any other attempt is void.
+    #: The attempt that may create the account. A message for any other attempt is void.
     attempt_id: Mapped[UUID | None]
-    #: When the attempt was last given to the workers, and how often. None while it waits for its turn to run
-    #: alone.
+    #: When the attempt was last given to the workers, and how often. The time is None while it waits for its
+    #: turn to run alone.
     dispatched_at: Mapped[datetime | None]
     tries: Mapped[int] = mapped_column(server_default="0")
     #: Whether the attempt runs alone: a dry run, or an attempt that a set could not create.
     runs_alone: Mapped[bool] = mapped_column(server_default=text("false"))
-    #: Written together with the account, so that lists need no join.
+    #: Set together with the account, so that lists need no join.
     service_account_number: Mapped[str | None]
     account_created_at: Mapped[datetime | None]
 
 
 class SkipMark(Base):
-    """A mark that an account must not be staged. It is not an import process, so status and lists omit it."""
+    """A skip mark of an account. It is not an import process, so status and lists omit it."""
 
     __tablename__ = "skip_mark"
 
     import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), primary_key=True)
     external_account_number: Mapped[str] = mapped_column(primary_key=True)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: When the account was erased. What arrives of it later is not kept.
+    #: When the account was erased. Data that arrives later is not kept.
     erased_at: Mapped[datetime | None]
 
 
 class Attempt(Base):
-    """One run of account creation: who asked, and how it ended."""
+    """One run of account creation, with its origin and its outcome."""
 
     __tablename__ = "attempt"
     __table_args__ = (
@@ -103,7 +104,7 @@ class Attempt(Base):
     api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
     dry_run: Mapped[bool]
     request_id: Mapped[str | None]
-    #: The address that the request came from.
+    #: The client's address.
     address: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     finished_at: Mapped[datetime | None]

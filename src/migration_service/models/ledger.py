@@ -22,12 +22,12 @@ class Ledger(Part):
 
     account_pk: Mapped[int] = parent_key(Account)
     ledger_code: Mapped[str]
-    #: EANs of the meter points whose charges go here.
+    #: EANs of the meter points whose charges belong to this ledger.
     identifiers: Mapped[list[str] | None]
     last_settlement_balance: Mapped[Decimal | None]
     last_settlement_closing_date: Mapped[date | None]
     last_settlement_issue_date: Mapped[date | None]
-    #: The current balance: the staged one, changed by each transaction that was added later.
+    #: The current balance: the staged one plus all transactions added later.
     ledger_balance: Mapped[Decimal]
 
 
@@ -49,7 +49,7 @@ class Transaction(Traced, Part):
     )
 
     ledger_pk: Mapped[int] = parent_key(Ledger)
-    #: The ledger's account, in which a transaction_id is unique.
+    #: The ledger's account, within which a transaction_id is unique.
     account_pk: Mapped[int] = mapped_column(ForeignKey(Account.id), info={"root": True})
     period: Mapped[str] = mapped_column(info={"constant": True})
     transaction_id: Mapped[str]
@@ -80,13 +80,13 @@ class LineItem(Part):
     number_of_units: Mapped[Decimal | None]
     price_per_unit: Mapped[Decimal | None]
     net_amount: Mapped[Decimal]
-    #: The meter readings at the start and at the end of the period.
+    #: The meter readings at the start and end of the period.
     units: Mapped[list[Decimal] | None]
     ref: Mapped[str | None] = value_at("params", "ref")
 
 
 class TaxItem(Part):
-    """Tax on a supply charge. `vat_on` is the `ref` of the line item that is taxed."""
+    """Tax on a supply charge. `vat_on` is the `ref` of the taxed line item."""
 
     __tablename__ = "tax_item"
     sources = (Source(Transaction, "tax_items"),)

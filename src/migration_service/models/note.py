@@ -1,4 +1,4 @@
-"""Notes that were added to an account."""
+"""Notes on accounts."""
 
 from datetime import datetime
 from typing import Any
@@ -15,20 +15,20 @@ class Note(Traced, Base):
     """A note on the account's support page (section 2.6)."""
 
     __tablename__ = "note"
-    # The account's lock prevents a second note that is the same. This is for code that forgets the lock.
+    # The lock of the account prevents duplicate notes. This index is for code that forgets the lock.
     __table_args__ = (UniqueConstraint("account_pk", "sameness_sha256", "created_at", name="uq_note_same"),)
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     account_pk: Mapped[int] = mapped_column(ForeignKey(Account.id))
     body: Mapped[str | None]
-    #: Objects of document_path and its resolved document_location (section 2.1).
+    #: Objects with document_path and the resolved document_location (section 2.1).
     documents: Mapped[list[Any]]
-    #: When the note was written, as sent. If it was not sent, when it was added, in whole seconds.
+    #: When the note was written, as sent, or by default when it was added, in whole seconds.
     created_at: Mapped[datetime]
-    #: When it was added; None for notes that were added before this was kept.
+    #: When it was added, or None for notes older than this column.
     added_at: Mapped[datetime | None] = mapped_column(server_default=func.now())
-    #: At the top of the page, until `unpin_at` where there is one.
+    #: Whether it is at the top of the page, until `unpin_at` if that is set.
     is_pinned: Mapped[bool]
     unpin_at: Mapped[datetime | None]
-    #: The hash of what makes two notes the same: the body, or the document paths if it has no body.
+    #: A hash that is equal for notes that are the same: of the body, or of the document paths without a body.
     sameness_sha256: Mapped[bytes] = mapped_column(LargeBinary)

@@ -1,4 +1,4 @@
-"""What operators set up: organisations and their keys, import suppliers, operations teams, the limit."""
+"""The setup by operators: organisations and their keys, import suppliers, operations teams, the limit."""
 
 from datetime import datetime
 
@@ -22,7 +22,7 @@ from migration_service.states import Profile, SupplierStatus
 
 
 class Organisation(Base):
-    """An owner of API keys and import suppliers, which sees nothing of another organisation."""
+    """An owner of API keys and import suppliers, isolated from other organisations."""
 
     __tablename__ = "organisation"
 
@@ -32,7 +32,7 @@ class Organisation(Base):
 
 
 class ApiKey(Base):
-    """A key with which tokens are obtained. Only its hash is stored. The prefix identifies it."""
+    """A key for obtaining tokens. Only its hash is stored. The prefix identifies it."""
 
     __tablename__ = "api_key"
 
@@ -41,16 +41,16 @@ class ApiKey(Base):
     prefix: Mapped[str] = mapped_column(unique=True)
     #: SHA-256 of the key. The key has 256 random bits, so a slow hash would add nothing.
     key_sha256: Mapped[bytes] = mapped_column(LargeBinary)
-    #: What people call it; None for keys that were issued before keys had names.
+    #: The name for people, or None for keys issued before keys had names.
     name: Mapped[str | None]
-    #: The scopes that it has; None: every scope, those to come included.
+    #: The scopes of the key, or None for every scope, including future ones.
     scopes: Mapped[list[str] | None]
-    #: The import suppliers that it may be used for; None: every one of the organisation.
+    #: The import suppliers that the key is limited to, or None for all of the organisation.
     import_supplier_ids: Mapped[list[int] | None] = mapped_column(ARRAY(BigInteger))
-    #: The networks that it may be used from, as `192.0.2.0/24`; None: any.
+    #: The networks from which it may be used, such as `192.0.2.0/24`, or None for any.
     allowed_networks: Mapped[list[str] | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: When it ends by itself; None: never.
+    #: When it expires, or None for never.
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
@@ -69,14 +69,14 @@ class ImportSupplier(Base):
     organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), index=True)
     code: Mapped[str] = mapped_column(unique=True)
     status: Mapped[str] = mapped_column(server_default=SupplierStatus.ONGOING)
-    #: Where document paths of payloads start: `<storage bucket>/<configured root>`, no slash at the end.
+    #: The root of document paths: `<storage bucket>/<configured root>`, without a slash at the end.
     document_root: Mapped[str] = mapped_column(server_default="")
     profile: Mapped[str] = mapped_column(server_default=Profile.LENIENT)
-    #: In which it is today for its data: the open period, and what is in the future.
+    #: The time zone that determines today's date, for open periods and for dates in the future.
     time_zone: Mapped[str] = mapped_column(server_default="Europe/Amsterdam")
     #: Whether customers get an e-mail when their account is created.
     sends_customer_emails: Mapped[bool] = mapped_column(server_default=false())
-    #: When its accounts go live. From then on none of them can be undone. None: not set.
+    #: When its accounts go live, after which none of them can be undone. None if not set.
     live_at: Mapped[datetime | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
@@ -93,14 +93,14 @@ class OperationsTeam(Base):
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    #: The organisation that may name it; None: every organisation may.
+    #: The organisation that may name it, or None if every organisation may.
     organisation_id: Mapped[int | None] = mapped_column(ForeignKey(Organisation.id))
     name: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class ServiceLimit(Base):
-    """The concurrency limit (section 8), which operators can change while the service runs: one row."""
+    """The concurrency limit (section 8), in one row. Operators can change it while the service is running."""
 
     __tablename__ = "service_limit"
     __table_args__ = (
@@ -109,5 +109,5 @@ class ServiceLimit(Base):
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    #: How many accounts are processed at once, or None if it is not limited.
+    #: The largest number of accounts processed simultaneously, or None for no limit.
     concurrency_limit: Mapped[int | None]

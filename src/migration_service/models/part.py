@@ -1,7 +1,7 @@
-"""How a payload becomes rows: each model below the account declares which part of the payload it holds.
+"""The mapping of payloads to rows. Each model below the account declares its part of the payload.
 
-A column has the value of the same name in its part, so the tables and section 2 of the specification use the
-same names. If the value is deeper or is made from others, `value_at` and `document_location` declare that.
+A column holds the value of the same name in its part, so the tables and section 2 of the specification use
+the same names. `value_at` and `document_location` declare values that are deeper or derived from others.
 `services.processing.creation` generates its SQL from these declarations only.
 """
 
@@ -23,16 +23,16 @@ class Source:
     key: str
     #: One object instead of a list of objects.
     single: bool = False
-    #: The value to use if the payload has nothing, or an empty list, under the key.
+    #: The default if the key is absent or has an empty list.
     default: list[dict[str, Any]] | None = None
-    #: Values of columns that every row of this source gets.
+    #: Values of columns in every row of this source.
     constants: tuple[tuple[str, str], ...] = ()
 
 
 class Part(Base):
-    """A model that holds a part of the payload, with a row for each part, in the payload's order.
+    """A model for a part of the payload, with a row for each part, in the order of the payload.
 
-    `*_pk` is a key of the database. `*_id` is always an identifier that the supplier chose.
+    `*_pk` is a database key. `*_id` is always an identifier chosen by the supplier.
     """
 
     __abstract__ = True
@@ -51,12 +51,12 @@ def parent_key(parent: type[Base]) -> MappedColumn[int]:
 
 
 def value_at(*path: str) -> MappedColumn[Any]:
-    """Return a column whose value is at `path` in the part instead of under its own name."""
+    """Return a column whose value is at `path` in the part instead of under the column's name."""
     return mapped_column(info={"path": path})
 
 
 def number_text() -> MappedColumn[Any]:
-    """Return a column for a number that the payload has as text ("string number" in section 2.3)."""
+    """Return a column for a number that is a string in the payload ("string number" in section 2.3)."""
     return mapped_column(info={"as_text": True})
 
 
@@ -81,7 +81,7 @@ def parent_column(model: type[Part]) -> Column[Any]:
 
 
 def payload_columns(model: type[Base]) -> Iterator[Column[Any]]:
-    """Yield the columns whose values are from the payload: no keys, and nothing that the database sets."""
+    """Yield the columns with values from the payload, without keys and values set by the database."""
     for column in table_of(model).columns:
         ours = column.name in ("id", "position") or column.info.keys() & {
             "parent",

@@ -1,4 +1,4 @@
-"""Payment vendors, and the instructions that they have confirmed."""
+"""Payment vendors, and the instructions confirmed by them."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -14,7 +14,7 @@ from migration_service.models.trace import Traced
 
 
 class PaymentVendor(Base):
-    """An upstream payment vendor as an operator has set it up (section 4.11)."""
+    """An upstream payment vendor set up by an operator (section 4.11)."""
 
     __tablename__ = "payment_vendor"
     __table_args__ = (
@@ -27,17 +27,17 @@ class PaymentVendor(Base):
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    #: The organisation whose vendor it is; None: every organisation may name it.
+    #: The organisation that may name it, or None if every organisation may.
     organisation_id: Mapped[int | None] = mapped_column(ForeignKey(Organisation.id))
     name: Mapped[str]
-    #: The interface that it speaks.
+    #: The interface of the vendor.
     kind: Mapped[str]
     url: Mapped[str]
-    #: The environment variable of the web processes that holds the secret, which is never stored.
+    #: The environment variable with the secret, which is never stored.
     secret_env: Mapped[str | None]
-    #: Calls that batches make in a second, by all workers together.
+    #: The calls per second from the batches of all workers together.
     calls_per_second: Mapped[Decimal] = mapped_column(server_default="10")
-    #: Before this, batches do not call it.
+    #: The time before which batches do not call it.
     next_call_at: Mapped[datetime | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
@@ -50,7 +50,8 @@ class PaymentInstruction(Traced, Base):
         UniqueConstraint(
             "account_pk", "payment_vendor_pk", "reference", "type", name="uq_payment_instruction_same"
         ),
-        # Whether another organisation's account has an instruction of the vendor's customer.
+        # For checking whether an account of another organisation has an instruction for the same vendor
+        # customer.
         Index("ix_payment_instruction_customer", "payment_vendor_pk", "customer_reference"),
     )
 
@@ -59,9 +60,9 @@ class PaymentInstruction(Traced, Base):
     payment_vendor_pk: Mapped[int] = mapped_column(ForeignKey(PaymentVendor.id))
     reference: Mapped[str]
     type: Mapped[str]
-    #: What the vendor returned about it: nothing secret, no card number.
+    #: Details returned by the vendor, without secrets or card numbers.
     details: Mapped[dict[str, Any]]
-    #: What the vendor calls its customer, and the account that it says the instruction is for.
+    #: The vendor's name for the customer, and the account of the instruction according to the vendor.
     customer_reference: Mapped[str | None]
     account_reference: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())

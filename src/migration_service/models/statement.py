@@ -1,4 +1,4 @@
-"""Statements of the time before the migration."""
+"""Statements from before the migration."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -15,7 +15,7 @@ from migration_service.states import StatementOrigin
 
 
 class Statement(Traced, Part):
-    """A bill that the customer got from the supplier, and where its PDF lies."""
+    """A bill from the supplier to the customer, and the location of its PDF."""
 
     __tablename__ = "statement"
     __table_args__ = (
@@ -27,7 +27,7 @@ class Statement(Traced, Part):
     account_pk: Mapped[int] = parent_key(Account)
     origin: Mapped[str] = mapped_column(server_default=StatementOrigin.PAYLOAD, info={"constant": True})
     statement_id: Mapped[str]
-    #: The invoice number. Transactions name it as their associated_invoice_number.
+    #: The invoice number. Transactions refer to it as their associated_invoice_number.
     number: Mapped[str]
     issued_date: Mapped[date]
     bill_period_from_date: Mapped[date]

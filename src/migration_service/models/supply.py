@@ -1,4 +1,4 @@
-"""Supply addresses, meter points, and everything that applies to them for a period."""
+"""Supply addresses, meter points, and their data for certain periods."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -60,7 +60,7 @@ class Agreement(Part):
 
 
 class MonthlyAdvanceChargeTemplate(Part):
-    """What is charged in advance each month under an agreement."""
+    """The advance charge for each month of an agreement."""
 
     __tablename__ = "monthly_advance_charge_template"
     sources = (Source(Agreement, "monthly_advance_charge_template", single=True),)
@@ -114,7 +114,7 @@ class Register(Part):
 
 
 class ConfigurationPeriod(Part):
-    """How a meter point is set up and measured from a date on."""
+    """The set-up and measurement of a meter point, starting on a date."""
 
     __tablename__ = "energy_meter_point_configuration_period"
     sources = (Source(MeterPoint, "energy_meter_point_configuration_periods"),)
@@ -132,7 +132,7 @@ class ConfigurationPeriod(Part):
 
 
 class GridOperatorEffectivePeriod(Part):
-    """Which grid operator a meter point belongs to from a date on."""
+    """The grid operator of a meter point, starting on a date."""
 
     __tablename__ = "energy_meter_point_grid_operator_effective_period"
     sources = (Source(MeterPoint, "energy_meter_point_grid_operator_effective_periods"),)
@@ -143,7 +143,7 @@ class GridOperatorEffectivePeriod(Part):
 
 
 class BillingConfigurationPeriod(Part):
-    """How a meter point is taxed in a period. The last one is open."""
+    """The taxation of a meter point in a period. The last period is open."""
 
     __tablename__ = "billing_configuration_period"
     sources = (Source(MeterPoint, "billing_configuration_periods"),)
@@ -156,7 +156,7 @@ class BillingConfigurationPeriod(Part):
 
 
 class EstimatedAnnualVolume(Part):
-    """What a meter point is expected to use or produce in a year. Times are local, without a zone."""
+    """The expected annual consumption or production of a meter point. Times are local, without a zone."""
 
     __tablename__ = "estimated_annual_volume"
     sources = (Source(MeterPoint, "estimated_annual_volumes"),)

@@ -1,13 +1,13 @@
-"""What rows that are written at a high rate keep of who wrote them, instead of an audit entry each."""
+"""The origin of rows that are written at a high rate, recorded in the row instead of an audit entry."""
 
 from sqlalchemy.orm import Mapped, mapped_column
 
 
 class Traced:
-    """Columns of a row that a request adds: the key, the request and the address that it came from.
+    """The origin of a row that a request added: the key, the request and the client's address.
 
-    All are None for a row that an operator added, or that came with the account's payload. There is no
-    foreign key: keys are never removed, and a check for each row would cost more than the column.
+    All are None for a row that was added by an operator or came with the payload. There is no foreign key,
+    because keys are never removed, and a check for each row would cost more than the column.
     """
 
     api_key_id: Mapped[int | None] = mapped_column(info={"trace": True})

@@ -1,4 +1,4 @@
-"""Undo: accounts that are removed again before go-live, and the numbers that are never given out again."""
+"""Undos, which remove accounts before go-live, and the retired numbers of these accounts."""
 
 from datetime import datetime
 from uuid import UUID
@@ -13,12 +13,12 @@ from migration_service.states import UndoOutcome, UndoState
 
 
 class Undo(Base):
-    """One run that reverts accounts of one supplier: those of a batch, or some that were named."""
+    """One run that reverts accounts of one supplier: those of a batch, or named ones."""
 
     __tablename__ = "undo"
     __table_args__ = (
         CheckConstraint(f"state IN ({literals(UndoState)})", name="state"),
-        # For the sweep, which reads the few that are not over.
+        # For the sweep, which reads the few unfinished ones.
         Index("ix_undo_open", "created_at", postgresql_where=text("finished_at IS NULL")),
     )
 
@@ -27,28 +27,28 @@ class Undo(Base):
     import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
     #: The batch whose accounts are reverted, or None if they were named.
     batch_id: Mapped[UUID | None] = mapped_column(ForeignKey(Batch.id), index=True)
-    #: Why, in words that are not personal.
+    #: The reason, without personal data.
     reason: Mapped[str]
-    #: The blockers that do not count: values of UndoBlocker.
+    #: The overridden blockers: values of UndoBlocker.
     overrides: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default="{}")
     state: Mapped[str] = mapped_column(server_default=UndoState.RUNNING)
-    #: How many accounts it has.
+    #: The number of its accounts.
     accounts: Mapped[int] = mapped_column(server_default="0")
-    #: Who started it, with which key and request, and from where.
+    #: The actor, key, request and address that started it.
     started_by: Mapped[str | None]
     api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id))
     request_id: Mapped[str | None]
     address: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     finished_at: Mapped[datetime | None]
-    #: When a message was last published for it, or a worker last worked on it.
+    #: When a message was last published for it, or a worker last processed it.
     dispatched_at: Mapped[datetime | None]
 
 
 class UndoLine(Base):
-    """One account of an undo, and what became of it.
+    """One account of an undo, and its outcome.
 
-    It has no foreign keys, because a million lines are written with one statement. Nothing in it is personal.
+    It has no foreign keys, because a million lines are inserted with one statement. It has no personal data.
     """
 
     __tablename__ = "undo_line"
@@ -63,22 +63,22 @@ class UndoLine(Base):
     )
 
     undo_id: Mapped[UUID] = mapped_column(primary_key=True)
-    #: From 1, in the order of the lines of the batch, or of the numbers.
+    #: The position, from 1, in the order of the lines of the batch or of the given numbers.
     position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     account_import_process_id: Mapped[int]
-    #: The account that is meant. One that was created later has another number, and is kept.
+    #: The account to revert. An account that was created later has another number, and is kept.
     service_account_number: Mapped[str]
     outcome: Mapped[str] = mapped_column(server_default=UndoOutcome.PENDING)
-    #: Why it was KEPT: values of UndoBlocker.
+    #: The reasons why it was KEPT: values of UndoBlocker.
     reasons: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
-    #: How often something else held the account, and when it was last tried.
+    #: How often the account was locked by others, and when it was last tried.
     tries: Mapped[int] = mapped_column(SmallInteger, server_default="0")
     tried_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
 
 
 class RetiredAccountNumber(Base):
-    """The number of an account that was reverted. A trigger keeps it from being given out again."""
+    """The number of a reverted account. A trigger prevents its reuse."""
 
     __tablename__ = "retired_account_number"
 

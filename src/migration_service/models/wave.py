@@ -1,4 +1,4 @@
-"""Waves: a plan that cuts the pending accounts of a supplier into batches with windows and decisions."""
+"""Waves: a plan divides the pending accounts of a supplier into batches with windows and decisions."""
 
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ from migration_service.states import WaveState
 
 
 class WavePlan(Base):
-    """The waves of one supplier, in their order. A supplier has one plan at a time that is not finished."""
+    """The waves of a supplier, in order. A supplier has at most one unfinished plan."""
 
     __tablename__ = "wave_plan"
     __table_args__ = (
@@ -32,16 +32,16 @@ class WavePlan(Base):
     import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
     name: Mapped[str | None]
     operations_team_id: Mapped[int] = mapped_column(ForeignKey(OperationsTeam.id))
-    #: What the random draw began with. The same seed draws the same accounts again.
+    #: The seed of the random draw. The same seed draws the same accounts again.
     seed: Mapped[int]
-    #: Whether the wave after a clean one begins without a person, if the wave does not say so itself.
+    #: The default for whether the wave after a clean one starts automatically.
     continue_if_clean: Mapped[bool]
-    #: Accounts that were pending when the plan was made, and are in no wave.
+    #: The number of accounts that were pending when the plan was created, but are in no wave.
     unplanned: Mapped[int] = mapped_column(server_default="0")
-    #: Those among them that were left out because a newer version of them was refused.
+    #: How many of these were left out because a newer version of them was refused.
     older_versions: Mapped[int] = mapped_column(server_default="0")
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: When the last wave was over.
+    #: When the last wave ended.
     finished_at: Mapped[datetime | None]
 
 
@@ -55,28 +55,29 @@ class Wave(Base):
     )
 
     plan_id: Mapped[UUID] = mapped_column(ForeignKey(WavePlan.id), primary_key=True)
-    #: Its place in the plan, from 1.
+    #: Its position in the plan, from 1.
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     name: Mapped[str | None]
-    #: Its accounts are the lines of this batch, which is paused until the wave begins.
+    #: The batch whose lines are the accounts of the wave. It is paused until the wave starts.
     batch_id: Mapped[UUID] = mapped_column(ForeignKey(Batch.id))
     state: Mapped[str] = mapped_column(server_default=WaveState.PLANNED)
-    #: Why it is PAUSED: the reason of its batch. Null if a person paused it.
+    #: The reason why it is PAUSED, from its batch, or None if a person paused it.
     reason: Mapped[str | None]
-    #: Whether the next wave begins without a person if this one is clean. None: as its plan says.
+    #: Whether the next wave starts automatically if this one is clean, or None for the plan's default.
     continue_if_clean: Mapped[bool | None]
-    #: A `services.waves.windows.Window`. None: it may run at any time. The first wave then begins by hand.
+    #: A `services.waves.windows.Window`, or None if it may run at any time. The first wave is then started by
+    #: hand.
     time_window: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    #: Of a random draw: for each stratum how many accounts it had, and how many of them were drawn.
+    #: The result of a random draw: for each stratum, its number of accounts and how many were drawn.
     strata: Mapped[list[Any] | None] = mapped_column(JSONB(none_as_null=True))
     began_at: Mapped[datetime | None]
-    #: The last line of the batch that reconciliation has compared.
+    #: The last line of the batch that has been reconciled.
     reconciled_to: Mapped[int] = mapped_column(server_default="0")
-    #: Created accounts that are not as they were staged, and accounts that are open. None: not known yet.
+    #: The numbers of created accounts with differences, and of open accounts. None if not known yet.
     differing: Mapped[int | None]
     open: Mapped[int | None]
     reconciled_at: Mapped[datetime | None]
-    #: Who approved or stopped it, when and why.
+    #: The person who approved or stopped it, the time and the reason.
     decided_by: Mapped[str | None]
     decided_at: Mapped[datetime | None]
     decision_reason: Mapped[str | None]

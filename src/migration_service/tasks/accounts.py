@@ -1,4 +1,4 @@
-"""The task behind the process endpoint, which creates accounts: those that wait as a set, others alone."""
+"""The tasks behind the process endpoint, which create accounts: waiting ones as a set, others alone."""
 
 import logging
 from collections import Counter
@@ -26,9 +26,9 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name=CREATE_SET, bind=True, soft_time_limit=25, time_limit=30)
 def create_set(task: "Task[[], str]") -> str:
-    """Create the accounts of the attempts that wait, notify their requests, and release their slots.
+    """Create the accounts of waiting attempts, notify their requests, and release their slots.
 
-    Flower and the log show the result: how many attempts there were, and how they ended.
+    Flower and the log show the result: the number of attempts, and their outcomes.
     """
     app = celery_app()
     resources = app.resources
@@ -54,12 +54,12 @@ def give_up_attempts(celery: MigrationCelery, attempt_ids: Sequence[UUID]) -> No
 
 
 def announce_attempts(celery: MigrationCelery) -> None:
-    """Tell the workers that attempts wait, unless a message that says so is on its way."""
+    """Tell the workers that attempts are waiting, unless such a message is already on its way."""
     announce(celery.resources.redis, partial(publish_set, celery))
 
 
 def publish_set(celery: MigrationCelery) -> bool:
-    """Publish the message that attempts wait, with the id of the request that announced them for the log."""
+    """Publish the message that attempts are waiting. For the log, it has the id of the announcing request."""
     return publish(celery, CREATE_SET, request_id=request_id.get(), tells=False)
 
 
@@ -68,7 +68,7 @@ def _is_redelivered(task: "Task[Any, str]") -> bool:
 
 
 def _log_set(done: PerformedSet, alone: Sequence[str]) -> str:
-    """Log a line for each account of the set, with the id of its own request. Return the result."""
+    """Log a line for each account of the set, with the id of its request. Return the result."""
     for ended in done.ended:
         attempt = ended.attempt
         logger.info(

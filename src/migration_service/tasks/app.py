@@ -1,4 +1,4 @@
-"""The Celery application as tasks use it, with the connections of their process."""
+"""The Celery application, with the connections of the process for tasks."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class MigrationCelery(Celery):
-    """Celery with the service's settings. Only the children of a worker connect, each by itself."""
+    """Celery with the service's settings. Only the children of a worker connect, each separately."""
 
     def __init__(self, settings: Settings, **kwargs: Any) -> None:
         super().__init__("migration_service", **kwargs)
@@ -20,8 +20,8 @@ class MigrationCelery(Celery):
 
     @cached_property
     def resources(self) -> "WorkerResources":
-        """Return the connections, made for the first task of a process. A fork must never share them."""
-        # Imported here, because beat and Flower run no task.
+        """Return the connections, opened for the first task of a process. Forks must never share them."""
+        # Imported here, because beat and Flower run no tasks.
         from migration_service.tasks.resources import connect  # noqa: PLC0415
 
         return connect(self.settings)

@@ -1,4 +1,4 @@
-"""The task for one chunk of a batch, and the dispatch of the next ones."""
+"""The tasks for the chunks of batches, and the dispatch of further chunks."""
 
 import logging
 from functools import partial
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name=RUN_CHUNK)
 def run_chunk(batch_id: str, first_line: int) -> str:
-    """Work on a chunk of a batch, then dispatch the next ones.
+    """Process a chunk of a batch, then dispatch the next ones.
 
     Flower and the log show the result.
     """
@@ -29,7 +29,7 @@ def run_chunk(batch_id: str, first_line: int) -> str:
 
 @shared_task(name=RUN_VENDOR_CHUNK)
 def run_vendor_chunk(batch_id: str, first_line: int) -> str:
-    """Do the same with a chunk of payment instructions. Its queue has workers that may wait for vendors."""
+    """Do the same for a chunk of payment instructions. The workers of its queue may wait for vendors."""
     return _run(batch_id, first_line)
 
 
@@ -55,7 +55,7 @@ def _run(batch_id: str, first_line: int) -> str:
 
 
 def feed_batches(app: MigrationCelery, sessions: sessionmaker[Session]) -> None:
-    """Publish the chunks that are to be worked on next. If that fails, the sweep does it again."""
+    """Publish the next chunks. If that fails, the sweep does it again."""
     feed(
         sessions,
         app.settings.batch_chunks_in_flight,
@@ -65,6 +65,6 @@ def feed_batches(app: MigrationCelery, sessions: sessionmaker[Session]) -> None:
 
 
 def _publish(app: MigrationCelery, task: str, batch_id: UUID, first_line: int) -> bool:
-    # Flower cuts long arguments at the end, so the line comes first.
+    # Flower truncates long arguments, so the line comes first.
     shown = f"(line {first_line} of {batch_id})"
     return publish(app, task, str(batch_id), first_line, shown=shown)

@@ -1,4 +1,4 @@
-"""Counts accounts and attempts for the metrics and for the quota, so that no request has to."""
+"""Counting accounts and attempts for the metrics and for the quota, so that no request has to."""
 
 import time
 
@@ -10,13 +10,13 @@ from migration_service.services.reporting.counts import count_accounts
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.names import COUNT_ACCOUNTS, COUNT_INTERVAL
 
-#: The part of the time that may be spent on counting. A large table is counted less often.
+#: The largest share of time for counting. A large table is counted less often.
 _SHARE = 0.05
 
 
 @shared_task(name=COUNT_ACCOUNTS, send_events=False)
 def count_accounts_for_metrics() -> None:
-    """Count accounts and attempts in the database. Keep the result for /metrics, and who is at the quota."""
+    """Count accounts and attempts. Store the result for /metrics, and the organisations at the quota."""
     resources = celery_app().resources
     if is_resting(resources.redis):
         return

@@ -1,7 +1,7 @@
-"""Sends e-mails: a sweep records what there is to tell, and dispatches what is due, each in its own message.
+"""Sending e-mails: a sweep records alerts, and dispatches each e-mail that is due in a separate message.
 
-Only the sweep publishes. The database has what is to be sent, so nothing is lost with a message, and the
-creation of an account never waits for a mail server.
+Only the sweep publishes. The e-mails are in the database, so nothing is lost with a message, and the creation
+of an account never waits for a mail server.
 """
 
 import logging
@@ -31,28 +31,28 @@ from migration_service.tasks.publishing import publish
 
 logger = logging.getLogger(__name__)
 
-#: How many e-mails of a kind one sweep dispatches.
+#: The largest number of e-mails of a kind that one sweep dispatches.
 LARGEST_SWEEP = 200
 
-#: The kinds of messages, how the log calls them, and the task that sends one. Alerts are few, and come first.
+#: The kinds of messages, their names in the log, and the tasks that send them. The few alerts come first.
 _KINDS: tuple[tuple[Kind, str, str], ...] = (
     (AlertEmail, "alert e-mails", SEND_ALERT_EMAIL),
     (CustomerEmail, "customer e-mails", SEND_CUSTOMER_EMAIL),
 )
 
-# A mail server that hangs must not block the workers, which also do maintenance.
+# A mail server that hangs must not block the workers, which also run maintenance.
 _breaker = CircuitBreaker(failures_to_open=2, open_seconds=30)
 
 
 @shared_task(name=SEND_CUSTOMER_EMAIL, soft_time_limit=40, time_limit=50)
 def send_customer_email(email_id: int) -> None:
-    """Send one recorded message to a customer, if it is still to be sent."""
+    """Send one recorded message to a customer, if it is still pending."""
     _send(CustomerEmail, email_id, deliver_email)
 
 
 @shared_task(name=SEND_ALERT_EMAIL, soft_time_limit=40, time_limit=50)
 def send_alert_email(email_id: int) -> None:
-    """Send one recorded message to a person who runs a migration, if it is still to be sent."""
+    """Send one recorded message to a person who runs a migration, if it is still pending."""
     _send(AlertEmail, email_id, deliver_alert)
 
 
@@ -76,7 +76,7 @@ def _send(kind: Kind, email_id: int, deliver: Callable[[Session, int, MailServer
 
 @shared_task(name=SWEEP_CUSTOMER_EMAILS, send_events=False)
 def sweep_customer_emails() -> None:
-    """Record alerts, and dispatch what is due. Without a mail server it waits, and a message is logged."""
+    """Record alerts and dispatch e-mails that are due. Without a mail server, postpone them and log that."""
     app = celery_app()
     sessions = app.resources.Session
     if recipients := app.settings.alert_recipients:
@@ -84,7 +84,7 @@ def sweep_customer_emails() -> None:
             with sessions.begin() as session:
                 record_alerts(session, recipients, app.settings.console_url)
         except DBAPIError as error:
-            # It hinders no other message. The next sweep tries again.
+            # Other messages are not affected. The next sweep tries again.
             logger.warning("Alerts were not recorded: %s", error)
     try:
         mail_server(app.settings)

@@ -1,14 +1,14 @@
-"""Sends a worker's events to Flower in one message for each quarter of a second.
+"""Sending a worker's events to Flower in one message every quarter of a second.
 
 A task has three events. Celery sends a message for every few events, which costs the main process of a busy
-worker more than everything else that it does for the task.
+worker more than all its other work for the task.
 """
 
 from typing import Any
 
 from celery import bootsteps
 
-#: Seconds that an event may wait for others.
+#: The longest time that an event waits for others, in seconds.
 _GATHERED_FOR = 0.25
 
 
@@ -27,7 +27,7 @@ class GatheredEvents(bootsteps.StartStopStep):
         def flush() -> None:
             nonlocal waits
             waits = False
-            # If the connection is lost meanwhile, its events are lost. Nothing depends on them.
+            # If the connection is lost in the meantime, the events are lost. Nothing depends on them.
             if dispatcher is c.event_dispatcher:
                 dispatcher.flush()
 

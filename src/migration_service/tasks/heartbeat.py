@@ -1,6 +1,6 @@
-"""A heartbeat for health checks: a file whose time says when a worker or beat last did something.
+"""A heartbeat for health checks: a file whose modification time shows when a worker or beat was last active.
 
-A health check that started a Celery command every few seconds would cost more than the work that it watches.
+A health check that ran a Celery command every few seconds would cost more than the work that it monitors.
 Reading the age of a file costs nothing.
 """
 
@@ -11,7 +11,7 @@ from celery.signals import after_task_publish, beat_init, heartbeat_sent
 
 
 def show_heartbeat(path: Path) -> None:
-    """Touch `path` while this process works: a worker with every heartbeat, beat with every task it sends.
+    """Touch `path` while this process is active: with every heartbeat of a worker, or task sent by beat.
 
     A worker's heartbeat comes from the loop that takes messages, and stops while the broker is unavailable.
     """

@@ -1,4 +1,4 @@
-"""The periodic tasks, which dispatch lost work again and remove old data."""
+"""The periodic tasks that dispatch lost work again and remove old data."""
 
 import logging
 import time
@@ -18,7 +18,7 @@ from migration_service.tasks.names import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP
 
 logger = logging.getLogger(__name__)
 
-#: Seconds after which one removal leaves the rest to the next one.
+#: Seconds after which a removal leaves the rest to the next run.
 REMOVAL_SECONDS = 20.0
 
 
@@ -39,9 +39,9 @@ def sweep_batches() -> None:
 
 @shared_task(name=REMOVE_OLD_DATA, send_events=False)
 def remove_old_data() -> None:
-    """Seal the days of the audit, and remove everything that was kept long enough.
+    """Seal the days of the audit, and remove data at the end of its retention period.
 
-    `services.reporting.retention` says what that is.
+    `services.reporting.retention` has the removals.
     """
     app = celery_app()
     until = time.monotonic() + REMOVAL_SECONDS
@@ -59,9 +59,9 @@ def remove_old_data() -> None:
 
 @shared_task(name=SWEEP_ATTEMPTS, send_events=False)
 def sweep_attempts() -> None:
-    """Give attempts to the workers again that no worker runs, and reconcile the slots.
+    """Give attempts that no worker is running to the workers again, and reconcile the slots.
 
-    Those out of tries are given up.
+    Attempts out of tries are given up.
     """
     app = celery_app()
     resources = app.resources

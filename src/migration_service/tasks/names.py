@@ -1,10 +1,10 @@
-"""The names of queues and tasks, and the seconds between two runs of those that beat publishes.
+"""The names of queues and tasks, and the intervals of periodic tasks in seconds.
 
-They are apart from the tasks, because beat and Flower need the names alone. Without what the tasks do, they
-start in half the time.
+They are separate from the tasks, because beat and Flower only need the names. Without importing the tasks,
+they start in half the time.
 """
 
-#: The queues: for requests, for batches, for batches that ask payment vendors, for maintenance.
+#: The queues for requests, batches, batches that ask payment vendors, and maintenance.
 QUEUES = ("interactive", "batch", "vendors", "maintenance")
 #: The prefix of the broker's keys, if the broker is a Redis.
 KEY_PREFIX = "migration:"
@@ -21,11 +21,11 @@ SWEEP_BATCHES = "maintenance.sweep_batches"
 SWEEP_UNDOS = "maintenance.sweep_undos"
 SWEEP_WAVES = "maintenance.sweep_waves"
 SWEEP_CUSTOMER_EMAILS = "emails.sweep_customer_emails"
-#: Between two runs of the same sweep.
+#: Seconds between two runs of the same sweep.
 SWEEP_INTERVAL = 5.0
 COUNT_ACCOUNTS = "maintenance.count_accounts"
-#: Between two counts.
+#: Seconds between two counts.
 COUNT_INTERVAL = 30.0
 REMOVE_OLD_DATA = "maintenance.remove_old_data"
-#: Between two removals of data whose retention has ended.
+#: Seconds between two runs of `remove_old_data`.
 REMOVAL_INTERVAL = 600.0

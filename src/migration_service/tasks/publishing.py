@@ -1,4 +1,4 @@
-"""The only place that publishes messages."""
+"""Publishing messages, which happens nowhere else."""
 
 import logging
 import time
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class _NoEvents:
-    """Takes the place of what tells Flower that a message was sent."""
+    """A replacement for Celery's dispatcher that tells Flower about sent messages."""
 
     def publish(self, *_args: object, **_options: object) -> None:
         """Do nothing."""
@@ -27,11 +27,11 @@ def publish(
     shown: str | None = None,
     tells: bool = True,
 ) -> bool:
-    """Publish a message that names a row. Return False, and log it, if the broker is unavailable.
+    """Publish a message that names a row. If the broker is unavailable, log that and return False.
 
-    Flower and the log show `shown`, or the arguments if it is absent. Unless it `tells`, Flower learns of the
-    task when a worker receives it. That saves a second message. PostgreSQL is the queue of record: a sweep
-    publishes later what could not be published now.
+    Flower and the log show `shown`, or the arguments if it is absent. Unless it `tells`, Flower only learns
+    of the task when a worker receives it, which saves a second message. PostgreSQL is the queue of record: a
+    sweep later publishes messages that could not be published now.
     """
     headers: dict[str, object] = {"published_at": time.time()}
     if request_id:

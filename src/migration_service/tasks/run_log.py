@@ -1,4 +1,4 @@
-"""Logs every task that ran in one line, and records its time for the metrics."""
+"""Logging every task in one line when it ends, and recording its time for the metrics."""
 
 import logging
 import time
@@ -22,10 +22,10 @@ def _begin(task: Any, **_kwargs: Any) -> None:
 
 
 def _measure_wait(request: Any) -> float | None:
-    """Return for how long the message of a task was in its queue, or None if that is not known.
+    """Return the seconds that the message of a task was in its queue, or None if unknown.
 
-    It was published on another machine, whose clock may be ahead. A message that is delivered again has been
-    with a worker meanwhile.
+    It may have been published on another machine, whose clock may be ahead. A redelivered message was with a
+    worker in between.
     """
     published_at = getattr(request, "published_at", None)
     if published_at is None or (request.delivery_info or {}).get("redelivered"):
@@ -40,7 +40,7 @@ def _end(task: Any, task_id: str, state: str | None, retval: object, **_kwargs: 
     # A periodic task is logged only if it failed.
     scheduled = {entry["task"] for entry in celery_app().conf.beat_schedule.values()}
     quiet = state == "SUCCESS" and task.name in scheduled
-    # An error has a line of its own. The result of a task is a word, or nothing.
+    # An error is logged separately. The result of a task is a word or None.
     outcome = retval if state == "SUCCESS" and isinstance(retval, str) else state
     logger.log(
         logging.DEBUG if quiet else logging.INFO,

@@ -11,7 +11,7 @@ from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.names import REVERT_ACCOUNTS, SWEEP_UNDOS
 from migration_service.tasks.publishing import publish
 
-#: Seconds that a worker goes on with one undo, before others have their turn.
+#: Seconds that a worker continues with one undo before others have their turn.
 REVERT_SECONDS = 5.0
 
 
@@ -36,13 +36,13 @@ def revert_accounts(undo_id: str) -> str:
 
 @shared_task(name=SWEEP_UNDOS, send_events=False)
 def sweep_undos() -> None:
-    """Dispatch the undos that no worker has worked on for some seconds."""
+    """Dispatch the undos that no worker has processed for some seconds."""
     app = celery_app()
     dispatch_undos(app, app.resources.Session)
 
 
 def dispatch_undos(app: MigrationCelery, sessions: sessionmaker[Session]) -> None:
-    """Publish a message for each undo that is due. What cannot be published now is published by the sweep."""
+    """Publish a message for each undo that is due. If that fails, the sweep publishes it."""
     with sessions.begin() as session:
         due = take_due_undos(session)
     for undo_id in due:

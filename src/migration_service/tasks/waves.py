@@ -1,4 +1,4 @@
-"""The periodic task that carries wave plans on."""
+"""The periodic task that advances wave plans."""
 
 from celery import shared_task
 
@@ -8,13 +8,13 @@ from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches
 from migration_service.tasks.names import SWEEP_WAVES
 
-#: Seconds that one sweep spends on reconciliation. The other periodic tasks wait meanwhile.
+#: Seconds that one sweep spends on reconciliation, while the other periodic tasks wait.
 RECONCILE_SECONDS = 3.0
 
 
 @shared_task(name=SWEEP_WAVES, send_events=False)
 def sweep_waves() -> None:
-    """Begin, pause and go on with waves by the clock, reconcile those that have ended, and dispatch."""
+    """Start, pause and resume waves by the clock, reconcile those that have ended, and dispatch."""
     app = celery_app()
     sessions = app.resources.Session
     carry_on(sessions)
