@@ -17,15 +17,13 @@ RESULTS = Path(__file__).parent / "results" / "latest.json"
 
 def format_results(rows: list[Row]) -> str:
     """The rows as a table in Markdown."""
-    lines = [
-        "| what | ours | p95 | beside it | its p95 | goal | measured | |",
-        "|---|---:|---:|---:|---:|---|---:|---|",
-    ]
+    lines = ["| what | ours | beside it | goal | measured |", "|---|---:|---:|---|---|"]
     for row in rows:
         peer = f"{_number(row.peer)} {row.unit} ({row.peer_name})" if row.peer is not None else ""
         lines.append(
-            f"| {row.what} | {_number(row.ours)} {row.unit} | {_p95(row.readings)} | {peer} "
-            f"| {_p95(row.peer_readings)} | {row.goal} | {_measured(row)} | {_VERDICTS[row.reached]} |"
+            f"| {row.what} | {_number(row.ours)} {row.unit}{_p95(row.readings)} "
+            f"| {peer}{_p95(row.peer_readings)} | {row.goal} "
+            f"| {', '.join(filter(None, (_measured(row), _VERDICTS[row.reached])))} |"
         )
     return "\n".join(lines)
 
@@ -46,7 +44,7 @@ _VERDICTS = {True: "reached", False: "**not reached**", None: ""}
 
 def _p95(readings: Sequence[Reading]) -> str:
     times = [reading.p95_ms for reading in readings if reading.p95_ms is not None]
-    return f"{_number(median(times))} ms" if times else ""
+    return f", p95 {_number(median(times))} ms" if times else ""
 
 
 def _costs(readings: Sequence[Reading]) -> str:

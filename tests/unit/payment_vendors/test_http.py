@@ -79,6 +79,6 @@ def test_refused_credentials_are_a_permanent_error(
 @pytest.mark.parametrize("behaviour", sorted(BEHAVIOURS))
 def test_every_behaviour_of_the_sandbox_is_documented(behaviour: str) -> None:
     assert (
-        f"| `card-{behaviour}-1` |"
+        f"`card-{behaviour}-1`"
         in Path(__file__).parents[3].joinpath("docs/operators/payment-vendors.md").read_text()
     )
