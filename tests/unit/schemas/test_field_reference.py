@@ -94,4 +94,4 @@ def test_the_page_is_written_from_the_schemas() -> None:
 def test_the_page_names_each_field_of_the_account() -> None:
     text = FILE.read_text()
     for name in AccountImportSchema().fields:
-        assert f"| `{name}` |" in text
+        assert f"- `{name}` (" in text
