@@ -85,7 +85,7 @@ _CALL = CallLimits()
 #: Parts of rows of tables, and what they have to say.
 _FACTS: dict[str, tuple[Any, ...]] = {
     "operators/personal-data.md: what was answered | {} hours |": (KEPT_FOR_HOURS,),
-    "operators/monitoring.md: | supplier, state | PostgreSQL, counted every {} seconds": (COUNT_INTERVAL,),
+    "operators/monitoring.md: | PostgreSQL, counted every {} seconds, or": (COUNT_INTERVAL,),
     "operators/scaling.md: `MIGRATION_SERVICE_DATABASE_POOL_SIZE` ({})": (
         _default("MIGRATION_SERVICE_DATABASE_POOL_SIZE"),
     ),
