@@ -1,4 +1,4 @@
-"""The output of `up`: the log lines of every program with its name, and messages of its own."""
+"""The output of `up`: the log lines of every program with the program's name, and messages of `up`."""
 
 import os
 import re
@@ -19,7 +19,7 @@ _ROUTINE = re.compile(r"\b(INFO|DEBUG)\b")
 
 
 class Terminal(Console):
-    """A console whose reader may end first (`up | head`). Rich's own console would end the process."""
+    """A console whose reader may end first (`up | head`). Rich's console would end the process."""
 
     def on_broken_pipe(self) -> None:
         """Print nothing more. The programs continue to run, and are stopped in order."""
@@ -69,9 +69,9 @@ class Output:
 
 
 class LogPump:
-    """Copies the lines of one program to the terminal, and remembers the last ones.
+    """Copies the lines of a program to the terminal and remembers the last ones.
 
-    Each has a thread of its own, so that programs do not wait for each other.
+    Each program has its own thread, so that programs do not wait for each other.
     """
 
     def __init__(self, name: str, stream: IO[bytes], output: Output) -> None:

@@ -1,7 +1,7 @@
 """A sandbox vendor for trials and tests: `python -m migration_service_local.sandbox --port 8090`.
 
 It offers the plain JSON interface of docs/operators/payment-vendors.md on the loopback address. The reference
-decides the answer. It has the form `<kind>-<behaviour>-<anything>`, for example `card-ok-1` or
+determines the response. It has the form `<kind>-<behaviour>-<anything>`, for example `card-ok-1` or
 `sepa-refuse-7`.
 """
 
@@ -16,8 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
-#: The variable that can hold the secret instead of `--secret`, so that the list of processes does not show
-#: it.
+#: The variable that can hold the secret instead of `--secret`, which the list of processes would show.
 SANDBOX_VARIABLE = "SANDBOX_VENDOR_SECRET"
 
 _PREFIX = "/payment-instructions/"
@@ -33,7 +32,7 @@ _FOR_EVER_SECONDS = 3600.0
 class SandboxServer(ThreadingHTTPServer):
     """Listens on 127.0.0.1.
 
-    If `secret` is set, requests that lack it as their bearer token are answered 401.
+    If `secret` is set, requests without it as their bearer token get a 401.
     """
 
     daemon_threads = True
@@ -45,7 +44,7 @@ class SandboxServer(ThreadingHTTPServer):
         self.times_asked: Counter[str] = Counter()
 
     def count(self, reference: str) -> int:
-        """Count a request for the reference. Return how often it was requested, including this time."""
+        """Count a request for the reference. Return the number of requests so far, including this one."""
         with self.lock:
             self.times_asked[reference] += 1
             return self.times_asked[reference]
@@ -54,7 +53,8 @@ class SandboxServer(ThreadingHTTPServer):
 class _SandboxHandler(BaseHTTPRequestHandler):
     server: SandboxServer
     protocol_version = "HTTP/1.1"
-    # Headers and body are written separately. The second write would wait for the first to be acknowledged.
+    # Headers and body are written separately. The second write would wait for the first one's
+    # acknowledgement.
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
@@ -160,7 +160,7 @@ class _SandboxHandler(BaseHTTPRequestHandler):
         """Log nothing. The log of `up` is for the service."""
 
 
-#: The behaviours that a reference can ask for, by its second part.
+#: The behaviours by the second part of the reference.
 BEHAVIOURS: dict[str, Callable[[_SandboxHandler, str, str], None]] = {
     "ok": _SandboxHandler._ok,
     "refuse": _SandboxHandler._refuse,

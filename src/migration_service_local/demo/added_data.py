@@ -1,4 +1,4 @@
-"""What the sample migration adds to each account once it exists (sections 4.8 to 4.11)."""
+"""Data that the sample migration adds to each account once it exists (sections 4.8 to 4.11)."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The larger part of the sample book is uploaded as one file, and processed as a batch."""
+"""Uploads the larger part of the sample book as one file, which is processed as a batch."""
 
 import gzip
 import json
@@ -37,7 +37,7 @@ def import_as_batch(
     over: threading.Event,
     on_progress: Callable[[int], None],
 ) -> None:
-    """Upload the lines with mode `import`, and return when all have an outcome, or when `over` is set.
+    """Upload the lines with mode `import`. Return when all have an outcome, or when `over` is set.
 
     `on_progress` is called with the number of finished lines. Failed lines are recorded in the outcome. Raise
     MigrationError if the batch was not accepted, or if somebody else ended it.
@@ -71,7 +71,7 @@ def _upload(client: SupplierClient, order: SampleBatchOrder, book: IO[bytes]) ->
         headers={
             "Content-Type": "application/x-ndjson",
             "Content-Encoding": "gzip",
-            # An upload that is sent again after its answer was lost does not start a second batch.
+            # An upload that is repeated because its response was lost does not start a second batch.
             "Idempotency-Key": str(uuid.uuid4()),
         },
         data=book,

@@ -1,4 +1,4 @@
-"""A supplier's client of the REST interface, as the sample migration needs it."""
+"""A supplier's client of the REST interface, for the sample migration."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from typing import Any
 import requests
 
 _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
-#: The service is busy, or a part of it is unavailable. The same request may succeed a little later.
+#: The service is busy or partly unavailable. The same request may succeed a little later.
 BUSY = (requests.codes.too_many_requests, requests.codes.service_unavailable)
 # 202 and this code mean that the account is still being created. The repeated request gets the outcome.
 _UNSETTLED = (*BUSY, requests.codes.accepted)
@@ -92,7 +92,7 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
         self._session.headers["Authorization"] = f"Token {token}"
 
     def is_over(self) -> bool:
-        """Return True if the service is being stopped, and nothing new should begin."""
+        """Return True if the service is being stopped, so that nothing new should start."""
         return self._over.is_set()
 
     def try_to_migrate(self, payload: dict[str, Any], team: str) -> None:
@@ -130,7 +130,7 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
     def send(
         self, method: str, path: str, *, again: Collection[int] = _UNSETTLED, **request: Any
     ) -> requests.Response:
-        """Return the response to a request, which is retried while its status is in `again`.
+        """Return the response to a request. Retry the request while its status is in `again`.
 
         Raise MigrationError if it gets no response for two minutes, or the service is being stopped.
         """
@@ -162,7 +162,7 @@ def migrate_book(
     clients: int,
     on_each: Callable[[], None],
 ) -> None:
-    """Migrate these account payloads with several clients at once. Failures are recorded in the outcome."""
+    """Migrate these account payloads with several clients in parallel. Record failures in the outcome."""
     taking = threading.Lock()
 
     def work() -> None:

@@ -13,13 +13,13 @@ from migration_service.services.access.operators import (
 )
 from migration_service_local.servers.home import Home
 
-#: Who logs in to the console first, and the file in the home folder with nothing but the password.
+#: The first operator of the console, and the file in the home folder with only the password.
 FIRST_OPERATOR = "admin"
 PASSWORD_FILE = "console-password"  # noqa: S105
 
 
 def make_first_operator(home: Home, database_url: str) -> None:
-    """Make an operator who may do everything, unless there is one already. A file (0600) has the password."""
+    """Create an operator with every permission, unless one exists, and a file (0600) with the password."""
     engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="migration-up")
     try:
         with make_sessionmaker(engine).begin() as session:

@@ -1,4 +1,4 @@
-"""What `up` prints when it is ready: the result of the sample migration, and the addresses."""
+"""The output of `up` when it is ready: the result of the sample migration, and the addresses."""
 
 import shlex
 from collections.abc import Mapping
@@ -47,10 +47,10 @@ class Sample:
 
 
 def show_addresses(output: Output, home: Path, settings: Mapping[str, str], sample: Sample | None) -> None:
-    """Print the addresses, the files with the passwords, and a request to paste, each on its own line.
+    """Print the addresses, the files with the passwords, and a request to paste, one per line.
 
-    A key or a password is printed on a terminal only. Elsewhere, for example in a log file, the path of the
-    file that holds it is printed instead.
+    Keys and passwords are printed only on a terminal. Elsewhere, for example in a log file, the path of the
+    file that holds them is printed instead.
     """
     web_url = settings["MIGRATION_SERVICE_WEB_URL"]
     output.show(Rule("Account Migration Import Service", style="green"))

@@ -52,12 +52,12 @@ KEY_FILE = "sample-api-key"
 _STATE_FILE = "demo.json"
 _SEED = 1
 _CLIENTS = 8
-#: One in this many accounts is sent on its own, and the others in a batch.
+#: One in this many accounts is sent individually, and the others in a batch.
 _ONE_IN = 5
 
 
 class SampleMigration:
-    """Migrates the sample book into the service of a home folder, which must be running.
+    """Migrates the sample book into the running service of a home folder.
 
     When the service is stopped, `over` is set, and everything here returns early.
     """
@@ -83,7 +83,7 @@ class SampleMigration:
             show_addresses(self._output, self._home.path, self._settings, self._sample())
 
     def stop(self) -> None:
-        """Take down the sandbox vendor, before its server and the database stop."""
+        """Remove the sandbox vendor before its server and the database stop."""
         if "SANDBOX_VENDOR_URL" in self._settings:
             with suppress(SQLAlchemyError):
                 take_down_sandbox_vendor(self._settings["DATABASE_URL"])
@@ -102,7 +102,7 @@ class SampleMigration:
             self._migrate(state, done, count)
 
     def _find_or_make_supplier(self) -> dict[str, str]:
-        """Return the progress of earlier starts. Create what the sample needs if the key is not accepted."""
+        """Return the progress of earlier starts. If the key is not accepted, create what the sample needs."""
         state = self._home.read(_STATE_FILE)
         if state and self._is_known(self._home.read_text(KEY_FILE)):
             return state
@@ -206,9 +206,9 @@ def set_up_sandbox_vendor(database_url: str, url: str) -> None:
 
 
 def take_down_sandbox_vendor(database_url: str) -> None:
-    """Remove the payment vendor `sandbox`. Its server stops, and its port may be another program's then.
+    """Remove the payment vendor `sandbox`. Its server stops, and another program may then use its port.
 
-    If instructions refer to it, it stays, with an address at which only root could listen.
+    If instructions refer to it, it is kept with an address where only root could listen.
     """
     engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
     with make_sessionmaker(engine).begin() as session:
@@ -222,7 +222,7 @@ def take_down_sandbox_vendor(database_url: str) -> None:
 
 
 def _find_sandbox_vendor(session: Session) -> PaymentVendor | None:
-    """Return the vendor that an earlier start made, by its name and the variable of its secret."""
+    """Return the vendor that an earlier start created, found by its name and its secret's variable."""
     return session.scalar(
         select(PaymentVendor).where(
             PaymentVendor.name == VENDOR, PaymentVendor.secret_env == SANDBOX_VARIABLE

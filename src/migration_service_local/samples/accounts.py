@@ -35,7 +35,7 @@ def open_book(supplier: str, seed: int, today: date) -> Book:
 
 def make_account(book: Book, index: int) -> dict[str, Any]:
     """Return the payload of account number `index` (from 0) of the book, ready for JSON."""
-    # Each account has its own generator, so that any range of a book can be made without the others.
+    # Each account has its own generator, so that any range of a book can be generated alone.
     r = Random((book.seed << 64) | index).random
     number = f"{book.seed}{index:08d}"
     town = TOWNS[int(r() * len(TOWNS))]
@@ -65,7 +65,7 @@ def make_account(book: Book, index: int) -> dict[str, Any]:
 
 
 def _make_history(r: Callable[[], float], calendar: Calendar, number: str) -> tuple[Supply, Settlement]:
-    """Return 1 to 36 months of history, which was billed each month, quarter or year."""
+    """Return 1 to 36 months of history, billed monthly, quarterly or yearly."""
     share = r()
     cadence = 1 if share < 0.25 else 3 if share < 0.33 else 12
     months = _draw_months(r, cadence)
@@ -80,7 +80,7 @@ def _make_history(r: Callable[[], float], calendar: Calendar, number: str) -> tu
 
 
 def _draw_months(r: Callable[[], float], cadence: int) -> int:
-    """Return the months of history. Most customers came recently, but some have up to 36 months."""
+    """Return the number of months of history. Most customers are recent, but some have up to 36 months."""
     share = r()
     if cadence == 1:
         if share < 0.91:
@@ -142,7 +142,7 @@ def _make_ledgers(
     connections: list[Connection],
     settlement: Settlement,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return one ledger for everything, or sometimes one for each EAN, and the statements of all."""
+    """Return one ledger for everything, or sometimes one per EAN, and all statements."""
     groups = [connections]
     if r() < 0.1:
         by_ean: dict[str, list[Connection]] = {}

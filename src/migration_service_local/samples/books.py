@@ -22,9 +22,8 @@ def generate_accounts(
 ) -> Iterator[dict[str, Any]]:
     """Yield account payloads (section 2.3) `first` to `first + count - 1` of a book, ready for JSON.
 
-    A book is fixed by `seed` and `today` (by default the day in UTC): account i is always the same, whatever
-    `count` and `first` are. About `broken_share` (0 to 1) of the accounts have an error, and are
-    not marked.
+    `seed` and `today` (by default the day in UTC) determine a book: account i is always the same, whatever
+    `count` and `first` are. About `broken_share` (0 to 1) of the accounts have an error, and are not marked.
 
     Raise ValueError for a negative seed, count or first, or a share outside 0 to 1.
     """
@@ -58,7 +57,7 @@ def generate_accounts_with_faults(
 def _find_fault(
     book: Book, index: int, account: dict[str, Any], broken_share: float
 ) -> tuple[dict[str, Any], str] | None:
-    """Return the account as a broken one and its fault, or None if it is to be valid."""
+    """Return the broken account and its fault, or None if the account should be valid."""
     # The 1 keeps these numbers apart from those that made the account.
     rng = Random((1 << 192) | (book.seed << 64) | index)
     if rng.random() >= broken_share:

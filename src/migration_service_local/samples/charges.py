@@ -87,7 +87,7 @@ def make_supply_charge(
 ) -> tuple[dict[str, Any], int]:
     """Return the supply charge of a period and its amount in cents. Advance the readings of the meter.
 
-    With `itemised` each line item has its own tax item. Otherwise one tax item is for all.
+    With `itemised`, each line item has its own tax item. Otherwise one tax item covers all of them.
     """
     is_gas = connection.supply_type == "GAS"
     bill = _Bill(calendar.iso[period.first], calendar.iso[period.last], itemised=itemised)

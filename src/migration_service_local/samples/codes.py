@@ -2,7 +2,7 @@
 
 from typing import Final
 
-#: The most meter points that an account can have. Account i owns the serial numbers 8 i to 8 i + 7.
+#: The maximum number of meter points of an account. Account i owns the serial numbers 8 i to 8 i + 7.
 METER_POINTS_AN_ACCOUNT: Final = 8
 
 _SERIALS: Final = 10**11

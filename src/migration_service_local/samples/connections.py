@@ -1,4 +1,4 @@
-"""Connections: the meter points as their supplier has them, with prices and meter readings."""
+"""Connections: the meter points as their supplier knows them, with prices and meter readings."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,7 @@ def _log_normal(median: int, spread: float) -> tuple[int, ...]:
     return tuple(int(median * math.exp(spread * normal.inv_cdf((step + 0.5) / 500))) for step in range(500))
 
 
-# What homes use in a year.
+# The yearly use of homes.
 _KWH = _log_normal(2_440, 0.5)
 _CUBIC_METRES = _log_normal(1_100, 0.42)
 
@@ -32,7 +32,7 @@ class SampleRegister:
 
 
 class Connection:
-    """A meter point as its supplier has it.
+    """A meter point as its supplier knows it.
 
     `annual` and `annual_production` are kWh or cubic metres a year. `fixed` and `grid` are euro / 100,000
     a day. `advance` is paid each month in advance, in cents with VAT.
@@ -70,7 +70,7 @@ class Connection:
 
 
 def make_electricity(r: Callable[[], float], ean: str, *, business: bool, solar: bool) -> Connection:
-    """Return a connection for electricity. A night tariff and solar panels have registers of their own."""
+    """Return a connection for electricity. A night tariff and solar panels have their own registers."""
     connection = Connection(ean, "ELECTRICITY", business=business)
     connection.smart = solar or r() < 0.88
     connection.annual = _KWH[int(r() * 500)] * (4 if business else 1)

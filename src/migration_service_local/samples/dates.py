@@ -4,7 +4,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-#: Years that the calendar goes back.
+#: How many years the calendar goes back.
 _YEARS: Final = 24
 #: Complete months before the current one: 36 of history, and up to 12 that are not settled yet.
 _MONTHS: Final = 49
@@ -39,7 +39,7 @@ class Calendar(NamedTuple):
 
 
 class Supply(NamedTuple):
-    """When an account's supply began, and until when it is billed. Days are numbers of the calendar."""
+    """The start of an account's supply and the end of its billing. Days are numbers of the calendar."""
 
     calendar: Calendar
     number: str

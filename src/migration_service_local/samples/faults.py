@@ -1,4 +1,4 @@
-"""Known ways to break an account, each with the error code that must then be reported.
+"""Known ways to break an account, each with the error code that must be reported for it.
 
 Every fault is an error under both profiles, so that a broken account is refused everywhere.
 """
@@ -14,8 +14,8 @@ Payload = dict[str, Any]
 class Fault(NamedTuple):
     """A way to break an account.
 
-    `code` is among the codes that are then reported. `apply` changes the payload that it is given. With
-    `needs_customers` it cannot be done to an account with an unknown occupier.
+    `code` is among the codes that are then reported. `apply` changes the given payload. With
+    `needs_customers`, it does not apply to an account with an unknown occupier.
     """
 
     code: str
@@ -24,10 +24,9 @@ class Fault(NamedTuple):
 
 
 def break_account(account: Payload, fault: str, rng: Random) -> Payload:
-    """Return a copy of `account` that has the fault of that name.
+    """Return a copy of `account` with the named fault.
 
-    Raise KeyError if the fault is unknown, and ValueError if the account has no customers but the fault needs
-    some.
+    Raise KeyError if the fault is unknown, and ValueError if the fault needs customers and there are none.
     """
     chosen = FAULTS[fault]
     if chosen.needs_customers and "customers" not in account:
@@ -38,7 +37,7 @@ def break_account(account: Payload, fault: str, rng: Random) -> Payload:
 
 
 def choose_fault(account: Payload, rng: Random) -> str:
-    """Return the name of a fault that can be done to `account`."""
+    """Return the name of a fault that applies to `account`."""
     return rng.choice(_ALL_NAMES if "customers" in account else _NAMES_WITHOUT_CUSTOMERS)
 
 

@@ -49,7 +49,7 @@ class LedgerBook:
         self.balance = 0
         self._prefix = f"{number}-{position}"
         self._invoice = ""
-        # What the last bill leaves to be paid back. It is negative if the customer owes it.
+        # The amount that the last bill leaves to repay. It is negative if the customer owes it.
         self._refund = 0
         self._ids = self._make_ids()
 
@@ -60,7 +60,7 @@ class LedgerBook:
             yield f"T-{self._prefix}-{serial}"
 
     def write(self, settlement: Settlement) -> dict[str, Any]:
-        """Return the ledger of the payload. Afterwards `statements` has its statements."""
+        """Return the ledger of the payload, and put its statements into `statements`."""
         for period in settlement.periods:
             self._write_period(period)
         historical, settled = self.transactions, self.balance
@@ -111,7 +111,7 @@ class LedgerBook:
     def _write_statement(self, period: Period, gross: int, year: str) -> None:
         """Add the statement of a period.
 
-        A few have only the data from which the document can be made again.
+        A few have only the data for recreating the document.
         """
         iso = self.calendar.iso
         issued = min(period.last + 1 + int(self.r() * 9), self.calendar.today)
@@ -131,7 +131,7 @@ class LedgerBook:
         self.statements.append(statement)
 
     def _write_month(self, first: int, *, monthly: bool) -> None:
-        """Add the other transactions of a month, which begins on `first`. None is in the future."""
+        """Add the other transactions of the month that starts on `first`. None is in the future."""
         r, today = self.r, self.calendar.today
         refund, self._refund = self._refund, 0
         if refund > 0 and r() < 0.6 and first + 9 <= today:

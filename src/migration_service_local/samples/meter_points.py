@@ -109,7 +109,7 @@ def _make_configuration(r: Callable[[], float], connection: Connection, start: s
 def _make_billing_periods(
     r: Callable[[], float], connection: Connection, starts: tuple[str, ...]
 ) -> list[dict[str, Any]]:
-    """Return periods that each end when the next one starts.
+    """Return periods. Each ends when the next one starts.
 
     The last has no end. Gas has no residency status.
     """

@@ -1,7 +1,7 @@
 """Writes a book as NDJSON on all processors.
 
-Each worker process makes every n-th chunk, and has its own pipe. A worker waits while its pipe is full, so
-memory stays constant even if the reader is slow. A worker whose reader has ended ends, too.
+Each worker process generates every n-th chunk and has its own pipe. A worker waits while its pipe is full, so
+memory use stays constant even if the reader is slow. If the reader ends, so does the worker.
 """
 
 import gzip
@@ -24,7 +24,7 @@ ACCOUNTS_A_CHUNK = 500
 
 @dataclass(frozen=True, slots=True)
 class BookOrder:
-    """Which book to write, and whether to compress it (gzip)."""
+    """The book to write, and whether to compress it (gzip)."""
 
     count: int
     supplier: str
@@ -82,7 +82,7 @@ def _start(order: BookOrder, firsts: range) -> tuple[BaseProcess, Connection]:
     reader, writer = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.Process(target=_work, args=(order, firsts, reader, writer), daemon=True)
     process.start()
-    # Only the worker may hold this end. Otherwise its death would not be noticed here.
+    # Only the worker may hold this end. Otherwise its death would go unnoticed here.
     writer.close()
     return process, reader
 

@@ -49,7 +49,7 @@ class ServerAccount:
         )
 
     def can_run(self, program: Path) -> bool:
-        """Return True if this account can run `program` with its libraries. It is asked for its version."""
+        """Return True if this account can run `program` with its libraries, by asking for its version."""
         try:
             return self.run([str(program), "--version"], environment={"LC_ALL": "C"}).returncode == 0
         except OSError:
@@ -58,7 +58,7 @@ class ServerAccount:
     def can_enter(self, folder: Path) -> bool:
         """Return True if this account may enter `folder`.
 
-        The kernel decides, because modes are not enough.
+        The kernel is asked, because file modes do not tell everything.
         """
         script = 'cd "$1"'
         return self.run(["/bin/sh", "-c", script, "sh", str(folder)], environment={}).returncode == 0

@@ -1,7 +1,7 @@
 """Finds the servers' programs in the wheels, or else on PATH.
 
 The packages of the wheels are found without being imported, because importing them has side effects. Their
-own ways to start a server are not safe: they have open permissions, no password and no persistence.
+functions for starting a server are unsafe: open permissions, no password and no persistence.
 """
 
 import importlib.metadata

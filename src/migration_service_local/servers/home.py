@@ -1,4 +1,4 @@
-"""The home folder: the servers' data, their passwords and ports, and the lock that keeps it to one copy.
+"""The home folder: the servers' data, passwords and ports, and the lock that allows only one copy.
 
 lock                held while `up` runs. It names the process that holds it
 secrets.json        passwords and keys, made once (0600)
@@ -30,7 +30,7 @@ class Home:
     """
 
     def __init__(self, path: Path) -> None:
-        # A process reports its folder without symbolic links, and is found again by it.
+        # A process reports its folder without symbolic links, and is recognised by it later.
         self.path = path.resolve()
         self.account = ServerAccount.choose()
         self._make()
@@ -41,14 +41,14 @@ class Home:
         self._lock.close()
 
     def folder(self, name: str) -> Path:
-        """Return a folder below this one that only we can enter. Create it if it does not exist."""
+        """Return a subfolder that only we can enter. Create it if it does not exist."""
         folder = self.path / name
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         return folder
 
     def server_folder(self, name: str) -> Path:
-        """Return a folder below this one that only the servers' account can enter.
+        """Return a subfolder that only the servers' account can enter.
 
         Create it if it does not exist.
         """
@@ -73,7 +73,7 @@ class Home:
     def port(self, name: str) -> int:
         """Return the port of this server.
 
-        It is that of the last start, unless another program uses it now.
+        It is the port of the last start, unless another program uses it now.
         """
         known = self.read("ports.json")
         if name not in known or not is_free(int(known[name])):
@@ -94,7 +94,7 @@ class Home:
         self.write_text(name, json.dumps(content, indent=2))
 
     def read_text(self, name: str) -> str:
-        """Return the one line in this file, or an empty string if the file does not exist."""
+        """Return the line in this file, or an empty string if the file does not exist."""
         try:
             return (self.path / name).read_text().rstrip("\n")
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Becomes another program that dies with its parent.
+"""Replaces itself with another program, which dies with its parent.
 
 It runs as a script with the standard library only, because none of this is safe between fork and exec in a
 process that has threads:
@@ -17,7 +17,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> None:
-    """Change the user, tie this process to its parent and become the program."""
+    """Change the user, tie this process to its parent, and run the program in its place."""
     parent, death_signal, user, group, niceness = (int(argument) for argument in arguments[:5])
     program = arguments[5:]
     if niceness:
@@ -34,8 +34,8 @@ def main(arguments: list[str]) -> None:
 
 
 def tie_to(parent: int, death_signal: int) -> None:
-    """Let this process get a signal when its parent ends. Exit if it has ended already."""
-    # macOS has no equivalent. There the next start stops what was left.
+    """Have this process get a signal when its parent ends. Exit if it has already ended."""
+    # macOS has no equivalent. There, the next start stops what is left.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
     if os.getppid() != parent:
@@ -43,10 +43,10 @@ def tie_to(parent: int, death_signal: int) -> None:
 
 
 def leave_processors(niceness: int) -> None:
-    """Lower the priority of this process, which leads a session of its own."""
+    """Lower the priority of this process, which leads its own session."""
     os.nice(niceness)
     try:
-        # Linux may share the processors among sessions first. Niceness then counts only within a session.
+        # Linux may first share the processors among sessions. Niceness then counts only within a session.
         autogroup = os.open("/proc/self/autogroup", os.O_WRONLY)
         os.write(autogroup, str(niceness).encode())
         os.close(autogroup)

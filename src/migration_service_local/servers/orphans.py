@@ -17,7 +17,7 @@ _SECONDS = 15.0
 
 
 def stop_orphans(folder: Path, program: str) -> int:
-    """Stop every process of `program` that works in `folder`. Return how many there were.
+    """Stop every process of `program` in `folder`. Return how many there were.
 
     Wait until all have ended, because two PostgreSQL servers on one data folder would corrupt it. Raise
     StartError if one does not end.
@@ -37,7 +37,7 @@ def stop_orphans(folder: Path, program: str) -> int:
 
 
 def find_processes(folder: Path, program: str) -> list[psutil.Process]:
-    """Return our processes of `program` that work in `folder`, without zombies."""
+    """Return our processes of `program` in `folder`, except zombies."""
     return [process for process in psutil.process_iter() if _belongs(process, folder, program)]
 
 
@@ -45,7 +45,7 @@ def program_name(command_line: Sequence[str]) -> str:
     """Return the program of a command line such as `python -m celery ...` or `postgres: writer`."""
     if list(command_line[1:2]) == ["-m"]:
         return "".join(command_line[2:3])
-    # A title that a server sets itself is one text: `postgres: user database 127.0.0.1(5000) idle`.
+    # The title that a server sets is a single text: `postgres: user database 127.0.0.1(5000) idle`.
     title = "".join(command_line[:1])
     return re.split("[: ]", Path(title).name)[0] if "/" in title.split(" ")[0] else re.split("[: ]", title)[0]
 

@@ -10,11 +10,11 @@ from migration_service_local.errors import StartError
 
 LOOPBACK = "127.0.0.1"
 
-# Below the range from which systems take the ports of outgoing connections. Otherwise a client could have
-# the port of a server that is started again.
+# Below the range of ports for outgoing connections. Otherwise a client could take the port of a server that
+# is being restarted.
 _FIRST, _LAST = 20_000, 32_000
 _TRIES = 100
-#: For each of the random ports that this process has chosen last, the descriptor of what reserves it.
+#: The descriptors that reserve the random ports that this process chose last.
 _chosen: deque[int] = deque()
 _MOST_CHOSEN = 32
 
@@ -22,7 +22,7 @@ _MOST_CHOSEN = 32
 def is_free(port: int) -> bool:
     """Return True if a server could listen on `port` now."""
     with socket.socket() as listener:
-        # As servers do, so that connections that ended a moment ago do not matter.
+        # As servers do, so that recently closed connections do not matter.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((LOOPBACK, port))
@@ -33,10 +33,10 @@ def is_free(port: int) -> bool:
 
 
 def random_free_port() -> int:
-    """Return a free port that other programs are unlikely to choose at the same moment.
+    """Return a free port that other programs are unlikely to choose at the same time.
 
-    The server of one port listens on it only later. Until this process has chosen 32 others, no other
-    process that calls this gets it.
+    Its server starts listening only later. Until this process has chosen 32 other ports, no other caller gets
+    this one.
     """
     for _ in range(_TRIES):
         port = _FIRST + secrets.randbelow(_LAST - _FIRST)
@@ -49,10 +49,10 @@ def random_free_port() -> int:
 
 
 def _reserve(name: str) -> socket.socket | None:
-    """Return what keeps other processes of this machine from the name until it is closed. None: one has it.
+    """Return an object that reserves the name on this machine until it is closed. None if the name is taken.
 
-    Linux has names of sockets that belong to no file, and vanish with the process. Other systems have none,
-    so there the first server that listens gets the port.
+    Linux has socket names that belong to no file and vanish with the process. On other systems, the first
+    server that listens gets the port.
     """
     reservation = socket.socket(socket.AF_UNIX)
     if sys.platform == "linux":
@@ -65,9 +65,9 @@ def _reserve(name: str) -> socket.socket | None:
 
 
 class Ports:
-    """The ports that one `up` has chosen. Its servers listen on them only seconds later.
+    """The ports that one `up` has chosen. Its servers start listening seconds later.
 
-    Until `close`, no other `up` of this machine chooses one of them.
+    Until `close`, no other `up` on this machine chooses one of them.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Ports:
         return reservation is not None
 
     def take_next(self, preferred: int, *, last: int | None = None) -> int:
-        """Reserve `preferred`, or the first free port after it up to `last` (default: a hundred further)."""
+        """Reserve `preferred`, or the first free port after it up to `last` (default: 100 ports later)."""
         for port in range(preferred, (last or preferred + 100) + 1):
             if self.take(port):
                 return port

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: its data folder, how it is started, and its database.
+"""The embedded PostgreSQL: its data folder, its start, and its database.
 
 It listens on the loopback address only, and every user needs a password. One role owns the tables, and is
 used for revisions only. The service uses another role, which can change rows but not tables.
@@ -25,7 +25,7 @@ DATABASE = "migration_service"
 #: The role that owns the tables.
 OWNER = "migration_service_owner"
 _SUPERUSER = "postgres"
-# The first versions of PostgreSQL that have locales of their own, and a setting for the rounds of passwords.
+# The first versions of PostgreSQL with built-in locales, and with a setting for password iterations.
 _PROVIDER_SINCE, _ROUNDS_SINCE = 17, 160_000
 
 _ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": os.defpath}
@@ -38,8 +38,8 @@ _CONFIGURATION = {
     "max_wal_size": "2GB",
     "log_checkpoints": "off",
     "log_line_prefix": "",
-    # No values of rows in its log. It repeats them in errors, DETAIL, CONTEXT and STATEMENT. The service logs
-    # the kind of each error by itself.
+    # Its log has no row values, which it would repeat in errors, DETAIL, CONTEXT and STATEMENT. The service
+    # logs the kind of each error itself.
     "log_min_messages": "log",
     "log_error_verbosity": "terse",
     "log_min_error_statement": "panic",
@@ -53,7 +53,7 @@ _UNSAFE_AND_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writ
 class Postgres:
     """The PostgreSQL server of a home folder.
 
-    With `durable=False` it may lose its data but is faster, for tests.
+    With `durable=False`, for tests, it is faster but may lose its data.
     """
 
     def __init__(self, home: Home, *, durable: bool = True) -> None:
@@ -95,7 +95,7 @@ class Postgres:
         )
 
     def is_ready(self) -> bool:
-        """Return True if it accepts connections, which it does not while it replays its log after a crash.
+        """Return True if it accepts connections. It does not while it replays its log after a crash.
 
         Raise StartError if it refuses the password of the home folder.
         """
@@ -111,10 +111,10 @@ class Postgres:
         return True
 
     def make_database(self) -> None:
-        """Create the roles and the database if they do not exist, also after an interrupted first start."""
+        """Create the roles and the database if they do not exist, even after an interrupted first start."""
         with self._connect_as_superuser() as connection:
-            # The passwords are random: thousands of rounds would protect nothing, and take half of the time
-            # of each connection.
+            # The passwords are random: thousands of iterations would protect nothing, and take half of the
+            # time to connect.
             if connection.info.server_version >= _ROUNDS_SINCE:
                 connection.execute("SET scram_iterations = 1")
             for role, secret in ((DATABASE, "database_password"), (OWNER, "database_owner_password")):
@@ -145,7 +145,7 @@ class Postgres:
         return f"postgresql://{role}:{password}@{LOOPBACK}:{self.port}/{database}"
 
     def _make_data_folder(self) -> None:
-        """Run initdb in a temporary folder, and move it into place at the end: it may be interrupted."""
+        """Run initdb in a temporary folder, because it may be interrupted, then move that into place."""
         if self.data.exists():
             return
         for leftover in self._folder.glob("unfinished-*"):
@@ -171,7 +171,7 @@ class Postgres:
         unfinished.rename(self.data)
 
     def _locale(self) -> tuple[str, ...]:
-        """Return options for the same order of texts on every machine, whatever locales it has."""
+        """Return options for the same sort order of texts on every machine, whatever locales it has."""
         version = self._home.account.run([str(self._binary), "--version"], environment=_ENVIRONMENT).stdout
         major = re.search(r"(\d+)", version)
         if major and int(major[1]) >= _PROVIDER_SINCE:
@@ -179,11 +179,12 @@ class Postgres:
         return ("--locale=C",)
 
     def _clear_the_way(self) -> None:
-        """Stop what was left of an earlier server, and change its pid file so that the server can start.
+        """Stop what is left of an earlier server, and change its pid file so that the server can start.
 
-        The process id in that file may by now be a zombie's (where nobody reaps) or another program's, and
-        PostgreSQL would refuse to start. It takes no notice of its parent's id, though, so that one is put
-        in. The rest of the file stays: from it PostgreSQL sees whether old sessions still use the data.
+        The process id in that file may now belong to a zombie (if nothing reaps it) or to another program,
+        and PostgreSQL would refuse to start. It ignores the id of its own parent, so that id is written
+        instead. The rest of the file is kept, because PostgreSQL uses it to see whether old sessions still
+        use the data.
         """
         stop_orphans(self.data, "postgres")
         pid_file = self.data / "postmaster.pid"

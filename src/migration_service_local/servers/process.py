@@ -1,4 +1,4 @@
-"""Child programs: how each is started, found again after a crash, and stopped."""
+"""Child programs: starting them, finding them again after a crash, and stopping them."""
 
 import os
 import signal
@@ -19,25 +19,25 @@ _LAUNCHER = Path(__file__).with_name("launch.py")
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """How one program is run.
+    """The way to run a program.
 
-    `folder` is its working directory, which no other program has. A process of ours is recognised by it, even
-    if process ids were used again.
+    `folder` is its working directory, which no other program has. It identifies our processes, even if
+    process ids are reused.
     """
 
     name: str
     arguments: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
-    #: Signals with the seconds that the program has to end after each; SIGKILL follows.
+    #: Signals, each with the seconds that the program then has to end. SIGKILL follows.
     stop: Sequence[tuple[signal.Signals, float]]
-    #: The signal that it gets when we are killed (Linux only).
+    #: The signal that it gets if we are killed (Linux only).
     death_signal: signal.Signals = signal.SIGKILL
-    #: The account that runs it, or None for our own.
+    #: The account that runs it, or None for ours.
     account: ServerAccount | None = None
-    #: How much of the processors it leaves to the others: 0 to 19, which leaves the most.
+    #: Its niceness, from 0 to 19. A program with 19 leaves the most processor time to the others.
     niceness: int = 0
-    #: Called before each start, also after a crash.
+    #: Called before each start, including the one after a crash.
     before_start: Callable[[], None] = field(default=lambda: None)
 
 
@@ -58,25 +58,25 @@ class Child:
         self._swept = False
 
     def has_ended(self) -> bool:
-        """Return True if it ended. Its own children are then killed, too."""
+        """Return True if it has ended. Its own children are then killed, too."""
         if self.process.poll() is None:
             return False
         if not self._swept:
-            # At once, and only once: later the number may belong to another program.
+            # Immediately, and only once: later the number may belong to another program.
             self._swept = True
             self.kill()
         return True
 
     def kill(self) -> None:
-        """Kill it and all its children at once (SIGKILL)."""
+        """Kill it and all its children immediately (SIGKILL)."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
-            # Nothing is left. (macOS answers "not permitted" if only zombies are left.)
+            # Nothing is left. (macOS reports "not permitted" if only zombies are left.)
             return
 
     def escalate(self) -> None:
-        """Send the next stop signal if the time of the previous one is over."""
+        """Send the next stop signal if the time of the previous one has passed."""
         if time.monotonic() < self._deadline:
             return
         if not self._signals:
@@ -105,7 +105,7 @@ def _spawn(program: Program, output: int | IO[bytes]) -> subprocess.Popen[bytes]
 
 
 def stop_children(children: Sequence[Child], *, hurry: Callable[[], bool] = lambda: False) -> None:
-    """Stop all of these at the same time. Return when all have ended. Kill them once `hurry` returns True."""
+    """Stop all of these in parallel and return when all have ended. Kill them once `hurry` returns True."""
     left = list(children)
     while left := [child for child in left if not child.has_ended()]:
         for child in left:
@@ -119,7 +119,7 @@ def stop_children(children: Sequence[Child], *, hurry: Callable[[], bool] = lamb
 def wait_until_ready(child: Child, is_ready: Callable[[], bool], *, seconds: float = 60) -> None:
     """Return as soon as `is_ready` returns True.
 
-    Raise StartError if the child ends first, or in time is not ready.
+    Raise StartError if the child ends first or is not ready in time.
     """
     deadline = time.monotonic() + seconds
     while not is_ready():

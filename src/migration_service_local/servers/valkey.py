@@ -20,7 +20,7 @@ _CONFIGURATION = {
     "daemonize": "no",
     "appendonly": "yes",
     "appendfsync": "everysec",
-    # Snapshots in addition to the log would only take time.
+    # Snapshots in addition to the log would only cost time.
     "save": '""',
     # A queue must not lose messages. When memory is full, writes fail instead.
     "maxmemory-policy": "noeviction",
@@ -43,7 +43,7 @@ class Valkey:
         return f"redis://:{self._home.secret('valkey_password')}@{LOOPBACK}:{self.port}/0"
 
     def program(self) -> Program:
-        """Return how the server is run.
+        """Return the program that runs the server.
 
         The password is in its configuration file, so that `ps` does not show it.
         """
@@ -69,7 +69,7 @@ class Valkey:
         )
 
     def is_ready(self) -> bool:
-        """Return True if it answers, which it does not while it reads its log."""
+        """Return True if it answers. It does not while it reads its log."""
         try:
             with redis.Redis.from_url(self.url, socket_timeout=1, retry=None) as client:
                 return bool(client.ping())
@@ -77,5 +77,5 @@ class Valkey:
             return False
 
     def _stop_orphans(self) -> None:
-        # Valkey itself would start a second time on the same folder without an error.
+        # Valkey would start a second time on the same folder without an error.
         stop_orphans(self.data, self._binary.name)

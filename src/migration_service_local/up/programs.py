@@ -23,7 +23,7 @@ FLOWER_USER = "operator"
 #: The worker of the queue of requests that wait, and the one of all other queues.
 _INTERACTIVE = "interactive"
 _BACKGROUND = "background"
-#: Whoever waits for an answer comes before batches, if there are too few processors for all.
+#: Waiting requests come before batches if there are too few processors.
 _NICENESS = 5
 
 _CELERY = ("celery", "--quiet", "-A", "celery_worker")
@@ -32,12 +32,12 @@ _CELERY_MONITOR = ("celery", "--quiet", "-A", "celery_monitor")
 _SERVERS = (*CONNECTION_VARIABLES, "MIGRATION_SERVICE_OWNER_DATABASE_URL")
 _NOT_PASSED_ON = {*_SERVERS, *(f"{variable}_FILE" for variable in _SERVERS)}
 
-# Celery warns at length if root starts a worker, which is common on a machine with nothing set up.
+# Celery warns at length if root starts a worker, which is common on a new machine.
 _ROOT_IS_MEANT = "ignore:You're running the worker with superuser privileges"
 
 
 class Programs:
-    """Describes the processes of a home folder. They read the addresses of the servers from its settings."""
+    """The processes of a home folder. They read the addresses of the servers from its settings."""
 
     def __init__(self, home: Home, scale: Scale) -> None:
         self._home = home
@@ -47,7 +47,7 @@ class Programs:
     def web(self, port: int) -> Program:
         """Return gunicorn with the REST interface.
 
-        When it is stopped, it finishes the requests that it has.
+        When it is stopped, it finishes its current requests.
         """
         return self._python(
             "web",
@@ -85,11 +85,11 @@ class Programs:
         ]
 
     def flower(self, port: int) -> Program:
-        """Return Flower with a password, which is in its environment, so that `ps` does not show it."""
+        """Return Flower. Its password is in its environment, so that `ps` does not show it."""
         return self._python(
             "flower",
             [*_CELERY_MONITOR, "flower", f"--address={LOOPBACK}", f"--port={port}"],
-            # It does not end on SIGTERM if its broker has ended, so it is stopped before Valkey.
+            # It does not end on SIGTERM once its broker has ended, so it is stopped before Valkey.
             stop_seconds=10,
             environment={
                 "FLOWER_BASIC_AUTH": f"{FLOWER_USER}:{self._home.secret('flower_password')}",
@@ -120,8 +120,8 @@ class Programs:
                 *(*_CELERY, "worker", "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
                 *("-Q", queues, "-n", f"{name}@%h", "-c", str(concurrency), *options),
             ],
-            # On SIGTERM it finishes the tasks that it has, and takes no more. Those have time limits. A task
-            # that is killed is run again, because every task here is idempotent.
+            # On SIGTERM it finishes its current tasks, which have time limits, and takes no more. A task that
+            # is killed runs again, because every task is idempotent.
             stop_seconds=40,
             environment={"PYTHONWARNINGS": _ROOT_IS_MEANT, **secrets},
             niceness=niceness,
@@ -157,9 +157,9 @@ class Programs:
             "MIGRATION_SERVICE_HOME": str(self._home.path),
             "PYTHONPATH": paths,
             "PYTHONUNBUFFERED": "1",
-            # If native code of a library crashes, the log shows where.
+            # If the native code of a library crashes, the log shows where.
             "PYTHONFAULTHANDLER": "1",
-            # Otherwise the C library would give each of hundreds of threads a heap, which it keeps.
+            # Otherwise the C library would give each of hundreds of threads its own heap, and keep it.
             "MALLOC_ARENA_MAX": "2",
             **own,
         }

@@ -39,7 +39,9 @@ def run_up(options: UpOptions, output: Output) -> None:
             sample = SampleMigration(home, output, over)
             threading.Thread(target=sample.run, args=[options.sample], name="sample", daemon=True).start()
             supervisor.run()
-            output.say("stopping: running requests are finished first. Press Ctrl-C again to stop at once")
+            output.say(
+                "stopping: running requests are finished first. Press Ctrl-C again to stop immediately"
+            )
             over.set()
             sample.stop()
         output.say("stopped")
@@ -48,7 +50,7 @@ def run_up(options: UpOptions, output: Output) -> None:
 
 
 def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, supervisor: Supervisor) -> None:
-    # Missing programs and ports that are taken are reported before anything is started.
+    # Missing programs and occupied ports are reported before anything is started.
     output = supervisor.output
     if home.account.switch:
         output.say(f"runs as root, and only PostgreSQL and Valkey as {home.account.name!r}")
@@ -87,7 +89,7 @@ def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, sup
 
 
 def _own_settings() -> dict[str, str]:
-    """Return what our environment says of mail and uploads, for commands that are started elsewhere."""
+    """Return our environment's settings for mail and uploads, for commands that are started elsewhere."""
     variables = (
         "MIGRATION_SERVICE_SMTP_URL",
         "MIGRATION_SERVICE_EMAIL_FROM",
@@ -114,7 +116,9 @@ def _choose_port(what: str, chosen: int | None, default: int, ports: Ports, outp
     """Return the chosen port, or else the default one or the next free one."""
     if chosen is not None:
         if not ports.take(chosen):
-            raise StartError(f"Port {chosen} is taken: choose another one, or none to get one that is free.")
+            raise StartError(
+                f"Port {chosen} is taken: choose another one, or omit the option to use a free port."
+            )
         return chosen
     port = ports.take_next(default)
     if port != default:

@@ -1,4 +1,4 @@
-"""Starts programs, restarts them when they die, and stops them in order."""
+"""Starts programs, restarts them if they die, and stops them in order."""
 
 import signal
 import subprocess
@@ -15,9 +15,9 @@ from migration_service_local.servers.process import Child, Program, stop_childre
 _TICK_SECONDS = 0.05
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-#: After this many seconds a program counts as healthy, and its next death is the first.
+#: After this many seconds a program counts as healthy, and its number of deaths starts again.
 _HEALTHY_SECONDS = 20.0
-#: Deaths in a row after which the operator is warned.
+#: The number of consecutive deaths after which the operator is warned.
 _CRASH_LOOP = 3
 _LONGEST_PAUSE_SECONDS = 30.0
 
@@ -27,12 +27,12 @@ class StopRequestedError(Exception):
 
 
 def pause_before_restart(deaths: int) -> float:
-    """Return the seconds to wait after `deaths` in a row: none at first, then 1, 2, 4 ... 30."""
+    """Return the seconds to wait after this many consecutive deaths: none at first, then 1, 2, 4 ... 30."""
     return 0.0 if deaths <= 1 else min(2.0 ** (deaths - 2), _LONGEST_PAUSE_SECONDS)
 
 
 class _Watched:
-    """A program, its child if it is running, and its deaths in a row."""
+    """A program, its child if it is running, and its consecutive deaths."""
 
     def __init__(self, program: Program, output: Output) -> None:
         self.program = program
@@ -50,7 +50,7 @@ class _Watched:
         self.running = True
 
     def check(self) -> None:
-        """Detect a death and schedule the restart, or restart the program if that is due."""
+        """Detect a death and schedule the restart, or restart the program if it is time."""
         now = time.monotonic()
         if self.running and self.child.has_ended():
             self.running = False
@@ -95,8 +95,8 @@ class Supervisor(AbstractContextManager["Supervisor"]):
     """Runs programs in groups: started in order, stopped in the opposite order.
 
     Use it in a `with` statement of the main thread. Within it, SIGINT, SIGTERM and SIGHUP only request the
-    stop (`stopping`). At its end everything is stopped, also after an exception. After a second signal the
-    programs are killed, and the servers are still stopped cleanly.
+    stop (`stopping`). At the end everything is stopped, even after an exception. After a second signal the
+    programs are killed, but the servers are still stopped cleanly.
     """
 
     def __init__(self, output: Output) -> None:
@@ -123,7 +123,7 @@ class Supervisor(AbstractContextManager["Supervisor"]):
         return self._signals > 0
 
     def start(self, *programs: Program, server: bool = False) -> None:
-        """Start a group of programs, which are later stopped together. A `server` is never killed."""
+        """Start a group of programs, which will be stopped together. A `server` is never killed."""
         group = _Group([], server)
         self._groups.append(group)
         for program in programs:

@@ -1,7 +1,7 @@
 """The console: pages for the people who run a migration, at /console/.
 
-It is an application of its own within the service, because a browser and its cookies need other manners than
-the interface does. Its views call the same services as the command line, and have no logic of their own.
+It is a separate application within the service, because browsers and cookies need other rules than the
+interface. Its views call the same services as the command line and have no logic of their own.
 
     application   puts it together
     access        who may do what: every view is in its table

@@ -1,8 +1,8 @@
-"""Who may open which page, and of which organisations: the only place that decides it.
+"""Access control: who may open which page, for which organisations. Nothing else decides this.
 
-Every view is in `VIEWS`; a view that is missing there is answered to nobody. An operator who is bound to
-organisations sees those only: another organisation's supplier or batch is the same as one that does not
-exist. What concerns the whole service needs an operator who is not bound.
+Every view is in `VIEWS`. A view that is missing there is refused to everybody. An operator who is bound to
+organisations sees only those: for them, another organisation's supplier or batch does not exist. Views of the
+whole service need an operator who is not bound.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,28 +43,28 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class Person(UserMixin):
-    """Whoever is logged in, as Flask-Login needs it."""
+    """The person who is logged in, as Flask-Login needs it."""
 
     token: str
     active: ActiveSession
 
     def get_id(self) -> str:
-        """Return what the cookie keeps: the token of the session."""
+        """Return the value for the cookie: the token of the session."""
         return self.token
 
 
 def guard_views(app: Flask, settings: Settings) -> None:
-    """Let operators see what they may, and nothing else."""
+    """Let operators open only the views that they may see."""
     times = session_times(settings)
     manager = LoginManager(app)
 
     @manager.user_loader
     def load(token: str) -> Person | None:
-        # If the database did not answer, the page that says so must not ask it again.
+        # If the database did not answer, the error page must not query it again.
         if "session_was_read" in g:
             return None
         g.session_was_read = True
-        # What a page asks for by itself does not keep a session alive.
+        # Automatic requests of a page do not keep a session alive.
         is_used = not request.args.get("part")
         with resources().Session.begin() as session:
             active = find_operator_session(session, token, times, is_used=is_used)
@@ -109,7 +109,7 @@ def current_session() -> ActiveSession:
 
 
 def may(endpoint: str) -> bool:
-    """Return whether the operator who is logged in may open a view: what they may not is not offered."""
+    """Return whether the operator who is logged in may open a view. Links to other views are not shown."""
     return _satisfies(current_operator(), VIEWS[endpoint])
 
 
@@ -150,20 +150,20 @@ def _supplier_ids(organisation_ids: Iterable[int]) -> frozenset[int]:
 
 
 def sees(organisation_id: int | None) -> bool:
-    """Return whether the operator sees what belongs to this organisation (None: to all of them)."""
+    """Return whether the operator may see data of this organisation. None stands for all organisations."""
     ids = current_operator().organisation_ids
     return ids is None or organisation_id is None or organisation_id in ids
 
 
 def visible(rows: Sequence[tuple[_Item, str]]) -> list[tuple[_Item, str]]:
-    """Return those rows of a list of the command line whose first item the operator sees."""
+    """Return the rows of a command's list whose first item the operator may see."""
     return [row for row in rows if sees(getattr(row[0], "organisation_id"))]  # noqa: B009
 
 
 def supplier_of(session: Session, code: str) -> KnownSupplier:
     """Return the import supplier of this code.
 
-    Raise ImportSupplierNotFoundError if the operator sees none.
+    Raise ImportSupplierNotFoundError if the operator may not see it.
     """
     try:
         supplier = find_import_supplier(session, code, organisation_id=None)
@@ -175,7 +175,7 @@ def supplier_of(session: Session, code: str) -> KnownSupplier:
 
 
 def batch_of(session: Session, batch_id: UUID) -> Batch:
-    """Return the batch of this id. Raise BatchNotFoundError if the operator sees none."""
+    """Return the batch with this id. Raise BatchNotFoundError if the operator may not see it."""
     batch = get_batch(session, str(batch_id), organisation_id=None)
     if not sees(batch.organisation_id):
         raise BatchNotFoundError(found=str(batch_id))
@@ -183,7 +183,7 @@ def batch_of(session: Session, batch_id: UUID) -> Batch:
 
 
 def plan_of(session: Session, plan_id: UUID) -> WavePlan:
-    """Return the wave plan of this id. Raise WavePlanNotFoundError if the operator sees none."""
+    """Return the wave plan with this id. Raise WavePlanNotFoundError if the operator may not see it."""
     plan = get_plan(session, str(plan_id), organisation_id=None)
     if not sees(plan.organisation_id):
         raise WavePlanNotFoundError(found=str(plan_id))

@@ -1,4 +1,4 @@
-"""What every form that changes something has in common.
+"""The common part of all forms that change something.
 
 GET shows what will be done, and to how many things. POST does it, in one transaction with the entry of the
 audit. A form has a token, so that sending it twice does it once: the second answer is that of the first.
@@ -34,14 +34,14 @@ Facts = tuple[tuple[str, Any], ...]
 
 
 class ActionForm(FormWithFaults):
-    """A form that changes something. Its fields follow the two hidden ones, which every form has."""
+    """A form that changes something. Its fields follow the two hidden fields of every form."""
 
     form_token = HiddenField(default=lambda: str(uuid4()), validators=[validators.UUID()])
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A page to go to, and what it is called."""
+    """A page to go to, and the text of the link."""
 
     location: str
     text: str
@@ -49,32 +49,32 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What a form will do, before it does it."""
+    """A preview of what a form will do."""
 
     title: str
-    #: What will be done, to how many things.
+    #: A sentence: what will be done, to how many things.
     sentence: str
     button: str
-    #: The page to go back to, which is also where the operator is afterwards unless `Done` says otherwise.
+    #: The page to go back to, also afterwards, unless `Done` names another one.
     back: str
-    #: It cannot be taken back.
+    #: It cannot be reverted.
     is_dangerous: bool = False
-    #: There is nothing to do. The page says so, and has no button.
+    #: There is nothing to do. The page says so and has no button.
     is_empty: bool = False
     #: Names and values that help to decide.
     facts: Facts = ()
-    #: A form that does something else instead, or more.
+    #: A link to a form that does something else or more.
     other: Link | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a form has done."""
+    """The result of a form."""
 
     message: str
-    #: Where to go; None: back.
+    #: The page to go to, or None to go back.
     location: str | None = None
-    #: What is shown once, instead of going anywhere: the page's title and the secret.
+    #: Shown once, instead of going to a page: the title and the secret.
     secret: str | None = None
 
 
@@ -141,7 +141,7 @@ def act_on_reference(
     *,
     feeds: bool = False,
 ) -> Response:
-    """Do what `act` does, for API keys and import suppliers: answer once every web process knows."""
+    """Do the same as `act` for API keys and import suppliers, and respond once every web process knows."""
     response = act(form, preview, perform, feeds=feeds)
     if request.method == "POST":
         wait_until_known()
@@ -185,7 +185,7 @@ def _digest(effects: Facts) -> str:
 
 def _answer_again(session: Session, token: UUID) -> Response:
     answer = find_form_answer(session, current_session(), token)
-    if answer is None:  # the form of another session
+    if answer is None:  # the form belongs to another session
         raise InvalidError(_("This form was sent in another session. Open the page again."))
     return _go(answer)
 

@@ -56,10 +56,10 @@ from migration_service.blueprints.requests.request_log import observe_requests
 from migration_service.blueprints.requests.resources import Resources, attach_resources
 from migration_service.config import Settings
 
-#: Bytes of a form. Files are uploaded in a request that has a bound of its own.
+#: The most bytes of a form. Uploads of files have their own limit.
 MAX_FORM = 1_000_000
 
-#: The modules of the pages.
+#: The modules with the pages.
 PAGES = (
     login,
     openid,
@@ -103,15 +103,15 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
         SESSION_COOKIE_NAME="migration_console",
         SESSION_COOKIE_PATH=MOUNT,
         SESSION_COOKIE_HTTPONLY=True,
-        SESSION_COOKIE_SAMESITE="Lax",  # not Strict: the identity provider leads back here
+        SESSION_COOKIE_SAMESITE="Lax",  # not Strict, because the identity provider redirects back here
         SESSION_COOKIE_SECURE=settings.console_url.startswith("https:"),
-        # The token is as good as the session, which ends on the server.
+        # The token is valid as long as the session, which ends on the server.
         WTF_CSRF_TIME_LIMIT=None,
-        # It would compare the Referer, which our own pages do not send.
+        # It would compare the Referer, which our pages do not send.
         WTF_CSRF_SSL_STRICT=False,
         MAX_CONTENT_LENGTH=MAX_FORM,
         MAX_FORM_MEMORY_SIZE=MAX_FORM,
-        # WTForms has its messages in our languages. Flask-WTF would want another package for them.
+        # WTForms has its messages in our languages. Flask-WTF would need another package for them.
         WTF_I18N_ENABLED=False,
         SEND_FILE_MAX_AGE_DEFAULT=timedelta(hours=1),
     )
@@ -131,7 +131,7 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
     csrf = CSRFProtect()
     guard_views(app, settings)
     csrf.init_app(app)
-    # It checks the token itself, before it reads the file.
+    # This view checks the token itself before it reads the file.
     csrf.exempt("migration_service.blueprints.console.pages.upload.send")
     openid.configure_openid(app, settings)
     for module in PAGES:

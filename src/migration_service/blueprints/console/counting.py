@@ -1,4 +1,4 @@
-"""How many accounts are in which state: counted now, or as the workers counted them if there are many."""
+"""Numbers of accounts by state, counted now, or by the workers if there are many accounts."""
 
 import json
 import time
@@ -19,27 +19,27 @@ from migration_service.services.reporting.history import CreatedOnDay, count_cre
 from migration_service.services.reporting.import_suppliers import count_states
 from migration_service.states import ImportState
 
-#: From this many accounts on, a page does not count them itself.
+#: With this many accounts or more, a page does not count them itself.
 _MANY = 100_000
-#: Counts of workers that are older are not shown.
+#: Older counts of the workers are not shown.
 _OLDEST = 600.0
 _DAYS = 30
-#: Seconds for which the accounts of each day are kept once they were counted.
+#: Seconds for which the counts of accounts per day are cached.
 _KEPT = 60
 _ROWS = text("SELECT reltuples FROM pg_class WHERE oid = 'account_import_process'::regclass")
 
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """The number of accounts in each state, by the code of the supplier."""
+    """The number of accounts in each state, by supplier code."""
 
     counts: dict[str, dict[str, int]]
-    #: When they were counted, if that was not now.
+    #: When they were counted, or None if just now.
     counted_at: datetime | None
 
 
 def count_accounts_by_state(session: Session, suppliers: Collection[tuple[int, str]]) -> StateCounts:
-    """Return the counts of suppliers, which are given by id and code."""
+    """Return the counts of these suppliers, given by id and code."""
     kept = _read_kept() if float(session.execute(_ROWS).scalar_one()) > _MANY else None
     if kept is None:
         by_id = count_states(session, [pk for pk, _ in suppliers])
@@ -52,7 +52,7 @@ def count_accounts_by_state(session: Session, suppliers: Collection[tuple[int, s
 
 
 def created_by_day(session: Session, import_supplier_id: int) -> list[CreatedOnDay]:
-    """Return the accounts of a supplier that were created on each of the last days, kept for a minute."""
+    """Return the number of a supplier's accounts created on each of the last days, cached for a minute."""
     shared = resources()
     zone = ZoneInfo(shared.settings.console_time_zone)
     key = f"migration:console:created:{import_supplier_id}"
@@ -63,7 +63,7 @@ def created_by_day(session: Session, import_supplier_id: int) -> list[CreatedOnD
     if kept:
         return [CreatedOnDay(date.fromisoformat(day), n) for day, n in json.loads(kept)]
     counted = count_created_by_day(session, import_supplier_id, days=_DAYS, zone=zone)
-    with suppress(RedisError):  # it may be full, and the page is complete without it
+    with suppress(RedisError):  # Redis may be full, and the page is complete without it
         shared.redis.set(key, json.dumps([[day.isoformat(), n] for day, n in counted]), ex=_KEPT)
     return counted
 

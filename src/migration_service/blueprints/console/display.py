@@ -1,4 +1,4 @@
-"""How values become text: times in the viewer's zone, numbers, durations, states."""
+"""Values as text: times in the viewer's zone, numbers, durations, states."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -24,15 +24,15 @@ from migration_service.services.batches.results.counts import count_open
 from migration_service.services.batches.results.pace import round_range
 from migration_service.services.reconciliation.differences import CURRENCY, is_amount
 
-#: The cookie in which the page's script keeps the browser's time zone.
+#: The cookie in which the page's script stores the browser's time zone.
 ZONE_COOKIE = "console_zone"
 
 _DAY_AND_TIME = "d MMM y HH:mm"
 
-#: What is shown where there is no value.
+#: Shown if there is no value.
 DASH = "\N{EN DASH}"
 
-#: The colour of a state, by Bootstrap's names. The text says the same: no meaning by colour alone.
+#: The colour of a state, by Bootstrap's names. The text has the same meaning: none depends on colour alone.
 _COLOUR_OF = {
     state: colour
     for colour, states in (
@@ -77,22 +77,22 @@ def add_filters(app: Flask) -> None:
 
 
 def number(value: float | Decimal | None) -> str:
-    """Return a number as the language writes it, or a dash."""
+    """Return a number in the format of the language, or a dash."""
     return DASH if value is None else write_number(value)
 
 
 def measured(value: Decimal | None, measure: str) -> str:
-    """Return the value of a measure as the language writes it: an amount with its currency and its cents."""
+    """Return the value of a measure in the format of the language: an amount with its currency and cents."""
     if value is None or not is_amount(measure):
         return number(value)
     locale = current_locale()
-    # Two digits, and what is less than a cent: nothing is rounded away.
+    # At least two decimals, and more for fractions of a cent: nothing is rounded away.
     form = locale.currency_formats["standard"].pattern.replace("0.00", "0.00########")
     return str(format_currency(value, CURRENCY, form, locale=locale, currency_digits=False))
 
 
 def percent(part: float, whole: float) -> str:
-    """Return a share in percent: never 100 % or 0 % of what is not all or nothing."""
+    """Return a share in percent. It is 100 % or 0 % only for exactly all or nothing."""
     if not whole:
         return DASH
     shown = min(max(part / whole, 0.001 if part else 0.0), 1.0 if part >= whole else 0.999)
@@ -101,7 +101,7 @@ def percent(part: float, whole: float) -> str:
 
 
 def count_done(counts: Mapping[str, int]) -> int:
-    """Return how many lines have an outcome, of counts by status."""
+    """Return how many lines have an outcome, from counts by status."""
     return sum(counts.values()) - count_open(counts)
 
 
@@ -135,7 +135,7 @@ def duration_range(low: float, high: float) -> str:
 
 
 def clock_in(seconds: float) -> str:
-    """Return the time of day in so many seconds, in the viewer's zone."""
+    """Return the time of day after this many seconds, in the viewer's zone."""
     then = datetime.now(viewer_zone()) + timedelta(seconds=seconds)
     return str(format_time(then, "HH:mm", locale=current_locale()))
 
@@ -161,7 +161,7 @@ def zoned(value: datetime | None) -> str:
 
 
 def period(start: datetime, end: datetime) -> Markup:
-    """Return a period with the day of both its ends, and the viewer's zone, with UTC on hover."""
+    """Return a period with the days of its start and end, in the viewer's zone, with UTC on hover."""
     zone, locale = viewer_zone(), current_locale()
     ends = (format_datetime(it.astimezone(zone), _DAY_AND_TIME, locale=locale) for it in (start, end))
     shown = map(_with_utc, (start, end), ends)
@@ -188,21 +188,21 @@ def json_text(value: Any) -> str:
 
 
 def prose(sentence: str) -> Markup:
-    """Return a sentence of ours with what it has between backquotes as code."""
+    """Return a sentence with the text between backquotes as code."""
     pieces = enumerate(sentence.split("`"))
     return Markup("").join(Markup("<code>{}</code>").format(it) if at % 2 else it for at, it in pieces)
 
 
 def here_with(**values: Any) -> str:
-    """Return the address of this page with some of its arguments changed; None removes one."""
+    """Return the address of this page with some arguments changed. None removes an argument."""
     given = {**request.args.to_dict(), **values}
     wanted = {name: value for name, value in given.items() if name != "part" and value is not None}
-    # `url_for` would take some of the names that somebody may write into an address for its own.
+    # `url_for` would mistake some argument names in the address for its own parameters.
     return f"{quote(request.script_root + request.path)}?{urlencode(wanted)}".rstrip("?")
 
 
 def viewer_zone() -> ZoneInfo:
-    """Return the time zone of the browser, or else that of the service."""
+    """Return the time zone of the browser, or that of the service if it is unknown."""
     name = request.cookies.get(ZONE_COOKIE, "")
     return _find_zone(name) or _find_zone(resources().settings.console_time_zone) or ZoneInfo("UTC")
 
@@ -213,5 +213,5 @@ def _zones() -> frozenset[str]:
 
 
 def _find_zone(name: str) -> ZoneInfo | None:
-    # A known name only: it becomes part of a path.
+    # Only a known name, because it becomes part of a path.
     return ZoneInfo(name) if name in _zones() else None

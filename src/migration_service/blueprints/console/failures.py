@@ -1,4 +1,4 @@
-"""Errors as pages: what happened, and what to do next."""
+"""Errors as pages, which say what happened and what to do next."""
 
 import logging
 from http import HTTPStatus
@@ -28,11 +28,11 @@ def show_errors(app: Flask) -> None:
 
 
 def error_page(status: int, detail: str, code: str | None = None, meaning: str = "") -> Response:
-    """Return a page that says what happened.
+    """Return a page about what happened.
 
-    With the `meaning` of its code in the reader's language, `detail` is in English.
+    `meaning` explains the error code in the reader's language. `detail` is in English.
     """
-    # A part of a page is replaced by a script, which shows its own sentence for what fails.
+    # A script replaces a part of a page, and shows its own sentence about failures.
     template = "error_part.html" if request.args.get("part") else "error.html"
     title = _title(status)
     return make_response(
@@ -44,7 +44,7 @@ def _service_error(error: errors.ServiceError) -> Response:
     status = status_of(type(error))
     if isinstance(error, errors.PermissionDeniedError):
         resources().refusals.note_refused_request(error)
-        # What is not allowed is said in the reader's language (access.py).
+        # access.py says in the reader's language what is not allowed.
         return error_page(status, error.detail, error.code)
     return error_page(status, error.detail, error.code, remedy_of(error.code).meaning)
 
@@ -56,7 +56,7 @@ def _http_error(error: HTTPException) -> Response:
 
 
 def _impossible_value(_error: DataError) -> Response:
-    """Answer a request with a value that cannot be in the database, such as a null character."""
+    """Respond to a request with a value that the database cannot hold, such as a null character."""
     return error_page(400, _("The address or the form has a value that is not possible."))
 
 

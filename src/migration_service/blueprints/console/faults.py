@@ -1,4 +1,4 @@
-"""What is wrong with a form: each error is shown at its field, and the top of the page links to it."""
+"""Errors of forms. Each is shown at its field, and the top of the page links to it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from migration_service.blueprints.console.languages import current_language
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.errors import ErrorItem, ServiceError
 
-#: The fields that errors without a path are about. The first one that a form has is it.
+#: The fields for errors without a path. The first one that the form has is used.
 _FIELDS_OF_CODE: dict[str, tuple[str, ...]] = {
     "name_taken": ("name", "code"),
     "name_invalid": ("name", "code"),
@@ -27,19 +27,19 @@ _FIELDS_OF_CODE: dict[str, tuple[str, ...]] = {
 class Fault:
     """An error and its field."""
 
-    #: The id of the field, to link to. None: it is about no field.
+    #: The id of the field to link to, or None if the error is about no field.
     field_id: str | None
     label: str
     text: str
-    #: The code of an error that is about no field.
+    #: The code of an error about no field.
     code: str | None = None
 
 
 class FormWithFaults(FlaskForm):
-    """A form that shows each error at its field. WTForms says its own in the reader's language."""
+    """A form that shows each error at its field. WTForms' own errors are in the reader's language."""
 
     class Meta(FlaskForm.Meta):
-        """How WTForms treats the form."""
+        """Options of WTForms."""
 
         @property
         def locales(self) -> list[str]:
@@ -51,12 +51,12 @@ class FormWithFaults(FlaskForm):
         return list(self)
 
     def find_field(self, item: ErrorItem) -> Field | None:
-        """Return the field that an error of a service is about, or None if the form has none."""
+        """Return the field that a service's error is about, or None if the form does not have it."""
         names = [*reversed((item.attr or "").split(".")), *_FIELDS_OF_CODE.get(item.code, ())]
         return next((self[name] for name in names if name in self), None)
 
     def take(self, error: ServiceError) -> list[Fault]:
-        """Put the errors of a service at their fields. Return those that are about none."""
+        """Attach the errors of a service to their fields. Return the errors about no field."""
         others = []
         for item in error.errors:
             field = self.find_field(item)
@@ -67,12 +67,12 @@ class FormWithFaults(FlaskForm):
         return others
 
     def list_faults(self) -> list[Fault]:
-        """Return what is wrong with the fields that are seen, in their order."""
+        """Return the errors of the visible fields, in the order of the page."""
         return [Fault(field.id, label, text) for label, field in _visible(self) for text in field.errors]
 
 
 def attributes_at_fault(field: Field, faults: Sequence[Fault]) -> dict[str, Any]:
-    """Return the attributes that tie a field to what is said of it. The first faulty one has the focus."""
+    """Return the attributes that link a field to its errors. The first faulty field gets the focus."""
     found: dict[str, Any] = {"aria-describedby": f"{field.id}-help"} if field.description else {}
     if field.errors:
         found |= {"aria-describedby": f"{field.id}-help", "aria-invalid": "true"}
@@ -81,7 +81,7 @@ def attributes_at_fault(field: Field, faults: Sequence[Fault]) -> dict[str, Any]
 
 
 def _visible(form: Any, before: str = "") -> Iterator[tuple[str, Field]]:
-    """Yield the fields that are seen, each with its label. Rows are counted from 1."""
+    """Yield the visible fields, each with its label. Rows are counted from 1."""
     for field in form.in_order():
         label = f"{before}{field.label.text}"
         if isinstance(field, FieldList):
@@ -92,7 +92,7 @@ def _visible(form: Any, before: str = "") -> Iterator[tuple[str, Field]]:
 
 
 def tell(item: ErrorItem) -> Markup:
-    """Return an error in the reader's language. What it says of this very value is in English."""
+    """Return an error in the reader's language. The part about the specific value is in English."""
     if current_language() == "en":
         return escape(item.detail)
     detail = Markup('<span class="text-body-secondary" lang="en">{}</span>').format(item.detail)

@@ -1,4 +1,4 @@
-"""What the address of a page filters by."""
+"""Filters in the address of a page."""
 
 from uuid import UUID
 
@@ -7,12 +7,12 @@ from flask import request
 from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.states import LineStatus
 
-#: The largest number that a line can have. A larger one is that of no line, too.
+#: The largest line number. No line has a larger one.
 _LARGEST = 2**31 - 1
 
 
 def read_id(text: str | None) -> UUID | None:
-    """Return the id after which a list goes on, or None if `text` is none."""
+    """Return the id after which a list continues, or None if `text` is not an id."""
     try:
         return UUID(text) if text else None
     except ValueError:
@@ -20,9 +20,9 @@ def read_id(text: str | None) -> UUID | None:
 
 
 def read_filter() -> ResultFilter:
-    """Return the filter of lines that the arguments of the request make.
+    """Return the filter of lines in the arguments of the request.
 
-    What is unknown or empty filters nothing.
+    Unknown and empty values filter nothing.
     """
     given = request.args
     status, line = given.get("status"), given.get("line", "")

@@ -1,4 +1,4 @@
-"""Headers of every page: what a browser may load, run and keep."""
+"""Headers of every page, which restrict what a browser may load, run and keep."""
 
 from flask import Flask, Response
 
@@ -7,7 +7,7 @@ _POLICY = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        # Bootstrap's stylesheet has its icons inside.
+        # Bootstrap's stylesheet contains its icons.
         "img-src 'self' data:",
         "connect-src 'self'",
         "form-action 'self'",

@@ -16,13 +16,13 @@ from flask import Flask, g, has_request_context, request
 from markupsafe import Markup
 
 LANGUAGES: Mapping[str, str] = {"en": "English", "nl": "Nederlands"}
-#: The cookie that keeps the language that somebody chose.
+#: The cookie with the chosen language.
 COOKIE = "console_language"
 _FOLDER = Path(__file__).parent / "translations"
 
 
 def speak_languages(app: Flask) -> None:
-    """Let the templates of `app` be in the language of whoever reads them."""
+    """Translate the templates of `app` into the reader's language."""
     app.jinja_env.globals.update(_=_gettext_of_page, ngettext=_ngettext_of_page)
     app.context_processor(lambda: {"language": current_language(), "languages": LANGUAGES})
     app.after_request(_say_language)
@@ -34,7 +34,7 @@ def _say_language(response: Any) -> Any:
 
 
 def current_language() -> str:
-    """Return the language of this request: the one that was chosen, or the browser's, or English."""
+    """Return the language of this request: the chosen one, else the browser's, else English."""
     if not has_request_context():
         return "en"
     if "language" not in g:
@@ -43,7 +43,7 @@ def current_language() -> str:
 
 
 def current_locale() -> Locale:
-    """Return the locale that numbers and times are written for."""
+    """Return the locale for numbers and times."""
     return _LOCALES[current_language()]
 
 
@@ -59,7 +59,7 @@ _LOCALES = {"en": Locale("en", "GB"), "nl": Locale("nl", "NL")}
 
 
 def _gettext_of_page(message: str, **values: Any) -> Markup:
-    # The message is ours. Markup escapes the values.
+    # The message is trusted. Markup escapes the values.
     return Markup(_catalogue(current_language()).gettext(message)) % values  # noqa: S704
 
 
@@ -69,7 +69,7 @@ def _ngettext_of_page(singular: str, plural: str, n: int, **values: Any) -> Mark
 
 
 def write_number(value: float | Decimal) -> str:
-    """Return a number as the language of this request writes it."""
+    """Return a number in the format of this request's language."""
     return str(format_decimal(value, locale=current_locale()))
 
 
@@ -80,7 +80,7 @@ def gettext(message: str, **values: Any) -> str:
 
 
 def ngettext(singular: str, plural: str, n: int, **values: Any) -> str:
-    """Return one of two messages, by a number, in the language of this request. `%(num)s` is the number."""
+    """Return the singular or plural message in the language of this request. `%(num)s` is the number."""
     translated = _catalogue(current_language()).ngettext(singular, plural, n)
     return translated % {"num": write_number(n), **values}
 
@@ -103,10 +103,10 @@ def lazy_gettext(message: str) -> Any:
 
 
 def mark(message: str) -> str:
-    """Return a message as it is. It is translated where it is shown, and found here for the catalogue."""
+    """Return a message unchanged. It marks the message for the catalogue, and is translated when shown."""
     return message
 
 
 def mark_plural(singular: str, plural: str) -> tuple[str, str]:
-    """Return both forms of a message as they are, for `ngettext`."""
+    """Return both forms of a message unchanged, for `ngettext`."""
     return singular, plural

@@ -1,7 +1,7 @@
 """Masking personal data, until an operator asks for it.
 
-What is shown of a masked value is that it is there. The numbers of accounts and meter points stay, because
-pages are found by them.
+A mask shows only that a value exists. The numbers of accounts and meter points are not masked, because people
+search by them.
 """
 
 import re
@@ -18,7 +18,7 @@ from migration_service.services.reconciliation.differences import AccountDiffere
 
 MASK = "•••"
 
-#: Fields of payloads and accounts whose values are about a person.
+#: Fields of payloads and accounts with personal values.
 _PERSONAL = re.compile(
     r"given_name|family_name|email|mobile|landline|date_of_birth|billing_address\d|billing_postcode"
     r"|supply_address\d|supply_postcode|location_description|value|body|note|display_note|reference"
@@ -26,18 +26,18 @@ _PERSONAL = re.compile(
 )
 _REVEALED = "revealed"
 _MOST_REVEALED = 20
-#: How long an operator sees what they asked for.
+#: How long revealed data stays visible to an operator.
 _SHOWN_FOR = timedelta(minutes=10)
 
 
 def is_personal(path: str) -> bool:
-    """Return whether the value at a path of a payload, as `customers.1.landline`, is about a person."""
+    """Return whether the value at a path of a payload, such as `customers.1.landline`, is personal."""
     names = [part for part in path.split(".") if not part.isdecimal()]
     return bool(names) and _PERSONAL.fullmatch(names[-1]) is not None
 
 
 def mask(value: Any, name: str = "") -> Any:
-    """Return a payload or a part of one in which personal values are masked. Empty ones stay empty."""
+    """Return a payload, or a part of one, with personal values masked. Empty values stay empty."""
     if isinstance(value, dict):
         return {key: mask(below, key) for key, below in value.items()}
     if isinstance(value, list):
@@ -48,7 +48,7 @@ def mask(value: Any, name: str = "") -> Any:
 
 
 def mask_differences(account: AccountDifference) -> AccountDifference:
-    """Return what differs in an account with its personal values masked."""
+    """Return the differences of an account with personal values masked."""
     return replace(account, values=[_mask_difference(it) for it in account.values])
 
 
@@ -56,7 +56,7 @@ def _mask_difference(found: FieldDifference) -> FieldDifference:
     name = next((it for it in reversed(found.path.split(".")) if not it.isdecimal()), "")
     if isinstance(found.staged or found.created, dict | list):  # a whole row
         return replace(found, staged=mask(found.staged, name), created=mask(found.created, name))
-    # A value that the account does not have may be of the supplier's own, and about a person.
+    # A value that the account does not have may be the supplier's own, and personal.
     if not is_personal(found.path) and found.created is not None:
         return found
     staged, created = (None if it is None else MASK for it in (found.staged, found.created))
@@ -64,14 +64,14 @@ def _mask_difference(found: FieldDifference) -> FieldDifference:
 
 
 def reveal(subject: str) -> None:
-    """Let the operator see the personal data of `subject` for some minutes. The caller writes the audit."""
+    """Let the operator see the personal data of `subject` for some minutes. The caller audits it."""
     until = (datetime.now(UTC) + _SHOWN_FOR).timestamp()
     others = [item for item in session.get(_REVEALED, []) if item[0] != subject]
     session[_REVEALED] = [*others, [subject, until]][-_MOST_REVEALED:]
 
 
 def is_revealed(subject: str) -> bool:
-    """Return whether the operator asked for the data of `subject` some minutes ago, and still may see it."""
+    """Return whether the operator has revealed the data of `subject` recently enough to see it."""
     if not current_operator().role.includes(OperatorRole.OPERATE):
         return False
     now = datetime.now(UTC).timestamp()

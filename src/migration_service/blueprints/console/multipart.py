@@ -1,4 +1,4 @@
-"""Reads a form with a file as it comes in: first the fields, then the file in blocks.
+"""Reads a form with a file while it arrives: first the fields, then the file in blocks.
 
 Flask would store the whole file before a view sees the first field.
 """
@@ -10,7 +10,7 @@ from werkzeug.exceptions import BadRequest, RequestEntityTooLarge
 from werkzeug.sansio.multipart import Data, Epilogue, Event, Field, File, MultipartDecoder, NeedData
 
 _READ = 1 << 16
-#: Length of all fields together, with their names.
+#: The longest total length of all fields with their names.
 _MAX_FIELDS = 100_000
 
 
@@ -18,9 +18,9 @@ class FormWithFile:
     """The fields before the file, the name of the file, and its content."""
 
     def __init__(self, stream: IO[bytes], boundary: str) -> None:
-        """Read up to the beginning of the file.
+        """Read up to the start of the file.
 
-        Raise BadRequest if it is no such form, and RequestEntityTooLarge if its fields are too long.
+        Raise BadRequest if it is not such a form, and RequestEntityTooLarge if its fields are too long.
         """
         self._stream = stream
         self._decoder = MultipartDecoder(boundary.encode(), max_form_memory_size=_MAX_FIELDS)
@@ -39,7 +39,7 @@ class FormWithFile:
                 size += len(event.data)
                 if not event.more_data:
                     self.fields[name] = value.decode(errors="replace")
-            if size > _MAX_FIELDS:  # the decoder only bounds what it holds at one time
+            if size > _MAX_FIELDS:  # the decoder limits only what it holds at a time
                 raise RequestEntityTooLarge
 
     def blocks(self) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""What a batch that is started here is asked to do."""
+"""The choices for a batch that is started in the console."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ from migration_service.states import BatchKind, BatchMode
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A mode in the words of somebody who chooses it."""
+    """A mode, in words for the person who chooses it."""
 
     title: str
-    #: What is done with one line, and with several.
+    #: What is done with one line, and with several lines.
     sentences: tuple[str, str]
 
 
-#: The steps in the order in which they are taken.
+#: The steps in their order.
 STEPS = {
     BatchMode.VALIDATE: Step(
         mark("Check"),
@@ -53,7 +53,7 @@ STEPS = {
     ),
 }
 
-#: What is done with lines that add data to accounts.
+#: The steps for lines that add data to accounts.
 _ADDING = {
     BatchMode.DRY_RUN: mark_plural(
         "%(num)s line is added and rolled back: nothing stays, and every error shows.",
@@ -65,7 +65,7 @@ _ADDING = {
     ),
 }
 
-#: The kinds in the words of somebody who chooses one.
+#: The kinds, in words for the person who chooses one.
 KINDS = {
     BatchKind.ACCOUNTS: mark("Accounts"),
     BatchKind.NOTES: mark("Notes"),
@@ -77,15 +77,15 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What the lines of a batch are, and where they come from."""
+    """The lines of a batch: their kind and source."""
 
     kind: BatchKind = BatchKind.ACCOUNTS
-    #: For transactions: the arguments of the single endpoint that are not the default.
+    #: For transactions: the arguments of the single endpoint that differ from the default.
     options: Mapping[str, bool] = field(default_factory=dict)
-    #: What people call the batch, and the name of its file.
+    #: The name of the batch, and of its file.
     name: str | None = None
     file_name: str | None = None
-    #: What the supplier says that the file adds up to.
+    #: The supplier's control totals for the file.
     control_totals: dict[str, Any] | None = None
 
 
@@ -103,7 +103,7 @@ def team_choices(session: Session, organisation_id: int) -> list[str]:
 
 
 def order_batch(mode: BatchMode, lines: Lines, team: str | None, *, token: str) -> BatchOrder:
-    """Return the order of a form. Its token makes sure that the form starts one batch, however often sent."""
+    """Return the order of a form. Its token ensures that a form sent twice starts one batch."""
     return BatchOrder(
         mode=mode,
         kind=lines.kind,

@@ -1,4 +1,4 @@
-"""A payload as a tree that a template can show: folded, but open where something is wrong."""
+"""A payload as a tree for a template. It is folded, but open where something is wrong."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,28 +9,28 @@ from migration_service.schemas.json import encode_json
 
 @dataclass(slots=True)
 class Node:
-    """A value of a payload with its name, and what is wrong at this very place."""
+    """A value of a payload with its name and its findings."""
 
     name: str
     path: str
     #: The value as JSON text, or None if it has values below it.
     text: str | None
     below: list["Node"] = field(default_factory=list)
-    #: Codes of findings, each with `error` or `warning`.
+    #: The codes of findings here, each with `error` or `warning`.
     findings: list[tuple[str, str]] = field(default_factory=list)
     #: Something is wrong here or below.
     is_open: bool = False
 
 
 def view_payload(payload: Any, findings: Sequence[tuple[dict[str, Any], str]]) -> Node:
-    """Return the tree of a payload with its findings, each at its place or at the nearest that exists."""
+    """Return the tree of a payload with its findings, each at its place or at the nearest existing one."""
     root = _grow("", "", payload)
     for item, kind in findings:
         node = root
         for part in filter(None, str(item.get("attr") or "").split(".")):
             below = next((it for it in node.below if it.name == part), None)
             if below is None:
-                # The field is missing, which is what is wrong.
+                # The error is that the field is missing.
                 below = Node(part, f"{node.path}.{part}".lstrip("."), "")
                 node.below.append(below)
             node = below

@@ -1,21 +1,21 @@
-"""Parts of pages that a script asks for again and again, and how soon it asks next."""
+"""Parts of pages that a script requests repeatedly, and the time until the next request."""
 
 import math
 import time
 
 from flask import Response, g, make_response, render_template, request
 
-#: Seconds until the next time, while something moves, and while nothing does.
+#: Seconds until the next request while something changes, and while nothing does.
 BUSY, CALM = 2, 15
-#: The part of the time that the answers to an open page may take.
+#: The largest share of time that the responses for an open page may take.
 _SHARE = 0.01
 
 
 def page(template: str, *, poll: int | None = BUSY, **values: object) -> Response:
-    """Return a page, or only its moving part if the script asks for that.
+    """Return a page, or only its changing part if the script requests that.
 
-    The part is the template of the same name with `_part` at its end, which the page includes. `poll` is in
-    how many seconds the script asks again; None: what is shown will not change any more.
+    The part is the template of the same name ending in `_part`, which the page includes. The script requests
+    it again after `poll` seconds. `poll` is None if it will not change any more.
     """
     part = template.replace(".html", "_part.html")
     if request.args.get("part"):
@@ -28,9 +28,9 @@ def page(template: str, *, poll: int | None = BUSY, **values: object) -> Respons
 
 
 def stretch(poll: int, spent: float) -> int:
-    """Return in how many seconds the script asks again for what took `spent` seconds.
+    """Return the seconds until the next request for a part that took `spent` seconds.
 
-    What takes long is asked for less often, so that an open page costs the same whatever it shows. Not less
-    often than a calm page.
+    Slow parts are requested less often, so that every open page costs the same, but at least as often as a
+    page on which nothing changes.
     """
     return max(poll, min(CALM, math.ceil(spent / _SHARE)))

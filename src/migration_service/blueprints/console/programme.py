@@ -1,4 +1,4 @@
-"""The steps of a migration programme, as the documentation has them: what is done, and what is next."""
+"""The steps of a migration programme, as in the documentation: which are done, and which is next."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class StepState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step, and the page on which it is taken."""
+    """A step, and the page for it."""
 
     number: int
     title: str
@@ -38,17 +38,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What is known of a supplier's programme."""
+    """The progress of a supplier's programme."""
 
     code: str
-    #: The modes of the batches of accounts that are over.
+    #: The modes of the batches of accounts that have ended.
     modes: set[BatchMode]
     #: The lines that failed in the last rehearsal. None: it is not known.
     failed_in_rehearsal: int | None
     #: The staged accounts by state.
     counts: Mapping[str, int]
     plan: PlanReport | None
-    #: Something was refused, and is neither corrected nor acknowledged.
+    #: Whether something was refused and is neither corrected nor acknowledged.
     is_refused: bool
     acknowledged: int
     is_live: bool
@@ -56,7 +56,7 @@ class Progress:
 
     @property
     def is_migrated(self) -> bool:
-        """Whether every staged account is created."""
+        """Return whether every staged account is created."""
         left = self.counts[ImportState.PENDING] + self.counts[ImportState.IN_PROGRESS]
         return self.counts[ImportState.IMPORTED] > 0 and not left
 

@@ -1,6 +1,6 @@
-"""What an error code means, what to do about it, and who has to: the supplier, or whoever operates this.
+"""The meaning and the remedy of each error code, and who has to act: the supplier or the operator.
 
-The documentation has the same sentences. They are English there, and in the language of the reader here.
+The documentation has the same sentences in English. Here they are in the reader's language.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from migration_service.services.batches.retry import MAY_PASS
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What the documentation says about a code, and whether the supplier has to mend it."""
+    """The documented meaning and remedy of a code, and whether the supplier has to act."""
 
     meaning: str
     remedy: str
@@ -27,7 +27,7 @@ class Remedy:
 
 
 def remedy_of(code: str) -> Remedy:
-    """Return what the documentation says about a code. Both sentences are empty for an unknown one."""
+    """Return the documented meaning and remedy of a code. Both are empty for an unknown code."""
     meanings, remedy = _sentences().get(code, ((), ""))
     meaning = f" {gettext('Or:')} ".join(map(gettext, meanings))
     is_ours = code in MAY_PASS or code == "line_failed_unexpectedly"
@@ -42,7 +42,7 @@ def find_sentences() -> Iterator[str]:
 
 @cache
 def _sentences() -> dict[str, tuple[tuple[str, ...], str]]:
-    """Return the meanings and the remedy of each code. One of a field and of a rule has both meanings."""
+    """Return the meanings and the remedy of each code. A code of a field and a rule has both meanings."""
     found: dict[str, tuple[tuple[str, ...], str]] = {
         it.code: ((it.meaning,), it.remedy) for it in (*request_errors(), *field_errors())
     }

@@ -1,4 +1,4 @@
-"""States and reasons in words, which are shown beside those of the interface in the reader's language."""
+"""States and reasons in the reader's language, shown beside the codes of the interface."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from migration_service.services.batches.states import (
 )
 from migration_service.states import WaveState
 
-#: The states in words, as they are shown beside them in another language than English.
+#: The states in words, shown beside the codes in languages other than English.
 WORDS: Mapping[str, str] = {
     "ADDED": mark("added"),
     "ALREADY_ADDED": mark("added before"),
@@ -84,20 +84,20 @@ _REASONS: Mapping[str, str] = {
 }
 
 
-_OTHER_REASON = mark("Why it does not go on:")
+_OTHER_REASON = mark("Why it is not running:")
 
 
 def name_state(state: object) -> str:
-    """Return a state in the reader's language, or nothing if that is English or the state has no words."""
+    """Return a state in the reader's language, or an empty text in English or if the state has no words."""
     text = WORDS.get(str(state), "")
     return gettext(text) if text and current_language() != "en" else ""
 
 
 def describe_wave(state: str, number: int) -> str:
-    """Return the state of a wave as the beginning of a sentence."""
+    """Return the state of a wave as the start of a sentence."""
     return gettext(_OF_WAVE[state], number=number)
 
 
 def explain_reason(reason: str) -> str:
-    """Return why a batch or a wave does not go on, as a sentence."""
+    """Return a sentence about why a batch or a wave is not running."""
     return gettext(_REASONS.get(reason, _OTHER_REASON))

@@ -1,4 +1,4 @@
-"""Tables that can be read on a phone: each row is a card there, and each value has the name of its column."""
+"""Tables for phones, where each row is a card and each value has the name of its column."""
 
 import re
 
@@ -6,16 +6,16 @@ from markupsafe import Markup
 
 _COLUMN = re.compile(r'<th scope="col"[^>]*>(.*?)</th>', re.DOTALL)
 _ROW = re.compile(r"<tr[ >].*?</tr>", re.DOTALL)
-# The columns of a cell that spans several have no one name.
+# A cell that spans several columns has no single name.
 _CELL = re.compile(r'<(?:td|th scope="row")(?! colspan)(?=[ >])')
 _TAG = re.compile(r"<[^>]*>")
 _HIDDEN = 'class="visually-hidden"'
 
 
 def label_cells(table: str) -> Markup:
-    """Return the rows of a table with the name of its column on each cell, for the stylesheet to show.
+    """Return the rows of a table with the column name on each cell. The stylesheet shows it.
 
-    A column whose name is only for those who do not see the page has none.
+    Cells get no name if their column's name is only for screen readers.
     """
     head, body = table.split("<tbody>", 1)
     names = ["" if _HIDDEN in it else _TAG.sub("", it).strip() for it in _COLUMN.findall(head)]

@@ -1,4 +1,4 @@
-"""Everything that happened to an account, in one order of time."""
+"""Everything that happened to an account, in order of time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from migration_service.states import Outcome
 
 
 class Source(StrEnum):
-    """Where a moment of the timeline is told, besides the kinds of `services.reporting.timeline`."""
+    """Sources of the timeline, besides the kinds of `services.reporting.timeline`."""
 
     STAGED = "staged"
     CREATED = "created"
@@ -27,7 +27,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One thing that happened. The template knows what `told` is from its kind."""
+    """One event. Its kind tells the template what `told` is."""
 
     at: datetime
     kind: str
@@ -42,12 +42,12 @@ def tell(
     *,
     subject: str,
 ) -> list[Moment]:
-    """Return the timeline of an account, the newest first. `subject` is its name in the audit."""
-    # What has the same moment is in this order, the last first.
+    """Return the timeline of an account, newest first. `subject` is its name in the audit."""
+    # Events of the same moment are in this order, the last first.
     moments: list[Moment] = []
     if process is not None:
         attempts = list_attempts(session, process.id)
-        # An account that was created more often than it exists was undone in between.
+        # An account that was created more than once was undone in between.
         created = sum(it.outcome == Outcome.SUCCEEDED and not it.dry_run for it in attempts)
         was_undone = created > (account is not None)
         events = list_events(session, process.id, account.id if account else None, was_undone=was_undone)

@@ -1,4 +1,4 @@
-"""The table of every view of the console with what an operator needs to open it."""
+"""All views of the console, with what an operator needs to open them."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ MOUNT = "/console"
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What an operator needs to open a view."""
+    """The requirements for opening a view."""
 
-    #: The least role. None: the view is open to everybody, as the page to log in is.
+    #: The lowest role, or None if the view is open to everybody, such as the login page.
     role: OperatorRole | None
-    #: It shows or changes what concerns every organisation: for operators who are bound to none.
+    #: Whether it concerns every organisation, so that only operators bound to none may open it.
     whole_service: bool = False
 
 

@@ -1,4 +1,4 @@
-"""The form of a plan of waves, and how it becomes the body that the interface takes."""
+"""The form of a wave plan, and its conversion to the body of the interface."""
 
 from dataclasses import replace
 from datetime import time
@@ -27,12 +27,12 @@ from migration_service.errors import ErrorItem
 from migration_service.services.waves.orders import MAX_WAVES
 
 _MOST = 2**31 - 1
-#: Rows of the form at first, and how many a click adds.
+#: The initial rows of the form, and how many a click adds.
 ROWS = 4
 
 
 class _Conditions:
-    """When, how fast, and until how many errors a wave runs."""
+    """The window, the rate and the error threshold of a wave."""
 
     start = TimeField(_l("The window opens at"), validators=[Optional()])
     end = TimeField(
@@ -67,7 +67,7 @@ class _Conditions:
         ]
 
     def conditions(self, *, time_zone: str | None = None) -> dict[str, Any]:
-        """Return what somebody filled in, as the interface calls it. `time_zone` is that of the plan."""
+        """Return the given values under the interface's names. `time_zone` is the plan's."""
         window = {
             "start": _write_time(self.start.data),
             "end": _write_time(self.end.data),
@@ -84,10 +84,10 @@ class _Conditions:
 
 
 class WaveForm(_Conditions, FormWithFaults):
-    """Which accounts a wave takes, and what it has of its own. What is empty is that of the plan."""
+    """The accounts of a wave and its own settings. The plan's values apply where it is empty."""
 
     class Meta:
-        """The form that it is in has the token."""
+        """The surrounding form has the token."""
 
         csrf = False
 
@@ -123,15 +123,15 @@ class WaveForm(_Conditions, FormWithFaults):
         return [self.name, self.takes, self.which, self.if_clean, *self.of_conditions()]
 
     def find_field(self, item: ErrorItem) -> Field | None:
-        """Return the field of an error whose path begins at the wave."""
+        """Return the field of an error whose path starts at the wave."""
         last = (item.attr or "").split(".")[0]
         if last in ("size", "sample", "accounts"):
             return self.which
         return self.takes if last in ("", "rest") else super().find_field(item)
 
     def read(self, time_zone: str | None) -> dict[str, Any]:
-        """Return the wave as the interface calls it."""
-        # A number may have spaces in it.
+        """Return the wave under the interface's names."""
+        # A number may contain spaces.
         lines = [line.strip() for line in (self.which.data or "").splitlines() if line.strip()]
         value: Any = {"rest": True, "accounts": lines}.get(self.takes.data)
         if value is None:
@@ -143,7 +143,7 @@ class WaveForm(_Conditions, FormWithFaults):
 
 
 class PlanForm(_Conditions, ActionForm):
-    """A plan: its waves, and what they have in common."""
+    """A plan: its waves, and their common settings."""
 
     name = StringField(_l("Name of the plan"), validators=[Length(max=200)])
     team = SelectField(_l("Operations team"), validators=[InputRequired()])
@@ -161,11 +161,11 @@ class PlanForm(_Conditions, ActionForm):
         return [self.name, self.team, self.waves, *common]
 
     def rows(self) -> list[WaveForm]:
-        """Return the rows that are a wave."""
+        """Return the rows that describe a wave."""
         return [row.form for row in self.waves if row.form.takes.data]
 
     def find_field(self, item: ErrorItem) -> Field | None:
-        """Return the field of an error: of a wave, or of the plan if the wave has it from there."""
+        """Return the field of an error: the wave's, or the plan's if the value comes from there."""
         part, _dot, rest = (item.attr or "").partition(".")
         if part != "waves":
             return super().find_field(item)
@@ -190,7 +190,7 @@ class PlanForm(_Conditions, ActionForm):
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values that somebody gave."""
+    """Return the values that were given."""
     return {name: value for name, value in values.items() if value not in (None, "", [], {})}
 
 

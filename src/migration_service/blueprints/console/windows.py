@@ -1,4 +1,4 @@
-"""Windows of waves, in the words of the language."""
+"""Windows of waves, in words."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -11,7 +11,7 @@ from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.states import Weekday
 
-#: The days of the week by their names.
+#: The names of the days of the week.
 DAYS: Mapping[Weekday, Any] = {
     Weekday.MONDAY: _l("Monday"),
     Weekday.TUESDAY: _l("Tuesday"),
@@ -24,7 +24,7 @@ DAYS: Mapping[Weekday, Any] = {
 
 
 def write_window(window: Mapping[str, Any]) -> str:
-    """Return a stored window as text: its hours, its zone, its first day, and its days unless it has all."""
+    """Return a stored window as text: its hours, zone, first day, and days unless it opens every day."""
     first_day = format_date(date.fromisoformat(window["first_day"]), "d MMM y", locale=current_locale())
     text = _(
         "%(start)s to %(end)s %(zone)s, from %(day)s",

@@ -1,7 +1,7 @@
-"""The workers of each queue, as they answered last.
+"""The workers of each queue, from their last answer.
 
-An answer takes a second, because nobody knows how many workers there are. So a thread waits for it, at most
-every few seconds for all open pages together, and Redis keeps it for every web process.
+An answer takes a second, because the number of workers is unknown. A thread therefore waits for it, at most
+once every few seconds for all open pages, and Redis stores it for all web processes.
 """
 
 import json
@@ -21,7 +21,7 @@ from migration_service.doctor.work_checks import list_workers
 logger = logging.getLogger(__name__)
 
 _ANSWER, _ASKED = "migration:console:workers", "migration:console:workers:asked"
-#: Seconds between two questions, and after which an answer is not shown any more.
+#: Seconds between two questions, and seconds after which an answer is no longer shown.
 _INTERVAL, _OLDEST = 15, 120
 #: Seconds for which workers may answer.
 _TIMEOUT = 1.0
@@ -36,7 +36,7 @@ class WorkersOfQueues:
 
 
 def read_workers() -> WorkersOfQueues | None:
-    """Return the last answer, and have the workers asked again if that was a while ago. None: none yet."""
+    """Return the last answer, or None if there is none, and ask the workers again if it is old."""
     shared = resources()
     try:
         stored = cast(bytes | None, shared.redis.get(_ANSWER))

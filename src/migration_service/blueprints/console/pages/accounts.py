@@ -1,4 +1,4 @@
-"""Finding an account, and everything about one: its process, its attempts, its data, and its story."""
+"""Pages to find an account, and to see its process, attempts, data and history."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +31,7 @@ from migration_service.states import BatchKind, LineStatus
 
 blueprint = Blueprint("accounts", __name__)
 
-#: Added data, which has a list of its own on the page.
+#: Added data, which has its own lists on the page.
 _ADDED = ("added_notes", "added_payment_instructions", "added_statements")
 
 
@@ -89,7 +89,7 @@ def show(code: str, number: str) -> str:
 
 @blueprint.post("/suppliers/<code>/accounts/<number:number>/reveal/")
 def show_personal_data(code: str, number: str) -> Response:
-    """Show the personal data of an account for some minutes, and write that into the audit."""
+    """Show the personal data of an account for some minutes, and record it in the audit."""
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)
         process = find_process(session, supplier.id, number)
@@ -117,7 +117,7 @@ def skip(code: str, number: str) -> Response:
 
 @blueprint.route("/suppliers/<code>/accounts/<number:number>/unskip/", methods=["GET", "POST"])
 def unskip(code: str, number: str) -> Response:
-    """Put an account back that was skipped."""
+    """Put back an account that was skipped."""
     return _mark(
         code,
         number,
@@ -154,7 +154,7 @@ def _mark(
 
 
 def _find_failed(process: AccountImportProcess | None, lines: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the newest line if it failed, unless it is that of an account which exists meanwhile."""
+    """Return the newest line if it failed, unless the account exists now."""
     if not lines or lines[0]["status"] != LineStatus.FAILED:
         return None
     is_created = process is not None and process.account_created_at is not None

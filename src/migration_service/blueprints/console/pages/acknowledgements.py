@@ -1,4 +1,4 @@
-"""Acknowledging, with a reason, what was refused and stays out of the platform."""
+"""Pages to acknowledge refused accounts and lines that will not be migrated."""
 
 from collections import defaultdict
 from uuid import UUID
@@ -31,14 +31,14 @@ from migration_service.states import OpenReason
 blueprint = Blueprint("acknowledgements", __name__, url_prefix="/suppliers/<code>/acknowledgements")
 
 _PAGE = 50
-#: Accounts and lines that one form acknowledges.
+#: The most accounts and lines that one form acknowledges.
 _MOST = 10_000
-#: Accounts that a form names.
+#: The most accounts that a form lists.
 _EXAMPLES = 5
 
 
 class AcknowledgementForm(ActionForm):
-    """Why the accounts stay out."""
+    """The reason why the accounts are not migrated."""
 
     reason = StringField(
         _l("Reason"),
@@ -71,7 +71,7 @@ def show_all(code: str) -> str:
 
 @blueprint.route("/new/", methods=["GET", "POST"])
 def add(code: str) -> Response:
-    """Acknowledge the accounts and lines that the address names, or what a batch or an error refused."""
+    """Acknowledge the accounts and lines in the address, or those refused in a batch or for an error."""
     form = AcknowledgementForm()
 
     def preview(session: Session) -> Preview:
@@ -107,7 +107,7 @@ def add(code: str) -> Response:
 
 
 def _find(session: Session, supplier: KnownSupplier) -> list[OpenItem]:
-    """Return what the address asks for: accounts and lines by their numbers, or what was refused."""
+    """Return what the address names: accounts and lines by number, or everything refused."""
     given = request.args
     if "account" in given or "line" in given:
         items = [OpenItem(number, OpenReason.REFUSED) for number in given.getlist("account")]

@@ -1,4 +1,4 @@
-"""Bootstrap's stylesheet from its package, and the part of it that makes a page dark."""
+"""Bootstrap's stylesheet from its package, and its part for dark pages."""
 
 import re
 from functools import cache

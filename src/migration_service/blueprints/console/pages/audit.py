@@ -1,4 +1,4 @@
-"""The audit: who did what, and from where."""
+"""The audit: who did what, when and from where."""
 
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ from migration_service.states import AuditOutcome
 blueprint = Blueprint("audit", __name__, url_prefix="/audit")
 
 _PAGE = 50
-#: Everything is told of this time only, unless an account is asked for: it is read from many large tables.
+#: Without an account, every request is listed for this time only, because many large tables are read.
 _RECENT = timedelta(hours=1)
 
 
@@ -40,7 +40,7 @@ def show() -> str:
 
 @blueprint.get("/export.ndjson")
 def export() -> Response:
-    """Send everything that is wanted of the audit, as NDJSON. The export is in the audit, too."""
+    """Send the filtered entries of the audit as NDJSON. The export is recorded in the audit, too."""
     wanted, sessions = _wanted(), resources().Session
     with sessions.begin() as session:
         filters = {name: str(value) for name, value in asdict(wanted).items() if value and name != "account"}

@@ -1,4 +1,4 @@
-"""What operators do with a batch: pause, resume, cancel, retry, and go on to the next step."""
+"""Forms to pause, resume, cancel and retry a batch, and to continue with the next step."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,7 +39,7 @@ blueprint = Blueprint("batch_actions", __name__, url_prefix="/batches/<uuid:batc
 
 @blueprint.route("/pause/", methods=["GET", "POST"])
 def pause(batch_id: UUID) -> Response:
-    """Pause a batch: no further line is begun."""
+    """Pause a batch: no more lines are started."""
     return _steer(
         batch_id,
         control.pause_batch,
@@ -71,7 +71,7 @@ def resume(batch_id: UUID) -> Response:
 
 @blueprint.route("/cancel/", methods=["GET", "POST"])
 def cancel(batch_id: UUID) -> Response:
-    """Cancel a batch for good."""
+    """Cancel a batch permanently."""
     return _steer(
         batch_id,
         control.cancel_batch,
@@ -88,7 +88,7 @@ def cancel(batch_id: UUID) -> Response:
 
 @blueprint.route("/retry/", methods=["GET", "POST"])
 def retry(batch_id: UUID) -> Response:
-    """Retry failed lines that may pass now: all, those with an error of a code at a path, or one line."""
+    """Retry failed lines that may succeed now: all, those with a certain code and path, or one line."""
     everything = "everything" in request.args
     wanted = replace(read_filter(), status=None)  # only failed lines are retried
 
@@ -121,14 +121,14 @@ def retry(batch_id: UUID) -> Response:
     def perform(session: Session) -> Done:
         found = retry_failed(session, batch_of(session, batch_id), wanted, everything=everything)
         done = ngettext("%(num)s line is pending again.", "%(num)s lines are pending again.", found.retried)
-        # The page of a code may be empty now. That of a line is not.
+        # The page of a code may be empty now. The page of a line is not.
         return Done(done, None if wanted.line is not None else _back(batch_id))
 
     return act(ActionForm(), preview, perform, feeds=True)
 
 
 def _retry_everything(batch_id: UUID, wanted: ResultFilter, left: int) -> Link:
-    """Return the link to the form that also retries what failed for its content."""
+    """Return the link to the form that also retries lines that failed because of their content."""
     location = url_for(
         "batch_actions.retry",
         batch_id=batch_id,
@@ -156,14 +156,14 @@ def _back_to_filter(batch_id: UUID, wanted: ResultFilter) -> str:
 
 
 class RepeatForm(ActionForm):
-    """What is done with the lines next, and by which team."""
+    """The next step for the lines, and the operations team."""
 
     team = SelectField(_l("Operations team"))
 
 
 @blueprint.route("/repeat/<any(stage, import, 'dry-run'):mode>/", methods=["GET", "POST"])
 def repeat(batch_id: UUID, mode: str) -> Response:
-    """Start a batch with the same lines: what was checked is rehearsed, what was rehearsed is imported."""
+    """Start a batch with the same lines: rehearse checked lines, import rehearsed lines."""
     wanted = BatchMode(mode)
     form = RepeatForm()
     with resources().Session.begin() as session:
@@ -214,7 +214,7 @@ def _steer(
     done: object,
     is_dangerous: bool = False,
 ) -> Response:
-    """Change the state of a batch. `sentences` say what becomes of the lines that are left."""
+    """Change the state of a batch. `sentences` describe what happens to the remaining lines."""
 
     def preview(session: Session) -> Preview:
         report = control.report_batch(session, batch_of(session, batch_id))

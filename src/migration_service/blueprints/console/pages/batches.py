@@ -1,4 +1,4 @@
-"""The list of batches, and the page of one: how it is going, and what is wrong."""
+"""The list of batches, and the page of a batch with its progress and its errors."""
 
 from uuid import UUID
 
@@ -57,7 +57,7 @@ def show_all() -> str:
 
 @blueprint.get("/<uuid:batch_id>/")
 def show(batch_id: UUID) -> Response:
-    """Show how a batch is going, and what is wrong with its lines."""
+    """Show the progress of a batch, and the errors of its lines."""
     with resources().Session.begin() as session:
         batch = batch_of(session, batch_id)
         report = report_batch(session, batch)

@@ -1,4 +1,4 @@
-"""The brake of a batch: after how many errors it is paused."""
+"""The error threshold of a batch: after how many errors it is paused."""
 
 from uuid import UUID
 
@@ -21,7 +21,7 @@ blueprint = Blueprint("brakes", __name__, url_prefix="/batches/<uuid:batch_id>/b
 
 
 class BrakeForm(ActionForm):
-    """When a batch is paused."""
+    """The error threshold."""
 
     stop_after_errors = StringField(
         _l("Pause after"),
@@ -47,7 +47,7 @@ class BrakeForm(ActionForm):
 
 @blueprint.route("/", methods=["GET", "POST"])
 def change(batch_id: UUID) -> Response:
-    """Change what pauses a batch, also while it runs."""
+    """Set the error threshold of a batch, even while it is running."""
     form = BrakeForm()
 
     def preview(session: Session) -> Preview:

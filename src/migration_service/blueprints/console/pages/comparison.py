@@ -1,4 +1,4 @@
-"""Two batches of a supplier side by side: are we getting better?"""
+"""The comparison of two batches of a supplier."""
 
 from uuid import UUID
 
@@ -25,7 +25,7 @@ blueprint = Blueprint("comparison", __name__, url_prefix="/batches/<uuid:batch_i
 
 @blueprint.get("/")
 def choose(batch_id: UUID) -> str | AnyResponse:
-    """Choose the batch to compare with, and go on to the comparison."""
+    """Choose the batch to compare with, and continue to the comparison."""
     before = request.args.get("before", type=UUID)
     if before:
         return redirect(url_for("comparison.show", batch_id=batch_id, before=before))

@@ -1,4 +1,4 @@
-"""The control totals of a batch: what its supplier says that the file adds up to."""
+"""The control totals of a batch: its supplier's totals for the file."""
 
 from typing import Any
 from uuid import UUID
@@ -28,7 +28,7 @@ blueprint = Blueprint("control_totals", __name__, url_prefix="/batches/<uuid:bat
 
 
 class ControlTotalsForm(ActionForm):
-    """What the supplier says."""
+    """The supplier's control totals."""
 
     totals = TextAreaField(
         _l("Control totals of the supplier"),
@@ -47,7 +47,7 @@ class ControlTotalsForm(ActionForm):
 
 @blueprint.route("/", methods=["GET", "POST"])
 def give(batch_id: UUID) -> Response:
-    """Say what the file of a batch should add up to."""
+    """Set the control totals of a batch."""
     form = ControlTotalsForm()
 
     def preview(session: Session) -> Preview:
@@ -75,7 +75,7 @@ def give(batch_id: UUID) -> Response:
 
 
 def read_totals(text: str) -> dict[str, Any]:
-    """Return the control totals that somebody entered. Raise RequestFailedValidationError."""
+    """Return the control totals that were entered. Raise RequestFailedValidationError."""
     try:
         return read_control_totals(parse_json(text.encode()))
     except ParseError as error:
@@ -83,7 +83,7 @@ def read_totals(text: str) -> dict[str, Any]:
 
 
 def _facts(report: ControlTotals) -> Facts:
-    """Return each total of the file beside the one that was given, if one was."""
+    """Return each total of the file, with the supplier's if it was given."""
     return tuple(
         (
             total.measure,

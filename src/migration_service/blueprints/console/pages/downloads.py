@@ -1,4 +1,4 @@
-"""Lines of a batch as files: what failed as it was sent, and what became of each line."""
+"""Lines of a batch as files: the failed lines as they were sent, and the outcome of each line."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -22,7 +22,7 @@ blueprint = Blueprint("downloads", __name__, url_prefix="/batches/<uuid:batch_id
 
 @blueprint.get("/failed-lines.ndjson")
 def failed_lines(batch_id: UUID) -> Response:
-    """Send the failed lines as they were sent, to correct them and send them again."""
+    """Send the failed lines as they were received, to be corrected and sent again."""
     _note_reading(batch_id)
     pieces = stream_failed_lines(resources().Session, batch_id, read_filter())
     return send_file(pieces, f"failed-lines-{batch_id}.ndjson", CONTENT_TYPES[ResultFormat.NDJSON])
@@ -30,14 +30,14 @@ def failed_lines(batch_id: UUID) -> Response:
 
 @blueprint.get("/results.<any(ndjson, csv):kind>")
 def results(batch_id: UUID, kind: str) -> Response:
-    """Send what became of each line, with every error at its path and with its value."""
+    """Send the outcome of each line, with the path and the value of every error."""
     _note_reading(batch_id)
     pieces = stream_results(resources().Session, batch_id, ResultFormat(kind), read_filter())
     return send_file(pieces, f"results-{batch_id}.{kind}", CONTENT_TYPES[ResultFormat(kind)])
 
 
 def _note_reading(batch_id: UUID) -> None:
-    """Write into the audit that an operator reads lines. Raise the error of a batch without lines."""
+    """Record in the audit that lines are read. Raise BatchStateError if they are no longer kept."""
     with resources().Session.begin() as session:
         owner = batch_of(session, batch_id).organisation_id
         get_batch_with_lines(session, str(batch_id), organisation_id=None)
@@ -45,7 +45,7 @@ def _note_reading(batch_id: UUID) -> None:
 
 
 def send_file(pieces: Iterable[bytes], name: str, kind: str) -> Response:
-    """Send these pieces as a file of a content type, which the browser saves under this name."""
+    """Send these pieces as a file with a content type. The browser saves it under this name."""
     response = stream(pieces, f"{kind}; charset=utf-8")
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response

@@ -1,4 +1,4 @@
-"""Customer e-mails: how many are in each state, and why some were not sent."""
+"""Customer e-mails: their numbers by state, and why some were not sent."""
 
 from flask import Blueprint, render_template, request
 

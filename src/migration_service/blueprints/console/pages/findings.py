@@ -1,4 +1,4 @@
-"""What is wrong with a batch: from a code to its paths, its lines, and the place in the payload."""
+"""The errors of a batch: from a code to its paths, its lines, and the place in the payload."""
 
 from typing import Any
 from uuid import UUID
@@ -26,13 +26,13 @@ from migration_service.states import BatchState, LineStatus
 blueprint = Blueprint("findings", __name__, url_prefix="/batches/<uuid:batch_id>")
 
 _PAGE = 50
-#: States in which failed lines can be made pending again.
+#: The states in which failed lines can be retried.
 _RETRIED = frozenset(BatchState) - {BatchState.CANCELLED}
 
 
 @blueprint.get("/codes/<code>/")
 def show_code(batch_id: UUID, code: str) -> str:
-    """Show at which paths the lines have an error (or a warning) of a code, and with which values."""
+    """Show the paths and values of a batch's errors (or warnings) with a certain code."""
     warnings = request.args.get("kind") == "warning"
     path = request.args.get("path") or None
     wanted = ResultFilter(code=code, path=path)
@@ -88,7 +88,7 @@ def show_lines(batch_id: UUID) -> str:
 
 @blueprint.get("/lines/<int:line_number>/")
 def show_line(batch_id: UUID, line_number: int) -> str:
-    """Show a line as it was sent, with the places that are wrong marked."""
+    """Show a line as it was sent, with the wrong places marked."""
     with resources().Session.begin() as session:
         report = report_batch(session, batch_of(session, batch_id))
         found = find_line(session, batch_id, line_number)
@@ -112,7 +112,7 @@ def show_line(batch_id: UUID, line_number: int) -> str:
 
 @blueprint.post("/lines/<int:line_number>/reveal/")
 def reveal_line(batch_id: UUID, line_number: int) -> Response:
-    """Show the personal data of a line for some minutes, and write that into the audit."""
+    """Show the personal data of a line for some minutes, and record it in the audit."""
     with resources().Session.begin() as session:
         batch = batch_of(session, batch_id)
         record(
@@ -128,7 +128,7 @@ def reveal_line(batch_id: UUID, line_number: int) -> Response:
 
 
 class _Shown:
-    """A finding as the page shows it. Its own sentence may repeat what was sent, so it can be masked."""
+    """A finding as the page shows it. Its sentence may repeat the payload, so it can be masked."""
 
     def __init__(self, item: dict[str, Any], kind: str, is_shown: bool) -> None:
         self.code, self.attr, self.kind = str(item["code"]), item.get("attr"), kind

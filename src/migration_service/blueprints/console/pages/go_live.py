@@ -1,4 +1,4 @@
-"""Go-live: from then on no account of the supplier can be undone. Whoever sets it types its code."""
+"""Go-live, after which no account of the supplier can be undone. Typing the supplier's code confirms it."""
 
 from datetime import UTC, datetime
 
@@ -33,12 +33,12 @@ class GoLiveForm(ActionForm):
     )
 
     def validate_code(self, field: StringField) -> None:
-        """Require the code of the supplier whose page it is."""
+        """Require the code of this supplier."""
         if (field.data or "").strip() != (request.view_args or {})["code"]:
             raise ValidationError(_("This is not the code of the supplier."))
 
     def moment(self) -> datetime | None:
-        """Return the moment, which is by the clock of whoever looks at the page. None: now."""
+        """Return the moment, which was entered in the viewer's time zone. None for now."""
         local = self.at.data
         return local.replace(tzinfo=viewer_zone()).astimezone(UTC) if local is not None else None
 
@@ -76,7 +76,7 @@ def set_moment(code: str) -> Response:
 
     def perform(session: Session) -> Done:
         supplier_of(session, code)
-        # Whoever sends the form was shown that the moment is in the past.
+        # The form showed that the moment is in the past.
         is_past = preview_live(session, code, form.moment()).is_past
         when = zoned(set_live(session, code, form.moment(), may_be_past=is_past))
         if is_past or form.moment() is None:

@@ -15,7 +15,7 @@ blueprint = Blueprint("health", __name__, url_prefix="/health")
 def show() -> Response:
     """Check every part of the service. It takes some seconds, so the page is sent line by line."""
     response = Response(stream_template("health.html", findings=_examine()), mimetype="text/html")
-    # Proxies and our own compression would keep the lines back.
+    # Proxies and our compression would delay the lines.
     response.headers["X-Accel-Buffering"] = "no"
     return response
 

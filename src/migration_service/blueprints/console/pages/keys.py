@@ -1,4 +1,4 @@
-"""API keys: who has which, what each may be used for, and issuing, rolling and revoking them."""
+"""API keys: their owners and limits, and forms to issue, roll and revoke them."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -32,12 +32,12 @@ from migration_service.services.setup.suppliers import list_import_suppliers
 blueprint = Blueprint("keys", __name__, url_prefix="/setup/keys")
 
 _LONGEST_DAYS = 3660
-#: A key that ends within this time is pointed out.
+#: Keys that expire within this time are highlighted.
 _SOON = timedelta(days=30)
 
 
 class KeyForm(ActionForm):
-    """What a new key may be used for."""
+    """The limits of a new key."""
 
     organisation = SelectField(_l("Organisation"), validators=[InputRequired()])
     name = StringField(_l("Name"), validators=[Length(max=128)])
@@ -119,7 +119,7 @@ def issue() -> Response:
 
 @blueprint.route("/<prefix>/roll/", methods=["GET", "POST"])
 def roll(prefix: str) -> Response:
-    """Make the successor of a key, and show it once."""
+    """Create the successor of a key, and show it once."""
     form = RollForm()
 
     def preview(session: Session) -> Preview:
@@ -169,7 +169,7 @@ def revoke(prefix: str) -> Response:
 
 
 def _key(session: Session, prefix: str) -> ApiKey:
-    """Return the key. Raise ApiKeyNotFoundError if the operator sees none of this prefix."""
+    """Return the key with this prefix. Raise ApiKeyNotFoundError if the operator may not see it."""
     key = get_api_key(session, prefix)
     if not sees(key.organisation_id):
         raise ApiKeyNotFoundError(found=prefix)

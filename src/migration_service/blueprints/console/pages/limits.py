@@ -1,4 +1,4 @@
-"""The concurrency limit: how many accounts are processed at once."""
+"""The concurrency limit: how many accounts are processed at the same time."""
 
 from flask import Blueprint, url_for
 from sqlalchemy.orm import Session
@@ -17,7 +17,7 @@ blueprint = Blueprint("limits", __name__, url_prefix="/limit")
 
 
 class LimitForm(ActionForm):
-    """How many accounts are processed at once; empty: without limit."""
+    """The limit. Empty for no limit."""
 
     limit = IntegerField(
         _l("Accounts at once"),

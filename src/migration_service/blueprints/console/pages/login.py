@@ -1,4 +1,4 @@
-"""Logging in and out, the own password, and the language."""
+"""Logging in and out, the operator's own password, and the language."""
 
 from flask import Blueprint, flash, make_response, redirect, render_template, request, session, url_for
 from flask_login import current_user, login_user
@@ -32,7 +32,7 @@ _A_YEAR = 31_536_000
 
 
 class LoginForm(FormWithFaults):
-    """A name and a password, and the page that was asked for before."""
+    """A name and a password, and the page that was requested before the login."""
 
     name = StringField(validators=[InputRequired(), Length(max=128)])
     password = PasswordField(validators=[InputRequired(), Length(max=256)])
@@ -62,7 +62,7 @@ class PasswordForm(FormWithFaults):
 
 @blueprint.get("/login/")
 def show() -> Response:
-    """The page to log in."""
+    """Show the login page."""
     if current_user.is_authenticated:
         return redirect(url_for("overview.show"))
     return _page(LoginForm(next=request.args.get("next", "")))
@@ -85,7 +85,7 @@ def enter() -> Response:
 
 
 def _authenticate(name: str, password: str) -> None:
-    """Begin a session of the operator. Attempts are counted before the password is checked."""
+    """Start a session of the operator. Attempts are counted before the password is checked."""
     shared = resources()
     here, of_name = client_of(request.remote_addr), client_of_login(request.remote_addr, name)
     shared.throttle.count_failure(of_name)
@@ -101,7 +101,7 @@ def _authenticate(name: str, password: str) -> None:
 
 
 def begin(operator: AuthenticatedOperator) -> None:
-    """Begin a session of an operator who has been authenticated, with a new cookie."""
+    """Start a session of an authenticated operator, with a new cookie."""
     shared = resources()
     with shared.Session.begin() as database:
         token = begin_operator_session(database, operator.id)
@@ -114,7 +114,7 @@ def begin(operator: AuthenticatedOperator) -> None:
 
 @blueprint.post("/logout/")
 def leave() -> Response:
-    """End the session, also on the server."""
+    """End the session in the browser and on the server."""
     with resources().Session.begin() as database:
         log_out_operator(database, current_session())
     session.clear()
@@ -124,7 +124,7 @@ def leave() -> Response:
 
 @blueprint.route("/password/", methods=["GET", "POST"])
 def change_password() -> Response:
-    """Change the own password. Every session ends, and another one begins here."""
+    """Change one's own password. Every session ends, and a new one starts here."""
     form = PasswordForm()
     if request.method == "GET":
         return _password_page(form)
@@ -148,7 +148,7 @@ def change_password() -> Response:
 
 @blueprint.post("/language/")
 def choose_language() -> Response:
-    """Keep the language that somebody chose, in a cookie."""
+    """Store the chosen language in a cookie."""
     response = redirect(safe_target(request.form.get("next")), 303)
     language = request.form.get("language", "")
     if language in LANGUAGES:
@@ -160,7 +160,7 @@ def choose_language() -> Response:
 
 
 def safe_target(target: str | None) -> str:
-    """Return the page of the console that somebody wanted to see, or the overview for anything else."""
+    """Return the requested page of the console, or the overview for any other address."""
     if target and target.startswith(f"{MOUNT}/") and "\\" not in target and target.isprintable():
         return target
     return url_for("overview.show")

@@ -1,4 +1,4 @@
-"""Logging in with OpenID Connect: the provider proves who somebody is, the operators say what they may."""
+"""Login with OpenID Connect: the provider proves the identity, the list of operators has the permissions."""
 
 from typing import Any
 
@@ -17,15 +17,15 @@ from migration_service.services.access.operators import admit_operator
 blueprint = Blueprint("openid", __name__, url_prefix="/login/openid")
 
 _NEXT = "openid_next"
-#: Seconds that the provider has to answer.
+#: The time limit for the provider's answers, in seconds.
 _TIMEOUT = 10
 
 
 def configure_openid(app: Flask, settings: Settings) -> None:
-    """Use the provider of the settings, if they name one. It is asked for its addresses when needed."""
+    """Use the provider in the settings, if there is one. Its addresses are requested when needed."""
     if not settings.openid_issuer:
         return
-    # Most services have no provider, and each web process would load it with all that it needs.
+    # Most services have no provider, and each web process would load the library with its dependencies.
     from authlib.integrations.flask_client import OAuth  # noqa: PLC0415
 
     oauth = OAuth(app)
@@ -56,7 +56,7 @@ def begin() -> Response:
 
 @blueprint.get("/return/")
 def come_back() -> Response:
-    """Log in whom the provider has authenticated."""
+    """Log in the person whom the provider has authenticated."""
     target = login.safe_target(session.get(_NEXT))
     try:
         token = _provider().authorize_access_token()

@@ -1,4 +1,4 @@
-"""Operators: the people who log in here, their roles and their passwords."""
+"""Operators: the people who log in here, with their roles and passwords."""
 
 from flask import Blueprint, render_template, url_for
 from sqlalchemy.orm import Session
@@ -29,7 +29,7 @@ _ROLES = [role.value for role in OperatorRole]
 
 
 class OperatorForm(ActionForm):
-    """Who a new operator is."""
+    """The name, role and organisations of a new operator."""
 
     name = StringField(
         _l("Name"),
@@ -43,7 +43,7 @@ class OperatorForm(ActionForm):
 
 
 class RoleForm(ActionForm):
-    """The role that an operator gets."""
+    """The new role of an operator."""
 
     role = SelectField(_l("Role"), choices=_ROLES)
 
@@ -128,7 +128,7 @@ def set_password(name: str) -> Response:
 
 @blueprint.route("/<name>/disable/", methods=["GET", "POST"])
 def disable(name: str) -> Response:
-    """Let an operator log in no more."""
+    """Disable an operator, who can then no longer log in."""
 
     def preview(session: Session) -> Preview:
         ends = _sessions_end(session, name)

@@ -1,4 +1,4 @@
-"""The overview: what needs somebody, what runs, and how far each supplier is."""
+"""The overview: what needs attention, what is running, and how far each supplier is."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ blueprint = Blueprint("overview", __name__)
 
 _OVER = (BatchState.COMPLETED, BatchState.CANCELLED)
 _NEWEST = 30
-#: Seconds after which the sweep, and so beat or a worker, counts as missing.
+#: Seconds without a sweep after which beat or a worker counts as missing.
 _NO_SWEEP = 30.0
 
 
@@ -43,13 +43,13 @@ class Concern:
 
 @blueprint.get("/")
 def show() -> Response:
-    """Show what needs somebody, what runs, and how far each supplier is."""
+    """Show what needs attention, what is running, and how far each supplier is."""
     with resources().Session.begin() as session:
         owned = visible(list_import_suppliers(session))
         suppliers = [supplier for supplier, _owner in owned]
         states = count_accounts_by_state(session, [(it.id, it.code) for it in suppliers])
         newest = list_batches(session, organisation_id=None, limit=_NEWEST)
-        # However old: a batch that was paused weeks ago still needs somebody.
+        # However old it is: a batch that was paused weeks ago still needs attention.
         running = [
             report_batch(session, get_batch(session, str(it.batch_id), organisation_id=None))
             for it in list_batches(session, organisation_id=None, only_open=True, limit=_NEWEST)

@@ -1,4 +1,4 @@
-"""The report of a supplier, a batch, a plan of waves or a wave, as one file to send on or to print."""
+"""The report of a supplier, a batch, a wave plan or a wave, as one file that can be shared or printed."""
 
 from uuid import UUID
 
@@ -31,7 +31,7 @@ def of_batch(batch_id: UUID) -> Response:
 
 @blueprint.get("/waves/<uuid:plan_id>/report.html")
 def of_plan(plan_id: UUID) -> Response:
-    """Send the report of a plan of waves."""
+    """Send the report of a wave plan."""
     with resources().Session.begin() as session:
         plan_of(session, plan_id)
     return _send(ReportKind.PLAN, str(plan_id), f"report-{plan_id}.html")
@@ -50,7 +50,7 @@ def _send(kind: ReportKind, target: str, name: str, *, wave: int | None = None) 
     with sessions.begin() as session:
         subject = find_subject(session, target, organisation_id=None, kind=kind, wave=wave)
     page = render_report(make_report(sessions, subject))
-    # A file, and not a page of ours: it has its stylesheet inside, which our pages may not.
+    # A file rather than a page, because it contains its stylesheet, which our pages may not.
     return Response(
         page, mimetype="text/html", headers={"Content-Disposition": f'attachment; filename="{name}"'}
     )

@@ -1,4 +1,4 @@
-"""What is set up: organisations and operations teams."""
+"""Organisations and operations teams."""
 
 from flask import Blueprint, render_template, url_for
 from sqlalchemy.orm import Session
@@ -26,7 +26,7 @@ class OrganisationForm(ActionForm):
 
 
 class TeamForm(ActionForm):
-    """The name of a new team, and whose it is."""
+    """The name and organisation of a new team."""
 
     name = StringField(_l("Name"), validators=[InputRequired(), Length(max=128)])
     organisation = SelectField(_l("Organisation"))
@@ -72,7 +72,7 @@ def create_new_organisation() -> Response:
 
 @blueprint.route("/teams/new/", methods=["GET", "POST"])
 def create_team() -> Response:
-    """Create an operations team. Only operators who are bound to no organisation may create a shared one."""
+    """Create an operations team. Only operators bound to no organisation may create a shared team."""
     form = TeamForm()
     form.organisation.choices = visible_organisations()
     if current_operator().organisation_ids is not None:

@@ -1,4 +1,4 @@
-"""What operators change about import suppliers: their status, their e-mails, and that they exist."""
+"""Forms to create an import supplier, and to change its status, e-mails and time zone."""
 
 from flask import Blueprint, request, url_for
 from sqlalchemy.orm import Session
@@ -26,7 +26,7 @@ blueprint = Blueprint("supplier_actions", __name__, url_prefix="/suppliers")
 
 
 class StatusForm(ActionForm):
-    """The status that the supplier gets."""
+    """The new status of the supplier."""
 
     status = SelectField(_l("Status"), choices=[it.value for it in SupplierStatus])
 
@@ -38,7 +38,7 @@ class EmailsForm(ActionForm):
 
 
 class TimeZoneForm(ActionForm):
-    """The time zone that the supplier gets."""
+    """The new time zone of the supplier."""
 
     time_zone = StringField(
         _l("Time zone"), validators=[InputRequired()], description=_l("As Europe/Amsterdam.")
@@ -46,7 +46,7 @@ class TimeZoneForm(ActionForm):
 
 
 class SupplierForm(ActionForm):
-    """What a new supplier has."""
+    """The properties of a new supplier."""
 
     organisation = SelectField(_l("Organisation"), validators=[InputRequired()])
     code = StringField(_l("Code"), validators=[InputRequired(), Length(max=64)])
@@ -69,7 +69,7 @@ class SupplierForm(ActionForm):
 
 @blueprint.route("/<code>/status/", methods=["GET", "POST"])
 def set_status_of(code: str) -> Response:
-    """Set what a supplier accepts from now on."""
+    """Set the status of a supplier, which determines what it accepts."""
     form = StatusForm(status=request.args.get("status"))
 
     def preview(session: Session) -> Preview:
@@ -130,7 +130,7 @@ def set_emails(code: str) -> Response:
 
 @blueprint.route("/<code>/time-zone/", methods=["GET", "POST"])
 def set_time_zone_of(code: str) -> Response:
-    """Set the time zone in which it is today for the data of a supplier."""
+    """Set the time zone that determines today's date for the data of a supplier."""
     form = TimeZoneForm()
 
     def preview(session: Session) -> Preview:

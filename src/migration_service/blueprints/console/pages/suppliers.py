@@ -1,4 +1,4 @@
-"""The page of an import supplier: how far its book is, and what became of what was sent."""
+"""The page of an import supplier: the progress of its book, and the reconciliation."""
 
 from datetime import datetime
 from itertools import islice
@@ -35,11 +35,11 @@ from migration_service.states import BatchMode, BatchState, LineStatus, Supplier
 
 blueprint = Blueprint("suppliers", __name__, url_prefix="/suppliers")
 
-#: Open items and differences that a page lists.
+#: The most open items and differences that a page lists.
 _SHOWN = 50
-#: Values of each account that a page lists. The page of the account has all of them.
+#: The most values of each account that a page lists. The page of the account has all of them.
 _SHOWN_VALUES = 5
-#: From this many accounts on, a book is compared only when somebody asks for it.
+#: A book with this many accounts or more is compared only on request.
 _LARGE = 5_000
 
 
@@ -63,7 +63,7 @@ def show(code: str) -> Response:
         is_live = has_gone_live(session, supplier.id)
         open_now = None
         reconciled = _find_last_reconciled(plan)
-        if reconciled is not None and reconciled.open:  # later batches may have settled it
+        if reconciled is not None and reconciled.open:  # later batches may have resolved it
             open_now = count_sent(session, supplier.id, batch_id=reconciled.batch_id).open
     current = find_current(plan) if plan else None
     progress = Progress(
@@ -101,7 +101,7 @@ def show(code: str) -> Response:
 
 
 def _find_last_reconciled(plan: PlanReport | None) -> WaveReport | None:
-    # A wave that was undone since then is compared again: nothing is known of it.
+    # A wave that was undone since then is reconciled again, so its result is unknown.
     waves = [it for it in plan.waves if it.differing is not None] if plan else []
     return max(waves, key=lambda it: cast(datetime, it.reconciled_at), default=None)
 
@@ -138,7 +138,7 @@ def reconcile(code: str) -> str:
 
 @blueprint.get("/<code>/id-map.csv")
 def download_id_map(code: str) -> Response:
-    """Send the old and the new number of every created account."""
+    """Send the external and the new number of every created account."""
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)
     pieces = stream_id_map(resources().Session, supplier.id)

@@ -1,4 +1,4 @@
-"""Undoing imports until go-live: what it would do, doing it, and what became of each account."""
+"""Undo of imports before go-live: the preview, the start, and the outcome of each account."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -36,7 +36,7 @@ _PAGE = 50
 
 
 class UndoForm(ActionForm):
-    """Why the imports are undone, and which blockers do not count."""
+    """The reason of the undo, and the blockers to override."""
 
     reason = StringField(
         _l("Reason"),
@@ -139,7 +139,7 @@ def _describe(found: UndoPreview, title: str, back: str) -> Preview:
 
 @blueprint.get("/undos/<uuid:undo_id>/")
 def show(undo_id: UUID) -> Response:
-    """Show how an undo is going."""
+    """Show the progress of an undo."""
     with resources().Session.begin() as session:
         report = report_undo(session, _get(session, undo_id))
     return page("undo.html", poll=BUSY if report.state == UndoState.RUNNING else None, undo=report)
@@ -166,7 +166,7 @@ def show_all() -> Response:
 
 @blueprint.get("/undos/<uuid:undo_id>/outcomes.csv")
 def outcomes(undo_id: UUID) -> Response:
-    """Send what became of each account."""
+    """Send the outcome of each account."""
     with resources().Session.begin() as session:
         _get(session, undo_id)
     pieces = stream_outcomes(resources().Session, undo_id, ResultFormat.CSV)
@@ -176,7 +176,7 @@ def outcomes(undo_id: UUID) -> Response:
 
 @blueprint.route("/undos/<uuid:undo_id>/cancel/", methods=["GET", "POST"])
 def cancel(undo_id: UUID) -> AnyResponse:
-    """Cancel an undo for good."""
+    """Cancel an undo permanently."""
 
     def preview(session: Session) -> Preview:
         report = report_undo(session, _get(session, undo_id))

@@ -1,4 +1,4 @@
-"""Uploading a file of any kind. It is taken in while it arrives, as the interface does it."""
+"""Upload of a file of any kind. It is stored while it arrives, as the interface does it."""
 
 from dataclasses import replace
 from typing import Any
@@ -52,15 +52,15 @@ from migration_service.tasks.batches import feed_batches
 
 blueprint = Blueprint("upload", __name__, url_prefix="/suppliers")
 
-#: Bytes of a form around its file.
+#: The bytes of a form besides its file.
 _MORE = 1_000_000
 _LONGEST_NAME = 128
-#: What a batch of transactions does unless its box is cleared.
+#: The options of a batch of transactions, on unless their boxes are cleared.
 _OPTIONS = ("check_previously_added", "force_add_to_current_statement")
 
 
 class UploadForm(ActionForm):
-    """A file, what its lines are, and what is done with them."""
+    """A file, the kind of its lines, and what to do with them."""
 
     kind = SelectField(
         _l("What the lines are"),
@@ -89,14 +89,14 @@ class UploadForm(ActionForm):
     file = FileField(_l("File"), render_kw={"required": True})
 
     def find_field(self, item: ErrorItem) -> Field | None:
-        """Return the field of an error. The interface calls some of them by other names."""
+        """Return the field of an error. The interface has other names for some fields."""
         names = {"mode": self.step, "operations_team_name": self.team, "control_totals": self.control_totals}
         return names.get((item.attr or "").partition(".")[0]) or super().find_field(item)
 
 
 @blueprint.get("/<code>/upload/")
 def show(code: str) -> Response:
-    """The form to upload a file."""
+    """Show the form to upload a file."""
     return _page(_supplier(code), UploadForm())
 
 
@@ -138,7 +138,7 @@ def send(code: str) -> Response:
     feed_batches(shared.celery, shared.Session)
     flash(_("The file has arrived, and its batch has begun."), "done")
     location = url_for("batches.show", batch_id=batch_id)
-    # The script shows the progress, and then goes there itself.
+    # The script shows the progress and then opens the page itself.
     return Response(status=201, headers={"Location": location}) if _is_script() else redirect(location, 303)
 
 
@@ -173,7 +173,7 @@ def _supplier(code: str) -> KnownSupplier:
 
 
 def _fail(supplier: KnownSupplier, form: UploadForm, *texts: str, status: int = 400) -> Response:
-    """Return the form with what is wrong with its file."""
+    """Return the form with the errors of its file."""
     form.file.errors = texts
     return _page(supplier, form, status=status)
 

@@ -1,4 +1,4 @@
-"""Payment vendors: which there are, creating one, and how often batches may call it."""
+"""Payment vendors: the list, and forms to create one and to limit the calls of batches."""
 
 from decimal import Decimal
 
@@ -29,7 +29,7 @@ blueprint = Blueprint("vendors", __name__, url_prefix="/setup/vendors")
 
 
 class VendorForm(ActionForm):
-    """What a new vendor has, and whose it is."""
+    """The properties and the organisation of a new vendor."""
 
     name = StringField(_l("Name"), validators=[InputRequired(), Length(max=128)])
     kind = SelectField(
@@ -46,7 +46,7 @@ class VendorForm(ActionForm):
         _l("Environment variable of the secret"),
         validators=[Length(max=255)],
         description=_l("Its name, and not the secret itself. Empty: the vendor needs none."),
-        # Somebody may enter the secret by mistake. It is not sent back.
+        # Somebody may enter the secret here by mistake. It is not sent back.
         render_kw={"value": "", "autocomplete": "off"},
     )
     organisation = SelectField(_l("Organisation"))
@@ -73,8 +73,8 @@ def show() -> str:
 def create() -> Response:
     """Create a payment vendor.
 
-    Its secret is any variable of the servers, which may be another vendor's, and is sent to its address. So
-    this is for operators who are bound to no organisation.
+    Its secret can be any environment variable of the servers, even another vendor's, and is sent to its
+    address. Only operators bound to no organisation may therefore do this.
     """
     form = VendorForm()
     form.organisation.choices = visible_organisations()
@@ -103,7 +103,7 @@ def create() -> Response:
 
 @blueprint.route("/<int:vendor_id>/rate/", methods=["GET", "POST"])
 def set_rate(vendor_id: int) -> Response:
-    """Set how many calls per second batches make of a vendor, by all workers together."""
+    """Limit the calls per second to a vendor, from the batches of all workers together."""
     form = RateForm()
 
     def preview(session: Session) -> Preview:

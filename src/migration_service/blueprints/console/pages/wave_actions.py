@@ -1,4 +1,4 @@
-"""What operators do with a wave. Each form says first how many accounts it is about."""
+"""Forms to act on a wave. Each one first shows how many accounts it affects."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -29,7 +29,7 @@ _Change = Callable[[Session, WavePlan, Wave], None]
 
 
 class DecisionForm(ActionForm):
-    """Why somebody decided so."""
+    """The reason of a decision."""
 
     reason = StringField(
         _l("Reason"),
@@ -40,7 +40,7 @@ class DecisionForm(ActionForm):
 
 @blueprint.route("/start/", methods=["GET", "POST"])
 def start(plan_id: UUID, number: int) -> Response:
-    """Begin a wave by hand."""
+    """Start a wave by hand."""
 
     def preview(_plan: PlanReport, wave: WaveReport) -> Preview:
         return Preview(
@@ -58,7 +58,7 @@ def start(plan_id: UUID, number: int) -> Response:
 
 @blueprint.route("/pause/", methods=["GET", "POST"])
 def pause(plan_id: UUID, number: int) -> Response:
-    """Pause a wave until a person resumes it."""
+    """Pause a wave until it is resumed by hand."""
 
     def preview(_plan: PlanReport, wave: WaveReport) -> Preview:
         return Preview(
@@ -77,7 +77,7 @@ def pause(plan_id: UUID, number: int) -> Response:
 
 @blueprint.route("/resume/", methods=["GET", "POST"])
 def resume(plan_id: UUID, number: int) -> Response:
-    """Let a paused wave go on."""
+    """Resume a paused wave."""
 
     def preview(_plan: PlanReport, wave: WaveReport) -> Preview:
         left = count_open(wave.counts)
@@ -98,7 +98,7 @@ def resume(plan_id: UUID, number: int) -> Response:
 
 @blueprint.route("/reconcile/", methods=["GET", "POST"])
 def reconcile(plan_id: UUID, number: int) -> Response:
-    """Compare a wave again, after something was corrected or acknowledged."""
+    """Reconcile a wave again, after something was corrected or acknowledged."""
 
     def preview(_plan: PlanReport, wave: WaveReport) -> Preview:
         return Preview(
@@ -118,7 +118,7 @@ def reconcile(plan_id: UUID, number: int) -> Response:
 
 @blueprint.route("/approve/", methods=["GET", "POST"])
 def approve(plan_id: UUID, number: int) -> Response:
-    """Let the next wave begin, whatever reconciliation found."""
+    """Approve a wave so that the next one can start, whatever reconciliation found."""
     form = DecisionForm()
 
     def preview(plan: PlanReport, wave: WaveReport) -> Preview:
@@ -155,7 +155,7 @@ def approve(plan_id: UUID, number: int) -> Response:
 
 @blueprint.route("/stop/", methods=["GET", "POST"])
 def stop(plan_id: UUID, number: int) -> Response:
-    """Stop a wave and every later one, for good."""
+    """Stop a wave and every later one permanently."""
     form = DecisionForm()
 
     def preview(plan: PlanReport, _wave: WaveReport) -> Preview:
@@ -207,7 +207,7 @@ def _act(
 
 
 def _found(wave: WaveReport) -> Facts:
-    """Return what reconciliation found, as facts."""
+    """Return the results of reconciliation as facts."""
     return (
         (_("Reconciled"), zoned(wave.reconciled_at)),
         (_("Failed"), wave.counts[LineStatus.FAILED]),

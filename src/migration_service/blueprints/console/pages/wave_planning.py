@@ -1,4 +1,4 @@
-"""Planning waves: which accounts each takes and when it runs. How they are cut is shown first."""
+"""Planning of waves: the accounts of each wave and when it runs. A preview is shown first."""
 
 from flask import Blueprint, request, url_for
 from sqlalchemy.orm import Session
@@ -63,7 +63,7 @@ def plan(code: str) -> Response:
 
 
 def _read(session: Session, form: PlanForm, code: str) -> PlanOrder:
-    """Return what the form asks for. It is read as the body of the interface is."""
+    """Return the plan in the form. It is read like the body of a request."""
     body, errors = load(WavePlanBodySchema(), form.read(code))
     if errors:
         raise RequestFailedValidationError(errors=errors)
@@ -75,7 +75,7 @@ def _name_of(number: int, wave: WaveOrder) -> str:
 
 
 def _describe(order: PlanOrder, wave: WaveOrder, size: int) -> str:
-    """Return how many accounts a wave gets, when it may begin, what bounds it, and what comes after it."""
+    """Return how many accounts a wave has, when it may start, its limits, and what follows it."""
     accounts = ngettext("%(num)s account", "%(num)s accounts", size)
     if wave.window is None and wave is order.waves[0]:
         begins = _("%(accounts)s, started by hand", accounts=accounts)

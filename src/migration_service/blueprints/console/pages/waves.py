@@ -1,4 +1,4 @@
-"""Plans of waves: how far each wave is, what was found after it, and who decided what."""
+"""Wave plans: the progress of each wave, its reconciliation, and the decisions."""
 
 from datetime import datetime
 from uuid import UUID
@@ -18,14 +18,14 @@ from migration_service.states import WaveState, WaveWait
 blueprint = Blueprint("waves", __name__, url_prefix="/waves")
 
 _MOVING = (WaveState.RUNNING, WaveState.RECONCILING)
-#: A person decides about such a wave.
+#: The states in which a wave waits for a decision.
 _DECIDED = (WaveState.CLEAN, WaveState.DIFFERS)
 _OVER = (WaveState.APPROVED, WaveState.STOPPED)
 
 
 @blueprint.get("/")
 def show_all() -> Response:
-    """List the plans of waves, newest first."""
+    """List the wave plans, newest first."""
     code = request.args.get("supplier") or None
     with resources().Session.begin() as session:
         suppliers = [supplier.code for supplier, _owner in visible(list_import_suppliers(session))]
@@ -44,14 +44,14 @@ def show_all() -> Response:
 
 @blueprint.get("/<uuid:plan_id>/")
 def show_plan(plan_id: UUID) -> Response:
-    """Show how far the waves of a plan are."""
+    """Show the progress of the waves of a plan."""
     plan = _report(plan_id)
     return page("plan.html", poll=_next_poll([plan]), plan=plan, current=find_current(plan))
 
 
 @blueprint.get("/<uuid:plan_id>/<int:number>/")
 def show(plan_id: UUID, number: int) -> Response:
-    """Show how a wave is going, and what was found after it."""
+    """Show the progress of a wave, and the result of its reconciliation."""
     with resources().Session.begin() as session:
         found = plan_of(session, plan_id)
         plan, is_live = report_plan(session, found), has_gone_live(session, found.import_supplier_id)
@@ -64,12 +64,12 @@ def show(plan_id: UUID, number: int) -> Response:
 
 
 def find_current(plan: PlanReport) -> WaveReport | None:
-    """Return the first wave of a plan that waits, runs, or needs a decision. None: the plan is finished."""
+    """Return the first wave of a plan that waits, runs, or needs a decision. None if the plan is finished."""
     return next((it for it in plan.waves if not it.is_over), None)
 
 
 def _list_openings(plans: list[PlanReport]) -> list[tuple[datetime, PlanReport, WaveReport]]:
-    """Return the waves with a window, in the order in which they open. Of each, that is the next time."""
+    """Return the waves with a window, in the order of the next opening of their windows."""
     found = [
         (wave.opens_at, plan, wave)
         for plan in plans

@@ -1,4 +1,4 @@
-"""What is being worked on at this moment, the slots, and the queues."""
+"""Work in progress, the slots, and the queues."""
 
 from flask import Blueprint, Response
 from redis import RedisError
@@ -19,7 +19,7 @@ blueprint = Blueprint("work", __name__, url_prefix="/work")
 
 @blueprint.get("/")
 def show() -> Response:
-    """Show what is being worked on, by age, and how full the slots and the queues are."""
+    """Show the work in progress by age, and how full the slots and the queues are."""
     ids = current_origin().import_supplier_ids
     with resources().Session.begin() as session:
         progress = read_in_progress(session)
@@ -49,7 +49,7 @@ def _read_slots() -> tuple[int | None, float | None]:
 
 
 def _read_messages() -> BrokerCounts | None:
-    """Return how many messages wait; None if the broker is not a Redis, or does not answer."""
+    """Return how many messages wait, or None if the broker is not a Redis or does not answer."""
     settings = resources().settings
     if settings.broker_url and not settings.broker_url.startswith(("redis:", "rediss:")):
         return None
