@@ -34,7 +34,7 @@ def test_a_report_without_a_package_is_refused() -> None:
     ("file", "package"),
     [
         ("src/migration_service/services/imports/states.py", "services"),
-        ("/a/src/migration_service/slots.py", "slots"),
+        ("/a/src/migration_service/app.py", "app"),
         ("src/migration_service_local/up/run.py", "migration_service_local"),
     ],
 )
@@ -57,7 +57,7 @@ def test_a_floor_that_is_lower_than_the_committed_one_or_gone_is_named() -> None
 @pytest.mark.parametrize(
     ("package", "least"),
     [
-        *((name, 95) for name in ("services", "tasks", "blueprints", "slots")),
+        *((name, 95) for name in ("services", "tasks", "blueprints")),
         *(("cli", 85), ("migration_service_local", 75)),
     ],
 )

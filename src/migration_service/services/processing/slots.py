@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from redis import Redis
 from redis.client import Pipeline
+from redis.commands.core import Script
 from redis.exceptions import NoScriptError
 
 #: The time for which a slot is leased. `reconcile` renews the leases of attempts in progress.
@@ -174,15 +175,10 @@ class Slots:
         acquires no second slot. Raise SlotsStaleError until the set agrees with the database, and
         SlotShareUsedError or SlotOwedError if the owner gets none because of others.
         """
-        args: list[Any] = [
+        granted = self._run(
+            self._acquire,
             *(_number(limit), _number(batch_cap), LEASE_MS, SETTLE_MS, STALE_MS, owner, WANTED_MS, *attempts),
-        ]
-        try:
-            granted = self._redis.evalsha(self._acquire.sha, len(_KEYS), *_KEYS, *args)
-        except NoScriptError:
-            # The server was started since the script was used, with or without the data of its last second.
-            self._redis.delete(*_KEYS)
-            granted = self._acquire(keys=_KEYS, args=args)
+        )
         if refusal := _REFUSALS.get(cast(int, granted)):
             raise refusal
         return cast(int, granted)
@@ -208,7 +204,19 @@ class Slots:
         args: list[Any] = [LEASE_MS, GRACE_MS, SETTLE_MS]
         for attempt in live:
             args += [attempt.id, f"{attempt.owner} {'batch' if attempt.batch else 'request'}"]
-        return [member.decode() for member in cast(list[bytes], self._reconcile(keys=_KEYS, args=args))]
+        return [member.decode() for member in cast(list[bytes], self._run(self._reconcile, *args))]
+
+    def _run(self, script: Script, *args: Any) -> Any:
+        try:
+            return self._redis.evalsha(script.sha, len(_KEYS), *_KEYS, *args)
+        except NoScriptError:
+            # The server has restarted since they were loaded, with or without the data of its last second.
+            with self._redis.pipeline() as pipeline:
+                pipeline.delete(*_KEYS)
+                for one in (self._acquire, self._reconcile):
+                    pipeline.script_load(one.script)
+                pipeline.execute()
+            return self._redis.evalsha(script.sha, len(_KEYS), *_KEYS, *args)
 
     def in_use(self) -> int:
         """Return how many slots are held now."""
