@@ -20,7 +20,9 @@ from migration_service.services.access.api_keys import (
 )
 from migration_service.services.access.scopes import Scope
 from migration_service.services.setup.suppliers import create_import_supplier
+from migration_service.tasks.resources import WorkerResources
 from support.factories import Customer, obtain
+from support.imported_account import ImportedAccount
 from support.supplier_client import SupplierClient
 
 PREFIX = "/v1/data-import"
@@ -88,7 +90,7 @@ def test_a_key_without_limits_reaches_everything(client: FlaskClient, customer: 
 
 
 def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
-    app: Flask, sessions: sessionmaker[Session]
+    app: Flask, sessions: sessionmaker[Session], worker_resources: WorkerResources
 ) -> None:
     supplier = SupplierClient.create(app, sessions)
     other = f"{supplier.code}_2"
@@ -98,6 +100,17 @@ def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
     query = {"mode": "validate", "import_supplier": supplier.code}
     batch = supplier.post("/batches/", query_string=query, data=b"{}\n")
     assert batch.status_code == 202
+    created = ImportedAccount.create(supplier, worker_resources).number
+    (attempt,) = supplier.get(f"/account-import-attempts/{supplier.code}/{created}/").json or []
+    named = {"import_supplier": supplier.code, "external_account_numbers": [created], "reason": "A test."}
+    undo = _body(supplier.post("/undos/", named))["undo_id"]
+    assert supplier.stage(account | {"external_account_number": "planned"}).status_code == 201
+    planned = {
+        "import_supplier": supplier.code,
+        "operations_team_name": supplier.team,
+        "waves": [{"rest": True}],
+    }
+    plan = _body(supplier.post("/wave-plans/", planned))["plan_id"]
     supplier.api_key = _issue(sessions, supplier.organisation, import_suppliers=[other])
     supplier.token = supplier.obtain_token()
     refused = {
@@ -115,11 +128,15 @@ def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
         "cancel": supplier.post(f"/batches/{_body(batch)['batch_id']}/cancel/"),
         "start": supplier.post("/batches/", query_string=query, data=b"{}\n"),
         "reconcile": supplier.get(f"/reconciliation/{supplier.code}/"),
+        "attempt": supplier.get(f"/account-import-attempts/{attempt['attempt_id']}/"),
+        "undo": supplier.get(f"/undos/{undo}/"),
+        "plan": supplier.get(f"/wave-plans/{plan}/"),
     }
     for what, answer in refused.items():
         assert (answer.status_code, _body(answer)["code"]) == (403, "permission_denied"), what
         assert supplier.code in _body(answer)["detail"], what
-    assert supplier.get("/batches/").json == []
+    for path in ("/batches/", "/undos/", "/wave-plans/"):
+        assert supplier.get(path).json == [], path
     assert supplier.stage(account | {"import_supplier": other}).status_code == 201
     allowed = replace(supplier, code=other)
     number = account["external_account_number"]

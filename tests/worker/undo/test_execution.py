@@ -248,19 +248,6 @@ def test_the_account_is_created_again_with_another_number(
         assert not session.get(RetiredAccountNumber, second)
 
 
-def test_a_batch_creates_the_accounts_again(
-    supplier: SupplierClient, batches: BatchClient, undos: UndoClient
-) -> None:
-    numbers = _stage(supplier, 3)
-    first = _import_pending(batches)
-    undos.run(batch=first)
-    second = _import_pending(batches)
-    told = [{line["service_account_number"] for line in batches.results(it)} for it in (first, second)]
-    assert [len(some) for some in told] == [3, 3]
-    assert not told[0] & told[1]
-    assert all((supplier.status(it).json or {})["status"] == "COMPLETED" for it in numbers)
-
-
 def test_reconciliation_is_clean_afterwards(
     supplier: SupplierClient, batches: BatchClient, undos: UndoClient
 ) -> None:
@@ -417,20 +404,6 @@ def test_an_overridden_blocker_does_not_count(account: ImportedAccount, undos: U
     undos.work(undo_id)
     assert undos.reasons(undo_id) == [[]]
     assert (account.supplier.status(account.number).json or {})["status"] == "UNKNOWN"
-
-
-def test_the_others_of_a_batch_are_reverted(
-    supplier: SupplierClient, batches: BatchClient, undos: UndoClient
-) -> None:
-    numbers = _stage(supplier, 3)
-    batch_id = _import_pending(batches)
-    _add_note(ImportedAccount(supplier, numbers[1]))
-    report = undos.run(batch=batch_id)
-    assert report["counts"] == {"PENDING": 0, "REVERTED": 2, "KEPT": 1}
-    kept = undos.outcomes(report["undo_id"], "?outcome=KEPT")
-    assert [(line["external_account_number"], line["reasons"]) for line in kept] == [
-        (numbers[1], ["data_added_later"])
-    ]
 
 
 def test_a_process_that_was_removed_is_not_imported(account: ImportedAccount, undos: UndoClient) -> None:

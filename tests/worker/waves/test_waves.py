@@ -296,20 +296,6 @@ def test_a_batch_is_not_run_outside_the_window_once_its_wave_was_resumed_there(w
     assert (waves.batches.get(batch_id)["reason"], _created(waves)) == ("window_closed", [])
 
 
-def test_whoever_cancels_the_batch_of_a_wave_ends_the_wave(waves: WaveClient) -> None:
-    waves.stage(10)
-    plan = waves.plan({"size": 5}, {"rest": True}, continue_if_clean=True)
-    waves.act(plan, 1, "start")
-    waves.batches.change(plan["waves"][0]["batch_id"], "cancel")
-    waves.run()
-    assert waves.states(plan)[0] == "DIFFERS"
-    waves.batches.change(plan["waves"][1]["batch_id"], "cancel")
-    waves.act(plan, 1, "approve", reason="They come later")
-    waves.run()
-    assert waves.states(plan) == ["APPROVED", "STOPPED"]
-    assert waves.get(plan)["waves"][1]["decision_reason"] == "batch_cancelled"
-
-
 def test_an_account_that_was_imported_meanwhile_is_left_as_it_is(waves: WaveClient) -> None:
     waves.stage(5)
     plan = waves.plan({"rest": True})

@@ -3,22 +3,19 @@
 import hashlib
 from dataclasses import replace
 from datetime import timedelta
-from itertools import islice
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
 import pytest
-from sqlalchemy import delete, text, update
+from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import RequestFailedValidationError
 from migration_service.models import (
-    AccountImportProcess,
     Acknowledgement,
     AuditEntry,
     Batch,
-    BatchLine,
 )
 from migration_service.services.reconciliation import acknowledgements, submitted
 from migration_service.services.reconciliation.acknowledgements import (
@@ -205,26 +202,6 @@ def test_pages_join(
     for page in (1, 2):
         monkeypatch.setattr(submitted, "_PAGE", page)
         assert [list(find_open(within, known.id, batch_id=it)) for it in targets] == whole
-
-
-@pytest.mark.parametrize(("of_batch", "taken"), [(False, 1), (False, 4), (True, 1), (True, 3)])
-def test_a_page_is_read_when_it_is_wanted(
-    session: Session,
-    within: sessionmaker[Session],
-    known: KnownSupplier,
-    book: list[Batch],
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    of_batch: bool,
-    taken: int,
-) -> None:
-    make_process(session, known, "waiting", state="PENDING")
-    monkeypatch.setattr(submitted, "_PAGE", 1)
-    items = find_open(within, known.id, batch_id=book[1].id if of_batch else None)
-    assert len(list(islice(items, taken))) == taken
-    session.execute(delete(BatchLine))
-    session.execute(update(AccountImportProcess).values(state="SKIPPED", attempt_id=None))
-    assert list(items) == []
 
 
 def test_a_large_book_has_ten_minutes(

@@ -6,12 +6,12 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import GoLiveFarError, GoLivePastError, ImportSupplierLiveError
+from migration_service.errors import GoLivePastError, ImportSupplierLiveError
 from migration_service.models import AuditEntry, ImportSupplier
 from migration_service.services.batches.clock import read_clock
 from migration_service.services.undo.go_live import preview_live, set_live
 from support.factories import Customer
-from unit.services.undo.undo_rows import MOMENT, add_account
+from unit.services.undo.undo_rows import MOMENT
 
 
 def test_a_date_that_has_not_come_can_be_moved(session: Session, customer: Customer) -> None:
@@ -35,36 +35,6 @@ def test_a_date_that_has_not_come_can_be_moved(session: Session, customer: Custo
     assert {(it.subject_kind, it.subject, it.organisation_id) for it in entries} == {
         ("import_supplier", customer.import_supplier, customer.organisation_id)
     }
-
-
-def test_a_date_of_another_century_is_refused(session: Session, customer: Customer) -> None:
-    far = read_clock(session) + timedelta(days=6 * 366)
-    for refusing in (preview_live, set_live):
-        with pytest.raises(GoLiveFarError, match="is more than five years from now"):
-            refusing(session, customer.import_supplier, far)
-
-
-def test_a_preview_says_when_and_for_how_many_accounts_undo_ends(
-    session: Session, customer: Customer, other: Customer
-) -> None:
-    for owner, number in ((customer, "one"), (customer, "two"), (other, "three")):
-        add_account(session, owner, number)
-    code, now = customer.import_supplier, read_clock(session)
-    later = now + timedelta(days=9)
-    for at, is_past, before in ((later, False, None), (MOMENT, True, later), (None, False, later)):
-        found = preview_live(session, code, at)
-        assert (found.is_past, found.accounts) == (is_past, 2)
-        assert (at or now) <= found.live_at <= (at or read_clock(session))
-        assert found.before == before
-        set_live(session, code, later)
-
-
-def test_without_a_date_a_supplier_goes_live_now(session: Session, customer: Customer) -> None:
-    before = read_clock(session)
-    live_at = set_live(session, customer.import_supplier, None)
-    assert before <= live_at <= read_clock(session)
-    with pytest.raises(ImportSupplierLiveError):
-        set_live(session, customer.import_supplier, None)
 
 
 def test_the_supplier_is_locked_as_it_is_now(sessions: sessionmaker[Session], customer: Customer) -> None:

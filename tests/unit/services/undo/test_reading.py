@@ -1,7 +1,6 @@
 """Undos as they are shown: reports, lists, and the outcome of each account."""
 
 from collections.abc import Iterator
-from typing import Any
 from unittest.mock import patch
 
 import msgspec
@@ -10,31 +9,14 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Undo
-from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.undo import reading
-from migration_service.services.undo.reading import list_undos, stream_outcomes
+from migration_service.services.undo.reading import stream_outcomes
 from migration_service.states import UndoOutcome
 from support.factories import Customer
 from unit.services.undo.undo_rows import add_account, add_undo, add_undo_line
 
 KEPT = UndoOutcome.KEPT
-
-
-def test_undos_are_listed_for_those_who_may_see_them(
-    session: Session, customer: Customer, other: Customer
-) -> None:
-    own, foreign = add_undo(session, customer), add_undo(session, other)
-
-    def listed(organisation_id: int | None = None, **options: Any) -> list[Any]:
-        return [it.undo_id for it in list_undos(session, organisation_id=organisation_id, **options)]
-
-    assert listed() == [foreign.id, own.id]
-    assert listed(customer.organisation_id) == [own.id]
-    assert listed(import_supplier=customer.import_supplier) == [own.id]
-    limited = Origin(kind=ActorKind.API_KEY, import_supplier_ids=frozenset({foreign.import_supplier_id}))
-    with acting_as(limited):
-        assert listed() == [foreign.id]
 
 
 @pytest.fixture

@@ -1,34 +1,30 @@
 """Starting and cancelling an undo: which accounts it has, who may start it, and what it holds."""
 
-from datetime import datetime
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, text, update
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import (
     BatchNotFoundError,
-    BatchStateError,
-    ImportSupplierLiveError,
-    UndoStateError,
     WavePlanNotFoundError,
 )
-from migration_service.models import ApiKey, AuditEntry, Batch, ImportSupplier, Undo
+from migration_service.models import ApiKey, AuditEntry, Batch, Undo
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import create_import_supplier, get_import_supplier
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
-from migration_service.services.undo.starting import cancel_undo, start_undo
+from migration_service.services.undo.preview import preview_undo
+from migration_service.services.undo.starting import start_undo
 from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, UndoBlocker, WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import make_batch
 from unit.services.undo.undo_rows import (
-    MOMENT,
     add_account,
     add_line,
-    add_undo,
     find_supplier,
 )
 from unit.services.waves.wave_rows import make_plan
@@ -82,24 +78,12 @@ def test_who_started_an_undo_why_and_how_is_kept_and_in_the_audit(
     assert entry.actor == "ann"
 
 
-def test_after_go_live_nothing_is_undone(session: Session, customer: Customer, other: Customer) -> None:
+@pytest.mark.parametrize("find", [preview_undo, start_undo])
+def test_to_find_the_accounts_may_take_ten_minutes(
+    session: Session, customer: Customer, find: Callable[[Session, UndoOrder], object]
+) -> None:
     add_account(session, customer, "a")
-
-    def go_live(of: Customer, at: Any) -> None:
-        supplier = ImportSupplier.id == find_supplier(session, of).id
-        session.execute(update(ImportSupplier).where(supplier).values(live_at=at))
-
-    go_live(other, MOMENT)
-    go_live(customer, func.now() + func.make_interval(1))
-    assert start_undo(session, _order(session, customer, "a"))
-    go_live(customer, MOMENT)
-    with pytest.raises(ImportSupplierLiveError):
-        start_undo(session, _order(session, customer, "a"))
-
-
-def test_to_find_the_accounts_may_take_ten_minutes(session: Session, customer: Customer) -> None:
-    add_account(session, customer, "a")
-    start_undo(session, _order(session, customer, "a"))
+    find(session, _order(session, customer, "a"))
     assert session.scalar(text("SHOW statement_timeout")) == "10min"
 
 
@@ -137,31 +121,3 @@ def test_a_wave_is_undone_by_its_own_supplier(session: Session, customer: Custom
     for supplier in (second, find_supplier(session, other)):
         with pytest.raises(WavePlanNotFoundError, match=str(plan.id)):
             get_wave_to_undo(session, str(plan.id), 2, supplier)
-
-
-@pytest.mark.parametrize(
-    ("values", "detail"),
-    [
-        ({"state": BatchState.RUNNING}, "The batch is RUNNING. Pause or cancel it before you undo it."),
-        ({"state": BatchState.WAITING}, "The batch is WAITING. Pause or cancel it before you undo it."),
-        ({"kind": "notes", "mode": "import"}, "The batch is of kind notes. Only batches of accounts"),
-    ],
-)
-def test_what_creates_accounts_or_has_none_is_not_undone(
-    session: Session, customer: Customer, values: dict[str, Any], detail: str
-) -> None:
-    batch = _make_batch(session, customer, **values)
-    with pytest.raises(BatchStateError, match=detail):
-        get_batch_to_undo(session, str(batch.id), find_supplier(session, customer))
-
-
-def test_an_undo_is_cancelled_once(session: Session, customer: Customer) -> None:
-    undo = add_undo(session, customer)
-    cancel_undo(session, undo)
-    session.flush()
-    assert (undo.state, isinstance(undo.finished_at, datetime)) == ("CANCELLED", True)
-    entry = session.scalars(select(AuditEntry).where(AuditEntry.action == "undo.cancelled")).one()
-    assert (entry.subject_kind, entry.subject) == ("undo", str(undo.id))
-    assert entry.organisation_id == customer.organisation_id
-    with pytest.raises(UndoStateError, match="The undo is CANCELLED"):
-        cancel_undo(session, undo)

@@ -19,7 +19,7 @@ from migration_service.services.waves.acts import (
     start_wave,
     stop_wave,
 )
-from migration_service.services.waves.reading import list_plans, list_waves
+from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, WaveState
 from support.factories import Customer
 from unit.services.waves.wave_rows import (
@@ -71,24 +71,6 @@ def test_a_wave_whose_failed_lines_are_retried_is_neither_reconciled_nor_approve
     assert wave.state == before
     batch_of(session, wave, state=BatchState.CANCELLED)
     act(session, plan, wave)
-
-
-@pytest.mark.parametrize(
-    ("state", "batch_state"),
-    [
-        (WaveState.RUNNING, BatchState.RUNNING),
-        (WaveState.RUNNING, BatchState.PAUSED),
-        (WaveState.PAUSED, BatchState.RUNNING),
-        (WaveState.PAUSED, BatchState.COMPLETED),
-    ],
-)
-def test_only_what_is_paused_is_resumed(
-    session: Session, customer: Customer, state: WaveState, batch_state: BatchState
-) -> None:
-    plan, wave = make_wave(session, customer, state)
-    batch_of(session, wave, state=batch_state)
-    with pytest.raises(WaveStateError, match=f"The wave is {state}. .* if it is PAUSED"):
-        resume_wave(session, plan, wave)
 
 
 @pytest.mark.parametrize(
@@ -166,23 +148,3 @@ def test_a_decision_about_a_wave_that_is_over_is_refused_and_says_what_became_of
     assert raised.value.detail == said
     assert [it.state for it in list_waves(session, plan.id)] == states
     assert (wave.decided_by, wave.decision_reason, acts(session)) == (*before, [])
-
-
-def test_plans_are_listed_for_those_who_may_see_them(
-    session: Session, customer: Customer, other: Customer
-) -> None:
-    finished = make_plan(session, customer, WaveState.STOPPED, finished_at=EVENING)
-    is_open = make_plan(session, customer, WaveState.WAITING)
-    foreign = make_plan(session, other, WaveState.WAITING)
-
-    def listed(organisation_id: int | None = None, **options: Any) -> list[Any]:
-        return list_plans(session, organisation_id=organisation_id, **options)
-
-    assert listed() == [foreign, is_open, finished]
-    assert listed(customer.organisation_id) == [is_open, finished]
-    assert listed(only_open=True) == [foreign, is_open]
-    assert listed(import_supplier=customer.import_supplier) == [is_open, finished]
-    assert listed(limit=1) == [foreign]
-    limited = Origin(kind=ActorKind.API_KEY, import_supplier_ids=frozenset({foreign.import_supplier_id}))
-    with acting_as(limited):
-        assert listed() == [foreign]

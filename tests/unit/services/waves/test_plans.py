@@ -15,19 +15,16 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import (
     ErrorItem,
-    ImportSupplierCompleteError,
-    ImportSupplierPausedError,
     RequestFailedValidationError,
 )
 from migration_service.models import ApiKey, AuditEntry, BatchLine, WavePlan
 from migration_service.services.batches.error_thresholds import IMPORT_BRAKE, Brake
-from migration_service.services.setup.suppliers import set_status
 from migration_service.services.waves.orders import PlanOrder, WaveOrder
 from migration_service.services.waves.plans import plan_waves
 from migration_service.services.waves.preview import preview_plan
 from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.windows import Window
-from migration_service.states import ImportState, SupplierStatus
+from migration_service.states import ImportState
 from support.factories import Customer
 from unit.services.waves.wave_rows import acts, add_pending, batch_of, find_supplier
 
@@ -133,26 +130,6 @@ def test_a_plan_without_a_seed_gets_one_that_fits_its_column(session: Session, c
 @pytest.mark.usefixtures("letters")
 def test_the_seed_of_a_plan_may_be_nought(session: Session, customer: Customer) -> None:
     assert _plan(session, customer, REST, seed=0).seed == 0
-
-
-@pytest.mark.parametrize("make", [_plan, _preview])
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [
-        (SupplierStatus.PAUSED, ImportSupplierPausedError),
-        (SupplierStatus.COMPLETE, ImportSupplierCompleteError),
-    ],
-)
-def test_a_supplier_that_accepts_nothing_has_nothing_to_plan(
-    session: Session,
-    customer: Customer,
-    status: SupplierStatus,
-    error: type[Exception],
-    make: Callable[..., Any],
-) -> None:
-    set_status(session, customer.import_supplier, status)
-    with pytest.raises(error):
-        make(session, customer, REST)
 
 
 @pytest.mark.usefixtures("letters")

@@ -5,6 +5,7 @@ from unittest.mock import patch
 from uuid import UUID
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Wave
@@ -51,6 +52,21 @@ def test_a_wave_that_is_not_to_be_compared_is_left_as_it_is(
 ) -> None:
     _, wave = make_wave(session, customer, state)
     assert _run(session, wave) == [(False, state, 0, None, None)]
+
+
+def test_a_wave_that_somebody_else_has_locked_is_left_to_them(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session, sessions() as another:
+        _, wave = make_wave(session, customer, RECONCILING)
+        session.commit()
+        assert another.scalars(select(Wave.number).with_for_update()).all() == [1]
+        assert reconcile_page(session, wave.batch_id) is False
+        another.rollback()
+        assert wave.state == "RECONCILING"
+        assert reconcile_page(session, wave.batch_id) is False
+        assert wave.state == "CLEAN"
+        assert another.scalars(select(Wave.number).with_for_update(skip_locked=True)).all() == []
 
 
 def test_every_wave_that_is_due_is_compared(

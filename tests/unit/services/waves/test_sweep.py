@@ -7,8 +7,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.models import WavePlan
 from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.sweep import carry_on, carry_on_plan
 from migration_service.states import BatchState, ChunkState, WaveState
@@ -227,6 +229,24 @@ def test_waves_come_one_after_the_other(
     waves = list_waves(session, plan.id)
     assert [(it.number, it.state) for it in waves] == [*enumerate(expected, 1)]
     assert plan.finished_at is None
+
+
+def test_a_plan_that_somebody_else_has_locked_is_left_to_them(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session, sessions() as another:
+        plan = make_plan(session, customer, PLANNED)
+        session.commit()
+        row = select(WavePlan.id).where(WavePlan.id == plan.id)
+        another.execute(row.with_for_update(key_share=True))
+        carry_on_plan(session, plan.id)
+        session.commit()
+        assert _states(session, plan.id) == ["PLANNED"]
+        another.rollback()
+        another.execute(row.with_for_update(key_share=True, read=True))
+        carry_on_plan(session, plan.id)
+        session.commit()
+        assert _states(session, plan.id) == ["WAITING"], "what only refers to the plan hinders nobody"
 
 
 def _states(session: Session, plan_id: UUID) -> list[str]:

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pytest
 from psycopg.errors import QueryCanceled
-from sqlalchemy import select, text, update
+from sqlalchemy import null, select, text, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -216,8 +216,9 @@ def test_what_is_staged_is_validated_again_if_the_rules_or_the_profile_have_chan
 ) -> None:
     _stage(session, customer, "a", "b", "c", billing_postcode="0000 SS")  # a warning
     for number, values in (("a", {"rules_version": "earlier"}), ("b", {"profile": "strict"})):
+        # What was found then is not what is found now.
         of_number = AccountImportProcess.external_account_number == number
-        session.execute(update(AccountImportProcess).where(of_number).values(values))
+        session.execute(update(AccountImportProcess).where(of_number).values(**values, warnings=null()))
     key = _pending(session, customer, mode="validate")
     assert work(session, key, 3) == 0
     found = lines_of(session, key)
