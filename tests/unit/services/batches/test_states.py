@@ -145,3 +145,25 @@ def test_batches_that_create_accounts_follow_their_supplier(
         assert _states(session, *following) == [expected] * len(sources)
         assert [it.runs_since is not None for it in following] == [expected[0] == "RUNNING"] * len(sources)
         assert _states(session, *kept) == before
+
+
+def test_a_change_sees_what_another_session_has_changed(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session:
+        batch = make_batch(session, customer)
+        session.commit()
+        with sessions.begin() as other:
+            other.execute(update(Batch).values(state=BatchState.COMPLETED))
+        with pytest.raises(BatchStateError, match=r"The batch is COMPLETED\. .* RUNNING or WAITING"):
+            change_batch(session, batch, PAUSE)
+
+
+def test_a_changed_batch_is_locked(sessions: sessionmaker[Session], customer: Customer) -> None:
+    with sessions() as session:
+        batch = make_batch(session, customer)
+        session.commit()
+        change_batch(session, batch, PAUSE)
+        with sessions() as other:
+            free = select(Batch.id).where(Batch.id == batch.id).with_for_update(skip_locked=True)
+            assert other.scalars(free).all() == []

@@ -5,7 +5,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
@@ -260,3 +260,38 @@ def test_only_accounts_that_were_to_be_created_are_counted_as_refused(
     key = make_chunk(session, customer, [b"{"], mode=mode, kind=kind)
     assert work(session, key, 1) == 0
     assert (chunk_of(session, key).counts, chunk_of(session, key).refused) == ({"FAILED": 1}, refused)
+
+
+def test_a_chunk_that_another_worker_has_is_left_to_it(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    attempts = [new_id()]
+    with sessions.begin() as session:
+        key = make_chunk(session, customer, [payload_of(customer, "a")], mode="validate")
+        assert claim_chunk(session, key, attempts)
+    with sessions() as worker, sessions() as another:
+        another.execute(text("SET LOCAL lock_timeout = '50ms'"))
+        assert work_on_chunk(worker, key, attempts) == 0
+        assert work_on_chunk(another, key, attempts) is None
+        assert not claim_chunk(another, key, attempts)
+        release_chunk(another, key)
+        assert chunk_of(another, key).state == "DISPATCHED"
+    with sessions() as worker, sessions() as another:
+        another.execute(text("SET LOCAL lock_timeout = '50ms'"))
+        assert claim_chunk(worker, key, attempts)
+        assert not claim_chunk(another, key, attempts)
+
+
+def test_two_workers_that_begin_a_batch_together_do_not_change_when_it_was_started(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions.begin() as session:
+        key = make_chunk(session, customer, [b"{"], mode="validate")
+    with sessions() as session:
+        batch = session.get_one(Batch, key.batch_id)
+        assert batch.started_at is None
+        with sessions.begin() as another:
+            another.execute(update(Batch).values(started_at=NOW))
+        assert work(session, key, 1) == 0
+        session.refresh(batch)
+        assert batch.started_at == NOW

@@ -249,3 +249,17 @@ def test_chunks_are_published_after_the_commit_until_one_cannot_be(
     feed(sessions, 9, nobody, to_vendors)
     assert nobody.call_count == 1
     assert not to_vendors.called
+
+
+def test_chunks_that_somebody_has_locked_are_left_for_later(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    with sessions() as session:
+        batch = _batch(session, customer, 2)
+        session.commit()
+        with sessions() as other:
+            locked = select(BatchChunk).where(BatchChunk.first_line == 1).with_for_update()
+            assert other.scalars(locked).one()
+            assert dispatch_chunks(session, 8) == [(batch.id, 2)]
+            session.commit()
+        assert dispatch_chunks(session, 8) == [(batch.id, 1)]
