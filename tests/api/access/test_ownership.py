@@ -9,7 +9,7 @@ from flask import Flask
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import AccountImportProcess, Attempt, Batch, Note, PaymentInstruction
+from migration_service.models import AccountImportProcess, Attempt, Batch, PaymentInstruction
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.schemas.json import encode_json
 from migration_service.services.access.api_keys import find_prefix, revoke_api_key
@@ -169,26 +169,6 @@ def test_the_batch_of_a_revoked_key_pauses_until_somebody_else_resumes_it(
 def _feed(sessions: sessionmaker[Session]) -> None:
     with sessions.begin() as session:
         dispatch_chunks(session, 8)
-
-
-def test_rows_record_who_wrote_them_and_the_audit_shows_it(
-    account: ImportedAccount, sessions: sessionmaker[Session]
-) -> None:
-    supplier, number = account.supplier, account.number
-    body = {"import_supplier": supplier.code, "external_account_number": number, "notes": [{"body": "x"}]}
-    assert supplier.post("/notes/create/", body, headers={"X-Request-ID": "the-note"}).status_code == 201
-    prefix = find_prefix(supplier.api_key)
-    with sessions() as session:
-        process = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
-        note = session.scalars(select(Note).where(Note.request_id == "the-note")).first()
-        assert note is not None
-        assert note.api_key_id == process.staged_by_api_key_id is not None
-        assert (process.staged_address, note.address) == ("127.0.0.1", "127.0.0.1")
-        told = list(stream_trail(session, TrailFilter(account=(supplier.code, number))))
-    assert [entry["action"] for entry in told] == ["note.added", "account.processed", "account.staged"]
-    assert {entry["actor"] for entry in told} == {prefix}
-    assert {entry["organisation"] for entry in told} == {supplier.organisation}
-    assert {entry["address"] for entry in told} == {"127.0.0.1"}
 
 
 def test_lines_of_a_batch_are_traced_to_who_started_it(

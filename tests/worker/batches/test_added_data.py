@@ -14,7 +14,6 @@ from migration_service.models import (
     Account,
     BatchChunk,
     Ledger,
-    Note,
     Statement,
     Transaction,
 )
@@ -108,31 +107,6 @@ def _statuses(batches: BatchClient, batch_id: str) -> list[str]:
 
 def _codes(batches: BatchClient, batch_id: str) -> list[list[tuple[str, str | None]]]:
     return [[(it["code"], it["attr"]) for it in line["errors"]] for line in batches.results(batch_id)]
-
-
-def test_notes_are_added_and_those_that_exist_are_said_to(batches: BatchClient, numbers: list[str]) -> None:
-    first, second, _ = numbers
-    report = batches.run(
-        [
-            note(batches, first, "one", "two"),
-            note(batches, second, "one"),
-            note(batches, first, "two"),
-            note(batches, first, "two", "three"),
-        ],
-        kind="notes",
-    )
-    assert report["state"] == "COMPLETED"
-    assert report["kind"] == "notes"
-    lines = batches.results(report["batch_id"])
-    assert [line["status"] for line in lines] == ["ADDED", "ADDED", "ALREADY_ADDED", "ADDED"]
-    assert [it["attr"] for it in lines[3]["warnings"]] == ["notes.0"]
-    account = _account(batches, first)
-    assert {line["service_account_number"] for line in lines if line["external_account_number"] == first} == {
-        account.service_account_number
-    }
-    with batches.supplier.Session() as session:
-        bodies = session.scalars(select(Note.body).where(Note.account_pk == account.id).order_by(Note.id))
-        assert list(bodies) == ["one", "two", "three"]
 
 
 def test_transactions_change_the_balance_to_the_cent(batches: BatchClient, numbers: list[str]) -> None:

@@ -7,21 +7,16 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from sqlalchemy import func, select, text, update
+from sqlalchemy import select, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import (
-    IdempotencyKeyReusedError,
-    ImportSupplierPausedError,
-)
 from migration_service.models import (
     ApiKey,
     AuditEntry,
     Batch,
     BatchChunk,
     BatchLine,
-    ImportSupplier,
     Organisation,
 )
 from migration_service.origin import ActorKind, Origin, acting_as
@@ -31,7 +26,7 @@ from migration_service.services.batches.intake import upload
 from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
-from migration_service.services.batches.intake.upload import CHUNK_LINES, check_order, start_batch
+from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
 from support.factories import Customer
@@ -167,27 +162,6 @@ def test_lines_of_added_data_are_cut_by_account_and_may_repeat_it(
     assert sum(counts["PENDING"] for *_, counts in chunks) == 9
 
 
-@pytest.mark.parametrize(("per_minute", "chunks"), [(None, [2, 1, 1, 1]), (600, [4, 1])])
-def test_the_last_chunks_are_smaller_unless_lines_are_limited(
-    session: Session, customer: Customer, per_minute: int | None, chunks: list[int]
-) -> None:
-    order = BatchOrder(
-        mode=BatchMode.IMPORT,
-        source=BatchSource.PENDING,
-        operations_team_name=customer.operations_team,
-        lines_per_minute=per_minute,
-    )
-    add_pending(session, customer, *"12345")
-    sent = BatchOrder(mode=BatchMode.VALIDATE, lines_per_minute=per_minute)
-    with patch.object(upload, "CHUNK_LINES", 4), patch.object(upload, "LAST_CHUNK_LINES", 1):
-        for batch in (
-            _start(session, customer, order),
-            _start(session, customer, sent, *map(_number, "12345")),
-        ):
-            assert [last - first + 1 for first, last, *_ in _chunks(session, batch)] == chunks
-    assert CHUNK_LINES == 100
-
-
 def test_a_batch_of_what_is_pending_has_it_in_the_order_of_its_numbers(
     session: Session, customer: Customer, other: Customer
 ) -> None:
@@ -285,45 +259,6 @@ def test_a_batch_keeps_everything_that_was_asked_for(session: Session, customer:
     assert (plain.validated_under, plain.profile) == (f"{RULES_VERSION} lenient", None)
     assert plain.brake == usual_brake(BatchMode.IMPORT).to_dict()
     assert plain.request_sha256 is None
-
-
-def test_the_same_key_means_the_same_batch_if_it_comes_with_the_same(
-    session: Session, customer: Customer, other: Customer
-) -> None:
-    order = BatchOrder(mode=BatchMode.VALIDATE, idempotency_key="key-1")
-    batch = _start(session, customer, order, b"{}")
-    supplier, foreign = (find_supplier(session, it) for it in (customer, other))
-    assert not check_order(session, supplier, order)
-    assert _start(session, customer, order, b"{}").id == batch.id
-    with pytest.raises(IdempotencyKeyReusedError):
-        _start(session, customer, order, b'{"a":1}')
-    assert check_order(session, foreign, order)
-    assert _start(session, other, order, b"{}").id != batch.id
-    another = BatchOrder(mode=BatchMode.VALIDATE, idempotency_key="key-2")
-    assert check_order(session, supplier, another)
-    assert check_order(session, supplier, _VALIDATE)
-    assert _start(session, customer, _VALIDATE, b"{}").id != _start(session, customer, _VALIDATE, b"{}").id
-    pending = BatchOrder(
-        mode=BatchMode.IMPORT,
-        source=BatchSource.PENDING,
-        operations_team_name=customer.operations_team,
-        idempotency_key="key-3",
-    )
-    assert _start(session, customer, pending).id == _start(session, customer, pending).id
-
-
-def test_a_supplier_that_is_paused_takes_no_accounts(session: Session, customer: Customer) -> None:
-    session.execute(update(ImportSupplier).values(status="Paused"))
-    session.expire_all()
-    supplier = find_supplier(session, customer)
-    stage = BatchOrder(mode=BatchMode.STAGE)
-    for refuse in (check_order, start_batch):
-        with pytest.raises(ImportSupplierPausedError):
-            refuse(session, supplier, stage)
-    for order in (_VALIDATE, BatchOrder(mode=BatchMode.IMPORT, kind=BatchKind.NOTES)):
-        assert check_order(session, supplier, order)
-        assert _start(session, customer, order, b"{}").operations_team_id is None
-    assert session.scalar(select(func.count()).select_from(Batch)) == 2
 
 
 def test_without_a_key_another_failure_of_the_database_is_raised(
