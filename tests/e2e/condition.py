@@ -1,4 +1,4 @@
-"""The condition in which each test has to leave the scene, as the next one begins with it."""
+"""The condition in which each test has to leave the scene, as the next one starts with it."""
 
 import os
 import subprocess

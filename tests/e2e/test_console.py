@@ -139,7 +139,7 @@ def _watch_and_approve_the_wave(visitor: Visitor, accounts: int) -> None:
         other.page.goto(page.url)
         other.page.click("text=Start now")
         other.page.click(f"text=Import {accounts} accounts")
-        expect(other.page.locator(".alert-success")).to_contain_text("The wave has begun.")
+        expect(other.page.locator(".alert-success")).to_contain_text("The wave has started.")
     wait_for(visitor, "CLEAN")
     expect(bar).to_have_class("fill-success")
     expect(legend).to_contain_text(f"IMPORTED {accounts}")

@@ -226,7 +226,7 @@ def _migrate_the_rest(lead: Lead) -> None:
 
 
 def _account_for_everything(lead: Lead) -> None:
-    """Acknowledge what stays out, reconcile, and take the report and the numbers away."""
+    """Acknowledge what is not migrated, reconcile, and take the report and the numbers away."""
     lead.open("reconciliation/")
     for box in lead.page.locator("main tbody input[type=checkbox]").all():
         box.check()
@@ -236,7 +236,7 @@ def _account_for_everything(lead: Lead) -> None:
     if lead.page.locator("text=Compare the created accounts").count():
         lead.follow("Compare the created accounts")
     expect(lead.page.locator(".lead")).to_contain_text("Nothing is open. Every value of")
-    numbers = lead.download("Old and new numbers").read_bytes().splitlines()
+    numbers = lead.download("External and new numbers").read_bytes().splitlines()
     assert len(numbers) >= ACCOUNTS - 1
     lead.open("")
     report = lead.download("Report")

@@ -92,12 +92,12 @@ def test_what_differs_from_what_was_sent_is_listed_and_masked(
     number = account["external_account_number"]
     batches.run([account])
     path = f"/suppliers/{batches.supplier.code}/accounts/{number}/"
-    assert "Every value is as it was staged." in administrator.see(path)
+    assert "Every value matches what was staged." in administrator.see(path)
     with sessions.begin() as session:
         owned = session.query(Account.id).filter_by(external_account_number=number)
         session.execute(update(Customer).where(Customer.account_pk.in_(owned)).values(family_name="De Boer"))
     page = administrator.see(path)
-    assert "1 value is not as it was staged." in page
+    assert "1 value differs from what was staged." in page
     assert "customers.0.family_name" in page
     assert "De Boer" not in page
     assert "Piet" not in page

@@ -42,8 +42,8 @@ def test_every_account_with_an_error_is_acknowledged_from_its_page(
     form = f"{new}?batch={refused}&error={_PHONE}"
     assert f'href="/console{form}"' in page
     assert administrator.form(form) == ShownForm(
-        "Acknowledge what stays out",
-        "2 refused accounts or lines stay out of the platform, and are no longer open.",
+        "Acknowledge what is not migrated",
+        "2 refused accounts or lines will not be migrated, and are no longer open.",
         "Acknowledge 2",
         f"/batches/{refused}/codes/{_PHONE}/",
         facts={"Error": _PHONE, "Accounts": f"{numbers[0]}, {numbers[1]}"},

@@ -66,7 +66,7 @@ def test_what_is_too_much_at_once_is_said(
     _fail_with(TooManyUploadsError(), monkeypatch)
     answer = administrator.get("/work/")
     assert answer.status_code == 429
-    assert _main(answer.text).startswith("Too many at once ")
+    assert _main(answer.text).startswith("Too many requests ")
 
 
 def test_a_form_that_is_too_large_or_no_form_is_the_clients_mistake(
@@ -87,7 +87,7 @@ def test_what_is_not_allowed_is_said_with_the_role_that_it_needs(log_in: LogIn, 
     bound = log_in(OperatorRole.ADMINISTER, batches.supplier.organisation)
     answer = bound.get("/setup/operators/new/")
     assert answer.status_code == 403
-    whole = "This concerns the whole service: it needs the role administer, bound to no organisation."
+    whole = "This concerns the whole service. It needs the role administer and no binding to an organisation."
     assert _main(answer.text) == f"Not allowed {whole} permission_denied Go to the overview"
     answer = log_in(OperatorRole.READ).get("/setup/keys/new/")
     assert _main(answer.text) == (
@@ -130,5 +130,5 @@ def test_what_belongs_to_another_organisation_does_not_exist(
 def test_a_value_that_the_database_cannot_have_is_the_clients_mistake(administrator: ConsoleClient) -> None:
     answer = administrator.get("/batches/?supplier=%00")
     assert answer.status_code == 400
-    sentence = "The address or the form has a value that is not possible."
+    sentence = "The address or the form has an impossible value."
     assert _main(answer.text) == f"That did not work {sentence} Go to the overview"

@@ -18,16 +18,16 @@ from support.wave_client import WaveClient
 def test_the_forms_of_a_batch(administrator: ConsoleClient, batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(1))
     back, short = f"/batches/{batch_id}/", batch_id[-12:]
-    will_wait = "1 line that is left will wait until the batch is resumed."
-    goes_on = "1 line that is left will be worked on."
-    never = "1 line will never be worked on. What is done stays. This cannot be taken back."
+    will_wait = "1 remaining line will wait until the batch is resumed."
+    goes_on = "1 remaining line will be processed."
+    never = "1 line will never be processed. Finished lines are kept. This is permanent."
     for action, shown, done in (
         ("pause", ShownForm(f"Pause the batch: {short}", will_wait, "Pause", back), "The batch is paused."),
         ("resume", ShownForm(f"Resume the batch: {short}", goes_on, "Resume", back), "The batch continues."),
         (
             "cancel",
             ShownForm(
-                f"Cancel the batch: {short}", never, "Cancel the batch for good", back, is_dangerous=True
+                f"Cancel the batch: {short}", never, "Cancel the batch permanently", back, is_dangerous=True
             ),
             "The batch is cancelled.",
         ),
@@ -121,7 +121,7 @@ def test_the_forms_of_a_key_and_what_the_list_says_of_them(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
     back, organisation = "/setup/keys/", batches.supplier.organisation
-    issues = "Issues one key. It is shown once, because only its hash is stored."
+    issues = "Issues one key. It is shown only once, because only its hash is stored."
     assert administrator.form(f"{back}new/") == ShownForm("New API key", issues, "Issue", back)
     limited = {"organisation": organisation, "name": "soon", "days": "30", "suppliers": batches.supplier.code}
     later = {"organisation": organisation, "name": "later", "days": "31"}
@@ -143,7 +143,7 @@ def test_the_forms_of_a_key_and_what_the_list_says_of_them(
     assert (free.expires_at, free.scopes, free.import_supplier_ids, free.allowed_networks) == (None,) * 4
 
     roll = f"{back}{free.prefix}/roll/"
-    successor = "Makes one successor with the same name and limits. The old key ends after the overlap."
+    successor = "Creates one successor with the same name and limits. The old key expires after the overlap."
     shown = ShownForm(f"Roll API key {free.prefix}", successor, "Roll", back, facts={"Last used": "never"})
     assert administrator.form(roll) == shown
     assert 'value="7"' in administrator.see(roll)
@@ -152,9 +152,9 @@ def test_the_forms_of_a_key_and_what_the_list_says_of_them(
 
     assert administrator.lead(back) == "4 API keys are valid. 1 ends within 30 days. 3 were never used."
     revoke = f"{back}{soon.prefix}/revoke/"
-    ends = "The key and 0 sessions end at once. Its batches pause. This cannot be taken back."
+    ends = "The key and 0 sessions end immediately. Its batches are paused. This is permanent."
     assert administrator.form(revoke) == ShownForm(
-        f"Revoke API key {soon.prefix}", ends, "Revoke for good", back, is_dangerous=True
+        f"Revoke API key {soon.prefix}", ends, "Revoke permanently", back, is_dangerous=True
     )
     assert administrator.act(revoke) == (back, f"API key {soon.prefix} was revoked.")
     assert administrator.lead(back) == "3 API keys are valid. 2 were never used."
@@ -171,7 +171,7 @@ def test_the_forms_of_operators(administrator: ConsoleClient, sessions: sessionm
         made = session.scalars(select(Operator).where(Operator.name == name)).one()
     assert made.role == "read"
 
-    ends = "0 sessions of the operator end at once."
+    ends = "0 sessions of the operator end immediately."
     path = f"{back}{name}/password/"
     assert administrator.form(path) == ShownForm(f"Password of {name}", ends, "Save", back)
     password = "p" * 12
@@ -179,14 +179,14 @@ def test_the_forms_of_operators(administrator: ConsoleClient, sessions: sessionm
     assert done == (back, f"The password of operator {name} is set.")
     client = ConsoleClient(administrator.app)
     assert client.log_in(name, password).status_code == 303
-    assert administrator.form(path).sentence == "1 session of the operator ends at once."
+    assert administrator.form(path).sentence == "1 session of the operator ends immediately."
 
-    at_once = "The role applies at once, also where the operator is logged in."
+    at_once = "The role applies immediately, even if the operator is logged in."
     path = f"{back}{name}/role/"
     assert administrator.form(path) == ShownForm(f"Role of {name}", at_once, "Save", back)
     assert administrator.act(path, {"role": "operate"}) == (back, f"Operator {name} has the role operate.")
 
-    path, ends = f"{back}{name}/disable/", "1 session of the operator ends at once."
+    path, ends = f"{back}{name}/disable/", "1 session of the operator ends immediately."
     assert administrator.form(path) == ShownForm(
         f"Disable operator {name}", ends, "Disable", back, is_dangerous=True
     )
@@ -200,7 +200,7 @@ def test_an_administrator_who_disables_themselves_is_told(
     (name,) = re.findall('<span class="menu-name">(.*?)</span>', page)
     assert administrator.form(f"/setup/operators/{name}/disable/").sentence == (
         "This is you: you will be logged out, and cannot log in again. "
-        "1 session of the operator ends at once."
+        "1 session of the operator ends immediately."
     )
 
 
@@ -209,8 +209,8 @@ def test_the_forms_of_an_undo(administrator: ConsoleClient, batches: BatchClient
     batches.run([first])
     code, number = batches.supplier.code, first["external_account_number"]
     account = f"/suppliers/{code}/accounts/{number}/"
-    removed = "1 account is removed with everything below it, and its import is pending again."
-    stays = "Accounts that something blocks, and that stay"
+    removed = "1 account is removed with all its data, and its import is pending again."
+    stays = "Accounts that are blocked, and kept"
     assert administrator.form(f"{account}undo/") == ShownForm(
         f"Undo the import of account {number}",
         removed,
@@ -220,10 +220,10 @@ def test_the_forms_of_an_undo(administrator: ConsoleClient, batches: BatchClient
         facts={stays: "0"},
     )
     undo, said = administrator.act(f"{account}undo/", {"reason": "The mapping was wrong."})
-    assert said == "The undo has begun."
-    left = "1 account that is left stays. This cannot be taken back."
+    assert said == "The undo has started."
+    left = "1 remaining account is kept. This is permanent."
     assert administrator.form(f"{undo}cancel/") == ShownForm(
-        f"Cancel the undo for {code}", left, "Cancel the undo for good", undo, is_dangerous=True
+        f"Cancel the undo for {code}", left, "Cancel the undo permanently", undo, is_dangerous=True
     )
     assert administrator.act(f"{undo}cancel/") == (undo, "The undo is cancelled.")
 
@@ -246,8 +246,9 @@ def test_the_forms_of_a_wave(administrator: ConsoleClient, batches: BatchClient)
             assert administrator.form(f"{first}{action}/") == shown
             assert administrator.act(f"{first}{action}/", fields) == (first, done)
 
-        begins, brake = "The import of 1 account begins.", {"Paused after": "5% errors"}
+        begins, brake = "The import of 1 account starts.", {"Paused after": "5% errors"}
         unknown = {
+            "Reconciled": "–",
             "Failed": "0",
             "Created, and different from what was staged": "not known yet",
             "Open: neither created nor acknowledged": "not known yet",
@@ -256,31 +257,37 @@ def test_the_forms_of_a_wave(administrator: ConsoleClient, batches: BatchClient)
         acts(
             "start",
             ShownForm("Start wave 1", begins, "Import 1 account", first, facts=brake),
-            "The wave has begun.",
+            "The wave has started.",
         )
-        waits = "1 account that is left waits until a person resumes the wave, whatever its window."
+        waits = "1 remaining account waits until the wave is resumed by hand, whatever its window."
         acts("pause", ShownForm("Pause wave 1", waits, "Pause", first), "The wave is paused.")
-        goes_on = "The import of 1 account that is left goes on: now, or in the next window."
+        goes_on = "The import of 1 remaining account continues: now, or in the next window."
         shown = ShownForm("Resume wave 1", goes_on, "Resume", first, facts={"Failed so far": "0"})
-        acts("resume", shown, "The wave goes on.")
+        acts("resume", shown, "The wave is resumed.")
         waves.run()
-        found, compared = dict.fromkeys(unknown, "0"), "1 account is compared with what was staged."
-        shown = ShownForm("Reconcile wave 1 again", compared, "Reconcile again", first, facts=found)
+
+        def found() -> dict[str, str]:
+            reconciled = administrator.form(f"{first}reconcile/").facts["Reconciled"]
+            assert reconciled != "–"
+            return dict.fromkeys(unknown, "0") | {"Reconciled": reconciled}
+
+        compared = "1 account is compared with what was staged."
+        shown = ShownForm("Reconcile wave 1 again", compared, "Reconcile again", first, facts=found())
         acts("reconcile", shown, "The wave is being reconciled.")
         waves.run()
         reason = {"reason": "r" * 1001}
         assert "longer than 1000" in administrator.send(f"{first}approve/", reason).text
-        following = "Wave 2 may begin, with 1 account."
-        shown = ShownForm("Approve wave 1", following, "Approve", first, facts=found)
+        following = "Wave 2 starts within a few seconds, with 1 account."
+        shown = ShownForm("Approve wave 1", following, "Approve", first, facts=found())
         acts("approve", shown, "The wave is approved.", reason="It is right.")
         last = administrator.form(f"{second}approve/")
         assert (last.title, last.sentence) == ("Approve wave 2", "It is the last wave: the plan is finished.")
 
-        left = "{} not imported. What was created stays. This cannot be taken back."
+        left = "{} not imported. Created accounts are kept. This is permanent."
         assert administrator.form(f"{second}stop/") == ShownForm(
             f"Stop wave 2 of {code}",
-            left.format("1 account that is left is"),
-            "Stop 1 wave for good",
+            left.format("1 remaining account is"),
+            "Stop 1 wave permanently",
             second,
             is_dangerous=True,
             facts={"Waves that are stopped": "2"},
@@ -288,8 +295,8 @@ def test_the_forms_of_a_wave(administrator: ConsoleClient, batches: BatchClient)
         said = administrator.act(f"{second}stop/", {"reason": "Enough."})
         assert said == (second, "The wave is stopped, and every later one.")
         over = administrator.form(f"{second}stop/")
-        assert over.sentence == left.format("0 accounts that are left are")
-        assert (over.button, over.facts) == ("Stop 0 waves for good", {"Waves that are stopped": ""})
+        assert over.sentence == left.format("0 remaining accounts are")
+        assert (over.button, over.facts) == ("Stop 0 waves permanently", {"Waves that are stopped": ""})
 
 
 def test_the_forms_of_an_account(administrator: ConsoleClient, batches: BatchClient) -> None:
@@ -350,12 +357,12 @@ def test_the_forms_of_what_is_set_up(
 
     rate, back = f"/setup/vendors/{made.id}/rate/", "/setup/vendors/"
     now = (
-        "Batches call it at most {} times a second now, all workers together. "
+        "Batches call it at most {} times per second now, all workers together. "
         "Single requests are not counted."
     )
     shown = ShownForm(f"Calls of payment vendor {name}", now.format("10"), "Set the rate", back)
     assert administrator.form(rate) == shown
-    said = f"Batches call {name} at most 2.5 times a second."
+    said = f"Batches call {name} at most 2.5 times per second."
     assert administrator.act(rate, {"calls_per_second": "2.5"}) == (back, said)
     assert administrator.form(rate).sentence == now.format("2.5")
     assert administrator.get("/setup/vendors/0/rate/").status_code == 404
@@ -370,12 +377,12 @@ def test_the_form_of_control_totals(administrator: ConsoleClient, batches: Batch
     for given, done, shown in (
         ('{"accounts": 3}', "1 total differs.", "1 differs"),
         ('{"accounts": 3, "statements": 99}', "2 totals differ.", "2 differ"),
-        ('{"accounts": 2}', "The file is as the control totals say.", "as in the file"),
+        ('{"accounts": 2}', "The file matches the control totals.", "as in the file"),
     ):
         location, said = administrator.act(path, {"totals": given})
         assert (location, done in said) == (back, True)
         assert shown in administrator.see(back)
-    sentence = "They are compared with the file, all lines of it, also those that are refused."
+    sentence = "They are compared with all lines of the file, including refused ones."
     form = administrator.form(path)
     assert (form.title, form.sentence, form.button) == ("Control totals", sentence, "Compare with the file")
     assert form.facts["accounts"] == "2 given, 2 in the file"
@@ -388,7 +395,7 @@ def test_the_form_of_control_totals(administrator: ConsoleClient, batches: Batch
     assert "No line has an error." in administrator.see(back)
     unreadable = f"/batches/{batches.start([b'{'], 'validate')}/"
     _, said = administrator.act(f"{unreadable}control-totals/", {"totals": '{"accounts": 1}'})
-    assert "As far as the file can be read, it is as the control totals say." in said
+    assert "The part of the file that could be read matches the control totals." in said
     assert "as far as the file can be read" in administrator.see(unreadable)
 
 
@@ -402,7 +409,7 @@ def test_the_form_of_a_brake(administrator: ConsoleClient, batches: BatchClient)
         "stop_ignore_codes": "required invalid_phone_number",
         "stop_count_warnings": "ledger_missing",
     }
-    assert administrator.act(path, given) == (back, "The brake of the batch is set.")
+    assert administrator.act(path, given) == (back, "The error threshold of the batch is set.")
     brake = batches.get(batch_id)["brake"]
     told = {name: brake[name] for name in given}
     assert told == {
@@ -413,18 +420,20 @@ def test_the_form_of_a_brake(administrator: ConsoleClient, batches: BatchClient)
         "stop_count_warnings": ["ledger_missing"],
     }
     now = "Now it is paused after 5%. 0 of the last 0 lines have failed."
-    assert administrator.form(path) == ShownForm("Brake of the batch", now, "Set the brake", back)
+    assert administrator.form(path) == ShownForm(
+        "Error threshold of the batch", now, "Set the error threshold", back
+    )
     administrator.act(path, {"stop_after_errors": "100"})
     assert administrator.form(path).sentence == "Now it is paused after 100. 0 of 0 lines have failed."
     administrator.act(path, {"stop_after_errors": "off"})
-    assert administrator.form(path).sentence == "Now nothing pauses the batch."
+    assert administrator.form(path).sentence == "The batch has no error threshold now."
 
 
 def test_the_form_of_the_limit(administrator: ConsoleClient) -> None:
     now = "The limit is {}. 0 accounts are being processed, and are not affected."
     for before, given, done in (
-        ("250", "", "The number of accounts processed at once is no longer limited."),
-        ("none", "7", "At most 7 accounts are processed at once."),
+        ("250", "", "The number of accounts processed at the same time is no longer limited."),
+        ("none", "7", "At most 7 accounts are processed at the same time."),
     ):
         shown = ShownForm("Concurrency limit", now.format(before), "Set the limit", "/work/")
         assert administrator.form("/limit/") == shown

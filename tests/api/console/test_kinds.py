@@ -62,7 +62,9 @@ def test_an_upload_says_that_its_batch_has_begun_and_tells_workers_at_once(
         batch_id = answer.location.split("/")[-2]
         assert answer.location == f"/console/batches/{batch_id}/"
         assert messages == [("batches.run_chunk", (batch_id, 1))]
-        assert "The file has arrived, and its batch has begun." in administrator.see(f"/batches/{batch_id}/")
+        assert "The file has arrived, and its batch has started." in administrator.see(
+            f"/batches/{batch_id}/"
+        )
         report = batches.get(batch_id)
         assert (report["name"], report["file_name"]) == (name[:128] or None, "f" * 255)
         assert (report["file_sha256"], report["file_bytes"]) == (sha256(book).hexdigest(), len(book))
@@ -194,7 +196,7 @@ def test_lines_that_wait_are_named_and_listed(administrator: ConsoleClient, batc
     assert "waits for vendor" not in administrator.see("/")
     lines = administrator.see(f"/batches/{waiting}/lines/?status=DEFERRED")
     assert number in lines
-    assert "1 line that is left will wait" in administrator.see(f"/batches/{waiting}/pause/")
+    assert "1 remaining line will wait" in administrator.see(f"/batches/{waiting}/pause/")
 
 
 def test_a_batch_that_waits_for_a_vendor_names_it(

@@ -93,7 +93,7 @@ def test_who_is_no_operator_or_has_no_verified_address_is_refused(
     client: ConsoleClient, name: str, sessions: sessionmaker[Session]
 ) -> None:
     assert _come_back(client, name) == "/console/login/"
-    assert "you are no operator here" in client.see("/login/")
+    assert "you are not an operator here" in client.see("/login/")
     here = AuditEntry.address == client.client.environ_base["REMOTE_ADDR"]
     with sessions() as session:
         assert session.scalars(select(AuditEntry.action).where(here)).all() == ["login.refused"]

@@ -96,7 +96,7 @@ def test_what_needs_somebody_leads_to_its_page(
         earlier = func.now() - timedelta(minutes=2)
         session.execute(update(Batch).where(Batch.id == stuck).values(runs_since=earlier, created_at=earlier))
     known = [
-        (False, f"/waves/{plan}/1/", f"Wave 1 of {code} waits for somebody who starts it."),
+        (False, f"/waves/{plan}/1/", f"Wave 1 of {code} waits for somebody to start it."),
         (True, f"/batches/{stuck}/", "Batch week 13 makes no progress: STALLED."),
         (False, f"/batches/{paused}/", "Batch week 12 is PAUSED, with 1 line left."),
     ]
@@ -127,7 +127,7 @@ def test_a_batch_says_how_long_it_may_take_and_that_the_machine_is_busy(
     shown = administrator.see(page)
     low, high = map(int, re.findall(r"(\d+) to (\d+) min left <[^>]*>\(done between \d\d:\d\d and", shown)[0])
     assert low < 5_000 / 10 / 60 < high
-    assert "It is slow: its workers wait for a processor most of the time." in shown
+    assert "It is slow: its workers spend most of their time waiting for a processor." in shown
     assert (True, page, "Batch week 14 is slow: the machine is busy with other work.") in _concerns(
         administrator
     )
@@ -148,7 +148,7 @@ def test_how_much_is_left_of_a_batch_that_somebody_or_a_brake_has_paused(
     assert _concerns(administrator) == [(False, path, f"Batch week 12 is PAUSED, with {left} left.")]
     with sessions.begin() as session:
         session.execute(update(Batch).where(Batch.id == batch_id).values(reason=ERROR_THRESHOLD_REACHED))
-    braked = f"Batch week 12 has too many errors: its brake has paused it, with {left} left."
+    braked = f"Batch week 12 was paused for too many errors, with {left} left."
     assert _concerns(administrator) == [(False, path, braked)]
 
 
@@ -158,7 +158,7 @@ def test_parts_that_do_not_work_need_somebody(
     redis, slots, state = worker_resources.redis, Slots(worker_resources.redis), "migration:slots:state"
     slots.reconcile([])
     assert _concerns(administrator) == []
-    missing = "No sweep has run for a while: beat, or the worker for maintenance, is missing."
+    missing = "No sweep has run for a while: beat or the maintenance worker is missing."
     redis.hincrby(state, "reconciled_at", -31_000)
     assert _concerns(administrator) == [(True, "/work/", missing)]
     redis.hdel(state, "reconciled_at")
@@ -166,7 +166,7 @@ def test_parts_that_do_not_work_need_somebody(
     slots.reconcile([])
     redis.hset(state, "ready", "1")  # without the pause after a loss
     administrator.send("/limit/", {"limit": "2"})
-    full = "All 2 slots are in use: further requests are answered 429."
+    full = "All 2 slots are in use: further requests get a 429."
     for attempt, expected in (("first", []), ("second", [(False, "/work/", full)])):
         slots.acquire([attempt], owner=1, limit=2)
         assert _concerns(administrator) == expected

@@ -19,7 +19,7 @@ def test_a_filter_that_nothing_can_match_is_refused(
     for path in ("retry/?code=%00", "retry/?code=required&path=%00", "codes/required/?path=%00"):
         answer = administrator.get(f"/batches/{batch_id}/{path}")
         assert answer.status_code == 400, (path, answer.text)
-        assert "a value that is not possible" in answer.text
+        assert "an impossible value" in answer.text
 
 
 def test_the_lines_of_a_code_and_a_path_are_retried(
@@ -38,8 +38,8 @@ def test_the_lines_of_a_code_and_a_path_are_retried(
 
     form = f"/batches/{batch_id}/retry/?code=invalid_phone_number&path=customers.*.mobile"
     some = administrator.see(form)
-    assert "0 lines that may pass now" in some
-    assert "Also retry 2 lines that failed for their content" in some
+    assert "0 lines that may succeed now" in some
+    assert "Also retry 2 lines that failed because of their content" in some
     assert "<button" not in some[some.index("<h1") :]
     everything = administrator.see(f"{form}&everything=1")
     assert "2 lines will be retried, unchanged." in everything
@@ -74,7 +74,7 @@ def test_one_line_is_downloaded_and_retried(
     (line,) = administrator.get(file).get_data().splitlines()
     assert number.encode() in line
 
-    assert "Also retry 1 line that failed for its content" in administrator.see(form)
+    assert "Also retry 1 line that failed because of its content" in administrator.see(form)
     assert "1 line will be retried, unchanged." in administrator.see(f"{form}&everything=1")
     answer = administrator.send(f"{form}&everything=1")
     assert answer.location == f"/console{page}"

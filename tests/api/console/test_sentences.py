@@ -37,7 +37,7 @@ def test_the_list_of_batches_says_how_many_go_on_only_with_somebody(
     batches.start([second])
     administrator.send(f"/batches/{batches.start([third])}/pause/")
     assert _lead(administrator, path) == (
-        "There are 3 batches. 1 runs, or waits for its supplier. 1 goes on only if somebody resumes it."
+        "There are 3 batches. 1 runs, or waits for its supplier. 1 continues only if it is resumed by hand."
     )
     assert _lead(administrator, f"{path}&state=RUNNING") == (
         "There is 1 batch. 1 runs, or waits for its supplier. None waits for somebody."
@@ -59,7 +59,7 @@ def test_the_undos_of_a_supplier_say_whether_one_runs(
     administrator: ConsoleClient, batches: BatchClient
 ) -> None:
     path = f"/undos/?supplier={batches.supplier.code}"
-    assert _lead(administrator, path) == "Nothing was undone yet."
+    assert _lead(administrator, path) == "Nothing has been undone yet."
     report = batches.run(batches.supplier.accounts(2))
     answer = administrator.send(f"/batches/{report['batch_id']}/undo/", {"reason": "A trial."})
     assert _lead(administrator, path).startswith("1 undo runs now. The newest of these has 2 accounts")
@@ -153,7 +153,7 @@ def test_a_batch_of_added_data_says_that_it_cannot_be_undone(
     batch_id = batches.run([note], kind="notes")["batch_id"]
     assert batches.get(batch_id)["counts"]["ADDED"] == 1
     page = administrator.see(f"/batches/{batch_id}/")
-    assert "What was added cannot be undone as a batch" in page
+    assert "Added data cannot be undone as a batch" in page
     assert "/undo/" not in page
     refused = administrator.get(f"/batches/{batch_id}/undo/")
     assert refused.status_code == 400

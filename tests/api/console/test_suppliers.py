@@ -80,7 +80,8 @@ def test_an_account_that_differs_is_listed_with_its_paths_and_masked_values(
     account["ledgers"] = [{"ledger_code": "E", "ledger_balance": 10}]
     batches.run([account])
     assert (
-        administrator.lead(page) == "Nothing is open. Every value of 1 created account is as it was staged."
+        administrator.lead(page)
+        == "Nothing is open. Every value of 1 created account matches what was staged."
     )
     assert all(it in administrator.see(page) for it in NOT_COMPARED)
     with sessions.begin() as session:
@@ -111,7 +112,7 @@ def test_the_money_of_a_book_is_shown_with_its_currency_and_its_cents(
         "balance of E €6,777.01 €5,542.625 -€1,234.385 -€1,234.375 €0.00 €0.00 €0.00 €0.00 €6,777.00 €0.00"
     ) in shown
     assert "accounts not given 3 \N{EN DASH} 2 0 0 0 0 1 0" in shown
-    assert "1 control total is not as in the file." in shown
+    assert "1 control total does not match the file." in shown
     assert "ledger_balances €6,777.00 €6,777.00 the same" in shown
     assert "1 differs" in text_of(administrator.see(page))
     without = batches.run(batches.supplier.accounts(1))["batch_id"]

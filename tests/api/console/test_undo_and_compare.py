@@ -34,7 +34,7 @@ def test_the_import_of_an_account_is_undone(
     page = f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/"
     path = f"{page}undo/"
     assert f"/console{path}" in administrator.see(page)
-    assert "1 account is removed with everything below it" in administrator.see(path)
+    assert "1 account is removed with all its data" in administrator.see(path)
     with noted_messages() as messages:
         assert administrator.send(path).status_code == 400
     assert messages == []
@@ -58,10 +58,10 @@ def test_the_imports_of_a_batch_are_undone_and_an_undo_is_cancelled(
     report = batches.run(batches.supplier.accounts(3))
     path = f"/batches/{report['batch_id']}/undo/"
     preview = administrator.see(path)
-    assert "3 accounts are removed with everything below them" in preview
+    assert "3 accounts are removed with all their data" in preview
     assert f"Undo the imports of batch {report['batch_id'][-12:]}" in preview
     undo = administrator.send(path, {"reason": "Again."}).location.removeprefix("/console")
-    assert "3 accounts that are left stay" in administrator.see(f"{undo}cancel/")
+    assert "3 remaining accounts are kept" in administrator.see(f"{undo}cancel/")
     administrator.send(f"{undo}cancel/")
     assert "CANCELLED" in administrator.see(undo)
 
@@ -118,7 +118,7 @@ def test_after_the_go_live_no_undo_is_offered_or_promised(
 def test_an_undo_says_how_many_emails_it_withdraws(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
-    withdrawn = "E-mails that were not sent yet, and are withdrawn"
+    withdrawn = "Unsent e-mails, which are withdrawn"
     accounts = batches.supplier.accounts(3)
     silent = batches.run(accounts[:1])["batch_id"]
     with sessions.begin() as session:

@@ -47,10 +47,10 @@ def test_a_vendor_is_created_and_called_less_often(
     vendor = _find(sessions, fields["name"])
     assert vendor is not None
     path = f"/setup/vendors/{vendor.id}/rate/"
-    assert "at most 10 times a second" in administrator.see(path)
+    assert "at most 10 times per second" in administrator.see(path)
     assert administrator.send(path, {"calls_per_second": "0"}).status_code == 400
     assert administrator.send(path, {"calls_per_second": "2.5"}).status_code == 303
-    assert "at most 2.5 times a second" in administrator.see(path)
+    assert "at most 2.5 times per second" in administrator.see(path)
     with sessions() as session:
         acts = session.scalars(
             select(AuditEntry.action).where(AuditEntry.subject == fields["name"]).order_by(AuditEntry.id)

@@ -90,7 +90,7 @@ def test_a_plan_is_made_only_after_its_effects_were_shown(
 
     preview = administrator.post(path, fields | {"seen": "0" * 64})
     assert preview.status_code == 200
-    for begins in ("2 accounts, started by hand", "2 accounts, after the wave before", "3 accounts, after"):
+    for begins in ("2 accounts, started by hand", "2 accounts, after the previous wave", "3 accounts, after"):
         assert preview.text.count(begins) == 1
     assert waves.supplier.get("/wave-plans/").json == []
 
@@ -98,7 +98,7 @@ def test_a_plan_is_made_only_after_its_effects_were_shown(
     # One account more is pending now: the plan would do something else than was shown.
     assert waves.supplier.stage(waves.supplier.accounts(8)[7]).status_code == 201
     again = administrator.post(path, fields | seen)
-    assert "4 accounts, after the wave before" in again.text
+    assert "4 accounts, after the previous wave" in again.text
     seen = {"seen": _SEEN.findall(again.text)[0]}
     made, twice = administrator.post(path, fields | seen), administrator.post(path, fields | seen)
     assert made.status_code == twice.status_code == 303
@@ -159,7 +159,7 @@ _HOW_MANY = "How many, or the account numbers"
         (
             [("", "rest", "")],
             {"lines_per_minute": "0"},
-            ("lines_per_minute", "Accounts in a minute", "between 1 and"),
+            ("lines_per_minute", "Accounts per minute,", "between 1 and"),
         ),
         (
             [("", "size", "1"), ("", "", ""), ("", "rest", "")],
@@ -234,7 +234,7 @@ def test_each_wave_may_have_a_window_a_threshold_a_rate_and_a_hold_of_its_own(
         text_of(name): text_of(value) for name, value in _FACT.findall(administrator.post(path, fields).text)
     }
     assert told == {
-        "1 · Pilot": "1 account, started by hand; paused after 2% errors; at most 600 in a minute; "
+        "1 · Pilot": "1 account, started by hand; paused after 2% errors; at most 600 per minute; "
         "then a person decides",
         "Wave 2": "2 accounts, at 22:00 to 06:00 UTC, from 2 Mar 2026: Saturday; paused after 2% errors; "
         "then the next one if it is clean",
@@ -249,7 +249,7 @@ def test_each_wave_may_have_a_window_a_threshold_a_rate_and_a_hold_of_its_own(
     pages = [administrator.see(f"/waves/{plan['plan_id']}/{number}/") for number in (1, 2, 3)]
     assert [dict(_FACT.findall(page))["if it is clean"] for page in pages] == [
         "a person decides",
-        "the next one begins",
+        "the next one starts",
         "the plan is finished",
     ]
     assert second["window"] == night | {"time_zone": "UTC", "first_day": "2026-03-02", "days": ["sat"]}
@@ -354,7 +354,7 @@ def test_an_undo_of_a_wave_is_shown_where_it_holds_the_plan(
     undo = administrator.send(form, {"reason": "The mapping was wrong."}).location.removeprefix("/console")
     for page in (plan, first):
         assert f"/console{undo}" in administrator.see(page)
-        assert "No wave begins until it is over." in administrator.see(page)
+        assert "No wave starts until it has ended." in administrator.see(page)
     while True:
         with sessions.begin() as session:
             if revert_piece(session, UUID(undo.split("/")[-2])) is not Progress.WORKED:

@@ -125,7 +125,7 @@ def _satisfies(operator: AuthenticatedOperator, need: Need) -> bool:
 def _refusal(need: Need) -> str:
     if need.whole_service:
         return _(
-            "This concerns the whole service: it needs the role %(role)s, bound to no organisation.",
+            "This concerns the whole service. It needs the role %(role)s and no binding to an organisation.",
             role=need.role,
         )
     return _("This needs the role %(role)s.", role=need.role)

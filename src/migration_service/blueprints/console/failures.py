@@ -57,7 +57,7 @@ def _http_error(error: HTTPException) -> Response:
 
 def _impossible_value(_error: DataError) -> Response:
     """Respond to a request with a value that the database cannot hold, such as a null character."""
-    return error_page(400, _("The address or the form has a value that is not possible."))
+    return error_page(400, _("The address or the form has an impossible value."))
 
 
 def _database_unavailable(error: Exception) -> Response:
@@ -79,7 +79,7 @@ def _title(status: int) -> str:
         case HTTPStatus.FORBIDDEN:
             return _("Not allowed")
         case HTTPStatus.TOO_MANY_REQUESTS:
-            return _("Too many at once")
+            return _("Too many requests")
         case HTTPStatus.SERVICE_UNAVAILABLE:
             return _("Not available")
         case _ if status >= 500:

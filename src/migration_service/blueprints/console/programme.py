@@ -117,7 +117,7 @@ def _steps(it: Progress) -> list[tuple[str, StepState, str | None]]:
         ),
         (_("Import the corrected lines"), _known(False, needless=is_complete), upload),
         (
-            _("Say what stays out"),
+            _("Acknowledge what is not migrated"),
             _known(is_complete and it.acknowledged > 0, needless=is_complete),
             reconciliation,
         ),

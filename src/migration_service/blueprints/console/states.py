@@ -79,8 +79,10 @@ _REASONS: Mapping[str, str] = {
     ERROR_THRESHOLD_REACHED: mark(
         "It is paused because it has too many errors. Look at them, and then resume or stop it."
     ),
-    WINDOW_CLOSED: mark("It is paused because its window is closed. It goes on by itself in the next one."),
-    ImportSupplierCompleteError.code: mark("It does not go on because its import supplier is Complete."),
+    WINDOW_CLOSED: mark(
+        "It is paused because its window is closed. It resumes automatically in the next one."
+    ),
+    ImportSupplierCompleteError.code: mark("It is stopped because its import supplier is Complete."),
 }
 
 

@@ -56,7 +56,7 @@ class _Conditions:
         description=_l("A number of failed accounts (100), a percentage (5%), or off."),
     )
     lines_per_minute = IntegerField(
-        _l("Accounts in a minute, at most"), validators=[Optional(), NumberRange(1, _MOST)]
+        _l("Accounts per minute, at most"), validators=[Optional(), NumberRange(1, _MOST)]
     )
 
     def of_conditions(self) -> list[Field]:
@@ -112,8 +112,8 @@ class WaveForm(_Conditions, FormWithFaults):
         _l("If it is clean"),
         default="",
         choices=[
-            SelectChoice("", _l("as the plan says")),
-            SelectChoice("continue", _l("the next one begins")),
+            SelectChoice("", _l("as in the plan")),
+            SelectChoice("continue", _l("the next one starts")),
             SelectChoice("hold", _l("a person decides")),
         ],
     )
@@ -148,7 +148,7 @@ class PlanForm(_Conditions, ActionForm):
     name = StringField(_l("Name of the plan"), validators=[Length(max=200)])
     team = SelectField(_l("Operations team"), validators=[InputRequired()])
     waves = FieldList(FormField(WaveForm), _l("Wave"), min_entries=ROWS, max_entries=MAX_WAVES)
-    continue_if_clean = BooleanField(_l("The wave after a clean one begins without a person"))
+    continue_if_clean = BooleanField(_l("The wave after a clean one starts without approval"))
     seed = IntegerField(
         _l("Seed of the random draw"),
         validators=[Optional(), NumberRange(0, _MOST)],

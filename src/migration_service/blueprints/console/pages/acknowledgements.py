@@ -79,10 +79,10 @@ def add(code: str) -> Response:
         found = _find(session, supplier)
         number = len(found[:_MOST])
         return Preview(
-            title=_("Acknowledge what stays out"),
+            title=_("Acknowledge what is not migrated"),
             sentence=ngettext(
-                "%(num)s refused account or line stays out of the platform, and is no longer open.",
-                "%(num)s refused accounts or lines stay out of the platform, and are no longer open.",
+                "%(num)s refused account or line will not be migrated, and is no longer open.",
+                "%(num)s refused accounts or lines will not be migrated, and are no longer open.",
                 number,
             ),
             button=ngettext("Acknowledge %(num)s", "Acknowledge %(num)s", number),

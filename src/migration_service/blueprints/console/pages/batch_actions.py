@@ -45,8 +45,8 @@ def pause(batch_id: UUID) -> Response:
         control.pause_batch,
         title=_l("Pause the batch"),
         sentences=mark_plural(
-            "%(num)s line that is left will wait until the batch is resumed.",
-            "%(num)s lines that are left will wait until the batch is resumed.",
+            "%(num)s remaining line will wait until the batch is resumed.",
+            "%(num)s remaining lines will wait until the batch is resumed.",
         ),
         button=_l("Pause"),
         done=_l("The batch is paused."),
@@ -61,8 +61,8 @@ def resume(batch_id: UUID) -> Response:
         control.resume_batch,
         title=_l("Resume the batch"),
         sentences=mark_plural(
-            "%(num)s line that is left will be worked on.",
-            "%(num)s lines that are left will be worked on.",
+            "%(num)s remaining line will be processed.",
+            "%(num)s remaining lines will be processed.",
         ),
         button=_l("Resume"),
         done=_l("The batch continues."),
@@ -77,10 +77,10 @@ def cancel(batch_id: UUID) -> Response:
         control.cancel_batch,
         title=_l("Cancel the batch"),
         sentences=mark_plural(
-            "%(num)s line will never be worked on. What is done stays. This cannot be taken back.",
-            "%(num)s lines will never be worked on. What is done stays. This cannot be taken back.",
+            "%(num)s line will never be processed. Finished lines are kept. This is permanent.",
+            "%(num)s lines will never be processed. Finished lines are kept. This is permanent.",
         ),
-        button=_l("Cancel the batch for good"),
+        button=_l("Cancel the batch permanently"),
         done=_l("The batch is cancelled."),
         is_dangerous=True,
     )
@@ -99,7 +99,7 @@ def retry(batch_id: UUID) -> Response:
         left = found.everything - lines
         facts: list[tuple[str, Any]] = [(_("Code"), wanted.code), (_("Path"), wanted.path)]
         facts.append((_("Line"), wanted.line))
-        facts.append((_("Failed for their content, to be corrected and sent again"), left))
+        facts.append((_("Failed because of their content, to be corrected and sent again"), left))
         return Preview(
             title=_("Retry failed lines"),
             sentence=ngettext(
@@ -107,8 +107,8 @@ def retry(batch_id: UUID) -> Response:
             )
             if everything
             else ngettext(
-                "%(num)s line that may pass now will be retried.",
-                "%(num)s lines that may pass now will be retried.",
+                "%(num)s line that may succeed now will be retried.",
+                "%(num)s lines that may succeed now will be retried.",
                 lines,
             ),
             button=ngettext("Retry %(num)s line", "Retry %(num)s lines", lines),
@@ -140,8 +140,8 @@ def _retry_everything(batch_id: UUID, wanted: ResultFilter, left: int) -> Link:
     return Link(
         location,
         ngettext(
-            "Also retry %(num)s line that failed for its content, unchanged",
-            "Also retry %(num)s lines that failed for their content, unchanged",
+            "Also retry %(num)s line that failed because of its content, unchanged",
+            "Also retry %(num)s lines that failed because of their content, unchanged",
             left,
         ),
     )
@@ -199,7 +199,7 @@ def repeat(batch_id: UUID, mode: str) -> Response:
             redis=shared.redis,
             limits=intake_limits(shared.settings),
         )
-        return Done(_("The batch has begun."), url_for("batches.show", batch_id=new))
+        return Done(_("The batch has started."), url_for("batches.show", batch_id=new))
 
     return act(form, preview, perform, feeds=True)
 

@@ -29,7 +29,7 @@ class BrakeForm(ActionForm):
         description=_l("A number of failed lines (100), a percentage (5%), or off."),
     )
     stop_min_lines = IntegerField(
-        _l("Lines from which a percentage counts"), validators=[Optional()], description=_l("Empty: 200.")
+        _l("Lines before a percentage applies"), validators=[Optional()], description=_l("Empty: 200.")
     )
     stop_window_lines = IntegerField(
         _l("Only the last lines count"),
@@ -37,11 +37,11 @@ class BrakeForm(ActionForm):
         description=_l("Rounded up to whole chunks. Empty: all lines."),
     )
     stop_ignore_codes = StringField(
-        _l("Codes that do not count"), description=_l("With spaces between. Empty: every code counts.")
+        _l("Codes that do not count"), description=_l("Separated by spaces. Empty: every code counts.")
     )
     stop_count_warnings = StringField(
-        _l("Warnings that count, too"),
-        description=_l("Codes with spaces between, as ledger_missing. Empty: no warning counts."),
+        _l("Warnings that also count"),
+        description=_l("Codes separated by spaces, such as ledger_missing. Empty: no warning counts."),
     )
 
 
@@ -52,7 +52,7 @@ def change(batch_id: UUID) -> Response:
 
     def preview(session: Session) -> Preview:
         brake = report_batch(session, batch_of(session, batch_id)).brake
-        now = _("Now nothing pauses the batch.")
+        now = _("The batch has no error threshold now.")
         if brake:
             text = _("Now it is paused after %(threshold)s. %(errors)s of %(lines)s lines have failed.")
             if brake["stop_window_lines"]:
@@ -63,9 +63,9 @@ def change(batch_id: UUID) -> Response:
             values = {"errors": write_number(brake["errors"]), "lines": write_number(brake["lines"])}
             now = text % {"threshold": brake["stop_after_errors"], **values}
         return Preview(
-            title=_("Brake of the batch"),
+            title=_("Error threshold of the batch"),
             sentence=now,
-            button=_("Set the brake"),
+            button=_("Set the error threshold"),
             back=url_for("batches.show", batch_id=batch_id),
         )
 
@@ -78,6 +78,6 @@ def change(batch_id: UUID) -> Response:
             stop_count_warnings=(form.stop_count_warnings.data or "").split(),
         )
         set_brake(session, batch_of(session, batch_id), brake or NO_BRAKE)
-        return Done(_("The brake of the batch is set."))
+        return Done(_("The error threshold of the batch is set."))
 
     return act(form, preview, perform)

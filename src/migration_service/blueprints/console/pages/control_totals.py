@@ -35,8 +35,8 @@ class ControlTotalsForm(ActionForm):
         validators=[InputRequired()],
         render_kw={"rows": 10, "spellcheck": "false", "maxlength": 20_000},
         description=_l(
-            "As JSON. What is left out is not compared. Take the totals from the source system and not from "
-            "the file, so that they show what the file has lost."
+            "As JSON. Totals that are left out are not compared. Take the totals from the source system "
+            "rather than from the file, so that they reveal what is missing from the file."
         ),
     )
 
@@ -56,7 +56,7 @@ def give(batch_id: UUID) -> Response:
             form.totals.data = encode_json(report.control_totals).decode()
         return Preview(
             title=_("Control totals"),
-            sentence=_("They are compared with the file, all lines of it, also those that are refused."),
+            sentence=_("They are compared with all lines of the file, including refused ones."),
             button=_("Compare with the file"),
             back=url_for("batches.show", batch_id=batch_id),
             facts=_facts(report),
@@ -66,9 +66,9 @@ def give(batch_id: UUID) -> Response:
     def perform(session: Session) -> Done:
         report = set_control_totals(session, batch_of(session, batch_id), read_totals(form.totals.data or ""))
         if report.as_given:
-            return Done(_("The file is as the control totals say."))
+            return Done(_("The file matches the control totals."))
         if not report.differing:
-            return Done(_("As far as the file can be read, it is as the control totals say."))
+            return Done(_("The part of the file that could be read matches the control totals."))
         return Done(ngettext("%(num)s total differs.", "%(num)s totals differ.", report.differing))
 
     return act(form, preview, perform)

@@ -99,7 +99,7 @@ def _describe(found: GoLivePreview, *, is_now: bool) -> Facts:
     if found.is_past:
         return (
             (_("Went live"), zoned(found.live_at)),
-            (_("This is in the past"), _("It counts at once.")),
+            (_("This is in the past"), _("It takes effect immediately.")),
             ends,
         )
     return (_("Goes live"), zoned(found.live_at)), (_("Until then"), _("another moment can be set")), ends

@@ -47,15 +47,15 @@ class KeyForm(ActionForm):
         description=_l("None chosen: everything that the organisation may do."),
     )
     suppliers = StringField(
-        _l("Import suppliers"), description=_l("Codes with spaces between. Empty: all of the organisation.")
+        _l("Import suppliers"), description=_l("Codes separated by spaces. Empty: all of the organisation.")
     )
     networks = StringField(
-        _l("Networks"), description=_l("As 192.0.2.0/24, with spaces between. Empty: every address.")
+        _l("Networks"), description=_l("Such as 192.0.2.0/24, separated by spaces. Empty: every address.")
     )
     days = IntegerField(
         _l("Days until it ends"),
         validators=[Optional(), NumberRange(1, _LONGEST_DAYS)],
-        description=_l("Empty: it does not end by itself."),
+        description=_l("Empty: it does not expire."),
     )
 
 
@@ -94,7 +94,7 @@ def issue() -> Response:
     def preview(_session: Session) -> Preview:
         return Preview(
             title=_("New API key"),
-            sentence=_("Issues one key. It is shown once, because only its hash is stored."),
+            sentence=_("Issues one key. It is shown only once, because only its hash is stored."),
             button=_("Issue"),
             back=url_for("keys.show"),
         )
@@ -127,7 +127,7 @@ def roll(prefix: str) -> Response:
         return Preview(
             title=_("Roll API key %(prefix)s", prefix=prefix),
             sentence=_(
-                "Makes one successor with the same name and limits. The old key ends after the overlap."
+                "Creates one successor with the same name and limits. The old key expires after the overlap."
             ),
             button=_("Roll"),
             back=url_for("keys.show"),
@@ -151,11 +151,11 @@ def revoke(prefix: str) -> Response:
         return Preview(
             title=_("Revoke API key %(prefix)s", prefix=prefix),
             sentence=ngettext(
-                "The key and %(num)s session end at once. Its batches pause. This cannot be taken back.",
-                "The key and %(num)s sessions end at once. Its batches pause. This cannot be taken back.",
+                "The key and %(num)s session end immediately. Its batches are paused. This is permanent.",
+                "The key and %(num)s sessions end immediately. Its batches are paused. This is permanent.",
                 running,
             ),
-            button=_("Revoke for good"),
+            button=_("Revoke permanently"),
             back=url_for("keys.show"),
             is_dangerous=True,
         )

@@ -20,7 +20,7 @@ class LimitForm(ActionForm):
     """The limit. Empty for no limit."""
 
     limit = IntegerField(
-        _l("Accounts at once"),
+        _l("Accounts at the same time"),
         validators=[Optional(), NumberRange(1, LARGEST_LIMIT)],
         description=_l("Empty: without limit."),
     )
@@ -49,7 +49,7 @@ def change() -> Response:
     def perform(session: Session) -> Done:
         set_concurrency_limit(session, form.limit.data)
         if form.limit.data is None:
-            return Done(_("The number of accounts processed at once is no longer limited."))
-        return Done(_("At most %(limit)s accounts are processed at once.", limit=form.limit.data))
+            return Done(_("The number of accounts processed at the same time is no longer limited."))
+        return Done(_("At most %(limit)s accounts are processed at the same time.", limit=form.limit.data))
 
     return act(form, preview, perform)

@@ -69,7 +69,7 @@ def come_back() -> Response:
         login.begin(operator)
     except UnauthenticatedError as error:
         resources().refusals.note_refused_login(error, None)
-        return _refuse(_("The identity provider knows you, but you are no operator here."))
+        return _refuse(_("The identity provider knows you, but you are not an operator here."))
     return redirect(target, 303)
 
 

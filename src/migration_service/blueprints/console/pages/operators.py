@@ -34,11 +34,12 @@ class OperatorForm(ActionForm):
     name = StringField(
         _l("Name"),
         validators=[InputRequired(), Length(max=128)],
-        description=_l("With OpenID Connect: what the provider's claim says, as a rule the e-mail address."),
+        description=_l("With OpenID Connect: the value of the provider's claim, usually the e-mail address."),
     )
     role = SelectField(_l("Role"), choices=_ROLES)
     organisations = SelectMultipleField(
-        _l("Organisations"), description=_l("Those that the operator is bound to. None chosen: all.")
+        _l("Organisations"),
+        description=_l("The organisations that the operator is bound to. None chosen: all."),
     )
 
 
@@ -99,7 +100,7 @@ def set_role(name: str) -> Response:
     def preview(_session: Session) -> Preview:
         return _preview(
             _("Role of %(name)s", name=name),
-            _("The role applies at once, also where the operator is logged in."),
+            _("The role applies immediately, even if the operator is logged in."),
         )
 
     form = RoleForm()
@@ -145,8 +146,8 @@ def disable(name: str) -> Response:
 
 def _sessions_end(session: Session, name: str) -> str:
     return ngettext(
-        "%(num)s session of the operator ends at once.",
-        "%(num)s sessions of the operator end at once.",
+        "%(num)s session of the operator ends immediately.",
+        "%(num)s sessions of the operator end immediately.",
         len(list_operator_sessions(session, name)),
     )
 

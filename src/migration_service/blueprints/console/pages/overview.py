@@ -82,10 +82,10 @@ def _about_parts(limit: int | None) -> Iterator[Concern]:
         yield Concern(_("Redis does not answer: nothing is processed."), url_for("work.show"), True)
         return
     if age is None or age > _NO_SWEEP:
-        sentence = _("No sweep has run for a while: beat, or the worker for maintenance, is missing.")
+        sentence = _("No sweep has run for a while: beat or the maintenance worker is missing.")
         yield Concern(sentence, url_for("work.show"), True)
     if limit is not None and in_use >= limit:
-        sentence = _("All %(limit)s slots are in use: further requests are answered 429.", limit=limit)
+        sentence = _("All %(limit)s slots are in use: further requests get a 429.", limit=limit)
         yield Concern(sentence, url_for("work.show"))
 
 
@@ -107,8 +107,8 @@ def _about_batches(running: list[BatchReport]) -> Iterator[Concern]:
             left = count_open(batch.counts)
             if batch.reason == ERROR_THRESHOLD_REACHED:
                 sentence = ngettext(
-                    "Batch %(name)s has too many errors: its brake has paused it, with %(num)s line left.",
-                    "Batch %(name)s has too many errors: its brake has paused it, with %(num)s lines left.",
+                    "Batch %(name)s was paused for too many errors, with %(num)s line left.",
+                    "Batch %(name)s was paused for too many errors, with %(num)s lines left.",
                     left,
                     name=name,
                 )
@@ -138,7 +138,7 @@ def _about_waves(plans: list[PlanReport]) -> Iterator[Concern]:
         elif wave.state == WaveState.CLEAN:
             sentence = _("Wave %(number)s of %(code)s is reconciled, and waits for your decision.", **values)
         elif wave.waits_for == WaveWait.PERSON:
-            sentence = _("Wave %(number)s of %(code)s waits for somebody who starts it.", **values)
+            sentence = _("Wave %(number)s of %(code)s waits for somebody to start it.", **values)
         else:
             continue  # a batch that is paused is named below
         yield Concern(sentence, url_for("waves.show", plan_id=plan.plan_id, number=wave.number))

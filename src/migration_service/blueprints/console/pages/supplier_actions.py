@@ -53,7 +53,7 @@ class SupplierForm(ActionForm):
     document_root = StringField(
         _l("Document root"),
         validators=[Length(max=1024)],
-        description=_l("What document paths are resolved against, as s3://bucket/folder."),
+        description=_l("The root of document paths, such as s3://bucket/folder."),
     )
     profile = SelectField(
         _l("Profile"),
@@ -63,7 +63,7 @@ class SupplierForm(ActionForm):
     time_zone = StringField(
         _l("Time zone"),
         default=DEFAULT_TIME_ZONE,
-        description=_l("Decides what day is today for its data, as Europe/Amsterdam."),
+        description=_l("Determines today's date for its data, such as Europe/Amsterdam."),
     )
 
 
@@ -138,8 +138,8 @@ def set_time_zone_of(code: str) -> Response:
         return Preview(
             title=_("Time zone of %(code)s", code=code),
             sentence=_(
-                "It is %(zone)s now. The time zone decides what day is today for its data: where the open "
-                "period ends, and what is in the future.",
+                "It is %(zone)s now. The time zone determines today's date for its data: where the open "
+                "period ends, and which dates are in the future.",
                 zone=supplier.time_zone,
             ),
             button=_("Set"),

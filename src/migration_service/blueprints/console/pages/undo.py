@@ -104,7 +104,7 @@ def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
         chosen = form.overrides.data or () if form.overrides is not None else ()
         order = find(session, str(form.reason.data), frozenset(map(UndoBlocker, chosen)))
         undo_id = start_undo(session, order, role=role)
-        return Done(_("The undo has begun."), url_for("undo.show", undo_id=undo_id))
+        return Done(_("The undo has started."), url_for("undo.show", undo_id=undo_id))
 
     response = act(form, preview, perform)
     if response.status_code == 303:
@@ -114,10 +114,10 @@ def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
 
 def _describe(found: UndoPreview, title: str, back: str) -> Preview:
     blocked = found.accounts - found.revertible
-    facts = [(_("Accounts that something blocks, and that stay"), blocked)]
+    facts = [(_("Accounts that are blocked, and kept"), blocked)]
     facts += [(f"{item.code}: {', '.join(item.examples)}", item.accounts) for item in found.blockers]
     if found.emails:
-        facts.append((_("E-mails that were not sent yet, and are withdrawn"), found.emails))
+        facts.append((_("Unsent e-mails, which are withdrawn"), found.emails))
     is_empty = not found.revertible_with_overrides
     nothing = _("Nothing can be undone: no account of it exists that is not blocked.")
     return Preview(
@@ -125,8 +125,8 @@ def _describe(found: UndoPreview, title: str, back: str) -> Preview:
         sentence=nothing
         if is_empty
         else ngettext(
-            "%(num)s account is removed with everything below it, and its import is pending again.",
-            "%(num)s accounts are removed with everything below them, and their imports are pending again.",
+            "%(num)s account is removed with all its data, and its import is pending again.",
+            "%(num)s accounts are removed with all their data, and their imports are pending again.",
             found.revertible,
         ),
         button=ngettext("Undo %(num)s import", "Undo %(num)s imports", found.revertible),
@@ -184,11 +184,11 @@ def cancel(undo_id: UUID) -> AnyResponse:
         return Preview(
             title=_("Cancel the undo for %(code)s", code=report.import_supplier),
             sentence=ngettext(
-                "%(num)s account that is left stays. This cannot be taken back.",
-                "%(num)s accounts that are left stay. This cannot be taken back.",
+                "%(num)s remaining account is kept. This is permanent.",
+                "%(num)s remaining accounts are kept. This is permanent.",
                 counts.get("PENDING", 0),
             ),
-            button=_("Cancel the undo for good"),
+            button=_("Cancel the undo permanently"),
             back=url_for("undo.show", undo_id=undo_id),
             is_dangerous=True,
         )

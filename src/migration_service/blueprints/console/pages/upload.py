@@ -68,7 +68,7 @@ class UploadForm(ActionForm):
             "Everything but accounts is added to accounts that exist, or that an import is creating."
         ),
     )
-    step = RadioField(_l("What is done with it"), default=BatchMode.VALIDATE.value)
+    step = RadioField(_l("What to do with it"), default=BatchMode.VALIDATE.value)
     team = SelectField(
         _l("Operations team"), description=_l("Created accounts are linked to it. Other kinds have none.")
     )
@@ -136,7 +136,7 @@ def send(code: str) -> Response:
     except (InvalidError, BatchQuotaError, TooManyUploadsError) as error:
         return _page(supplier, form, form.take(error), status_of(type(error)))
     feed_batches(shared.celery, shared.Session)
-    flash(_("The file has arrived, and its batch has begun."), "done")
+    flash(_("The file has arrived, and its batch has started."), "done")
     location = url_for("batches.show", batch_id=batch_id)
     # The script shows the progress and then opens the page itself.
     return Response(status=201, headers={"Location": location}) if _is_script() else redirect(location, 303)

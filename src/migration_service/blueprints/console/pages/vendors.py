@@ -35,7 +35,7 @@ class VendorForm(ActionForm):
     kind = SelectField(
         _l("Kind"),
         choices=[it.value for it in VendorKind],
-        description=_l("The interface of the vendor: the plain JSON one of the documentation, or Stripe's."),
+        description=_l("The vendor's interface: the plain JSON one in the documentation, or Stripe's."),
     )
     url = StringField(
         _l("Address"),
@@ -45,7 +45,7 @@ class VendorForm(ActionForm):
     secret_env = StringField(
         _l("Environment variable of the secret"),
         validators=[Length(max=255)],
-        description=_l("Its name, and not the secret itself. Empty: the vendor needs none."),
+        description=_l("The name of the variable, not the secret itself. Empty: the vendor needs none."),
         # Somebody may enter the secret here by mistake. It is not sent back.
         render_kw={"value": "", "autocomplete": "off"},
     )
@@ -111,8 +111,8 @@ def set_rate(vendor_id: int) -> Response:
         return Preview(
             title=_("Calls of payment vendor %(name)s", name=vendor.name),
             sentence=_(
-                "Batches call it at most %(rate)s times a second now, all workers together. Single requests "
-                "are not counted.",
+                "Batches call it at most %(rate)s times per second now, all workers together. Single "
+                "requests are not counted.",
                 rate=write_number(float(vendor.calls_per_second)),
             ),
             button=_("Set the rate"),
@@ -124,7 +124,7 @@ def set_rate(vendor_id: int) -> Response:
         rate = Decimal(str(form.calls_per_second.data))
         set_vendor_rate(session, vendor.name, rate, organisation_name=owner)
         done = _(
-            "Batches call %(name)s at most %(rate)s times a second.",
+            "Batches call %(name)s at most %(rate)s times per second.",
             name=vendor.name,
             rate=write_number(float(rate)),
         )

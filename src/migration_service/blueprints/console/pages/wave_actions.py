@@ -46,14 +46,14 @@ def start(plan_id: UUID, number: int) -> Response:
         return Preview(
             title=_("Start wave %(number)s", number=number),
             sentence=ngettext(
-                "The import of %(num)s account begins.", "The import of %(num)s accounts begins.", wave.lines
+                "The import of %(num)s account starts.", "The import of %(num)s accounts starts.", wave.lines
             ),
             button=ngettext("Import %(num)s account", "Import %(num)s accounts", wave.lines),
             back=_page_of(plan_id, number),
             facts=((_("Paused after"), _describe_brake(wave)),),
         )
 
-    return _act(plan_id, number, preview, acts.start_wave, _l("The wave has begun."))
+    return _act(plan_id, number, preview, acts.start_wave, _l("The wave has started."))
 
 
 @blueprint.route("/pause/", methods=["GET", "POST"])
@@ -64,8 +64,8 @@ def pause(plan_id: UUID, number: int) -> Response:
         return Preview(
             title=_("Pause wave %(number)s", number=number),
             sentence=ngettext(
-                "%(num)s account that is left waits until a person resumes the wave, whatever its window.",
-                "%(num)s accounts that are left wait until a person resumes the wave, whatever its window.",
+                "%(num)s remaining account waits until the wave is resumed by hand, whatever its window.",
+                "%(num)s remaining accounts wait until the wave is resumed by hand, whatever its window.",
                 count_open(wave.counts),
             ),
             button=_("Pause"),
@@ -84,8 +84,8 @@ def resume(plan_id: UUID, number: int) -> Response:
         return Preview(
             title=_("Resume wave %(number)s", number=number),
             sentence=ngettext(
-                "The import of %(num)s account that is left goes on: now, or in the next window.",
-                "The import of %(num)s accounts that are left goes on: now, or in the next window.",
+                "The import of %(num)s remaining account continues: now, or in the next window.",
+                "The import of %(num)s remaining accounts continues: now, or in the next window.",
                 left,
             ),
             button=_("Resume"),
@@ -93,7 +93,7 @@ def resume(plan_id: UUID, number: int) -> Response:
             facts=((_("Failed so far"), wave.counts[LineStatus.FAILED]),),
         )
 
-    return _act(plan_id, number, preview, acts.resume_wave, _l("The wave goes on."))
+    return _act(plan_id, number, preview, acts.resume_wave, _l("The wave is resumed."))
 
 
 @blueprint.route("/reconcile/", methods=["GET", "POST"])
@@ -127,15 +127,15 @@ def approve(plan_id: UUID, number: int) -> Response:
             sentence = _("It is the last wave: the plan is finished.")
         elif following.window is None:
             sentence = ngettext(
-                "Wave %(next)s begins within some seconds, with %(num)s account.",
-                "Wave %(next)s begins within some seconds, with %(num)s accounts.",
+                "Wave %(next)s starts within a few seconds, with %(num)s account.",
+                "Wave %(next)s starts within a few seconds, with %(num)s accounts.",
                 following.lines,
                 next=following.number,
             )
         else:
             sentence = ngettext(
-                "Wave %(next)s begins in its window, with %(num)s account.",
-                "Wave %(next)s begins in its window, with %(num)s accounts.",
+                "Wave %(next)s starts in its window, with %(num)s account.",
+                "Wave %(next)s starts in its window, with %(num)s accounts.",
                 following.lines,
                 next=following.number,
             )
@@ -164,13 +164,11 @@ def stop(plan_id: UUID, number: int) -> Response:
         return Preview(
             title=_("Stop wave %(number)s of %(code)s", number=number, code=plan.import_supplier),
             sentence=ngettext(
-                "%(num)s account that is left is not imported. What was created stays. "
-                "This cannot be taken back.",
-                "%(num)s accounts that are left are not imported. What was created stays. "
-                "This cannot be taken back.",
+                "%(num)s remaining account is not imported. Created accounts are kept. This is permanent.",
+                "%(num)s remaining accounts are not imported. Created accounts are kept. This is permanent.",
                 left,
             ),
-            button=ngettext("Stop %(num)s wave for good", "Stop %(num)s waves for good", len(stopped)),
+            button=ngettext("Stop %(num)s wave permanently", "Stop %(num)s waves permanently", len(stopped)),
             back=_page_of(plan_id, number),
             is_dangerous=True,
             facts=((_("Waves that are stopped"), ", ".join(str(it.number) for it in stopped)),),

@@ -37,8 +37,10 @@ def plan(code: str) -> Response:
         return Preview(
             title=_("Plan waves for %(code)s", code=code),
             sentence=ngettext(
-                "%(num)s account is pending. See how the waves cut it before you make the plan.",
-                "%(num)s accounts are pending. See how the waves cut them before you make the plan.",
+                "%(num)s account is pending. Preview how it is divided into waves before you create the "
+                "plan.",
+                "%(num)s accounts are pending. Preview how they are divided into waves before you "
+                "create the plan.",
                 count_pending(session, supplier_of(session, code).id),
             ),
             button=_("Make this plan"),
@@ -57,7 +59,7 @@ def plan(code: str) -> Response:
 
     def perform(session: Session) -> Done:
         made = plan_waves(session, supplier_of(session, code), _read(session, form, code))
-        return Done(_("The plan is made."), url_for("waves.show_plan", plan_id=made.id))
+        return Done(_("The plan is created."), url_for("waves.show_plan", plan_id=made.id))
 
     return act(form, preview, perform, find_effects=find_effects, template="wave_plan.html")
 
@@ -80,7 +82,7 @@ def _describe(order: PlanOrder, wave: WaveOrder, size: int) -> str:
     if wave.window is None and wave is order.waves[0]:
         begins = _("%(accounts)s, started by hand", accounts=accounts)
     elif wave.window is None:
-        begins = _("%(accounts)s, after the wave before", accounts=accounts)
+        begins = _("%(accounts)s, after the previous wave", accounts=accounts)
     else:
         window = write_window(wave.window.to_dict())
         begins = _("%(accounts)s, at %(window)s", accounts=accounts, window=window)
@@ -88,7 +90,7 @@ def _describe(order: PlanOrder, wave: WaveOrder, size: int) -> str:
     if wave.brake is not None:
         parts.append(_("paused after %(threshold)s errors", threshold=wave.brake.stop_after_errors))
     if wave.lines_per_minute is not None:
-        parts.append(_("at most %(n)s in a minute", n=write_number(wave.lines_per_minute)))
+        parts.append(_("at most %(n)s per minute", n=write_number(wave.lines_per_minute)))
     if wave is not order.waves[-1]:
         goes_on = order.continue_if_clean if wave.continue_if_clean is None else wave.continue_if_clean
         parts.append(_("then the next one if it is clean") if goes_on else _("then a person decides"))
