@@ -129,7 +129,7 @@ class ServiceMetrics(Collector):
         )
         yield GaugeMetricFamily(
             "migration_slots_limit",
-            "How many accounts may be processed at the same time, or +Inf without a limit.",
+            "The largest number of accounts processed at the same time, or +Inf without a limit.",
             value=math.inf if now.limit is None else now.limit,
         )
 

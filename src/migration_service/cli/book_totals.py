@@ -28,7 +28,7 @@ def show_book(book: BookTotals | None) -> None:
     show_list(rows, as_json=False, nothing="Nothing was sent.")
     if book.unreadable_lines or book.unreadable_amounts:
         unread = describe_unreadable(book.unreadable_lines, book.unreadable_amounts)
-        click.echo(f"Of what was refused, {unread}.")
+        click.echo(f"Among the refused data, {unread}.")
     if book.given is not None:
         _say_whether_given(book)
     else:

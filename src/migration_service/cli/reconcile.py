@@ -66,9 +66,9 @@ def reconcile(
 ) -> None:
     """Compare what SUPPLIER sent with what was created.
 
-    The first part counts what was sent by its outcome, and lists what is open: neither created nor skipped
-    nor acknowledged (see `acknowledgements`). The second part compares every value of the created accounts
-    with what was staged: counts and sums, exact to the cent, and the path of each value that differs.
+    The first part counts what was sent, by outcome, and lists what is open: neither created nor skipped nor
+    acknowledged (see `acknowledgements`). The second part compares every value of the created accounts with
+    what was staged: counts and sums, exact to the cent, and the path of each value that differs.
 
     The last part shows where the money of the book is: in the file, refused, staged or created. With --batch,
     it also shows the supplier's control totals (see `batches control-totals`).

@@ -169,7 +169,7 @@ class LoadedAccount:
     unknown: list[ErrorItem] = field(default_factory=list)
     #: The data as JSON, if it was already written.
     json: bytes | None = None
-    #: Whether the payload is an object at all.
+    #: Whether the payload is an object.
     is_object: bool = True
 
 

@@ -126,7 +126,7 @@ def _find_unknown(
             continue
         if not isinstance(below, list):
             yield from _find_unknown(field.schema, below, (*path, key), suggestions)
-        elif len(below) <= MAX_ITEMS:  # a longer list is an error of its own
+        elif len(below) <= MAX_ITEMS:  # a longer list is a separate error
             for index, item in enumerate(below):
                 yield from _find_unknown(field.schema, item, (*path, key, str(index)), suggestions)
 

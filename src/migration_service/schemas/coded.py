@@ -21,7 +21,7 @@ def about(description: str, example: Any, *, unit: str = "", **more: Any) -> dic
 
 
 class Coded(fields.Field[Any]):
-    """The base of every field. Its errors have codes, and state what was found and what was expected.
+    """The base of every field. Its errors have codes, and say what was found and expected.
 
     Messages of a `personal` field do not repeat the value.
     """

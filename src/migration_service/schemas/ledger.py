@@ -140,7 +140,7 @@ class LedgerSchema(Fields):
         metadata=about("The balance when the last settlement was closed.", -49.28, unit=_CREDIT)
     )
     last_settlement_closing_date = Day(
-        metadata=about("Last day of the last settlement. The open period begins the day after.", "2026-02-28")
+        metadata=about("Last day of the last settlement. The open period starts the day after.", "2026-02-28")
     )
     last_settlement_issue_date = Day(
         metadata=about("The day on which the settlement was sent.", "2026-03-01")

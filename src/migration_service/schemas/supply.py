@@ -59,12 +59,14 @@ class CostDetailSchema(Fields):
 
 
 class MonthlyAdvanceChargeTemplateSchema(Fields):
-    """What is charged in advance each month."""
+    """The monthly advance."""
 
     total_monthly_advance_amount = NumberText(
         required=True,
         metadata=about(
-            "What the customer pays in advance each month.", "100.13", unit="in euros, tax included; positive"
+            "The amount that the customer pays in advance each month.",
+            "100.13",
+            unit="in euros, tax included; positive",
         ),
     )
     forecast_annual_consumption = NumberText(
@@ -98,7 +100,9 @@ class AgreementSchema(Fields):
     """A contract for a meter point."""
 
     supply_type = Choice(
-        SupplyType, required=True, metadata=about("What is supplied, as at the meter point.", "ELECTRICITY")
+        SupplyType,
+        required=True,
+        metadata=about("The energy that is supplied, as for the meter point.", "ELECTRICITY"),
     )
     effective_from = Day(
         required=True,
@@ -126,8 +130,8 @@ class RegisterSchema(Fields):
     register_id = Identifier(
         required=True, metadata=about("The register's identifier, unique within the meter.", "1.8.1")
     )
-    metering_direction = Code(metadata=about("What the register counts.", "CONSUMPTION"))
-    multiplication_factor = WholeNumber(metadata=about("What a reading is multiplied by.", 1))
+    metering_direction = Code(metadata=about("The direction that the register counts.", "CONSUMPTION"))
+    multiplication_factor = WholeNumber(metadata=about("The factor by which readings are multiplied.", 1))
     number_of_digits = WholeNumber(metadata=about("Digits of a reading before the decimal point.", 6))
     time_of_use = OpenChoice(
         TimeOfUse, metadata=about("When the register counts. A gas register has none.", "PEAK")
@@ -149,7 +153,7 @@ class MeterSchema(Fields):
 
 
 class ConfigurationPeriodSchema(Fields):
-    """How a meter point is set up and measured from a date on."""
+    """The configuration of a meter point from a date on."""
 
     allocation_method = Code(metadata=about("How consumption is allocated.", "SMART"))
     energy_delivery_status = Code(metadata=about("Whether energy is delivered.", "ACTIVE"))
@@ -165,24 +169,24 @@ class ConfigurationPeriodSchema(Fields):
     cap_tar_code = Identifier(metadata=about("Code of the capacity tariff: 13 digits.", "8742010103129"))
     start_date = Day(
         required=True,
-        metadata=about("First day of the period. It ends when the next one begins.", "2020-01-19"),
+        metadata=about("First day of the period. It ends when the next one starts.", "2020-01-19"),
     )
 
 
 class GridOperatorEffectivePeriodSchema(Fields):
-    """Which grid operator a meter point belongs to from a date on."""
+    """The grid operator of a meter point from a date on."""
 
     grid_operator_code = Identifier(
         required=True, metadata=about("GLN of the grid operator: 13 digits.", "8712423014022")
     )
     start_date = Day(
         required=True,
-        metadata=about("First day of the period. It ends when the next one begins.", "2020-01-19"),
+        metadata=about("First day of the period. It ends when the next one starts.", "2020-01-19"),
     )
 
 
 class BillingConfigurationPeriodSchema(Fields):
-    """How a meter point is taxed in a period. The last period has no end_date."""
+    """The taxation of a meter point in a period. The last period has no end_date."""
 
     residency_status = Choice(
         ResidencyStatus, metadata=about("Whether somebody lives at the address. Absent for gas.", "RESIDENT")
@@ -240,7 +244,9 @@ class MeterPointSchema(Fields):
     last_billed_to_date = Day(metadata=about("Last day that was billed.", "2026-02-28"))
     supply_start_date = Day(metadata=about("First day of the supply.", "2020-01-19"))
     supply_type = Choice(
-        SupplyType, required=True, metadata=about("What is supplied. One EAN may have both.", "ELECTRICITY")
+        SupplyType,
+        required=True,
+        metadata=about("The energy that is supplied. One EAN may have both kinds.", "ELECTRICITY"),
     )
     smart_meter_administrative_status = Code(
         metadata=about("Whether the smart meter may be read remotely.", "ON")
@@ -254,7 +260,7 @@ class MeterPointSchema(Fields):
     )
     energy_meter_point_configuration_periods = Objects(
         ConfigurationPeriodSchema,
-        metadata=about("How the meter point is set up, by date.", [{"start_date": "2020-01-19"}]),
+        metadata=about("The configurations of the meter point, by date.", [{"start_date": "2020-01-19"}]),
     )
     energy_meter_point_grid_operator_effective_periods = Objects(
         GridOperatorEffectivePeriodSchema,
@@ -265,7 +271,7 @@ class MeterPointSchema(Fields):
     )
     billing_configuration_periods = Objects(
         BillingConfigurationPeriodSchema,
-        metadata=about("How the meter point is taxed, by date.", [{"start_date": "2020-01-19"}]),
+        metadata=about("The taxation of the meter point, by date.", [{"start_date": "2020-01-19"}]),
     )
     estimated_annual_volumes = Objects(
         EstimatedAnnualVolumeSchema,

@@ -24,7 +24,7 @@ from migration_service_local.up.supervisor import StopRequestedError, Supervisor
 def run_up(options: UpOptions, output: Output) -> None:
     """Start everything, migrate the sample book, serve until a signal arrives, and stop everything.
 
-    If something cannot start, stop what was started, and raise StartError.
+    If something cannot start, stop everything and raise StartError.
     """
     home = Home(options.home)
     over = threading.Event()

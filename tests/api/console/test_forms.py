@@ -248,7 +248,7 @@ def test_the_forms_of_a_wave(administrator: ConsoleClient, batches: BatchClient)
 
         begins, brake = "The import of 1 account starts.", {"Paused after": "5% errors"}
         unknown = {
-            "Reconciled": "–",
+            "Reconciled": "\N{EN DASH}",
             "Failed": "0",
             "Created, and different from what was staged": "not known yet",
             "Open: neither created nor acknowledged": "not known yet",
@@ -268,7 +268,7 @@ def test_the_forms_of_a_wave(administrator: ConsoleClient, batches: BatchClient)
 
         def found() -> dict[str, str]:
             reconciled = administrator.form(f"{first}reconcile/").facts["Reconciled"]
-            assert reconciled != "–"
+            assert reconciled != "\N{EN DASH}"
             return dict.fromkeys(unknown, "0") | {"Reconciled": reconciled}
 
         compared = "1 account is compared with what was staged."

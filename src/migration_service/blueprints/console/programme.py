@@ -13,7 +13,7 @@ from migration_service.states import BatchMode, ImportState, WaveState
 
 
 class StepState(StrEnum):
-    """What is known of a step."""
+    """The state of a step."""
 
     DONE = "done"
     #: There is nothing that it could be done with.
@@ -43,7 +43,7 @@ class Progress:
     code: str
     #: The modes of the batches of accounts that have ended.
     modes: set[BatchMode]
-    #: The lines that failed in the last rehearsal. None: it is not known.
+    #: The lines that failed in the last rehearsal, or None if that is unknown.
     failed_in_rehearsal: int | None
     #: The staged accounts by state.
     counts: Mapping[str, int]
@@ -62,7 +62,7 @@ class Progress:
 
     @property
     def is_reconciled(self) -> bool:
-        """Whether every created account is in a wave of the plan that was found clean and is not undone."""
+        """Return whether every created account is in a clean wave of the plan that was not undone."""
         waves = self.plan.waves if self.plan else []
         clean = [it for it in waves if it.differing == 0 and it.open == 0 and not it.undone]
         return sum(it.existing for it in clean) == self.counts[ImportState.IMPORTED]
@@ -87,7 +87,7 @@ def _state_at(state: StepState, place: int, last: int, next_one: int | None) -> 
 
 
 def _steps(it: Progress) -> list[tuple[str, StepState, str | None]]:
-    """Return each step's title, what is known of it, and its page."""
+    """Return each step's title, state and page."""
     upload, reconciliation = _page("upload.show", it), _page("suppliers.reconcile", it)
     plan = url_for("waves.show_plan", plan_id=it.plan.plan_id) if it.plan else None
     is_complete = sum(it.counts.values()) > 0 and not it.is_refused

@@ -1,4 +1,4 @@
-"""Decorators of flask-smorest that only describe a view, without the wrapper that each of them adds to it.
+"""Decorators of flask-smorest that only describe a view, without adding their wrappers.
 
 A view has about ten such decorators. Each wrapper would run in every request, and keep a copy of everything
 that the decorators below it have described.

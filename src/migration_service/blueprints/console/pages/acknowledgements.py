@@ -49,7 +49,7 @@ class AcknowledgementForm(ActionForm):
 
 @blueprint.get("/")
 def show_all(code: str) -> str:
-    """List what was acknowledged, by whom, when and why, newest first."""
+    """List acknowledgements, newest first."""
     before = request.args.get("before", "")
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)

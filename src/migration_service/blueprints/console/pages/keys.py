@@ -60,7 +60,7 @@ class KeyForm(ActionForm):
 
 
 class RollForm(ActionForm):
-    """How long the old key is still accepted."""
+    """The overlap, in which the old key is still accepted."""
 
     days = IntegerField(
         _l("Days for which the old key is still accepted"), default=7, validators=[NumberRange(0, 365)]

@@ -32,7 +32,7 @@ class StatusForm(ActionForm):
 
 
 class EmailsForm(ActionForm):
-    """Whether customers get an e-mail when their account is created."""
+    """The switch for e-mails to customers about their created account."""
 
     on = BooleanField(_l("Customers get an e-mail when their account is created"))
 

@@ -54,7 +54,7 @@ class VendorForm(ActionForm):
 
 
 class RateForm(ActionForm):
-    """How often batches may call a vendor."""
+    """The limit of calls from batches to a vendor."""
 
     calls_per_second = DecimalField(
         _l("Calls per second"), validators=[InputRequired(), NumberRange(LEAST_RATE, LARGEST_RATE)]
