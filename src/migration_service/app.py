@@ -1,4 +1,4 @@
-"""Creates the web application from its parts."""
+"""The composition root of the web application."""
 
 from functools import partial
 
@@ -54,18 +54,18 @@ from migration_service.services.setup.suppliers import FIND_SUPPLIER
 from migration_service.shares import Places
 from migration_service.tasks.accounts import publish_set
 
-#: Requests that may wait for an outcome at once in one process. Each needs a connection to Redis.
+#: The most requests of one process that may wait for an outcome. Each needs a connection to Redis.
 _MOST_WAITING = 512
-#: The statements whose rows a web process keeps in memory.
+#: The statements whose rows web processes keep in memory.
 KEPT_STATEMENTS = (FIND_CALLER, FIND_SUPPLIER)
 
 
 def create_app(settings: Settings) -> Flask:
-    """Return the Flask application with `settings`. It connects when the first request needs it."""
+    """Return the Flask application with `settings`. It connects when a request first needs a connection."""
     app = Application("migration_service", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
     app.json.sort_keys = False  # type: ignore[attr-defined]
-    # Two slashes in a row may be part of an external account number.
+    # External account numbers may contain two consecutive slashes.
     app.url_map.merge_slashes = False
     app.url_map.converters["number"] = NumberConverter
     app.url_rule_class = NumberRule
@@ -74,12 +74,12 @@ def create_app(settings: Settings) -> Flask:
     observe_requests(app)
     keep_places(app)
     identify_requests(app)
-    # The last one registered sees the answer first: nothing is added to it after it was compressed.
+    # The last registered function runs first, so nothing is added to an answer after it was compressed.
     compress_responses(app)
     guard_responses(app)
     check_requests(app, settings)
     api = configure_openapi(app)
-    register_error_handlers(app)  # after flask-smorest, which registers handlers of its own
+    register_error_handlers(app)  # after flask-smorest, which registers its own handlers
     app.register_blueprint(health.blueprint)
     app.register_blueprint(metrics.blueprint)
     app.register_blueprint(graphql.blueprint)
@@ -110,7 +110,7 @@ def create_app(settings: Settings) -> Flask:
 
 
 def _mount_console(app: Flask, settings: Settings, shared: Resources) -> None:
-    # Imported here, because a service without a console does not need its libraries in memory.
+    # Imported here, because a service without the console does not need its libraries in memory.
     from migration_service.blueprints.console.application import create_console  # noqa: PLC0415
 
     console = create_console(settings, shared)
@@ -119,9 +119,9 @@ def _mount_console(app: Flask, settings: Settings, shared: Resources) -> None:
 
 
 def _believe_proxies(app: Flask, count: int) -> None:
-    """Take the client's address, by which failed attempts are counted, from the headers of `count` proxies.
+    """Take the client's address, which identifies failed attempts, from the headers of `count` proxies.
 
-    Their other headers are ignored, because no response depends on the scheme or the host that a client used.
+    Their other headers are ignored, because no response depends on the scheme or host used by a client.
     """
     fixed = ProxyFix(app.wsgi_app, x_for=count, x_proto=0, x_host=0)
     app.wsgi_app = fixed  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""Creates the Celery application with its queues, schedule and reliability settings.
+"""The composition root of the Celery application: its queues, schedule and reliability settings.
 
 PostgreSQL is the queue of record. A message only tells a worker to read a row. If one is lost, the sweep
 publishes it again some seconds later. If one is delivered twice, the second delivery finds nothing to do.
@@ -37,8 +37,8 @@ from migration_service.tasks.names import (
 )
 from migration_service.tasks.worker_pool import end_children_promptly
 
-#: Publishing connections that a web process may open at once. With fewer, requests would queue behind a
-#: broker that does not answer.
+#: The most publishing connections of a web process. With fewer, requests would queue behind a broker that
+#: does not respond.
 _BROKER_POOL = 200
 
 _PR_SET_PDEATHSIG = 1
@@ -52,7 +52,7 @@ _TASKS = [
 def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationCelery:
     """Return the Celery application with `settings`, for workers, beat, Flower and publishers.
 
-    Beat and Flower load no tasks. They know their names.
+    Beat and Flower load no tasks, only their names.
     """
     celery = MigrationCelery(settings, broker=settings.broker_url or settings.redis_url, set_as_current=True)
     celery.steps["consumer"].add(GatheredEvents)
@@ -89,30 +89,31 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
 
 
 def _every(seconds: float, task: str) -> dict[str, Any]:
-    """Return an entry of beat's schedule. A message that no worker took in an hour expires.
+    """Return an entry of beat's schedule. A message that no worker takes within an hour expires.
 
-    Not sooner: it does so by the clock of the worker's host, which may be ahead of that of beat's.
+    It must not expire sooner, because the clock of the worker's host decides, which may be ahead of beat's.
 
-    `retry`: beat keeps one connection, and only a publisher that may retry reopens a lost one. (A connection
-    to Redis reopens itself. After a restart of RabbitMQ, beat never published again without this.)
+    `retry` is needed because beat keeps one connection, and only a publisher that may retry reopens a lost
+    one. (A connection to Redis reopens itself. After a restart of RabbitMQ, beat never published again
+    without this.)
     """
     return {"task": task, "schedule": seconds, "options": {"expires": 3_700.0, "retry": True}}
 
 
 _RELIABILITY: dict[str, Any] = {
-    # A message is acknowledged when its work is done. That of a killed child is redelivered at once.
+    # A message is acknowledged when its task has ended. That of a killed child is redelivered immediately.
     "task_acks_late": True,
     "task_reject_on_worker_lost": True,
-    # No result backend: the database has the outcome.
+    # No result backend, because the outcome is in the database.
     "task_ignore_result": True,
     "task_time_limit": 60,
     "task_soft_time_limit": 45,
     "worker_prefetch_multiplier": 1,
-    # A short loss of the connection to Redis must not kill a healthy transaction.
+    # A short loss of the connection to Redis must not abort a healthy transaction.
     "worker_cancel_long_running_tasks_on_connection_loss": False,
     "worker_max_tasks_per_child": 10_000,
     "worker_max_memory_per_child": 400_000,
-    # An idle worker ends at once. To wait is for tasks with a countdown, and there are none.
+    # An idle worker ends immediately. Waiting is only useful for tasks with a countdown, and there are none.
     "worker_soft_shutdown_timeout": 25.0,
     "worker_enable_soft_shutdown_on_idle": False,
     # Flower shows sent, started and finished tasks.
@@ -122,7 +123,7 @@ _RELIABILITY: dict[str, Any] = {
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
     "broker_pool_limit": _BROKER_POOL,
-    # A request does not retry: the sweep does.
+    # Requests do not retry, because the sweep does.
     "task_publish_retry": False,
     "accept_content": ["json"],
     "enable_utc": True,
@@ -139,7 +140,7 @@ def _transport_options(settings: Settings) -> dict[str, Any]:
 
 
 def _tls_options(settings: Settings) -> dict[str, str]:
-    """Return the TLS options of a rediss:// address. Flower reads them here, not in the address."""
+    """Return the TLS options of a rediss:// address. Flower reads them from here instead of the address."""
     address = urlsplit(settings.broker_url or settings.redis_url)
     given = dict(parse_qsl(address.query)) if address.scheme == "rediss" else {}
     return {name: value for name, value in given.items() if name.startswith("ssl_")}
@@ -163,13 +164,13 @@ def _redis_options(settings: Settings) -> dict[str, Any]:
 
 @setup_logging.connect
 def _set_up_logging(**_kwargs: Any) -> None:
-    """Keep Celery from configuring logging: the composition root has configured it."""
+    """Keep Celery from configuring logging, which the composition root has done."""
 
 
 @beat_init.connect
 @beat_embedded_init.connect
 def _send_no_events(sender: Any, **_kwargs: Any) -> None:
-    """Keep the periodic tasks out of Flower, which then shows nothing while the service is idle.
+    """Keep the periodic tasks out of Flower, so that it shows nothing while the service is idle.
 
     Beat sends no other tasks. Their `send_events=False` does the same for the events of the worker.
     """
@@ -178,6 +179,6 @@ def _send_no_events(sender: Any, **_kwargs: Any) -> None:
 
 @beat_embedded_init.connect
 def _end_with_its_worker(**_kwargs: Any) -> None:
-    """Let a beat that is part of a worker end with it, also if the worker is killed (Linux only)."""
+    """Let a beat that is part of a worker end with it, even if the worker is killed (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

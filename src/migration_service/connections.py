@@ -1,4 +1,4 @@
-"""Connections to Redis, for commands that answer at once and for those that wait."""
+"""Connections to Redis, for immediate and for blocking commands."""
 
 import logging
 from collections.abc import Iterator
@@ -8,14 +8,14 @@ from redis import ConnectionPool, Redis, RedisError
 
 logger = logging.getLogger(__name__)
 
-#: Seconds. A frozen Redis must not hold a request for longer.
+#: Seconds after which a frozen Redis must not delay a request any longer.
 COMMAND_TIMEOUT = 1.0
 
 
 def make_redis(redis_url: str, *, max_connections: int = 100, wait_seconds: float = 0.0) -> Redis:
-    """Return a client whose commands fail after about a second. Blocking commands have `wait_seconds` more.
+    """Return a client whose commands fail after about a second, or `wait_seconds` later if they block.
 
-    It does not retry: redis-py would send a blocking pop again, and could lose what the first one returned.
+    It does not retry, because redis-py would repeat a blocking pop, and could lose the result of the first.
     """
     pool = ConnectionPool.from_url(
         redis_url,
@@ -29,7 +29,7 @@ def make_redis(redis_url: str, *, max_connections: int = 100, wait_seconds: floa
 
 
 def try_write(redis: Redis) -> None:
-    """Write to Redis. Raise RedisError if it does not answer, or answers and takes no writes: it is full."""
+    """Write to Redis. Raise RedisError if it does not respond, or refuses writes because it is full."""
     redis.set("migration:written", b"1")
 
 
@@ -37,7 +37,7 @@ def try_write(redis: Redis) -> None:
 def log_if_unavailable(consequence: str) -> Iterator[None]:
     """Log a warning instead of raising if Redis is unavailable.
 
-    Use it for something that happens later without Redis. `consequence` says what that is.
+    Use this for effects that are only delayed without Redis. `consequence` describes the delay.
     """
     try:
         yield

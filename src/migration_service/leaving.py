@@ -1,14 +1,14 @@
-"""Lets a web server leave its balancer before it ends: SIGTERM is obeyed some seconds after it has come.
+"""Graceful removal of a web server from its load balancer: SIGTERM takes effect some seconds late.
 
-Meanwhile the server goes on as always, and only `/health/ready` answers 503. That needs nothing of the server
-but a main process in Python, which forks the others.
+In the meantime the server works as usual, except that `/health/ready` answers 503. This only requires a main
+process in Python that forks the others.
 """
 
 import mmap
 import signal
 from types import FrameType
 
-#: One byte, which a main process shares with all processes that it forks.
+#: One byte, shared by a main process and all processes that it forks.
 _MARK = mmap.mmap(-1, 1)
 
 
@@ -18,7 +18,7 @@ def is_leaving() -> bool:
 
 
 def leave_before_ending(seconds: float) -> None:
-    """Let this process obey SIGTERM `seconds` later. A second one is obeyed at once."""
+    """Let this process obey SIGTERM `seconds` later. A second SIGTERM takes effect immediately."""
     obey = signal.getsignal(signal.SIGTERM)
 
     def leave(_number: int, _frame: FrameType | None) -> None:

@@ -1,19 +1,19 @@
-"""Keeps Python from searching for garbage what a process loads when it starts, and keeps until it ends.
+"""Excluding the objects that a process loads at its start from garbage collection.
 
-While modules are loaded, objects are only added. Searching all of them again and again takes a fifth of the
-processor time of a start, and would go on with each full search later. What is left out of later searches is
-also written to less, so that processes that are forked afterwards share more memory.
+While modules are loaded, objects are only added. Collections during that time take a fifth of the processor
+time of a start, and each later full collection would search these objects again. Excluded objects are also
+written to less, so that forked processes share more memory.
 """
 
 import gc
 
 
 def begin_loading() -> None:
-    """Search for no garbage until `end_loading`."""
+    """Disable garbage collection until `end_loading`."""
     gc.disable()
 
 
 def end_loading() -> None:
-    """Search for garbage again, but not in what has been loaded by now."""
+    """Enable garbage collection again, except for the objects loaded so far."""
     gc.freeze()
     gc.enable()

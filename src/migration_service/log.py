@@ -1,7 +1,6 @@
 """Logging: one JSON object per line for programs, or one line of text for people.
 
-The request id is in every line of the request, through a context variable, and of the task that it
-dispatched, through the message.
+The request id is in every line of the request, from a context variable, and of its task, from the message.
 """
 
 import logging
@@ -10,7 +9,7 @@ from contextvars import ContextVar
 
 from pythonjsonlogger.json import JsonFormatter
 
-#: The id of the request, or of the task's request, that is being handled.
+#: The id of the current request, or of the request of the current task.
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 
@@ -21,9 +20,9 @@ class _RequestIdFilter(logging.Filter):
         return True
 
 
-#: Loggers that log in several lines, or every few seconds, what the service logs in one. That of requests
-#: reports a periodic message that expired as a revoked task, which misleads operators, and that of Alembic
-#: names its own parts at each start.
+#: Loggers that repeat the service's log lines in several lines, or every few seconds. Celery's request logger
+#: reports an expired periodic message as a revoked task, which misleads operators, and Alembic lists its own
+#: parts at each start.
 _CHATTY = (
     *("celery.worker.strategy", "celery.app.trace", "celery.beat", "celery.worker.request"),
     "alembic.runtime.plugins",
@@ -41,7 +40,7 @@ def configure_logging(level: str, log_format: str) -> None:
 def make_handler(log_format: str) -> logging.Handler:
     """Return a handler that writes to standard error in `log_format`.
 
-    auto: text on a terminal, and json elsewhere.
+    `auto` means text on a terminal, and json elsewhere.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_RequestIdFilter())

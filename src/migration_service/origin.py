@@ -1,7 +1,7 @@
-"""Who acts, from which address and with which request: what the audit and the rows keep of it.
+"""The origin of an act for the audit and for rows: its actor, address and request.
 
 The edges set it: the web application for each request, a command for itself, a worker for the batch that it
-works on. Services read it when they write.
+processes. Services read it when they write.
 """
 
 from collections.abc import Iterator
@@ -12,36 +12,36 @@ from enum import StrEnum
 
 
 class ActorKind(StrEnum):
-    """What kind of actor it is."""
+    """The kind of an actor."""
 
-    #: An organisation's API key, by a token that was obtained with it.
+    #: An organisation's API key, through one of its tokens.
     API_KEY = "api_key"
     #: An operator who logged in.
     OPERATOR = "operator"
-    #: Whoever runs a command, by the name of the account on that machine.
+    #: A person who runs a command, by the name of their account on the machine.
     SYSTEM_USER = "system_user"
     #: The service itself.
     SERVICE = "service"
-    #: A client that did not prove who it is.
+    #: An unauthenticated client.
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Who acts, from where and with which request."""
+    """The actor, address and request of an act."""
 
     kind: ActorKind
     #: The prefix of the key, or the name of the operator or of the system user.
     actor: str | None = None
     api_key_id: int | None = None
     organisation_id: int | None = None
-    #: The import suppliers that the actor is limited to; None: no limit.
+    #: The import suppliers that the actor is limited to, or None for no limit.
     import_supplier_ids: frozenset[int] | None = None
     address: str | None = None
     request_id: str | None = None
 
     def trace(self) -> dict[str, int | str | None]:
-        """Return what a row keeps that is written instead of an audit entry."""
+        """Return the values of the origin columns of a row, which replace an audit entry."""
         return {"api_key_id": self.api_key_id, "request_id": self.request_id, "address": self.address}
 
 
@@ -51,18 +51,18 @@ _origin: ContextVar[Origin] = ContextVar("origin", default=SERVICE)
 
 
 def current_origin() -> Origin:
-    """Return who acts at this moment; the service itself if no edge said otherwise."""
+    """Return the current origin, which is the service itself unless an edge has set another one."""
     return _origin.get()
 
 
 def set_origin(origin: Origin) -> None:
-    """Say who acts from now on. A thread that serves requests does so at the start of each."""
+    """Set the current origin. A thread that serves requests does this at the start of each."""
     _origin.set(origin)
 
 
 @contextmanager
 def acting_as(origin: Origin) -> Iterator[None]:
-    """Say who acts within this block."""
+    """Set the current origin within this block."""
     before = _origin.set(origin)
     try:
         yield

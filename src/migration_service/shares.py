@@ -1,9 +1,9 @@
-"""Shares: how much of something scarce each organisation may hold while others hold or want some of it.
+"""Fair shares of scarce resources: how much an organisation may hold while others need some.
 
-An organisation that is alone has everything. As soon as others are there, each may hold an equal part, and
-what is free goes to those that have less. Each resource applies this where it is taken: slots in their
-Redis script (`slots`), chunks and attempts in the statements that hand them out, and requests in a web
-process here. Whoever has used its share is answered 429 with a code of its own (`ShareUsedError`).
+A single active organisation may use everything. If there are several, each may hold an equal share, and free
+resources go to those that have less. Each resource applies this where it is acquired: slots in their Redis
+script (`slots`), chunks and attempts in the statements that dispatch them, and requests of a web process
+here. An organisation that uses its whole share gets a 429 (`ShareUsedError`).
 """
 
 import threading
@@ -14,54 +14,55 @@ from dataclasses import dataclass, field
 
 from migration_service.errors import ShareUsedError
 
-#: An organisation by its id, or an address from which requests without a valid token come.
+#: The id of an organisation, or the address of requests without a valid token.
 Owner = int | str
 
-#: Threads of a web process, each of which serves a request. `gunicorn.conf.py` starts as many.
+#: The number of threads of a web process, each of which serves a request. `gunicorn.conf.py` uses it.
 THREADS = 320
-#: Threads that an organisation leaves to others even while it is alone, so that another one can begin.
+#: Threads that a single active organisation leaves free, so that another one can start.
 THREADS_FOR_OTHERS = 40
-#: Requests of an organisation that run at once in a process. Others of it wait, and so hold neither a
-#: connection to the database nor the interpreter. More would gain nothing: one interpreter runs them all.
+#: The most requests of an organisation running simultaneously in a process. Its other requests wait, and hold
+#: neither a database connection nor the interpreter. More would gain nothing, because one interpreter runs
+#: them all.
 RUNNING_ALONE = 16
-#: The same of each organisation while several need the process.
+#: The same while several organisations need the process.
 RUNNING = 2
-#: Seconds for which an organisation counts as there after its last request.
+#: Seconds for which an organisation counts as active after its last request.
 PRESENT_SECONDS = 1.0
-#: Seconds that a request waits for its turn at most, while others are there.
+#: The longest time that a request waits for its turn while others are active, in seconds.
 LONGEST_WAIT = 5.0
 #: Seconds of processor time up to which a request is an ordinary one, such as a valid account; or seconds
 #: of a view for which the database searches much. After a dearer one its organisation rests while others are
 #: there, for so many times what it has cost. So dear requests use a tenth of a process.
 ORDINARY_SECONDS, REST = 0.02, 9
-#: Seconds after which a request that waits looks whether it is alone by now.
+#: Seconds after which a waiting request checks whether its organisation is the only active one.
 _LOOK_AGAIN = 0.25
 
 
 def share_of(total: int, present: int) -> int:
-    """Return how much of `total` each of `present` organisations may hold."""
+    """Return the share of `total` that each of `present` organisations may hold."""
     return max(1, -(-total // max(1, present)))
 
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """The place of a request in its process, from the moment it arrives."""
+    """The place of a request in its process, from its arrival on."""
 
     owner: Owner
     runs: threading.Event = field(default_factory=threading.Event)
     has_left: bool = False
-    #: The thread that runs it, and the processor time of that thread when it began.
+    #: The thread that runs it, and the processor time of that thread at its start.
     thread: int = 0
     began_at: float = 0.0
     #: Seconds that the database searched for it, if that is dear.
     searched: float = 0.0
 
     def begin(self) -> None:
-        """Note that the request runs from now on, in this thread."""
+        """Record that the request starts running in this thread."""
         self.thread, self.began_at, self.searched = threading.get_ident(), time.thread_time(), 0.0
 
     def cost(self) -> float:
-        """Return the seconds of processor time since it began, or 0 in a thread that does not run it."""
+        """Return the seconds of processor time since its start, or 0 in a thread that does not run it."""
         if self.thread != threading.get_ident():
             return 0.0
         return time.thread_time() - self.began_at + self.searched
@@ -69,18 +70,18 @@ class Place:
 
 @dataclass(slots=True)
 class _Held:
-    """What the requests of an owner hold."""
+    """The resources held by the requests of an owner."""
 
     seen_at: float
     places: int = 0
     running: int = 0
     waiting: deque[Place] = field(default_factory=deque)
-    #: Until when it rests after dear requests.
+    #: The time until which it rests after expensive requests.
     rests_until: float = 0.0
 
 
 class Places:
-    """The requests in a web process by owner: which of them run, wait for their turn, or only wait."""
+    """The requests in a web process by owner: running, waiting for their turn, or stepped aside."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -90,7 +91,7 @@ class Places:
     def enter(self, owner: Owner) -> Place:
         """Wait until a request of `owner` may run. Raise ShareUsedError if others need the process instead.
 
-        The caller calls `leave` in the end.
+        The caller must call `leave` at the end.
         """
         place = Place(owner)
         with self._lock:
@@ -112,7 +113,7 @@ class Places:
         return place
 
     def step_aside(self, place: Place) -> None:
-        """Let another request of the owner run, because this one only waits from now on."""
+        """Let another request of the owner run while this one only waits."""
         with self._lock:
             if place.has_left:
                 return
@@ -137,7 +138,7 @@ class Places:
         place.begin()
 
     def leave(self, place: Place) -> None:
-        """End a request, once or more often."""
+        """End a request. Further calls have no effect."""
         self.step_aside(place)
         with self._lock:
             if not place.has_left:
@@ -145,7 +146,7 @@ class Places:
                 self._held[place.owner].places -= 1
 
     def _find(self, owner: Owner) -> _Held:
-        """Return what an owner holds, who is there now. Forget those who are gone."""
+        """Return the resources of an owner and mark it as active. Forget inactive owners."""
         now = self._clock()
         held = self._held.get(owner)
         if held is None:
@@ -165,7 +166,7 @@ class Places:
             held.waiting.popleft().runs.set()
 
     def _charge(self, held: _Held, seconds: float) -> None:
-        """Let an owner rest for what a dear request has cost, but not until all that wait are refused."""
+        """Let an owner rest after an expensive request, for half of LONGEST_WAIT at most."""
         if seconds > ORDINARY_SECONDS:
             now = self._clock()
             held.rests_until = min(max(now, held.rests_until) + seconds * REST, now + LONGEST_WAIT / 2)
@@ -174,9 +175,9 @@ class Places:
         return min(THREADS - THREADS_FOR_OTHERS, share_of(THREADS, self._count_others(owner) + 1))
 
     def _count_others(self, owner: Owner) -> int:
-        """Return how many other organisations are there.
+        """Return the number of other active organisations.
 
-        An address counts for none: otherwise anybody could slow an organisation down, without a key.
+        Addresses do not count, because anybody could otherwise slow down an organisation without a key.
         """
         now = self._clock()
         return sum(

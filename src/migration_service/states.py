@@ -1,4 +1,4 @@
-"""The states, statuses and modes of the service, an enumeration for each. They are stored by value."""
+"""Enumerations of the states, statuses and modes of the service. They are stored by value."""
 
 from enum import StrEnum
 
@@ -39,27 +39,27 @@ class StagingResult(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How an attempt ended."""
+    """The outcome of an attempt."""
 
     #: The account was created.
     SUCCEEDED = "SUCCEEDED"
     #: The account would have been created. Everything was rolled back.
     DRY_RUN_SUCCEEDED = "DRY_RUN_SUCCEEDED"
-    #: It could not be created; the attempt says why.
+    #: The account could not be created. The attempt has the reason.
     FAILED = "FAILED"
-    #: No worker took it in time, and it will never run.
+    #: No worker started the attempt in time, and it will never run.
     WITHDRAWN = "WITHDRAWN"
 
 
 class Report(StrEnum):
-    """How much validate and stage return."""
+    """The extent of the report that validate and stage return."""
 
     #: The account, every error and every warning.
     FULL = "full"
 
 
 class AttemptState(StrEnum):
-    """Whether an attempt has ended, as the interface reports it."""
+    """The state of an attempt in the interface."""
 
     #: It is waiting for a worker, or a worker is creating the account.
     IN_PROGRESS = "IN_PROGRESS"
@@ -68,61 +68,61 @@ class AttemptState(StrEnum):
 
 
 class BatchMode(StrEnum):
-    """What is done with each account of a batch."""
+    """The processing of each account of a batch."""
 
-    #: It is validated, and only the result is kept.
+    #: The payload is validated, and only the result is kept.
     VALIDATE = "validate"
-    #: It is validated and staged.
+    #: The payload is validated and staged.
     STAGE = "stage"
-    #: It is validated, staged and created.
+    #: The payload is validated and staged, and the account is created.
     IMPORT = "import"
-    #: Everything that `import` does, rolled back.
+    #: Like `import`, but everything is rolled back.
     DRY_RUN = "dry-run"
 
     @property
     def creates(self) -> bool:
-        """Return whether accounts are created, also in a dry run. This needs a team, and slots."""
+        """Return whether accounts are created, even in a dry run. This needs a team and slots."""
         return self in (BatchMode.IMPORT, BatchMode.DRY_RUN)
 
 
 class BatchKind(StrEnum):
-    """What the lines of a batch are: each is the body of the single endpoint."""
+    """The kind of data in the lines of a batch. Each line is the body of the single endpoint."""
 
-    #: Account payloads, as they are staged.
+    #: Account payloads.
     ACCOUNTS = "accounts"
-    #: Notes to add to an account that exists.
+    #: Notes to add to an existing account.
     NOTES = "notes"
-    #: Financial transactions to add to an account that exists.
+    #: Financial transactions to add to an existing account.
     TRANSACTIONS = "transactions"
-    #: Historical statements to add to an account that exists.
+    #: Historical statements to add to an existing account.
     STATEMENTS = "statements"
-    #: A payment instruction to add to an account that exists, once its vendor has confirmed it.
+    #: A payment instruction to add to an existing account once its vendor has confirmed it.
     PAYMENT_INSTRUCTIONS = "payment-instructions"
 
     @property
     def is_added_data(self) -> bool:
-        """Return whether the lines add something to accounts that exist."""
+        """Return whether the lines add data to existing accounts."""
         return self is not BatchKind.ACCOUNTS
 
     @property
     def queue(self) -> str:
-        """Return the queue whose workers take its chunks."""
+        """Return the queue for its chunks."""
         return "vendors" if self is BatchKind.PAYMENT_INSTRUCTIONS else "batch"
 
 
 class BatchSource(StrEnum):
-    """Where the payloads of a batch come from."""
+    """The source of the payloads of a batch."""
 
-    #: A file that was sent with it.
+    #: An uploaded file.
     UPLOAD = "upload"
-    #: Everything that the supplier had pending when the batch was started.
+    #: All accounts of the supplier that were pending when the batch was started.
     PENDING = "pending"
 
 
 class BatchState(StrEnum):
     """The state of a batch. `services.batches.states` has the table of its changes."""
 
-    #: Workers take its chunks.
+    #: Workers process its chunks.
     RUNNING = "RUNNING"
     #: Its supplier is paused. It continues when the supplier is resumed.
     WAITING = "WAITING"
@@ -130,7 +130,7 @@ class BatchState(StrEnum):
     PAUSED = "PAUSED"
     #: Its supplier is complete, so it cannot continue. It can be resumed if that is changed.
     STOPPED = "STOPPED"
-    #: It was cancelled. Lines that were not worked on stay PENDING for ever.
+    #: It was cancelled. Unprocessed lines stay PENDING for ever.
     CANCELLED = "CANCELLED"
     #: Every line has an outcome.
     COMPLETED = "COMPLETED"
@@ -139,7 +139,7 @@ class BatchState(StrEnum):
 class LineStatus(StrEnum):
     """The status of one line of a batch."""
 
-    #: Not worked on yet.
+    #: Not processed yet.
     PENDING = "PENDING"
     #: Mode `validate`: the payload has no errors.
     VALID = "VALID"
@@ -153,16 +153,16 @@ class LineStatus(StrEnum):
     ALREADY_IMPORTED = "ALREADY_IMPORTED"
     #: An operator marked the account to be skipped. Nothing was changed.
     SKIPPED = "SKIPPED"
-    #: Mode `import` of added data: what the line adds is on the account now.
+    #: Mode `import` of added data: the data was added to the account.
     ADDED = "ADDED"
-    #: Mode `dry-run` of added data: it would be on the account now.
+    #: Mode `dry-run` of added data: the data would have been added to the account.
     WOULD_ADD = "WOULD_ADD"
-    #: Everything that the line adds was on the account already. Nothing was changed.
+    #: The account already had all data of the line. Nothing was changed.
     ALREADY_ADDED = "ALREADY_ADDED"
-    #: Its account does not exist yet, and is being created or waits in a batch; or a vendor is unavailable.
-    #: It is worked on later.
+    #: Its account is being created or is waiting in a batch, or a vendor is unavailable. The line is
+    #: processed later.
     DEFERRED = "DEFERRED"
-    #: The errors of the line say why.
+    #: The line failed. It has the errors.
     FAILED = "FAILED"
 
     @property
@@ -172,13 +172,13 @@ class LineStatus(StrEnum):
 
 
 class BatchCondition(StrEnum):
-    """Why a batch that is RUNNING makes little or no progress."""
+    """The reason why a RUNNING batch makes little or no progress."""
 
-    #: All its open lines are deferred: they wait for an account or for a payment vendor, and are tried again.
+    #: All its open lines are deferred: they wait for an account or a payment vendor, and are retried.
     DEFERRED = "DEFERRED"
-    #: No line was worked on for a minute.
+    #: No line has been processed for a minute.
     STALLED = "STALLED"
-    #: Its workers are ready and wait for a processor most of the time: the machine is busy with other work.
+    #: Its workers spend most of their time waiting for a processor, because the machine is busy.
     STARVING = "STARVING"
     #: Workers release its chunks, because requests or other batches hold the slots.
     THROTTLED = "THROTTLED"
@@ -187,32 +187,32 @@ class BatchCondition(StrEnum):
 class WaveState(StrEnum):
     """The state of a wave. `services.waves.states` has the table of its changes."""
 
-    #: An earlier wave of its plan is not over.
+    #: An earlier wave of its plan has not ended.
     PLANNED = "PLANNED"
-    #: It is its turn: it waits for its window, for the approval of the wave before, or for a person.
+    #: It is next, and waits for its window, for the approval of the previous wave, or for a person.
     WAITING = "WAITING"
-    #: Its batch runs.
+    #: Its batch is running.
     RUNNING = "RUNNING"
-    #: Its batch was paused: by a brake, by the end of the window, or by a person.
+    #: Its batch was paused by the error threshold, the end of the window, or a person.
     PAUSED = "PAUSED"
-    #: Every line has an outcome, and what was created is compared with what was staged.
+    #: Every line has an outcome, and the created accounts are compared with the staged ones.
     RECONCILING = "RECONCILING"
     #: Nothing differs, and nothing is open.
     CLEAN = "CLEAN"
-    #: An account differs or is open. A person decides.
+    #: An account differs or is open. A person has to decide.
     DIFFERS = "DIFFERS"
-    #: A person approved it. The next wave may begin.
+    #: A person approved it. The next wave may start.
     APPROVED = "APPROVED"
-    #: A person stopped it, and with it every later wave of the plan.
+    #: A person stopped it and every later wave of the plan.
     STOPPED = "STOPPED"
 
 
 class WaveWait(StrEnum):
-    """What a WAITING wave waits for."""
+    """The reason for which a WAITING wave waits."""
 
     #: Its window.
     WINDOW = "window"
-    #: A person who approves the wave before it.
+    #: A person who approves the previous wave.
     APPROVAL = "approval"
     #: A person who starts it, because it has no window.
     PERSON = "person"
@@ -231,22 +231,22 @@ class Weekday(StrEnum):
 
 
 class OpenReason(StrEnum):
-    """Why something that was sent is open in reconciliation."""
+    """The reason why a sent account or line is open in reconciliation."""
 
-    #: Every line that had it was refused, so nothing is staged.
+    #: Every line with it was refused, so nothing is staged.
     REFUSED = "REFUSED"
     #: Not decided yet: its line is pending, or its batch only validates.
     WAITING = "WAITING"
-    #: It is staged, and not created.
+    #: It is staged but not created.
     STAGED = "STAGED"
-    #: The same, and a newer version was sent that was not taken.
+    #: It is staged but not created, and a newer version was refused.
     STAGED_OLDER_VERSION = "STAGED_OLDER_VERSION"
-    #: It was created, and a newer version was sent that was not taken.
+    #: It was created, and a newer version was refused.
     CREATED_OLDER_VERSION = "CREATED_OLDER_VERSION"
 
 
 class CodeChange(StrEnum):
-    """How often a code of errors or warnings occurs in the second of two batches, compared with the first."""
+    """The change in the frequency of an error or warning code from the first to the second of two batches."""
 
     #: Only in the second one.
     CAME = "CAME"
@@ -261,7 +261,7 @@ class CodeChange(StrEnum):
 
 
 class AccountChange(StrEnum):
-    """What two batches say about an account that fails in at least one of them."""
+    """The change from one batch to another of an account that fails in at least one of them."""
 
     #: It passed in the first one, and fails in the second one.
     NEWLY_BROKEN = "NEWLY_BROKEN"
@@ -278,40 +278,40 @@ class AccountChange(StrEnum):
 class ChunkState(StrEnum):
     """The state of a chunk."""
 
-    #: No message was published for it, and no worker has it.
+    #: No message was published for it, and no worker has claimed it.
     PENDING = "PENDING"
-    #: A message was published for it, or a worker has it.
+    #: A message was published for it, or a worker has claimed it.
     DISPATCHED = "DISPATCHED"
-    #: Every line of it has an outcome.
+    #: Every line has an outcome.
     DONE = "DONE"
 
 
 class UndoState(StrEnum):
     """The state of an undo. `services.undo.states` has the table of its changes."""
 
-    #: Workers take its accounts.
+    #: Workers process its accounts.
     RUNNING = "RUNNING"
-    #: It was cancelled. Accounts that were reverted stay so, and the others were not touched.
+    #: It was cancelled. Reverted accounts stay reverted, and the others were not changed.
     CANCELLED = "CANCELLED"
     #: Every account has an outcome.
     COMPLETED = "COMPLETED"
 
 
 class UndoOutcome(StrEnum):
-    """What became of one account of an undo."""
+    """The outcome of one account of an undo."""
 
-    #: Not worked on yet.
+    #: Not processed yet.
     PENDING = "PENDING"
-    #: The account does not exist any more. Its import is pending again.
+    #: The account no longer exists. Its import is pending again.
     REVERTED = "REVERTED"
-    #: Nothing was changed; the reasons say why.
+    #: Nothing was changed, for the given reasons.
     KEPT = "KEPT"
 
 
 class UndoBlocker(StrEnum):
-    """Why an account is not reverted: a reason of its outcome KEPT."""
+    """A reason why an account was KEPT."""
 
-    #: A customer got an e-mail, or may have got it: sending was begun, and its end is not known.
+    #: A customer got an e-mail, or may have got one: sending was started, and its result is unknown.
     EMAIL_SENT = "email_sent"
     #: A payment vendor has confirmed an instruction of the account.
     INSTRUCTION_CONFIRMED = "payment_instruction_confirmed"
@@ -321,23 +321,24 @@ class UndoBlocker(StrEnum):
     SUPPLIER_LIVE = "import_supplier_live"
     #: The personal data of the account was erased, so that it could not be created again.
     ERASED = "account_erased"
-    #: The staged payload was removed after its retention time, so that it could not be created again.
+    #: The staged payload was removed at the end of its retention period, so that it could not be created
+    #: again.
     PAYLOAD_REMOVED = "payload_removed"
-    #: The account of that number does not exist any more, or was not created yet.
+    #: The account with that number no longer exists, or was not created yet.
     NOT_IMPORTED = "account_not_imported"
-    #: Something else held the account each time that a worker took it.
+    #: The account was locked by others each time that a worker tried it.
     BUSY = "account_busy"
 
     @property
     def may_be_overridden(self) -> bool:
-        """Return whether an administrator may have the account reverted all the same."""
+        """Return whether an administrator can override this blocker."""
         return self in (self.EMAIL_SENT, self.INSTRUCTION_CONFIRMED, self.DATA_ADDED)
 
 
 class EmailState(StrEnum):
     """The state of a customer e-mail."""
 
-    #: To be sent. Earlier tries may have failed.
+    #: To be sent. Earlier attempts may have failed.
     PENDING = "PENDING"
     #: The mail server has accepted it.
     SENT = "SENT"
@@ -346,7 +347,7 @@ class EmailState(StrEnum):
 
 
 class TransactionPeriod(StrEnum):
-    """How a transaction was added to its ledger."""
+    """The origin of a transaction in its ledger."""
 
     #: In the payload, in the open settlement period.
     OPEN = "OPEN"
@@ -357,7 +358,7 @@ class TransactionPeriod(StrEnum):
 
 
 class StatementOrigin(StrEnum):
-    """How a statement was added to its account."""
+    """The origin of a statement."""
 
     #: In the payload.
     PAYLOAD = "PAYLOAD"
@@ -366,16 +367,16 @@ class StatementOrigin(StrEnum):
 
 
 class Profile(StrEnum):
-    """How strictly the payloads of an import supplier are validated."""
+    """The strictness of the validation of an import supplier's payloads."""
 
-    #: Warnings are kept, but do not refuse an account.
+    #: Warnings are stored, but do not cause an account to be refused.
     LENIENT = "lenient"
     #: Warnings are errors.
     STRICT = "strict"
 
 
 class AuditOutcome(StrEnum):
-    """How an act ended that the audit tells of."""
+    """The outcome of an act in the audit."""
 
     DONE = "DONE"
     REFUSED = "REFUSED"

@@ -1,4 +1,4 @@
-"""OpenTelemetry traces: from the request through the message and the task to the statements in the database.
+"""OpenTelemetry traces from a request, through its message and task, to the database statements.
 
 Optional: the packages are in the extra `otel`, and this module is imported only if
 OTEL_EXPORTER_OTLP_ENDPOINT is set. All other standard variables (OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER,
@@ -18,7 +18,7 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-#: Requested every few seconds by monitoring, and therefore not traced.
+#: Paths that monitoring requests every few seconds, which are not traced.
 _QUIET = "health/.*,metrics"
 
 

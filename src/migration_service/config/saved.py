@@ -1,4 +1,4 @@
-"""What `migration-service up` saved in its home folder, so that other commands find its servers."""
+"""The settings saved by `migration-service up` in its home folder, for other commands to find its servers."""
 
 import json
 import os
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from migration_service.config.variables import FILE_SUFFIX, SettingsError
 
-#: If the environment has any of these, or names a file with it, nothing is read from `settings.json`.
+#: If the environment sets any of these, or its `_FILE` variable, `settings.json` is not read.
 CONNECTION_VARIABLES = ("DATABASE_URL", "REDIS_URL", "MIGRATION_SERVICE_SECRET_KEY")
 
 
 def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the folder in which the embedded servers keep their data (`MIGRATION_SERVICE_HOME`).
 
-    The default is the system's folder for such data for root, and the user's data folder for others.
+    The default for root is a system folder, and for other users their data folder.
     """
     if chosen := environ.get("MIGRATION_SERVICE_HOME"):
         return Path(chosen).absolute()
@@ -27,7 +27,7 @@ def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def load_saved_settings(home: Path) -> dict[str, str]:
-    """Return what `up` saved in the home folder, by variable name; empty if it has never run there."""
+    """Return the settings saved in the home folder by variable name, or none if `up` has never run there."""
     file = home / "settings.json"
     try:
         saved: dict[str, str] = json.loads(file.read_text())
@@ -49,7 +49,7 @@ def given_variables(environ: Mapping[str, str]) -> list[str]:
 
 
 def explain_missing(variable: str, home: Path, environ: Mapping[str, str], saved: Mapping[str, str]) -> str:
-    """Return a message that says which source was used, and what to do."""
+    """Return a message with the source that was used, and a remedy."""
     if file := environ.get(variable + FILE_SUFFIX):
         return f"{variable}{FILE_SUFFIX}: {file} is empty."
     if given := given_variables(environ):

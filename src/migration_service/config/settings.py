@@ -1,4 +1,4 @@
-"""Every setting of the service, with its variable, what it is for, its default and its bounds."""
+"""Every setting of the service, with its variable, purpose, default and bounds."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -365,13 +365,13 @@ class Settings:
 
     @property
     def token_keys(self) -> tuple[str, ...]:
-        """The keys whose tokens are accepted; the first one signs."""
+        """The keys whose tokens are accepted. The first one signs."""
         others = (key.strip() for key in self.accepted_secret_keys.split(","))
         return (self.secret_key, *(key for key in others if key))
 
     @property
     def alert_recipients(self) -> tuple[str, ...]:
-        """The addresses to which alerts are sent, each once."""
+        """The distinct addresses to which alerts are sent."""
         given = (address.strip() for address in self.alert_emails.split(","))
         return tuple(dict.fromkeys(filter(None, given)))
 
@@ -381,8 +381,8 @@ class Settings:
     ) -> "Settings":
         """Read every setting. Raise SettingsError naming the variable that is missing or invalid.
 
-        `without` names settings that this process has no use for, so that it need not know secrets: they
-        are empty.
+        `without` names settings that this process does not need. They are empty, so that it need not know
+        secrets.
         """
         home = home_folder(environ)
         saved = {} if given_variables(environ) else load_saved_settings(home)
@@ -404,7 +404,7 @@ class Settings:
         return settings
 
     def _check(self, without: Collection[str]) -> None:
-        """Raise SettingsError if keys are too short, or if settings do not fit each other."""
+        """Raise SettingsError if keys are too short, or if settings contradict each other."""
         if "secret_key" not in without and len(self.secret_key) < 32:
             raise SettingsError(
                 f"MIGRATION_SERVICE_SECRET_KEY has {len(self.secret_key)} characters. "
@@ -422,6 +422,6 @@ class Settings:
 
 
 def is_setting(variable: str) -> bool:
-    """Return whether the service itself is set up with this environment variable."""
+    """Return whether this environment variable is a setting of the service."""
     known = {it.metadata["env"] for it in fields(Settings)}
     return variable.removesuffix(FILE_SUFFIX) in known or variable.startswith("MIGRATION_SERVICE_")

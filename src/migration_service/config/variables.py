@@ -1,4 +1,4 @@
-"""One setting: how it is described, and what its environment variable may say."""
+"""A single setting: its description, and the parsing of its environment variable."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-#: The end of the variable that names the file with a secret.
+#: The suffix of the variable that names the file with a secret.
 FILE_SUFFIX = "_FILE"
 
 _SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
@@ -34,9 +34,9 @@ def setting(
 ) -> Any:
     """Return the field of a setting.
 
-    `env` is its variable and `help_text` what operators read about it. Numbers have bounds, both included.
-    `one_of` lists the only texts that are allowed, in any case. `check` returns whether a text is allowed,
-    and `allowed` names such texts. A `secret` can be read from a file as well.
+    `env` is its variable, and `help_text` its description for operators. Bounds of numbers are inclusive.
+    `one_of` lists the allowed texts, ignoring case. `check` returns whether a text is allowed, and `allowed`
+    describes such texts. A `secret` can also be read from a file.
     """
     return field(
         default=default,
@@ -53,10 +53,10 @@ def setting(
 
 
 def read_text(variable: str, environ: Mapping[str, str], *, secret: bool) -> str:
-    """Return what a variable says, or the file that VARIABLE_FILE names if it is a secret; empty if nothing.
+    """Return the value of a variable, or for a secret the contents of the file named by VARIABLE_FILE.
 
-    A line break at the end of the file does not count. Raise SettingsError if both variables are set, or if
-    the file cannot be read.
+    A line break at the end of the file is ignored. Raise SettingsError if both variables are set, or if the
+    file cannot be read.
     """
     text, file = environ.get(variable, ""), environ.get(variable + FILE_SUFFIX, "") if secret else ""
     if not file:
@@ -71,7 +71,7 @@ def read_text(variable: str, environ: Mapping[str, str], *, secret: bool) -> str
 
 
 def convert(described: Field[Any], text: str) -> Any:
-    """Return the value of a setting. Raise SettingsError if its variable must not say `text`."""
+    """Return the value of a setting. Raise SettingsError if `text` is not allowed."""
     try:
         return _convert(described, text)
     except ValueError as error:
@@ -80,7 +80,7 @@ def convert(described: Field[Any], text: str) -> Any:
 
 
 def describe_allowed(described: Field[Any]) -> str:
-    """Return what a setting may be, as the end of the sentence "VARIABLE must be ...". Empty: any text."""
+    """Return the end of the sentence "VARIABLE must be ...", or an empty string if any text is allowed."""
     if described.type is bool:
         return "on or off"
     if described.type is int or described.type is float:
@@ -124,7 +124,7 @@ def is_json_object(text: str) -> bool:
 
 
 def is_time_zone(text: str) -> bool:
-    """Return whether a time zone has this name."""
+    """Return whether there is a time zone with this name."""
     try:
         ZoneInfo(text)
     except (ValueError, OSError, ZoneInfoNotFoundError):
@@ -133,21 +133,21 @@ def is_time_zone(text: str) -> bool:
 
 
 def system_user(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the account on this machine that runs a command, and on whose behalf, if sudo says so."""
+    """Return the system user who runs a command, and, if sudo tells, on whose behalf."""
     try:
         name = pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:  # a container may run under a number that has no name
+    except KeyError:  # a container may run as a user id without a name
         name = str(os.geteuid())
     behalf = environ.get("SUDO_USER")
     return f"{name} (sudo: {behalf})" if behalf else name
 
 
 def read_secret(variable: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the secret in an environment variable that an operator named (`vendors create --secret-env`).
+    """Return the secret in an environment variable named by an operator (`vendors create --secret-env`).
 
-    It can be in a file that VARIABLE_FILE names, as a secret setting can. Raise SettingsError if the variable
-    is missing, or if its value cannot be sent in an HTTP header because it has anything but visible ASCII
-    characters. A line break at the end is a common cause. The message names the variable, never its value.
+    Like a secret setting, it can be in a file named by VARIABLE_FILE. Raise SettingsError if the variable is
+    missing, or if its value cannot be sent in an HTTP header because it has characters other than visible
+    ASCII, commonly a line break at the end. The message names the variable, but never its value.
     """
     secret = read_text(variable, environ, secret=True)
     if not secret:

@@ -1,4 +1,4 @@
-"""The results of the checks of `migration-service doctor`, and the connections that the checks use."""
+"""The results of the checks of `migration-service doctor`, and the connections used by the checks."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ class Verdict(StrEnum):
     """The result of a check."""
 
     OK = "ok"
-    #: It works, but should be changed.
+    #: The part works, but should be changed.
     WARNING = "warning"
     WRONG = "wrong"
-    #: It could not be checked, because a part that it needs is wrong.
+    #: The part could not be checked, because another part that it needs is wrong.
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One line of the doctor: the part, the result, what was found, and what to do."""
+    """One line of the doctor's report: the part, the result, the finding and the advice."""
 
     part: str
     verdict: Verdict
@@ -51,9 +51,9 @@ def warning(part: str, seen: str, advice: str) -> Diagnosis:
 
 
 class ServiceParts:
-    """The connections of the doctor. They fail after seconds, not minutes.
+    """The connections of the doctor, with time-outs of seconds.
 
-    `make_celery` returns the Celery application, which a composition root creates.
+    `make_celery` returns the Celery application created by a composition root.
     """
 
     def __init__(self, settings: Settings, make_celery: Callable[[Settings], MigrationCelery]) -> None:

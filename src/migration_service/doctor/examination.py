@@ -1,4 +1,4 @@
-"""What `migration-service doctor` checks: one function for each part, which reports and advises."""
+"""The checks of `migration-service doctor`, with a function for each part."""
 
 import time
 from collections.abc import Generator, Iterator
@@ -26,11 +26,11 @@ from migration_service.services.batches.intake.spool import has_room
 #: The largest acceptable difference between two clocks, in seconds.
 _CLOCK_TOLERANCE = 2.0
 _OLDEST_POSTGRES = 15
-#: The share of its memory from which on Redis counts as full.
+#: The share of used memory at which Redis counts as full.
 _FULL = 0.95
 #: The SQLSTATE of PostgreSQL for a full disk.
 _DISK_FULL = "53100"
-#: Lets PostgreSQL write some megabytes to its disk, which it removes at the end of the statement.
+#: A statement that writes some megabytes to the disk, which PostgreSQL removes at its end.
 _SMALL_MEMORY = "SET LOCAL work_mem = '64kB'"
 _FILL_TEMPORARY_FILE = "SELECT count(*) FROM generate_series(1, 300000)"
 _MAY_CREATE = "SELECT has_schema_privilege('public', 'CREATE')"
@@ -62,7 +62,7 @@ def _guarded(part: str, check: Check, parts: ServiceParts) -> Iterator[Diagnosis
 
 
 def _advice_on_disk(error: Exception) -> str:
-    """Return the advice if this error says that a disk is full, or else an empty text."""
+    """Return the advice if this error means that a disk is full, or else an empty string."""
     if getattr(getattr(error, "orig", None), "sqlstate", None) == _DISK_FULL:
         return "Free disk space where PostgreSQL keeps its data: its disk is full."
     if "MISCONF" in str(error):
@@ -157,7 +157,7 @@ def check_database(parts: ServiceParts) -> Iterator[Diagnosis]:
 
 
 def _find_commit_wait(parts: ServiceParts) -> CommitWait | None:
-    """Let PostgreSQL write to its disk and commit. Return what the commit waits for, or None."""
+    """Let PostgreSQL write to its disk and commit. Return the wait of the commit, or None."""
     with parts.sessions.begin() as session:
         session.execute(text(_SMALL_MEMORY))
         session.execute(text(_FILL_TEMPORARY_FILE))
@@ -216,8 +216,8 @@ def check_broker(parts: ServiceParts) -> Iterator[Diagnosis]:
 
 
 def check_revisions(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Check that the tables are those of this version."""
-    # Alembic is loaded only if somebody wants to know: web processes have this module for the console.
+    """Check that the tables have the revision of this version."""
+    # Imported here, because web processes load this module for the console and rarely need Alembic.
     from migration_service.db.revisions import current_revision, newest_revision  # noqa: PLC0415
 
     with parts.sessions.begin() as session:

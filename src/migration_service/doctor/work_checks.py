@@ -1,4 +1,4 @@
-"""The checks of `migration-service doctor` for the work itself: workers, beat, slots, batches, attempts."""
+"""The checks of `migration-service doctor` on work: workers, beat, slots, batches and attempts."""
 
 import time
 from collections.abc import Iterator
@@ -21,16 +21,16 @@ from migration_service.states import BatchCondition
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.names import KEY_PREFIX, QUEUES, SWEEP_INTERVAL
 
-#: Sweeps that may be missed before beat, or the worker for maintenance, counts as dead.
+#: The number of missed sweeps before beat, or the worker for maintenance, counts as dead.
 _MISSED_SWEEPS = 6
-#: No attempt takes longer: it is given up after five tries, ten seconds apart.
+#: The longest duration of an attempt, which is given up after five tries, ten seconds apart.
 _STUCK_SECONDS = 120.0
-#: How often a number that changes all the time is read.
+#: How often a constantly changing number is read.
 _READINGS, _PAUSE_SECONDS = 3, 1.0
 
 
 def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Report whether each queue has a worker that answers, and batches enough chunks for theirs."""
+    """Report whether each queue has a worker that responds, and batches enough chunks for their workers."""
     by_queue = list_workers(parts.celery, 2.0)
     for queue, workers in by_queue.items():
         if workers:
@@ -54,7 +54,7 @@ def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
 
 
 def list_workers(celery: MigrationCelery, timeout: float) -> dict[str, list[str]]:
-    """Return the names of the workers of each queue that answer within `timeout` seconds."""
+    """Return the names of the workers of each queue that respond within `timeout` seconds."""
     answers = celery.control.inspect(timeout=timeout).active_queues() or {}
     return {
         queue: sorted(name for name, taken in answers.items() if queue in {it["name"] for it in taken})
@@ -97,7 +97,7 @@ def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
 
 
 def _count_messages(parts: ServiceParts, queue: str) -> int | None:
-    """Return how many messages wait in a queue; None if the broker is not a Redis."""
+    """Return the number of messages in a queue, or None if the broker is not Redis."""
     address = parts.settings.broker_url or parts.settings.redis_url
     if not address.startswith(("redis:", "rediss:")):
         return None
@@ -109,9 +109,9 @@ def _count_messages(parts: ServiceParts, queue: str) -> int | None:
 
 
 def check_slots(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Report whether as many slots are held as there are attempts, and whether the limit is exhausted.
+    """Report whether the number of slots matches the attempts, and whether the limit is exhausted.
 
-    Both numbers change all the time, so they are read several times.
+    Both numbers change constantly, so they are read several times.
     """
     for reading in range(_READINGS):
         if reading:
@@ -145,7 +145,7 @@ def check_slots(parts: ServiceParts) -> Iterator[Diagnosis]:
 
 
 def check_suppliers(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Report each supplier that is paused: its requests are refused, and its batches wait."""
+    """Report each paused supplier, whose requests are refused and whose batches wait."""
     with parts.sessions.begin() as session:
         paused = list_paused_suppliers(session)
     if not paused:
@@ -177,7 +177,7 @@ def check_vendors(parts: ServiceParts) -> Iterator[Diagnosis]:
 
 
 def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Report each running batch that makes no progress, or little because the machine is busy."""
+    """Report each running batch that makes no progress, or slow progress because the machine is busy."""
     with parts.sessions.begin() as session:
         found = read_running_batches(session)
         deferred = read_deferred_batches(session)

@@ -1,6 +1,6 @@
-"""Composes messages: to customers, and to the people who run a migration.
+"""Composing messages to customers and to the people who run a migration.
 
-Nothing is sent or read from the database here.
+This module neither sends messages nor reads from the database.
 """
 
 import uuid
@@ -28,7 +28,7 @@ _templates = Environment(
 
 
 def new_message_id(sender: str) -> str:
-    """Return a Message-ID to record with a message before it is sent, so that a retry has the same one."""
+    """Return a Message-ID to record before a message is sent, so that a retry uses the same one."""
     return f"<{uuid.uuid4()}@{_sender_address(sender).domain}>"
 
 
@@ -66,9 +66,9 @@ def compose_account_created(
 def compose_alert(
     *, message_id: str, sender: str, recipient: str, subject: str, body: str, written_at: datetime
 ) -> EmailMessage:
-    """Return the message about something that waits for a person who runs a migration, in plain text.
+    """Return a message about an event that needs a person who runs a migration, in plain text.
 
-    The arguments, and what is raised, are those of `compose_account_created`.
+    The arguments and errors are those of `compose_account_created`.
     """
     message = _begin(message_id, _sender_address(sender), _recipient_address(recipient, ""), written_at)
     message["Subject"] = _one_line(subject)
@@ -82,7 +82,7 @@ def _begin(message_id: str, sender: Address, recipient: Address, written_at: dat
     message["To"] = recipient
     message["Date"] = written_at
     message["Message-ID"] = message_id
-    # No out-of-office replies to this (RFC 3834).
+    # Prevents out-of-office replies (RFC 3834).
     message["Auto-Submitted"] = "auto-generated"
     return message
 
@@ -103,7 +103,7 @@ def _recipient_address(recipient: str, name: str) -> Address:
 
 
 def _address(address: str, display_name: str) -> Address:
-    """Return the address with the domain as mail servers need it (`xn--...`). Raise ValueError if invalid.
+    """Return the address with the encoded domain for mail servers (`xn--...`). Raise ValueError if invalid.
 
     The part before the @ must be ASCII, because few mail servers accept anything else.
     """
@@ -118,5 +118,5 @@ def _address(address: str, display_name: str) -> Address:
 
 
 def _one_line(text: str) -> str:
-    """Return a name shortened, and without line breaks, which would begin a new header."""
+    """Return a shortened name without line breaks, which would start a new header."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_MAX_NAME]

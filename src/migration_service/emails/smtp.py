@@ -1,7 +1,7 @@
-"""Sends one message through a mail server, and tells permanent failures from temporary ones.
+"""Sending a message through a mail server, and telling permanent failures from temporary ones.
 
-Until the server has acknowledged the end of the message, it is unknown whether it accepted it. The message
-then counts as not sent, and a retry has the same Message-ID.
+Until the server has acknowledged the end of the message, it is unknown whether it was accepted. It then
+counts as not sent, and a retry uses the same Message-ID.
 """
 
 import contextlib
@@ -14,12 +14,12 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from migration_service.config import SettingsError
 
-#: Answers that concern the access of this service to the server, not the message. An operator can fix these.
+#: Responses about the access of this service to the server instead of the message. An operator can fix these.
 _ACCESS_CODES = {530, 534, 535, 538}
 
 
 class EmailError(Exception):
-    """A message was not sent. The text says why, without the customer's address."""
+    """A message was not sent. The text gives the reason, without the customer's address."""
 
 
 class EmailRefusedError(EmailError):
@@ -46,7 +46,7 @@ class SmtpSettings:
     starttls: bool = False
     user: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
-    #: For connecting, and for each answer of the server.
+    #: Seconds for connecting, and for each response of the server.
     timeout_seconds: float = 10.0
 
     @classmethod
@@ -113,7 +113,7 @@ def _connect(settings: SmtpSettings) -> smtplib.SMTP:
             try:
                 server.starttls(context=context)
             except smtplib.SMTPResponseException as error:
-                # This answer is about TLS, not about a message.
+                # This response is about TLS, not about a message.
                 raise MailServerUnavailableError("The mail server refuses STARTTLS.") from error
             except smtplib.SMTPNotSupportedError as error:
                 raise MailServerUnavailableError("The mail server offers no STARTTLS.") from error
@@ -137,7 +137,7 @@ def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
 
 
 def _leave(server: smtplib.SMTP) -> None:
-    # By now the server has accepted the message or not, whatever the answer to this is.
+    # The server has already accepted the message or not, whatever its response to this.
     with contextlib.suppress(smtplib.SMTPException, OSError):
         server.quit()
     server.close()

@@ -1,4 +1,4 @@
-"""The messages in a broker that is a Redis. Only this module knows how kombu stores its queues there.
+"""The messages in a Redis broker. Only this module knows how kombu stores its queues there.
 
 Each queue is a list under its own name. Unacknowledged messages are in a hash, whose name is the transport
 option `unacked_key`.
@@ -17,14 +17,14 @@ UNACKED_KEY = "unacked"
 class BrokerCounts:
     """The numbers of messages in the broker."""
 
-    #: Messages that no worker has taken yet, by queue.
+    #: The number of messages that no worker has taken yet, by queue.
     waiting: dict[str, int]
-    #: Messages that workers have taken and not acknowledged.
+    #: The number of messages that workers have taken but not acknowledged.
     unacknowledged: int
 
 
 def read_broker(broker: Redis, queues: Sequence[str], key_prefix: str) -> BrokerCounts:
-    """Return the lengths of the queues. All keys of the broker begin with `key_prefix`."""
+    """Return the lengths of the queues. All keys of the broker start with `key_prefix`."""
     with broker.pipeline(transaction=False) as pipeline:
         for queue in queues:
             pipeline.llen(key_prefix + queue)

@@ -1,17 +1,17 @@
-"""The disks of this machine that the service or its embedded servers write to."""
+"""The disks of this machine to which the service or its embedded servers write."""
 
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir
 
-#: From this free share on a disk is nearly full. `monitoring/alerts.yml` says the same.
+#: The free share below which a disk is nearly full, as in `monitoring/alerts.yml`.
 _LOW = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The disk of a folder, and what is kept there: `data` or `uploads`."""
+    """The disk of a folder, and its purpose: `data` or `uploads`."""
 
     kept: str
     folder: Path
@@ -20,7 +20,7 @@ class Disk:
 
     @property
     def is_nearly_full(self) -> bool:
-        """Whether somebody should make room now."""
+        """Whether an operator should free space now."""
         return self.free < self.size * _LOW
 
     @property
@@ -30,10 +30,10 @@ class Disk:
 
 
 def read_disks(home: Path, upload_folder: str) -> list[Disk]:
-    """Return the disk of the home folder, where embedded servers keep their data, and that of the uploads.
+    """Return the disks of the home folder, which has the data of embedded servers, and of the uploads.
 
-    Without an `upload_folder` these are kept in the folder for temporary files. A home folder that does not
-    exist is left out: then everything is kept on other machines.
+    Without `upload_folder`, uploads are in the folder for temporary files. A home folder that does not exist
+    is left out, because the data is then on other machines.
     """
     folders = {"data": home, "uploads": Path(upload_folder or gettempdir())}
     found = []

@@ -1,7 +1,7 @@
-"""The metrics that this process counts and times, and their rendering for Prometheus.
+"""The counters and timers of this process, and the rendering of all metrics for Prometheus.
 
 Every label has a closed set of values: route templates instead of paths, and codes instead of sentences.
-`blueprints.metrics_collector` has the metrics that are read for each request.
+`blueprints.metrics_collector` has the metrics that are determined when they are requested.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from migration_service.metrics.shared import SECONDS_BUCKETS
 # The creation time of a series is not needed, and would double the number of series.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
-#: The content type of what `exposition` returns.
+#: The content type of the result of `exposition`.
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 REQUEST_SECONDS = Histogram(
@@ -47,10 +47,10 @@ REFERENCE_READS = Counter(
 
 
 def exposition(collector: Collector, *, shared_folder: str) -> bytes:
-    """Return everything that the processes of this server counted, and what `collector` reads now.
+    """Return the metrics of all processes of this server, and the current metrics of `collector`.
 
     If the server has several processes, each keeps its numbers in a file in `shared_folder`, and the process
-    that is asked adds them up. It is empty for a single process.
+    that answers adds them up. The folder is empty for a single process.
     """
     registry = CollectorRegistry()
     registry.register(collector)

@@ -1,6 +1,6 @@
-"""Metrics that are kept in Redis. Any process on any machine adds to them, and any web process shows them.
+"""Metrics in Redis. Any process on any machine adds to them, and any web process shows them.
 
-They are for monitoring only. Flushing Redis resets them to zero, as a restart does with any counter.
+They are for monitoring only. Flushing Redis resets them to zero, like a restart with any counter.
 """
 
 import json
@@ -12,10 +12,10 @@ from typing import Any, cast
 from redis import Redis
 from redis.client import Pipeline
 
-#: Seconds. A process request may wait for half a minute.
+#: Limits of the histogram, in seconds. A process request may wait for half a minute.
 SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
-#: Seconds that messages wait in a queue: those of a large batch wait for minutes.
+#: Limits for the wait in a queue, in seconds. Messages of a large batch wait for minutes.
 WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
 _TASKS = "migration:metrics:tasks"
@@ -28,7 +28,7 @@ _SUM = "sum"
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How often something with these labels happened, and how long it took.
+    """The number and durations of events with these labels.
 
     `buckets` are cumulative, as Prometheus expects: one for each limit of its histogram, and one for +Inf.
     """
@@ -41,7 +41,7 @@ class Times:
 def add_task_time(
     redis: Redis, task: str, state: str, seconds: float, *, queue: str = "", waited: float | None = None
 ) -> None:
-    """Count a task that ended, and for how long its message waited in its queue, if that is known.
+    """Count an ended task, and the time that its message waited in its queue, if known.
 
     Raise RedisError if Redis is unavailable.
     """
@@ -53,22 +53,22 @@ def add_task_time(
 
 
 def read_queue_waits(redis: Redis) -> Iterator[Times]:
-    """Yield for how long messages have waited in each queue, with the limits WAIT_BUCKETS."""
+    """Yield the waiting times of messages in each queue, with the limits WAIT_BUCKETS."""
     return _read(redis, _WAITS, 1)
 
 
 def read_task_times(redis: Redis) -> Iterator[Times]:
-    """Yield what `add_task_time` counted, for each task and state."""
+    """Yield the times from `add_task_time` for each task and state."""
     return _read(redis, _TASKS, 2)
 
 
 def add_vendor_call(pipeline: Pipeline, vendor: str, outcome: str, seconds: float) -> None:
-    """Count a call of a payment vendor that ended."""
+    """Count an ended call to a payment vendor."""
     _add(pipeline, _VENDOR_CALLS, f"{vendor}|{outcome}", seconds)
 
 
 def read_vendor_calls(redis: Redis) -> Iterator[Times]:
-    """Yield what `add_vendor_call` counted, for each vendor and outcome."""
+    """Yield the times from `add_vendor_call` for each vendor and outcome."""
     return _read(redis, _VENDOR_CALLS, 2)
 
 
@@ -80,7 +80,7 @@ def _add(
 
 
 def _read(redis: Redis, key: str, labels: int) -> Iterator[Times]:
-    """Yield what `_add` counted. Only the first of these labels may have a bar in it."""
+    """Yield the times from `_add`. Only the first of these labels may contain a vertical bar."""
     stored = cast(dict[bytes, bytes], redis.hgetall(key))
     found: dict[tuple[str, ...], dict[str, float]] = {}
     for field, value in stored.items():
@@ -94,14 +94,14 @@ def _read(redis: Redis, key: str, labels: int) -> Iterator[Times]:
 
 
 def keep_counts(redis: Redis, counts: dict[str, Any], *, rest_seconds: float) -> None:
-    """Store what was counted in the database. `is_resting` returns True for the next `rest_seconds`."""
+    """Store the counts of the database. `is_resting` returns True for the next `rest_seconds`."""
     redis.set(_COUNTS, json.dumps(counts))
     if rest_seconds >= 1:
         redis.set(_REST, b"1", ex=int(rest_seconds))
 
 
 def read_counts(redis: Redis) -> dict[str, Any] | None:
-    """Return what `keep_counts` stored last, or None if nothing was counted yet."""
+    """Return the counts last stored by `keep_counts`, or None if there are none yet."""
     stored = cast(bytes | None, redis.get(_COUNTS))
     return json.loads(stored) if stored else None
 

@@ -1,4 +1,4 @@
-"""Checks of the two parts of a URL that is called: the vendor's URL, and the reference in its path."""
+"""Checks of the two parts of a called URL: the vendor's URL, and the reference in its path."""
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -10,9 +10,9 @@ MAX_REFERENCE_LENGTH = 255
 
 
 def check_reference(reference: str) -> None:
-    """Raise PaymentInstructionRejectedError if no vendor can have this reference, or if it changes the URL.
+    """Raise PaymentInstructionRejectedError if this is no valid reference, or would change the URL.
 
-    Everything else in it is percent-encoded. `.` and `..` cannot be, because normalising a URL removes them.
+    Everything else is percent-encoded. That is impossible for `.` and `..`, which URL normalisation removes.
     """
     if not reference.strip():
         raise PaymentInstructionRejectedError("The reference is empty.")
@@ -27,9 +27,9 @@ def check_reference(reference: str) -> None:
 
 
 def check_vendor_url(url: str, *, with_secret: bool) -> None:
-    """Raise ValueError, with a message for the operator, if this cannot be the URL of a vendor.
+    """Raise ValueError, with a message for the operator, if this is no valid URL of a vendor.
 
-    A secret is sent over TLS only, except to this machine itself.
+    A secret is only sent over TLS, except to this machine.
     """
     try:
         parts = urlsplit(url)

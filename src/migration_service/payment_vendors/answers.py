@@ -1,6 +1,6 @@
-"""The last answers of each payment vendor to any process, in Redis, for operators.
+"""The last responses of each payment vendor to any process, kept in Redis for operators.
 
-They are forgotten an hour after the last call.
+They expire an hour after the last call.
 """
 
 import time
@@ -18,23 +18,23 @@ _KEPT_SECONDS = 3_600
 class Failing:
     """A vendor whose last call failed."""
 
-    #: Seconds since the first of the calls that failed without an answer between them.
+    #: Seconds since the first of the consecutive failed calls.
     seconds: float
-    #: Seconds since the last of them.
+    #: Seconds since the last of these calls.
     last_seconds: float
-    #: Why it failed.
+    #: The reason of the failure.
     reason: str
-    #: Whether a process has its circuit breaker open: it did not call the vendor for this reason at last.
+    #: Whether the last call was not made because a process has its circuit breaker open.
     is_open: bool
 
 
 def note_answer(pipeline: Pipeline, vendor: str) -> None:
-    """Note that a vendor has answered, whatever the answer was."""
+    """Record that a vendor has responded, whatever the response."""
     pipeline.delete(_KEY + vendor)
 
 
 def note_failure(pipeline: Pipeline, vendor: str, reason: str, *, is_open: bool) -> None:
-    """Note that a call of a vendor failed, or was not made because the circuit breaker is open."""
+    """Record that a call to a vendor failed, or was not made because the circuit breaker is open."""
     key, now = _KEY + vendor, time.time()
     pipeline.hsetnx(key, "since", str(now))
     if is_open:
@@ -46,7 +46,7 @@ def note_failure(pipeline: Pipeline, vendor: str, reason: str, *, is_open: bool)
 
 
 def read_failing(redis: Redis, vendor: str) -> Failing | None:
-    """Return how a vendor fails, or None if its last call was answered, or is long ago."""
+    """Return the failures of a vendor, or None if its last call succeeded or was long ago."""
     stored = cast(dict[bytes, bytes], redis.hgetall(_KEY + vendor))
     if not stored:
         return None

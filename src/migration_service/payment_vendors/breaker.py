@@ -1,10 +1,10 @@
-"""A circuit breaker: a vendor that stays down is not called for a while, so that it does not block threads.
+"""A circuit breaker: calls to an unavailable vendor are suspended, so that they do not block threads.
 
 Each process has one for each vendor. Sharing it through Redis would make payment instructions depend on
 Redis, and would save only a few calls for each process when a vendor goes down.
 
-No existing library fits. pybreaker holds a lock during the call, so that threads would wait for each other
-while a vendor hangs. Others let every thread try at once when the pause is over.
+No existing library fits. pybreaker holds a lock during the call, so threads would wait for each other while a
+vendor hangs. Others let all threads retry simultaneously after the pause.
 """
 
 import threading
@@ -21,7 +21,7 @@ class NotCalledError(PaymentVendorUnavailableError):
 class CircuitBreaker:
     """Closed until `failures_to_open` calls in a row have failed, then open.
 
-    While it is open, one call every `open_seconds` is let through as a trial. A success closes it.
+    While it is open, one call every `open_seconds` is allowed as a trial. A success closes it.
     """
 
     def __init__(
@@ -42,17 +42,17 @@ class CircuitBreaker:
             now = self._clock()
             if now < self._next_trial_at:
                 return False
-            # The trial keeps other calls out for this time, even if its outcome is never recorded.
+            # The trial blocks other calls for this time, even if its outcome is never recorded.
             self._next_trial_at = now + self._open_seconds
             return True
 
     def record_success(self) -> None:
-        """Record that the vendor has answered, whatever the answer is."""
+        """Record that the vendor has responded, whatever the response."""
         with self._lock:
             self._failures = 0
 
     def record_failure(self) -> None:
-        """Record that the vendor has not answered."""
+        """Record that the vendor has not responded."""
         with self._lock:
             self._failures += 1
             self._next_trial_at = self._clock() + self._open_seconds

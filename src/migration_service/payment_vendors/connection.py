@@ -1,4 +1,4 @@
-"""Calls to a vendor over HTTP, with limits on time, size, retries, and calls to a vendor that is down.
+"""HTTP calls to a vendor, with limits on time, size, retries, and calls to an unavailable vendor.
 
 Every failure ends as one of three errors (section 4.11): the vendor rejects the instruction, the vendor
 cannot be reached for a permanent reason (400), or it is temporarily unavailable (500).
@@ -40,10 +40,10 @@ _WORTH_RETRYING_LATER = {408, 409, 423, 424, 425}
 
 
 class _NameServerSilentError(OSError):
-    """The name could not be resolved right now. It may still be a valid name."""
+    """The name could not be resolved now, but may still be valid."""
 
 
-#: Root causes of a failed call, the special before the general: whether each is permanent, and the reason.
+#: Root causes of a failed call, from specific to general: whether each is permanent, and the reason.
 _FAILURES: tuple[tuple[type[Exception] | tuple[type[Exception], ...], bool, str], ...] = (
     (_NameServerSilentError, False, "its host name cannot be resolved right now"),
     ((socket.gaierror, LocationParseError), True, "its host name is unknown"),
@@ -62,23 +62,23 @@ _FAILURES: tuple[tuple[type[Exception] | tuple[type[Exception], ...], bool, str]
 class CallLimits:
     """Limits of a call, in seconds. The defaults keep a request to this service below ten seconds."""
 
-    #: For each address of the vendor's host.
+    #: For connecting to each address of the vendor's host.
     connect_seconds: float = 2.0
-    #: From the end of the request to the last byte of the answer.
+    #: From the end of the request to the last byte of the response.
     answer_seconds: float = 3.0
-    #: All attempts and the pauses between them.
+    #: For all attempts, including the pauses between them.
     total_seconds: float = 8.0
     attempts: int = 3
-    #: The first pause. Each further one is twice as long, and each varies at random by half.
+    #: The first pause. Each further pause is twice as long, and each varies randomly by half.
     pause_seconds: float = 0.1
     max_body_bytes: int = 64 * 1024
-    #: Failed calls in a row (each with all its attempts) until the vendor is not called for a while.
+    #: The number of consecutive failed calls (each with all its attempts) after which calls are suspended.
     failures_to_open: int = 5
     open_seconds: float = 30.0
 
 
 class _BearerAuth(AuthBase):
-    """Adds the secret to the request. With an `auth` set, requests does not read ~/.netrc."""
+    """Authentication with the secret. If an `auth` is set, requests does not read ~/.netrc."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
@@ -89,7 +89,7 @@ class _BearerAuth(AuthBase):
 
 
 class _NoAuth(AuthBase):
-    """Sends no credentials. Without any `auth`, requests would send those that ~/.netrc has for the host."""
+    """Authentication without credentials. Without an `auth`, requests would send those in ~/.netrc."""
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         return request
@@ -132,7 +132,7 @@ class VendorConnection:
     def get(self, *segments: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return the JSON object at the path made of `segments`, each percent-encoded as a whole.
 
-        Raise the three errors of VendorClient.
+        Raise the errors of VendorClient.
         """
         if not self._breaker.allows_call():
             reason = "it has failed several times in a row, and is not called for a moment"
@@ -144,14 +144,14 @@ class VendorConnection:
             self._breaker.record_failure()
             raise
         except (PaymentInstructionRejectedError, PaymentVendorUnreachableError):
-            # A definite answer, or a failure that calling less often does not fix.
+            # A definite response, or a failure that fewer calls would not fix.
             self._breaker.record_success()
             raise
         self._breaker.record_success()
         return answer
 
     def invalid_answer(self, what: str) -> PaymentVendorUnreachableError:
-        """Return the error for an answer that the adapter cannot interpret. `what` ends its sentence."""
+        """Return the error for a response that the adapter cannot interpret. `what` ends its sentence."""
         return self._unreachable(f"its answer is invalid: {what}")
 
     def _try_repeatedly(self, url: str, query: Mapping[str, str]) -> dict[str, Any]:
@@ -194,7 +194,7 @@ class VendorConnection:
         if status in _REFUSED_INSTRUCTION:
             raise PaymentInstructionRejectedError("The payment vendor refuses this payment instruction.")
         if status == 429:
-            # No retry: the vendor has just asked for fewer requests.
+            # No retry, because the vendor has just asked for fewer requests.
             raise self._unavailable("it received too many requests (status 429)", _BusyError)
         if status in _WORTH_RETRYING_LATER or status >= 500:
             raise self._unavailable(f"it answered with status {status}")
@@ -247,7 +247,7 @@ class _BusyError(PaymentVendorUnavailableError):
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:
-    """Return the error and what caused it, the root cause first."""
+    """Return the error and its causes, the root cause first."""
     chain: list[BaseException] = []
     while error is not None and error not in chain:
         silent = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN

@@ -1,8 +1,8 @@
-"""A transport for requests with a read time-out for the whole answer.
+"""A transport for requests with a read time-out for the whole response.
 
-The read time-out of requests applies between two received pieces. A vendor that sends a byte now and then, in
-the headers or in the body, could block a thread for ever. Here it applies from the end of the request to the
-last byte of the answer.
+The read time-out of requests applies to each received piece. A vendor that sends a byte now and then, in the
+headers or in the body, could block a thread for ever. Here it applies from the end of the request to the last
+byte of the response.
 """
 
 import http.client
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _TimedReader(io.RawIOBase):
-    """A reader of a socket. The socket's current time-out applies to all reads together."""
+    """A socket reader that applies the socket's current time-out to all reads together."""
 
     def __init__(self, raw: io.RawIOBase, connected: socket.socket) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class _TimedHTTPSPool(HTTPSConnectionPool):
 
 
 class TimedAdapter(HTTPAdapter):
-    """Mount it on a requests.Session. `timeout=(connect, answer)` is in seconds, for the whole answer."""
+    """An adapter for a requests.Session. `timeout=(connect, answer)` applies to the whole response."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Makes the client of a payment vendor from what is stored about the vendor."""
+"""Creating the client of a payment vendor from the vendor's stored settings."""
 
 import functools
 import logging
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 def make_vendor(
     kind: str, url: str, secret: str | None = None, *, name: str = "", limits: CallLimits | None = None
 ) -> VendorClient:
-    """Return a vendor with connections and a circuit breaker of its own: make it once and keep it.
+    """Return a vendor with its own connections and circuit breaker. Create it once and keep it.
 
     `name` is used in the log. Raise ValueError if the kind or the URL is invalid.
     """
@@ -31,7 +31,7 @@ def make_vendor(
 
 @functools.lru_cache(maxsize=1_024)
 def get_vendor(name: str, kind: str, url: str, secret_env: str | None, organisation_id: int) -> VendorClient:
-    """The vendor as an operator has set it up, the same object for each call in this process.
+    """Return the vendor set up by an operator, which is the same object for each call in this process.
 
     The secret is read from the environment variable `secret_env`. Only the variable's name is stored or
     logged. Raise PaymentVendorUnreachableError if the variable or the URL cannot be used on this server.

@@ -9,7 +9,7 @@ from migration_service.payment_vendors.addresses import check_reference
 from migration_service.payment_vendors.connection import VendorConnection
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails, reference_in
 
-#: The details that are kept. Everything else that a vendor sends is dropped.
+#: The details that are stored. All other data from a vendor is discarded.
 KEPT_DETAILS = frozenset(
     {
         "description",
@@ -25,7 +25,7 @@ KEPT_DETAILS = frozenset(
 )
 _MAX_TEXT = 255
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
-#: Twelve to nineteen digits with spaces or dashes between them: it may be a full card number.
+#: Twelve to nineteen digits, possibly with spaces or dashes, which may be a full card number.
 _LONG_NUMBER = re.compile(r"\d(?:[ -]?\d){11,18}")
 
 
@@ -39,7 +39,7 @@ class HttpPaymentVendor:
         return f"HttpPaymentVendor({self._connection!r})"
 
     def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
-        """Return the instruction as the vendor has it. Raise the errors of VendorClient."""
+        """Return the instruction from the vendor. Raise the errors of VendorClient."""
         check_reference(reference)
         answer = self._connection.get("payment-instructions", reference, query={"type": type})
         if answer.get("reference") != reference:
@@ -76,6 +76,6 @@ def _kept_details(details: Any) -> dict[str, str | int | bool]:
 
 
 def _shortened(text: str) -> str:
-    """Return the text shortened, without control characters and without what may be a full card number."""
+    """Return the text shortened, without control characters and possible card numbers."""
     printable = "".join(character for character in text if character.isprintable())
     return _LONG_NUMBER.sub(lambda number: "*" * 8 + number[0][-4:], printable)[:_MAX_TEXT]

@@ -1,4 +1,4 @@
-"""A payment vendor whose calls are timed for the metrics, and whose last answers are kept for the doctor."""
+"""A payment vendor with timed calls for the metrics, and recorded responses for the doctor."""
 
 import time
 
@@ -13,17 +13,17 @@ from migration_service.payment_vendors.protocol import PaymentInstructionDetails
 
 
 class CallLog:
-    """Counts the calls of this process in Redis, where those of all processes add up."""
+    """The log of this process's calls in Redis, where the calls of all processes are summed."""
 
     def __init__(self) -> None:
         self._redis: Redis | None = None
 
     def keep_in(self, redis: Redis) -> None:
-        """Count calls in this Redis from now on. Without one they are not counted."""
+        """Count calls in this Redis server. Until this is called they are not counted."""
         self._redis = redis
 
     def add(self, vendor: str, seconds: float, error: BaseException | None) -> None:
-        """Count a call that ended with this error, or without one.
+        """Count an ended call, with its error if it failed.
 
         A call never fails because Redis is unavailable.
         """
@@ -38,7 +38,7 @@ class CallLog:
                 note_answer(pipeline, vendor)
             else:
                 told = error.detail if isinstance(error, ServiceError) else type(error).__name__
-                reason = told.split(". ")[0]  # the rest is for the client
+                reason = told.split(". ")[0]  # the rest of the message is for the client
                 note_failure(pipeline, vendor, reason, is_open=isinstance(error, NotCalledError))
             pipeline.execute()
 
@@ -49,19 +49,19 @@ def _outcome(error: BaseException | None) -> str:
     return error.code if isinstance(error, ServiceError) else "error"
 
 
-#: The composition roots of web processes and of workers say where it keeps calls.
+#: The composition roots of web processes and workers set its Redis.
 CALLS = CallLog()
 
 
 class MeasuredVendor:
-    """A vendor that asks `vendor`, and counts under `name` how long each call took and how it ended."""
+    """A vendor that delegates to `vendor`, and records the duration and outcome of each call under `name`."""
 
     def __init__(self, name: str, vendor: VendorClient) -> None:
         self._name = name
         self._vendor = vendor
 
     def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
-        """Return what the vendor returns, and raise what it raises."""
+        """Return the result of the vendor, or raise its error."""
         started = time.monotonic()
         try:
             details = self._vendor.retrieve_instruction(reference=reference, type=type)

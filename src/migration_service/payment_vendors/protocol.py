@@ -1,18 +1,18 @@
-"""The protocol of payment vendors' adapters."""
+"""The protocol of the adapters of payment vendors."""
 
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-#: What is said of a reference that the vendor does not know.
+#: The message about a reference unknown to the vendor.
 UNKNOWN_INSTRUCTION = "The payment vendor does not know this payment instruction."
 
 _LONGEST_REFERENCE = 255
 
 
 class VendorKind(enum.StrEnum):
-    """The interface that a vendor speaks (`vendors create --kind`)."""
+    """The interface of a vendor (`vendors create --kind`)."""
 
     #: The plain JSON interface of docs/operators/payment-vendors.md, which any gateway can offer.
     HTTP = "http"
@@ -22,23 +22,24 @@ class VendorKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentInstructionDetails:
-    """What the vendor returned for an instruction that it confirmed.
+    """The vendor's response for a confirmed instruction.
 
-    `details` can be written as JSON, and has only what may be shown and kept: no card number, no secret.
+    `details` can be encoded as JSON, and has only data that may be shown and stored: no card numbers or
+    secrets.
     """
 
     reference: str
     type: str
     status: str
     details: dict[str, str | int | bool] = field(default_factory=dict)
-    #: What the vendor calls its customer, if it says so.
+    #: The vendor's name for the customer, if known.
     customer_reference: str | None = None
-    #: The account that the vendor has it for, by one of the account's two numbers, if it says so.
+    #: The account of the instruction according to the vendor, by one of its two numbers, if known.
     account_reference: str | None = None
 
 
 def reference_in(answer: Mapping[str, Any], name: str) -> str | None:
-    """Return a reference that a vendor's answer has under `name`; None if it has none that can be kept."""
+    """Return the reference `name` in a vendor's response, or None if it has none that can be stored."""
     value = answer.get(name)
     if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_REFERENCE or not value.isprintable():
         return None
@@ -46,13 +47,13 @@ def reference_in(answer: Mapping[str, Any], name: str) -> str | None:
 
 
 class VendorClient(Protocol):
-    """A vendor that can be asked about the payment instructions it keeps."""
+    """A vendor that can be asked about its payment instructions."""
 
     def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
-        """Return the instruction if the vendor has it and it is of this type (section 4.11).
+        """Return the instruction if the vendor has it with this type (section 4.11).
 
-        Raise PaymentInstructionRejectedError if the vendor rejects it, PaymentVendorUnreachableError if the
-        vendor cannot be asked until somebody changes something, and PaymentVendorUnavailableError if a later
-        retry may succeed.
+        Raise PaymentInstructionRejectedError if the vendor rejects it, PaymentVendorUnreachableError if an
+        operator has to correct something first, and PaymentVendorUnavailableError if a later retry may
+        succeed.
         """
         ...

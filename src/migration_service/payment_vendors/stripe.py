@@ -1,4 +1,4 @@
-"""The adapter for Stripe's public HTTP interface: an instruction is a payment method there (`pm_...`)."""
+"""The adapter for Stripe's public HTTP interface, where an instruction is a payment method (`pm_...`)."""
 
 import re
 from typing import Any
@@ -8,15 +8,15 @@ from migration_service.payment_vendors.addresses import check_reference
 from migration_service.payment_vendors.connection import VendorConnection
 from migration_service.payment_vendors.protocol import PaymentInstructionDetails, reference_in
 
-#: The version of Stripe's interface that this adapter uses, whatever the default of the account is.
+#: The version of Stripe's interface used by this adapter, whatever the default of the account.
 API_VERSION = "2023-10-16"
 
-#: Instruction types that Stripe names differently. Every other one is its own name in lower case.
+#: Instruction types that Stripe names differently. Other types only have to be converted to lower case.
 _STRIPE_TYPES = {"DIRECT_DEBIT": "sepa_debit", "SEPA": "sepa_debit"}
 
 _PAYMENT_METHOD_ID = re.compile(r"pm_[A-Za-z0-9_]+")
 
-#: Field of Stripe's object -> our detail, for each kind of payment method that has details.
+#: Fields of Stripe's objects -> our details, for each kind of payment method with details.
 _DETAILS = {
     "card": {
         "brand": "brand",
@@ -39,9 +39,9 @@ class StripePaymentVendor:
         return f"StripePaymentVendor({self._connection!r})"
 
     def retrieve_instruction(self, *, reference: str, type: str) -> PaymentInstructionDetails:
-        """Return the payment method as Stripe has it. Raise the errors of VendorClient.
+        """Return the payment method from Stripe. Raise the errors of VendorClient.
 
-        A reference that is not a payment method's id is rejected without a call to Stripe.
+        A reference that is not the id of a payment method is rejected without a call to Stripe.
         """
         check_reference(reference)
         if not _PAYMENT_METHOD_ID.fullmatch(reference):
@@ -65,7 +65,7 @@ class StripePaymentVendor:
 
 
 def _expanded(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the customer as an object; Stripe gives its id alone unless the object was asked for."""
+    """Return the customer as an object. Stripe sends only its id unless the object was requested."""
     customer = answer.get("customer")
     return customer if isinstance(customer, dict) else {"id": customer}
 
@@ -76,7 +76,7 @@ def _metadata(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _details(answer: dict[str, Any], stripe_type: str) -> dict[str, str | int | bool]:
-    # A payment method without a customer cannot be charged again, which an operator should see.
+    # A payment method without a customer cannot be charged again, so operators should notice it.
     details: dict[str, str | int | bool] = {"attached_to_customer": answer.get("customer") is not None}
     kind = answer.get(stripe_type)
     if isinstance(kind, dict):

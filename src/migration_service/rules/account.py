@@ -1,4 +1,4 @@
-"""The parts of an account in lists, which are made once for all rules."""
+"""The parts of an account in lists, which are created once for all rules."""
 
 from collections.abc import Collection
 from datetime import date
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 #: Field names and zero-based indexes, from the account to a value.
 Path: TypeAlias = tuple[str | int, ...]
-#: An object of the payload. Any key may be missing if the schema found a fault.
+#: An object of the payload. Any key may be missing if the schema found an error.
 Item: TypeAlias = dict[str, Any]
 
 OPEN_TRANSACTIONS = "transactions_in_open_settlement_period"
@@ -17,7 +17,7 @@ class PeriodSeries(NamedTuple):
     """The dated periods of one kind at one meter point."""
 
     path: Path
-    #: The field with the (inclusive) start, and the one with the (exclusive) end, if the kind has one.
+    #: The fields with the (inclusive) start and the (exclusive) end, if the kind has one.
     start: str
     end: str | None
     #: The periods with their indexes in the payload.
@@ -27,8 +27,8 @@ class PeriodSeries(NamedTuple):
 class CheckedAccount:
     """Account data, with lists of its parts. Each list has pairs of an object and its path.
 
-    `data` is what the schema loaded from the payload (section 2.3): dates are dates, amounts are Decimal.
-    Making the lists costs a few microseconds, and saves each rule from walking the payload.
+    `data` is the payload as loaded by the schema (section 2.3): dates are dates, amounts are Decimal.
+    Creating the lists costs a few microseconds, and saves each rule from traversing the payload.
     """
 
     __slots__ = (
@@ -56,24 +56,25 @@ class CheckedAccount:
         self.today = today
         #: The paths (dot-delimited) at which the schema reported an error.
         self.faulty: frozenset[str] = frozenset(faulty)
-        #: The same, and every path above them.
+        #: The same paths, and every path above them.
         self.touched: frozenset[str] = _with_paths_above(self.faulty)
         self.unknown_occupier: bool = data.get("unknown_occupier", False)
         self.customers: list[Item] = data.get("customers", [])
         self.statements: list[Item] = data.get("statements", [])
         self.supply_addresses: list[Item] = data.get("supply_addresses", [])
         self.meter_points: list[tuple[Path, Item]] = []
-        #: With the meter point that the agreement is for.
+        #: The agreements, each with its meter point.
         self.agreements: list[tuple[Path, Item, Item]] = []
         self.period_series: list[PeriodSeries] = []
         self._add_meter_points()
         self.ledgers: list[tuple[Path, Item]] = []
-        #: Those of all ledgers, and the same by type. One without a type is in none of the latter.
+        #: The transactions of all ledgers, and the same by type. Those without a type are only in the first
+        #: list.
         self.transactions: list[tuple[Path, Item]] = []
         self.charges_and_credits: list[tuple[Path, Item]] = []
         self.payments: list[tuple[Path, Item]] = []
         self.supply_charges: list[tuple[Path, Item]] = []
-        #: Every transaction with line items, whatever its type, and the line items.
+        #: Every transaction with line items, whatever its type, and all line items.
         self.itemised: list[tuple[Path, Item, list[Item]]] = []
         self._add_ledgers()
 
@@ -100,7 +101,7 @@ class CheckedAccount:
                 series = PeriodSeries((*path, kind), "start_date", end, list(enumerate(periods)))
                 self.period_series.append(series)
         if volumes := meter_point.get("estimated_annual_volumes"):
-            # Consumption and generation each have estimates of their own.
+            # Consumption and generation have separate estimates.
             by_direction: dict[str | None, list[tuple[int, Item]]] = {}
             for i, volume in enumerate(volumes):
                 by_direction.setdefault(volume.get("direction"), []).append((i, volume))

@@ -1,4 +1,4 @@
-"""Rules for what is added to an account: for a note (section 2.6), and the warnings of the service itself."""
+"""Rules for data added to an account: for notes (section 2.6), and the service's own warnings."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -7,14 +7,14 @@ from typing import Any
 from migration_service.rules.rule import Finding, Severity
 from migration_service.schemas.moments import write_moment
 
-#: The codes of the warnings that the service itself gives. They are errors under no profile.
+#: The codes of the service's own warnings, which are not errors under any profile.
 NOT_TAKEN = "existing_note_not_changed"
 DATE_CHANGED = "transaction_date_changed"
 
-#: A client's clock may be fast by so much.
+#: The tolerance for a client's clock that is ahead.
 _CLOCKS_DIFFER = timedelta(minutes=5)
 
-#: Code -> what is wrong, and what the client should do, for the documentation.
+#: Code -> meaning and remedy, for the documentation.
 ADDED_DATA_RULES = {
     "unpin_without_pin": (
         "A note has an unpin_at and is not pinned.",
@@ -44,7 +44,7 @@ ADDED_DATA_RULES = {
 
 
 def check_note(note: dict[str, Any], now: datetime, index: int) -> Iterator[Finding]:
-    """Yield what the rules find in one note of a request. `now` is its created_at if it has none."""
+    """Yield the findings of the rules in one note of a request. `now` is the default of created_at."""
     created_at = note.get("created_at", now)
     if created_at > now + _CLOCKS_DIFFER:
         detail = f"The note is created at {write_moment(created_at)}, which is in the future."

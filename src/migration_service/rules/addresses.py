@@ -1,4 +1,4 @@
-"""Rules for supply addresses, and for what a meter point is."""
+"""Rules for supply addresses and meter points."""
 
 from collections.abc import Iterator
 

@@ -94,7 +94,7 @@ def forecast_units_do_not_match_supply_type(account: CheckedAccount) -> Iterator
             continue
         for field in ("forecast_consumption_units", "forecast_generation_units"):
             units = template.get(field, expected)
-            # The generation of a gas connection has no unit of its own.
+            # There is no unit for the generation of a gas connection.
             if units != expected and (field == "forecast_consumption_units" or supply_type != "GAS"):
                 yield (
                     (*path, "monthly_advance_charge_template", field),

@@ -26,7 +26,7 @@ def signed_amount(transaction: dict[str, Any]) -> Decimal:
 
 
 def sum_signed_amounts(transactions: Iterable[dict[str, Any]]) -> Decimal | None:
-    """Return the change that they make together, in euros, or None if one has no amount or no type."""
+    """Return their total change in euros, or None if one has no amount or no type."""
     total = ZERO
     try:
         for transaction in transactions:

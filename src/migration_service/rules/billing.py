@@ -1,4 +1,4 @@
-"""Rules for the account as a whole: who it is billed to, and where."""
+"""Rules for the account as a whole: its customers and its billing address."""
 
 from collections.abc import Iterator
 

@@ -47,11 +47,11 @@ RULES: tuple[Rule, ...] = tuple(
     if isinstance(value, Rule)
 )
 
-# Exact for products and sums of any amounts that the database can hold, and without exceptions.
+# Exact for products and sums of any amounts that fit in the database, and without exceptions.
 _EXACT = Context(prec=80, traps=[])
 
 
-#: The modules of `schemas` that decide about an account payload. The others may change without a new version.
+#: The modules of `schemas` that affect account payloads. The others can change without a new version.
 PAYLOAD_MODULES = (
     "account",
     "base",
@@ -76,7 +76,7 @@ PAYLOAD_MODULES = (
 def digest_sources(folder: FilePath, modules: Collection[str] | None = None) -> str:
     """Return the first 16 hex digits of a SHA-256 over the names and texts of the Python files in a folder.
 
-    With `modules` only those count.
+    With `modules`, only these files count.
     """
     digest = hashlib.sha256()
     for file in sorted(folder.glob("*.py")):
@@ -87,9 +87,10 @@ def digest_sources(folder: FilePath, modules: Collection[str] | None = None) -> 
     return digest.hexdigest()[:16]
 
 
-#: Changes with every change to the rules or to the fields. Staging stores it with the payload, and processing
-#: validates again if it differs. Nobody can forget to change a hash of the source, unlike a version number.
-#: If the change has no effect, the cost is one more validation for each staged account.
+#: The version of the rules, which changes with every change to the rules or fields. Staging stores it with
+#: the payload, and processing revalidates the payload if it differs. Unlike a version number, nobody can
+#: forget to change a hash of the source. An ineffective change only costs one more validation for each staged
+#: account.
 _PACKAGE = FilePath(__file__).parents[1]
 RULES_VERSION: str = "-".join(
     (
@@ -106,12 +107,12 @@ def check_account(
     today: date,
     faulty: Collection[str] = (),
 ) -> list[Finding]:
-    """Return everything that the rules find in an account, sorted by path, then by code.
+    """Return the findings of all rules in an account, sorted by path, then by code.
 
-    `data` is account data as the schema loads it (section 2.3), also from a payload that it refused. So any
-    key may be missing, and a rule whose values are missing finds nothing. `faulty` has the paths
-    (dot-delimited) at which the schema already reported an error. Nothing else is reported there or below.
-    Under the strict profile every finding is an error. A rule yields at most `MAX_ERRORS` + 1 findings.
+    `data` is account data as loaded by the schema (section 2.3), even from a refused payload. Any key may be
+    missing, and a rule whose values are missing finds nothing. `faulty` has the (dot-delimited) paths at
+    which the schema already reported an error. Nothing else is reported there or below. Under the strict
+    profile every finding is an error. A rule yields at most `MAX_ERRORS` + 1 findings.
     """
     account = CheckedAccount(data, today, faulty)
     strict = profile is Profile.STRICT

@@ -10,7 +10,7 @@ from migration_service.schemas.messages import shown
 _FIRST_BIRTHDAY = date(1900, 1, 1)
 _TEST_DOMAINS = ("example.com", "example.net", "example.org")
 _TEST_SUBDOMAINS = tuple(f".{domain}" for domain in _TEST_DOMAINS)
-#: What source systems write instead of a name, in the languages that occur.
+#: Texts that source systems write in place of a name, in the languages that occur.
 _OCCUPIER_NAMES = frozenset(
     {
         "occupier",

@@ -1,4 +1,4 @@
-"""Check digits as GS1 defines them: for the EAN of a meter point, a grid operator, a capacity tariff."""
+"""GS1 check digits, for the EANs of meter points, grid operators and capacity tariffs."""
 
 
 def check_digit(body: str) -> str:
@@ -11,7 +11,7 @@ def check_digit(body: str) -> str:
 
 
 def is_gs1_number(number: str, length: int) -> bool:
-    """Return whether `number` has exactly `length` digits, of which the last is the right check digit."""
+    """Return whether `number` has exactly `length` digits, ending with the right check digit."""
     return (
         len(number) == length
         and number.isascii()

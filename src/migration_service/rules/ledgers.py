@@ -9,7 +9,7 @@ from migration_service.rules.balances import ZERO, differ, sum_signed_amounts
 from migration_service.rules.rule import Fault, Severity, rule
 from migration_service.schemas.messages import shown
 
-# A list of meter points or of addresses that the schema refused, or an item of one.
+# Matches a list of meter points or addresses, or an item of one, for paths refused by the schema.
 _HIDES_METER_POINTS = re.compile(r"supply_addresses(\.\d+(\.meter_points(\.\d+)?)?)?")
 _IN_THE_BALANCE = ("last_settlement_balance", OPEN_TRANSACTIONS, HISTORICAL_TRANSACTIONS)
 
@@ -32,7 +32,7 @@ def ledger_missing(account: CheckedAccount) -> Iterator[Fault]:
 def unknown_ledger_identifiers(account: CheckedAccount) -> Iterator[Fault]:
     """An identifier of a ledger is not the EAN of a meter point of the account."""
     eans = {meter_point.get("ean") for _, meter_point in account.meter_points}
-    # The identifier may be that of a meter point that is at fault, or is below a faulty object.
+    # The identifier may belong to a meter point that is faulty, or is below a faulty object.
     if None in eans or any(map(_HIDES_METER_POINTS.fullmatch, account.faulty)):
         return
     for path, ledger in account.ledgers:

@@ -1,7 +1,7 @@
 """Rules for line items and tax items, the parts of a supply charge, exact to the cent.
 
-An account has far more of these than of anything else, so the loops here are written for speed. A subscript
-and a KeyError for a missing value cost less than `get`, and a set of all refs less than one ref at a time.
+An account has far more of these than of anything else, so the loops here are optimised for speed. A subscript
+with a KeyError for a missing value costs less than `get`, and a set of all refs less than single look-ups.
 """
 
 from collections.abc import Iterator, Sequence

@@ -22,7 +22,7 @@ _NOTHING: Item = {}
 )
 def unlisted_value(account: CheckedAccount) -> Iterator[Fault]:
     """A descriptive word (reason, payment_type, band, rate_band, time_of_use) is not a listed one."""
-    # Nearly always nothing is found, so all the words of a list are checked at once.
+    # There is nearly always no finding, so all the words of a list are checked together.
     yield from _find_unlisted(account.transactions, "reason", _REASONS)
     yield from _find_unlisted(account.transactions, "payment_type", _PAYMENT_TYPES)
     for path, _, line_items in account.itemised:

@@ -39,7 +39,7 @@ def start_date_later_than_end_date(account: CheckedAccount) -> Iterator[Fault]:
 
 def _find_reversed_line_items(account: CheckedAccount) -> Iterator[Fault]:
     for path, _, line_items in account.itemised:
-        try:  # nearly always nothing is found, and this is faster than a loop
+        try:  # there is nearly always no finding, and this is faster than a loop
             if True not in [item["start_date"] > item["end_date"] for item in line_items]:
                 continue
         except KeyError:

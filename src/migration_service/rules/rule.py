@@ -21,10 +21,10 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that a rule found.
+    """A finding of a rule.
 
-    `path` is the path of the value at fault: field names and zero-based indexes. `detail` tells a person what
-    to change. It may contain values of the account, so it is sent to the supplier and never logged.
+    `path` is the path of the faulty value: field names and zero-based indexes. `detail` tells a person what
+    to change. It may contain values of the account, so it is sent to the supplier but never logged.
     """
 
     path: Path
@@ -34,7 +34,7 @@ class Finding:
 
     @property
     def attr(self) -> str:
-        """Return the path as section 7.2 writes it, for example `customers.0.family_name`."""
+        """Return the path in the form of section 7.2, for example `customers.0.family_name`."""
         return ".".join(map(str, self.path))
 
     def error_item(self) -> ErrorItem:
@@ -42,7 +42,7 @@ class Finding:
         return ErrorItem(self.code, self.detail, self.attr)
 
 
-#: What a rule yields: the path, and the text for the supplier.
+#: An item yielded by a rule: the path, and the text for the supplier.
 Fault: TypeAlias = tuple[Path, str]
 Check: TypeAlias = Callable[[CheckedAccount], Iterator[Fault]]
 
@@ -52,11 +52,11 @@ class Rule:
     """A validation across fields.
 
     Two rules may share a code if the same fact can be an error or a warning, depending on its degree.
-    `meaning` and `remedy` are sentences for the documentation: what is wrong, and what the client should do.
+    `meaning` and `remedy` are sentences for the documentation.
     """
 
     code: str
-    #: Under the lenient profile. Under the strict one every finding is an error.
+    #: The severity under the lenient profile. Under the strict profile every finding is an error.
     severity: Severity
     check: Check
     meaning: str
@@ -64,7 +64,7 @@ class Rule:
 
 
 def rule(severity: Severity, *, remedy: str, code: str = "") -> Callable[[Check], Rule]:
-    """Make a function a rule. Its name is the code, unless `code` is given. Its docstring is the meaning."""
+    """Turn a function into a rule. The default `code` is its name. Its docstring is the meaning."""
 
     def decorate(check: Check) -> Rule:
         meaning = " ".join((inspect.getdoc(check) or "").partition("\n\n")[0].split())

@@ -19,7 +19,7 @@ def duplicate_statement_ids(account: CheckedAccount) -> Iterator[Fault]:
 def duplicate_statement_numbers(account: CheckedAccount) -> Iterator[Fault]:
     """Two statements have the same number, so that transactions cannot tell which one they belong to."""
     if found := list(_find_repeated(account, "number")):
-        # The same statement_id twice is a fault of its own, or the same statement sent again.
+        # A repeated statement_id is a separate finding, or the same statement sent again.
         repeated = {path[1] for path, _ in _find_repeated(account, "statement_id")}
         yield from (fault for fault in found if fault[0][1] not in repeated)
 
@@ -52,7 +52,7 @@ def gross_amount_not_in_cents(account: CheckedAccount) -> Iterator[Fault]:
 
 
 def find_fault_of_gross_amount(gross_amount: Decimal | None, sums: Iterable[Decimal]) -> str | None:
-    """Return why an amount is not one in cents, or None. `sums` are those of its transactions, in euros."""
+    """Return why an amount is not in cents, or None. `sums` are those of its transactions, in euros."""
     if gross_amount is None:
         return None
     if gross_amount % 1:
@@ -71,7 +71,7 @@ def _sum_by_invoice(transactions: Sequence[tuple[Path, Item]]) -> dict[str | Non
     for _, transaction in transactions:
         try:
             number, amount = transaction["associated_invoice_number"], signed_amount(transaction)
-        except KeyError:  # it is of no invoice, or has a fault
+        except KeyError:  # it belongs to no invoice, or is faulty
             continue
         sums[number] = sums.get(number, ZERO) + amount
     return sums
@@ -83,7 +83,7 @@ def statement_not_found_for_invoice_number(account: CheckedAccount) -> Iterator[
     if not account.statements:
         return
     numbers = {statement.get("number") for statement in account.statements}
-    if None in numbers:  # the transaction may mean the statement whose number is at fault
+    if None in numbers:  # the transaction may refer to the statement with the faulty number
         return
     for path, transaction in account.transactions:
         number = transaction.get("associated_invoice_number")

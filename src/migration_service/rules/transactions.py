@@ -58,7 +58,7 @@ def payment_amount_must_be_positive(account: CheckedAccount) -> Iterator[Fault]:
 
 @rule(Severity.WARNING, remedy="Send the amount that was booked, in euros with two decimals.")
 def amount_with_fraction_of_a_cent(account: CheckedAccount) -> Iterator[Fault]:
-    """The amount of a transaction, which is booked, has a fraction of a cent. A line item may have one."""
+    """The amount of a transaction has a fraction of a cent, which only line items may have."""
     for path, transaction in account.transactions:
         amount = transaction.get("amount")
         if amount is not None and amount % A_CENT:

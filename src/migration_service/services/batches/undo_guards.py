@@ -1,4 +1,4 @@
-"""Undos, batches and waves keep each other waiting: while one of them is at work, the others do not start."""
+"""Guards between undos, batches and waves: while one of them is active, the others do not start."""
 
 from collections.abc import Collection
 from uuid import UUID

@@ -1,14 +1,14 @@
 """The concurrency limit (section 8): leased slots in Redis, acquired and released by atomic scripts.
 
-A slot is a member of a sorted set. Its name is the attempt that holds it, and its score is the time at which
-its lease expires, on Redis's clock. A hash has the organisation of each, and whether it is of a batch.
-PostgreSQL knows which attempts are in progress, so both can always be restored from there. Until a lost set
-has been restored, no slot can be acquired. A Redis that was started again may have lost its last second, and
-one whose clock was set back would keep leases for too long, so their sets count as lost.
+A slot is a member of a sorted set. Its name is the attempt that holds it, and its score is the expiry of its
+lease, on Redis's clock. A hash has the organisation of each slot, and whether it belongs to a batch. Both can
+be restored from PostgreSQL, which knows the attempts in progress. Until a lost set has been restored, no slot
+can be acquired. A set also counts as lost if Redis was restarted, which may lose its last second, or if its
+clock was set back, which would prolong leases.
 
-While several organisations hold slots or want some, each may hold an equal part of them (`shares`). One that
-has less than its share waits a moment for a slot instead of being refused, because those that have more get
-none until then.
+While several organisations need slots, each may hold an equal share of them (`shares`). An organisation with
+less than its share waits a moment for a slot instead of being refused, because those with more get none until
+then.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -24,13 +24,14 @@ from redis.exceptions import NoScriptError
 LEASE_MS = 120_000
 #: The time for which a slot may be held before its attempt is in the database.
 GRACE_MS = 10_000
-#: The time after a loss in which no slot can be acquired, so that requests that held one reach the database.
+#: The time after a loss during which no slot can be acquired, for requests that held one to reach the
+#: database.
 SETTLE_MS = 1_500
-#: The age of the last reconciliation from which a request is not refused without another one. So slots are
-#: also released if beat is not running.
+#: The age of the last reconciliation at which another one is required before a request is refused. This
+#: releases slots even if beat is not running.
 STALE_MS = 10_000
 
-#: The time for which an organisation counts that found no slot free, although it had less than its share.
+#: The time for which an organisation with less than its share counts as waiting after it found no free slot.
 WANTED_MS = 4_000
 
 _KEYS = ("migration:slots", "migration:slots:owners", "migration:slots:state", "migration:slots:wanted")
@@ -43,11 +44,11 @@ if tonumber(redis.call('HGET', KEYS[3], 'reconciled_at') or '0') > now + 1000 th
 end
 """
 
-# Batches leave one slot to requests from a limit of 2. They compete for a single one.
+# From a limit of 2 on, batches leave one slot for requests. They compete for a single slot.
 #
-# Returns how many members hold a slot now, which are the first ones; or -1 if the set must be compared with
-# the database first, because it was lost, or because none is free and the last comparison is too old; -2 if
-# the owner has its share; -3 if none is free, and the owner has less than its share.
+# Returns the number of members that hold a slot now, which are the first ones. Returns -1 if the set must be
+# reconciled first, because it was lost, or because no slot is free and the last reconciliation is too old; -2
+# if the owner uses its whole share; -3 if no slot is free and the owner has less than its share.
 _ACQUIRE = (
     _NOW
     + """
@@ -105,8 +106,8 @@ return refusal
 """
 )
 
-# Makes the set agree with the attempts that are in progress. Returns the members that were missing. Their
-# leases are shorter by the time of grace: it is over as soon as an attempt was in the database.
+# Reconciles the set with the attempts in progress. Returns the members that were missing. Their leases
+# exclude the grace period, which ends once an attempt is in the database.
 _RECONCILE = (
     _NOW
     + """
@@ -134,24 +135,24 @@ return added
 
 @dataclass(frozen=True, slots=True)
 class LiveAttempt:
-    """An attempt that is in progress according to the database."""
+    """An attempt in progress according to the database."""
 
     id: str
-    #: The organisation whose account it creates.
+    #: The organisation of its account.
     owner: int
     batch: bool = False
 
 
 class SlotsStaleError(Exception):
-    """The set must be compared with the database first: call `reconcile`, then retry."""
+    """The set must be reconciled with the database first: call `reconcile`, then retry."""
 
 
 class SlotShareUsedError(Exception):
-    """The organisation holds its share of the slots, and others need theirs."""
+    """The organisation uses its whole share of the slots, and others need theirs."""
 
 
 class SlotOwedError(Exception):
-    """No slot is free, and the organisation has less than its share: it gets one of the next."""
+    """No slot is free, but the organisation has less than its share and gets one of the next."""
 
 
 _REFUSALS = {-1: SlotsStaleError, -2: SlotShareUsedError, -3: SlotOwedError}
@@ -168,12 +169,12 @@ class Slots:
     def acquire(
         self, attempts: Sequence[str], *, owner: int, limit: int | None, batch_cap: int | None = None
     ) -> int:
-        """Acquire a slot for each of `attempts` while any are free. Return how many of them hold one.
+        """Acquire a slot for each of `attempts` while any are free. Return the number that hold one.
 
         `owner` is the organisation. If `limit` is None, there is no limit. `batch_cap` is the most slots that
-        batches may hold together. Pass it for attempts of a batch only. A second call for the same attempt
-        acquires no second slot. Raise SlotsStaleError until the set agrees with the database, and
-        SlotShareUsedError or SlotOwedError if the owner gets none because of others.
+        batches may hold together; pass it only for attempts of a batch. A second call for the same attempt
+        does not acquire a second slot. Raise SlotsStaleError until the set is reconciled with the database,
+        and SlotShareUsedError or SlotOwedError if the owner gets none because of others.
         """
         granted = self._run(
             self._acquire,
@@ -184,7 +185,7 @@ class Slots:
         return cast(int, granted)
 
     def release(self, attempts: Collection[str]) -> None:
-        """Release the slots of `attempts`. Nothing happens for one that holds none."""
+        """Release the slots of `attempts`. Attempts without a slot are ignored."""
         with self._redis.pipeline() as pipeline:
             self.add_release(pipeline, attempts)
             pipeline.execute()
@@ -196,10 +197,10 @@ class Slots:
             pipeline.hdel(_KEYS[1], *attempts)
 
     def reconcile(self, live: Iterable[LiveAttempt]) -> list[str]:
-        """Make the set agree with the attempts in progress. Return those that had no slot.
+        """Reconcile the set with the attempts in progress. Return those that had no slot.
 
-        The caller checks whether those are still in progress, and releases the others, which may have ended
-        after it read the database.
+        The caller checks whether these are still in progress, and releases those that have ended since it
+        read the database.
         """
         args: list[Any] = [LEASE_MS, GRACE_MS, SETTLE_MS]
         for attempt in live:
@@ -219,11 +220,11 @@ class Slots:
             return self._redis.evalsha(script.sha, len(_KEYS), *_KEYS, *args)
 
     def in_use(self) -> int:
-        """Return how many slots are held now."""
+        """Return the number of slots held now."""
         return self._redis.zcard(_KEYS[0])
 
     def seconds_since_reconcile(self) -> float | None:
-        """Return how long ago the slots were compared with the database, or None if they never were."""
+        """Return the seconds since the last reconciliation with the database, or None if there was none."""
         with self._redis.pipeline(transaction=False) as pipeline:
             pipeline.hget(_KEYS[2], "reconciled_at")
             pipeline.time()

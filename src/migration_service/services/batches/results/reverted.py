@@ -1,4 +1,4 @@
-"""How many accounts of batches were undone, and how many of them exist again."""
+"""The numbers of accounts of batches that were undone, and of those that exist again."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from migration_service.states import ImportState, LineStatus, UndoOutcome
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
-    """How many accounts of a batch undos have reverted, and how many of them exist again."""
+    """The numbers of accounts of a batch reverted by undos, and of those that exist again."""
 
     accounts: int = 0
     again: int = 0
 
     @property
     def undone(self) -> int:
-        """Return how many accounts were reverted and do not exist now."""
+        """Return the number of accounts that were reverted and do not exist now."""
         return self.accounts - self.again
 
 
@@ -31,7 +31,7 @@ def count_created(counts: Mapping[str, int]) -> int:
 
 
 def count_reverted(session: Session, batch_ids: Collection[UUID]) -> dict[UUID, Reverted]:
-    """Return what undos have reverted of these batches. A batch of which nothing was reverted is absent."""
+    """Return the Reverted of each of these batches that has any reverted accounts."""
     whole = (
         select(Undo.batch_id, AccountImportProcess.state)
         .join(UndoLine, UndoLine.undo_id == Undo.id)
