@@ -28,8 +28,8 @@ class Settings:
     )
     owner_database_url: str = setting(
         "MIGRATION_SERVICE_OWNER_DATABASE_URL",
-        "The same database, as the role that owns the tables, for `revisions upgrade`. It grants the role of "
-        "DATABASE_URL what that needs. Empty: the role of DATABASE_URL owns the tables itself.",
+        "The same database, as the role that owns the tables, for `revisions upgrade`. It grants the role "
+        "of DATABASE_URL the necessary privileges. If empty, the role of DATABASE_URL owns the tables.",
         "",
         secret=True,
     )
@@ -41,8 +41,8 @@ class Settings:
     )
     accepted_secret_keys: str = setting(
         "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS",
-        "Further keys whose tokens are accepted, with commas between: the next MIGRATION_SERVICE_SECRET_KEY "
-        "before it is used, and the last one until its refresh tokens have expired.",
+        "Further keys whose tokens are accepted, separated by commas: the next MIGRATION_SERVICE_SECRET_KEY "
+        "before it is used, and the previous one until its refresh tokens have expired.",
         "",
         secret=True,
     )
@@ -54,116 +54,118 @@ class Settings:
     )
     max_body_bytes: int = setting(
         "MIGRATION_SERVICE_MAX_BODY_BYTES",
-        "The largest request body in bytes. A larger one is answered with 413.",
+        "The largest request body in bytes. Larger bodies get a 413.",
         8_000_000,
         at_least=1,
     )
     request_seconds: float = setting(
         "MIGRATION_SERVICE_REQUEST_SECONDS",
-        "Seconds that a client has to send a request, plus one second for each 10 kB that it has sent.",
+        "Seconds for a client to send a request, plus one second for each 10 kB sent.",
         20.0,
         at_least=0,
     )
     leave_seconds: float = setting(
         "MIGRATION_SERVICE_LEAVE_SECONDS",
-        "Seconds for which a web server that is told to end goes on as before, and only /health/ready "
-        "answers 503, so that its balancer sends it nothing more. 0: without a balancer. `up` always uses 0.",
+        "Seconds that a web server continues to work after it is told to stop, while /health/ready answers "
+        "503, so that its load balancer stops sending requests. Use 0 without a load balancer. `up` always "
+        "uses 0.",
         10.0,
         at_least=0,
         at_most=60,
     )
     max_batch_bytes: int = setting(
         "MIGRATION_SERVICE_MAX_BATCH_BYTES",
-        "The largest file of a batch, in bytes after decompression. A larger one is answered with 413.",
+        "The largest file of a batch, in bytes after decompression. Larger files get a 413.",
         16_000_000_000,
         at_least=1,
     )
     max_batch_lines: int = setting(
         "MIGRATION_SERVICE_MAX_BATCH_LINES",
-        "The most lines of a file of a batch. A file with more is answered with 413.",
+        "The largest number of lines in the file of a batch. Files with more get a 413.",
         2_000_000,
         at_least=1,
     )
     max_batch_ratio: int = setting(
         "MIGRATION_SERVICE_MAX_BATCH_RATIO",
-        "How many times larger the file of a batch may be after decompression. Beyond it: 413.",
+        "The largest ratio of the sizes of a batch's file after and before decompression. Files beyond it "
+        "get a 413.",
         200,
         at_least=1,
     )
     max_uploads: int = setting(
         "MIGRATION_SERVICE_MAX_UPLOADS",
-        "How many files of batches an organisation may send at once. Beyond it: 429.",
+        "The largest number of simultaneous uploads of an organisation. Further uploads get a 429.",
         4,
         at_least=1,
     )
     max_open_batches: int = setting(
         "MIGRATION_SERVICE_MAX_OPEN_BATCHES",
-        "How many batches of an organisation may be under way or paused at once. Beyond it: 429.",
+        "The largest number of running, waiting and paused batches of an organisation. Further batches get "
+        "a 429.",
         100,
         at_least=1,
     )
     max_batch_storage_bytes: int = setting(
         "MIGRATION_SERVICE_MAX_BATCH_STORAGE_BYTES",
-        "How many bytes the lines of an organisation's batches may take in the database, 200 added for each "
-        "line. Beyond it: 429.",
+        "The largest number of bytes that the lines of an organisation's batches take in the database, with "
+        "200 added for each line. Further batches get a 429.",
         64_000_000_000,
         at_least=1,
     )
     max_staged_accounts: int = setting(
         "MIGRATION_SERVICE_MAX_STAGED_ACCOUNTS",
-        "How many accounts of an organisation may be staged and not created. Beyond it no further account is "
-        "staged: 429.",
+        "The largest number of an organisation's accounts that are staged but not created. Further accounts "
+        "get a 429.",
         10_000_000,
         at_least=1,
     )
     max_sessions: int = setting(
         "MIGRATION_SERVICE_MAX_SESSIONS",
-        "How many sessions of an API key may be open. Beyond it the oldest ones end.",
+        "The largest number of open sessions of an API key. If there are more, the oldest ones end.",
         10_000,
         at_least=1,
     )
     upload_folder: str = setting(
         "MIGRATION_SERVICE_UPLOAD_FOLDER",
-        "The folder that holds files of batches until they have arrived. Empty: the system's folder for "
-        "temporary files.",
+        "The folder for incoming files of batches. If empty, the system's folder for temporary files.",
         "",
     )
     line_processor_seconds: float = setting(
         "MIGRATION_SERVICE_LINE_PROCESSOR_SECONDS",
-        "Seconds of processor time that the validation of one line of a batch may take. 0: without limit.",
+        "Seconds of processor time that the validation of one line of a batch may take. 0 means no limit.",
         5.0,
         at_least=0,
     )
     deferral_hours: int = setting(
         "MIGRATION_SERVICE_DEFERRAL_HOURS",
-        "Hours that a line of added data waits for an account that is being created or is in a batch that is "
-        "not over. Then it fails with account_not_found.",
+        "Hours that a line of added data waits for an account that is being created, or is in a batch that "
+        "has not ended. After that it fails with account_not_found.",
         168,
         at_least=0,
     )
     batch_slot_reserve: int = setting(
         "MIGRATION_SERVICE_BATCH_SLOT_RESERVE",
-        "How many slots of the concurrency limit batches leave free for requests.",
+        "The number of slots of the concurrency limit that batches leave free for requests.",
         50,
         at_least=0,
     )
     batch_chunks_in_flight: int = setting(
         "MIGRATION_SERVICE_BATCH_CHUNKS_IN_FLIGHT",
-        "Messages that the batches of an organisation have in the queue: at least twice the batch worker "
-        "processes.",
+        "The number of messages that the batches of an organisation have in the queue. Use at least twice "
+        "the number of batch worker processes.",
         8,
         at_least=1,
     )
     batch_retention_days: int = setting(
         "MIGRATION_SERVICE_BATCH_RETENTION_DAYS",
-        "Days that the lines and results of a batch are kept after its end.",
+        "Days that the lines and results of a batch are kept after it has ended.",
         30,
         at_least=30,
     )
     batch_idle_days: int = setting(
         "MIGRATION_SERVICE_BATCH_IDLE_DAYS",
-        "Days after which a batch that is paused, or waits for its supplier, is cancelled, so that its lines "
-        "are removed too. 0: never.",
+        "Days after which a batch that is paused or waits for its supplier is cancelled, so that its lines "
+        "are removed too. 0 means never.",
         90,
         at_least=0,
     )
@@ -175,21 +177,20 @@ class Settings:
     )
     payload_retention_days: int = setting(
         "MIGRATION_SERVICE_PAYLOAD_RETENTION_DAYS",
-        "Days that the staged payload of an account is kept after the account was created. 0: without limit.",
+        "Days that the staged payload of an account is kept after the account was created. 0 means no limit.",
         180,
         at_least=0,
     )
     staged_retention_days: int = setting(
         "MIGRATION_SERVICE_STAGED_RETENTION_DAYS",
-        "Days that an account that was staged and never created is kept after it was last staged. "
-        "0: without limit.",
+        "Days that an account that was never created is kept after it was last staged. 0 means no limit.",
         180,
         at_least=0,
     )
     error_retention_days: int = setting(
         "MIGRATION_SERVICE_ERROR_RETENTION_DAYS",
-        "Days that the texts of errors of attempts and of customer e-mails are kept. Their codes stay. "
-        "0: without limit.",
+        "Days that the error texts of attempts and customer e-mails are kept. Their codes are kept. 0 means "
+        "no limit.",
         90,
         at_least=0,
     )
@@ -207,34 +208,34 @@ class Settings:
     )
     database_pool_size: int = setting(
         "MIGRATION_SERVICE_DATABASE_POOL_SIZE",
-        "Connections that one web process keeps to PostgreSQL.",
+        "The number of connections to PostgreSQL that one web process keeps open.",
         10,
         at_least=1,
     )
     database_pooler: bool = setting(
         "MIGRATION_SERVICE_DATABASE_POOLER",
-        "on, if DATABASE_URL is a pgbouncer in transaction mode. No connection then keeps any state.",
+        "on if DATABASE_URL is a pgbouncer in transaction mode. Connections then keep no state.",
         False,
     )
     reference_lease_seconds: float = setting(
         "MIGRATION_SERVICE_REFERENCE_LEASE_SECONDS",
         "Seconds for which a web process keeps an API key, a session or an import supplier in memory, from "
-        "the beginning of its look-up. Revoking a key takes as long. The same for every process. "
-        "0: they are looked up in each request.",
+        "the start of its look-up. Revoking a key takes as long. Use the same value for every process. 0 "
+        "means a look-up in each request.",
         1.0,
         at_least=0,
         at_most=1,
     )
     broker_url: str = setting(
         "MIGRATION_SERVICE_BROKER_URL",
-        "The broker of the queues, if it is not REDIS_URL: any that Celery supports, "
-        "for example amqp://user:password@host:5672// or sentinel://host:26379/0.",
+        "The broker of the queues, if it is not REDIS_URL. Any broker that Celery supports is possible, for "
+        "example amqp://user:password@host:5672// or sentinel://host:26379/0.",
         "",
         secret=True,
     )
     broker_options: str = setting(
         "MIGRATION_SERVICE_BROKER_OPTIONS",
-        'More options of the broker\'s transport, as a JSON object, for example {"master_name": "main"}.',
+        'Further options of the broker\'s transport as a JSON object, for example {"master_name": "main"}.',
         "{}",
         check=is_json_object,
         allowed="a JSON object",
@@ -249,7 +250,7 @@ class Settings:
     smtp_url: str = setting(
         "MIGRATION_SERVICE_SMTP_URL",
         "The mail server, as smtp://user:password@host:587?starttls=1 or smtps://host:465. "
-        "Empty: no e-mail is sent.",
+        "If empty, no e-mails are sent.",
         "",
         secret=True,
     )
@@ -258,87 +259,88 @@ class Settings:
     )
     alert_emails: str = setting(
         "MIGRATION_SERVICE_ALERT_EMAILS",
-        "The addresses, separated by commas, of those who are told when a batch is paused after too many "
-        "errors, or a wave waits for a decision. Empty: nobody.",
+        "The addresses, separated by commas, of the people to notify when a batch is paused after too many "
+        "errors, or a wave waits for a decision. If empty, nobody is notified.",
         "",
     )
     log_level: str = setting(
         "MIGRATION_SERVICE_LOG_LEVEL",
-        "The least severe lines that are logged.",
+        "The lowest level of log lines.",
         "INFO",
         one_of=("DEBUG", "INFO", "WARNING", "ERROR"),
     )
     log_format: str = setting(
         "MIGRATION_SERVICE_LOG_FORMAT",
-        "How lines are logged. auto: text on a terminal and json elsewhere.",
+        "The format of log lines. auto means text on a terminal and json elsewhere.",
         "auto",
         one_of=("json", "text", "auto"),
     )
     metrics_token: str = setting(
         "MIGRATION_SERVICE_METRICS_TOKEN",
-        "The bearer token that /metrics requires. Empty: only requests from this machine are answered.",
+        "The bearer token that /metrics requires. If empty, only requests from this machine are answered.",
         "",
         secret=True,
     )
     trusted_proxies: int = setting(
         "MIGRATION_SERVICE_TRUSTED_PROXIES",
         "The number of your own proxies in front of the service that add the client's address to "
-        "X-Forwarded-For. 0: none, and the header is ignored.",
+        "X-Forwarded-For. 0 means that there are none, and the header is ignored.",
         0,
         at_least=0,
     )
     allowed_hosts: str = setting(
         "MIGRATION_SERVICE_ALLOWED_HOSTS",
-        "Host names that requests may name in their Host header, separated by commas; another one gets 400. "
-        "Empty: any, which is right for a service on loopback.",
+        "Host names allowed in the Host header of requests, separated by commas. Others get a 400. If "
+        "empty, any name is allowed, which is right for a service on loopback.",
         "",
     )
     console: bool = setting(
-        "MIGRATION_SERVICE_CONSOLE", "on: operators can log in to the console at /console/.", False
+        "MIGRATION_SERVICE_CONSOLE", "on if operators can log in to the console at /console/.", False
     )
     console_url: str = setting(
         "MIGRATION_SERVICE_CONSOLE_URL",
-        "The address of the console in a browser, as https://migration.example.com/console/. With https, its "
-        "cookie is only sent encrypted. OpenID Connect returns to it. Empty: what the browser asks for.",
+        "The address of the console in a browser, as https://migration.example.com/console/. With https, "
+        "its cookie is only sent encrypted. OpenID Connect returns to it. If empty, the address that the "
+        "browser requests.",
         "",
     )
     console_idle_minutes: int = setting(
         "MIGRATION_SERVICE_CONSOLE_IDLE_MINUTES",
-        "Minutes after which an operator who does nothing in the console has to log in again.",
+        "Minutes without activity after which an operator has to log in to the console again.",
         60,
         at_least=1,
     )
     console_session_hours: int = setting(
         "MIGRATION_SERVICE_CONSOLE_SESSION_HOURS",
-        "Hours after which an operator has to log in to the console again in any case.",
+        "Hours after which an operator has to log in to the console again even when active.",
         12,
         at_least=1,
     )
     console_time_zone: str = setting(
         "MIGRATION_SERVICE_CONSOLE_TIME_ZONE",
-        "The time zone of the times in the console, for browsers without script.",
+        "The time zone of times in the console, for browsers without scripts.",
         "Europe/Amsterdam",
         check=is_time_zone,
         allowed="a time zone such as Europe/Amsterdam",
     )
     openid_issuer: str = setting(
         "MIGRATION_SERVICE_OPENID_ISSUER",
-        "The OpenID Connect provider with which operators log in, as https://login.example.com. Empty: none.",
+        "The OpenID Connect provider with which operators log in, as https://login.example.com. If empty, "
+        "there is none.",
         "",
     )
     openid_client_id: str = setting(
-        "MIGRATION_SERVICE_OPENID_CLIENT_ID", "What the provider calls this service.", ""
+        "MIGRATION_SERVICE_OPENID_CLIENT_ID", "The client id of this service at the provider.", ""
     )
     openid_client_secret: str = setting(
         "MIGRATION_SERVICE_OPENID_CLIENT_SECRET",
-        "The secret that the provider gave this service.",
+        "The client secret of this service at the provider.",
         "",
         secret=True,
     )
     openid_claim: str = setting(
         "MIGRATION_SERVICE_OPENID_CLAIM",
-        "The claim that has the name of the operator. If it is email, the provider must say that it is "
-        "verified.",
+        "The claim with the name of the operator. If it is email, the provider must mark it as verified.",
         "email",
     )
     flower_url: str = setting("FLOWER_URL", "The address of Flower, to which the console links.", "")
@@ -347,19 +349,21 @@ class Settings:
     )
     heartbeat_file: str = setting(
         "MIGRATION_SERVICE_HEARTBEAT_FILE",
-        "A file that workers and beat touch while they are alive, for health checks. Empty: none.",
+        "A file that workers and beat touch while they are alive, for health checks. If empty, there is "
+        "none.",
         "",
     )
     traces_endpoint: str = setting(
         "OTEL_EXPORTER_OTLP_ENDPOINT",
-        "The address that OpenTelemetry traces are sent to, as http://host:4318. Empty: no traces.",
+        "The address to which OpenTelemetry traces are sent, as http://host:4318. If empty, no traces are "
+        "sent.",
         "",
     )
 
     metrics_folder: str = setting(
         "PROMETHEUS_MULTIPROC_DIR",
-        "The folder in which the processes of a web server share their metrics. Empty: "
-        "gunicorn.conf.py makes one.",
+        "The folder in which the processes of a web server share their metrics. If empty, gunicorn.conf.py "
+        "creates one.",
         "",
     )
 

@@ -150,7 +150,7 @@ def check_database(parts: ServiceParts) -> Iterator[Diagnosis]:
         yield warning(
             "database",
             f"PostgreSQL {version} answers, and the service's role may change tables",
-            "Give DATABASE_URL a role of its own: see docs/operators/install.md.",
+            "Give DATABASE_URL a separate role: see docs/operators/install.md.",
         )
     else:
         yield ok("database", f"PostgreSQL {version} answers, writes and commits")
@@ -175,7 +175,7 @@ def _report_commit_wait(version: int, waits: CommitWait) -> Diagnosis:
             "database",
             f"{seen}: commits wait for a synchronous standby that is missing or behind "
             f"(synchronous_standby_names = {waits.synchronous_standby_names!r})",
-            "Start the standby, or look why it is behind (pg_stat_replication). To go on without it, "
+            "Start the standby, or look why it is behind (pg_stat_replication). To continue without it, "
             "and so without a second copy: "
             "ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf()",
         )

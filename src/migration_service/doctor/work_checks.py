@@ -206,7 +206,7 @@ def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
         else:
             yield warning(
                 "batches",
-                f"{batch_id}: no line was worked on for {it.idle_seconds:.0f} s",
+                f"{batch_id}: no line has been processed for {it.idle_seconds:.0f} s",
                 f"See batches show {batch_id}. If it is STALLED, restart the workers of the queue "
                 f"{it.queue}.",
             )

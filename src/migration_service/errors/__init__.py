@@ -1,4 +1,4 @@
-"""What can go wrong, each with a stable code; `blueprints.requests.errors` decides the HTTP status.
+"""The errors of the service, each with a stable code. `blueprints.requests.errors` has the HTTP statuses.
 
 ServiceError                              (base)
 ├── InvalidError                          (base) the request cannot be carried out as it is: 400
@@ -44,7 +44,7 @@ ServiceError                              (base)
 │   ├── WaveWindowClosedError             (waves)
 │   ├── IdempotencyKeyReusedError         (idempotency)
 │   ├── IdempotencyRequestInProgressError (idempotency)
-│   ├── LineError                         (batches) why a line failed, if no other error says it
+│   ├── LineError                         (batches) failures that only lines of batches have
 │   │   ├── LineTooLongError              (batches)
 │   │   ├── LineTooExpensiveError         (batches)
 │   │   ├── LineFailedUnexpectedlyError   (batches)

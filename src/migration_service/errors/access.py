@@ -10,7 +10,7 @@ class HostNotAllowedError(InvalidError):
 
     code = "host_not_allowed"
     default_detail = "The Host header names a host that this service does not answer for."
-    remedy = "Use the address of the service that its operator gave you."
+    remedy = "Use the address that the operator of the service gave you."
 
 
 class UnauthenticatedError(ServiceError):
@@ -47,11 +47,11 @@ class RefreshTokenReusedError(UnauthenticatedError):
 
 
 class TooManySessionsError(UnauthenticatedError):
-    """The session of the refresh token was ended, because its API key has begun too many others since."""
+    """The session of the refresh token was ended, because its API key has started too many others since."""
 
     code = "too_many_sessions"
     default_detail = (
-        "The session of the token was ended, because its API key has begun too many others since. "
+        "The session of the token was ended, because its API key has started too many others since. "
         "Obtain a token with the API key."
     )
     remedy = "Obtain a token with the API key, and use it until it expires, instead of one for each request."
@@ -60,12 +60,12 @@ class TooManySessionsError(UnauthenticatedError):
 class PermissionDeniedError(ServiceError):
     """The API key is valid, but may not be used for this.
 
-    The detail names the scope, the import supplier or the address that the key is not issued for.
+    The detail names the scope, the import supplier or the address for which the key is not valid.
     """
 
     code = "permission_denied"
     default_detail = "The API key may not be used for this."
-    remedy = "Use a key that has what the detail names, or ask the operator for one."
+    remedy = "Use a key with the permission that the detail names, or ask the operator for one."
 
 
 class TokenSessionNotFoundError(NotFoundError):
@@ -83,7 +83,7 @@ class NetworkInvalidError(OperatorError):
     code = "network_invalid"
     default_detail = "This is not a network."
     detail_with_found = "{found} is not a network. Write it as 192.0.2.0/24, 192.0.2.7 or 2001:db8::/48."
-    remedy = "Write the network as `192.0.2.0/24`, with no bits set behind the prefix."
+    remedy = "Write the network in the form `192.0.2.0/24`, with no bits set after the prefix."
 
 
 class OperatorNotFoundError(OperatorError):
@@ -128,11 +128,14 @@ class ThrottledError(ServiceError):
 
 
 class ShareUsedError(ServiceError):
-    """The organisation holds its share of something that others hold or want, too (`shares`)."""
+    """The organisation uses its whole share of a resource that others need as well (`shares`)."""
 
     code = "share_used"
-    default_detail = "Your organisation has used its share of the service. Send fewer requests at once."
+    default_detail = (
+        "Your organisation has used its share of the service. Send fewer requests at the same time."
+    )
     remedy = (
-        "Wait for the number of seconds in `Retry-After`. Send the same request again, and fewer at once."
+        "Send the same request again after the number of seconds in `Retry-After`, and fewer at the same "
+        "time."
     )
     retry_seconds = (3, 6)

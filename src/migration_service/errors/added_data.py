@@ -39,12 +39,12 @@ class TransactionOutsideOpenPeriodError(InvalidError):
 class TransactionIdAlreadyUsedError(InvalidError):
     """Another transaction of the account has this transaction_id.
 
-    It has another amount or type, or the request does not ask to skip repeats.
+    It has a different amount or type, or the request does not skip repeats.
     """
 
     code = "transaction_id_already_used"
     default_detail = "Another transaction of the account has this transaction_id."
-    remedy = "Give the transaction an id of its own, or leave it out if it is a repeat."
+    remedy = "Give the transaction a unique id, or leave it out if it is a repeat."
 
 
 class TransactionImportError(InvalidError):
@@ -57,7 +57,7 @@ class TransactionImportError(InvalidError):
     def __init__(self, error: InvalidError, transaction_data: Any = None) -> None:
         self.code = error.code
         self.transaction_data = transaction_data
-        # The first reason is more useful than "the request has errors". Its path is added to it.
+        # The first reason is more useful than "the request has errors". Its path is prepended.
         first = error.errors[0]
         in_a_list = isinstance(error, RequestFailedValidationError) and first.attr
         self.error_detail = f"{first.attr}: {first.detail}" if in_a_list else first.detail
@@ -77,7 +77,7 @@ class HistoricalStatementAlreadyExistsError(InvalidError):
 
     code = "historical_statement_already_exists"
     default_detail = "The account has a statement with this statement_id and other content."
-    remedy = "Give the statement an id of its own. No statement of the request was added."
+    remedy = "Give the statement a unique id. No statement of the request was added."
 
 
 class PaymentVendorNotFoundError(InvalidError):
@@ -102,8 +102,8 @@ class PaymentInstructionRejectedError(InvalidError):
 class PaymentVendorUnreachableError(InvalidError):
     """The payment vendor cannot be reached until an operator changes something.
 
-    An unknown host name, an invalid certificate, rejected credentials, a redirect, or an invalid answer
-    (section 4.11: persistent failure).
+    The cause is an unknown host name, an invalid certificate, rejected credentials, a redirect, or an invalid
+    response (section 4.11: persistent failure).
     """
 
     code = "payment_vendor_unreachable"
@@ -117,8 +117,8 @@ class PaymentVendorUnreachableError(InvalidError):
 class PaymentVendorUnavailableError(ServiceError):
     """The payment vendor is temporarily unavailable.
 
-    A timeout, a 5xx or 429 answer, a connection that was refused or cut, or a vendor that is not called for
-    a moment because several calls failed (section 4.11: intermittent failure, retry unchanged).
+    The cause is a time-out, a 5xx or 429 response, a refused or lost connection, or a pause in calls to the
+    vendor after several failures (section 4.11: intermittent failure, retry unchanged).
     """
 
     code = "payment_vendor_unavailable"

@@ -8,9 +8,9 @@ _MAX_SHOWN = 60
 
 
 def quoted(value: object) -> str:
-    """Return a value from a request for use in a message: in quotes, on one line, and cut if it is long.
+    """Return a value from a request for use in a message: in quotes, on one line, and shortened if long.
 
-    Never call it for a credential or for personal data.
+    Never call this for credentials or personal data.
     """
     text = str(value)
     return repr(text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…")
@@ -18,9 +18,9 @@ def quoted(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ErrorItem:
-    """One error of a list (section 7.2): what is wrong, its stable code, and which value it is about.
+    """One error of a list (section 7.2): a message, a stable code, and the path of the value concerned.
 
-    `attr` is the dot-delimited path to that value, or None if the error is not about a field.
+    `attr` is the dot-delimited path, or None if the error does not concern a field.
     """
 
     code: str
@@ -41,15 +41,15 @@ class ServiceError(Exception):
 
     code: str = "error"
     default_detail: ClassVar[str] = "Something went wrong."
-    #: The message if `found` is given; it may use {found} and {expected}.
+    #: The message if `found` is given, which may use {found} and {expected}.
     detail_with_found: ClassVar[str | None] = None
-    #: What the client should do about it.
+    #: The recommended action of the client.
     remedy: ClassVar[str] = (
         "Send the request again later. If the error persists, tell the operator the `X-Request-ID`."
     )
-    #: The field of the request that an error of this class is always about, if there is one.
+    #: The field that errors of this class always concern, if any.
     default_attr: ClassVar[str | None] = None
-    #: The seconds between which `Retry-After` lies, if the answer has that header.
+    #: The range of `Retry-After` in seconds, if the answer has that header.
     retry_seconds: ClassVar[tuple[int, int]] = (1, 3)
 
     def __init__(
@@ -67,7 +67,7 @@ class ServiceError(Exception):
         super().__init__(self.detail)
 
     def extra_fields(self) -> dict[str, Any]:
-        """Return the fields that the body of this error has in addition to detail, code and errors."""
+        """Return the fields of the body in addition to detail, code and errors."""
         return {}
 
 
@@ -80,15 +80,15 @@ class InvalidError(ServiceError):
 
 
 class OperatorError(InvalidError):
-    """A command, or a form of the console, cannot be carried out as it is. No client is answered with it."""
+    """A command, or a form of the console, cannot be carried out as it is. Clients never get this error."""
 
 
 class RequestFailedValidationError(InvalidError):
-    """A body or a parameter is invalid. `errors` has every error found."""
+    """A body or a parameter is invalid. `errors` lists every error."""
 
     code = "request_failed_validation"
     default_detail = "The request has errors."
-    remedy = "Correct what `errors` lists, and send the request again."
+    remedy = "Correct the errors listed in `errors`, and send the request again."
 
 
 class ParseError(RequestFailedValidationError):
@@ -100,7 +100,7 @@ class ParseError(RequestFailedValidationError):
 
 
 class NotFoundError(ServiceError):
-    """What a path names does not exist, or belongs to another organisation."""
+    """The object that a path names does not exist, or belongs to another organisation."""
 
     code = "not_found"
     default_detail = "Nothing exists at this path."

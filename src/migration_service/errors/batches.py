@@ -21,7 +21,7 @@ class BatchNotFoundError(NotFoundError):
 
 
 class BatchFileError(InvalidError):
-    """The file of a batch cannot be read to its end. No line of it was stored."""
+    """The file of a batch cannot be read completely. None of its lines was stored."""
 
     code = "batch_file_unreadable"
     default_detail = "The file cannot be read."
@@ -29,7 +29,7 @@ class BatchFileError(InvalidError):
 
 
 class BatchFileFormatError(BatchFileError):
-    """The file of a batch is in another format, such as a JSON array or CSV. No line of it was stored."""
+    """The file of a batch is in another format, such as a JSON array or CSV. None of its lines was stored."""
 
     code = "batch_file_not_ndjson"
     default_detail = "This does not look like NDJSON. Send one JSON object on each line."
@@ -61,10 +61,12 @@ class BatchCompressionError(BatchFileTooLargeError):
 
 
 class TooManyUploadsError(ServiceError):
-    """The organisation sends as many files of batches at once as it may."""
+    """The organisation has reached its limit of simultaneous uploads."""
 
     code = "too_many_uploads"
-    default_detail = "Your organisation sends too many files at once. Wait until one of them has arrived."
+    default_detail = (
+        "Your organisation is sending too many files at the same time. Wait until one of them has arrived."
+    )
     remedy = "Wait until another upload has ended, then send the same request again."
     retry_seconds = (10, 20)
 
@@ -76,7 +78,7 @@ class BatchQuotaError(ServiceError):
 
 
 class TooManyOpenBatchesError(BatchQuotaError):
-    """The organisation has as many batches that have not ended as it may."""
+    """The organisation has reached its limit of batches that have not ended."""
 
     code = "too_many_open_batches"
     default_detail = "Your organisation has too many batches that have not ended."
@@ -84,7 +86,7 @@ class TooManyOpenBatchesError(BatchQuotaError):
 
 
 class BatchStorageQuotaError(BatchQuotaError):
-    """The lines of the organisation's batches take as many bytes as they may."""
+    """The lines of the organisation's batches have reached their storage limit."""
 
     code = "batch_storage_quota_reached"
     default_detail = "The lines of your organisation's batches take too many bytes."
@@ -92,7 +94,7 @@ class BatchStorageQuotaError(BatchQuotaError):
 
 
 class UploadStorageFullError(ServiceUnavailableError):
-    """The disk on which uploads are kept until they have arrived is full; nothing was changed."""
+    """The disk for incoming uploads is full. Nothing was changed."""
 
     code = "upload_storage_full"
     default_detail = "There is no room for the file right now. Nothing was changed. Try again later."
@@ -117,9 +119,9 @@ class BatchesNotComparableError(InvalidError):
 
 
 class LineError(InvalidError):
-    """A line of a batch failed for a reason that only batches have."""
+    """A line of a batch failed for a reason specific to batches."""
 
-    #: Whether the line fails for it: `error` or `warning`.
+    #: `error` if the line fails because of it, otherwise `warning`.
     severity: ClassVar[str] = "error"
 
 
@@ -132,7 +134,7 @@ class LineTooLongError(LineError):
 
 
 class LineTooExpensiveError(LineError):
-    """Validating the line takes more processor time than a line may take."""
+    """Validating the line takes more processor time than allowed."""
 
     code = "line_too_expensive"
     default_detail = "Validating the line takes too much processor time."
@@ -140,10 +142,10 @@ class LineTooExpensiveError(LineError):
 
 
 class LineFailedUnexpectedlyError(LineError):
-    """The line failed for a fault of the service; the other lines of the batch are not affected."""
+    """The line failed because of a fault in the service. The other lines of the batch are not affected."""
 
     code = "line_failed_unexpectedly"
-    default_detail = "An unexpected error. The line was not imported."
+    default_detail = "An unexpected error occurred. The line was not imported."
     remedy = "Tell the operator the id of the batch and the number of the line."
 
 
@@ -162,7 +164,7 @@ class LineKindMismatchError(LineError):
 
     code = "line_kind_mismatch"
     default_detail = "The line is of another kind than the batch."
-    remedy = "Send the line in a batch of its own kind."
+    remedy = "Send the line in a batch of the right kind."
 
     def __init__(self, member: str, found: str, expected: str) -> None:
         detail = f"A line with {member} is of kind {found}, but the batch is of kind {expected}."
@@ -170,7 +172,7 @@ class LineKindMismatchError(LineError):
 
 
 class DryRunInLineError(LineError):
-    """The line asks for a dry run of its own."""
+    """The line contains `dry_run`, which is only possible for a whole batch."""
 
     code = "dry_run_in_line"
     default_detail = "Only a whole batch can be a dry run: leave dry_run out, and start it in mode dry-run."
@@ -179,11 +181,11 @@ class DryRunInLineError(LineError):
 
 
 class AlreadyAddedError(LineError):
-    """This item was on the account already, or is in the line twice. The other items were added."""
+    """The account already had this item, or the line has it twice. The other items were added."""
 
     severity = "warning"
     code = "already_added"
-    default_detail = "This was on the account already."
+    default_detail = "This item already exists on the account."
     remedy = "Nothing."
 
     @classmethod
@@ -193,23 +195,23 @@ class AlreadyAddedError(LineError):
 
 
 class AccountBusyError(LineError):
-    """The line is deferred, because something else has held the account for some seconds."""
+    """The line is deferred, because the account was locked for some seconds."""
 
     severity = "warning"
     code = "account_busy"
-    default_detail = "The account is being changed at this moment. The line is worked on later."
-    remedy = "Nothing: the line is worked on again."
+    default_detail = "The account is being changed by another operation. The line is processed later."
+    remedy = "Nothing: the line is processed again."
     default_attr = "external_account_number"
 
 
 class NewerVersionRefusedError(LineError):
-    """A newer version of the account was sent, and was not taken. What is staged or created is older.
+    """A newer version of the account was sent, but refused. The staged or created version is older.
 
     It is also among the errors of a single request.
     """
 
     code = "newer_version_refused"
-    default_detail = "A newer version of the account was sent, and was not taken."
+    default_detail = "A newer version of the account was sent, but refused."
     remedy = (
         "Correct the newer version and send it again. An older one is created only if the request names the "
         "account, or has `include_older_versions`."
@@ -217,12 +219,12 @@ class NewerVersionRefusedError(LineError):
 
     @classmethod
     def at(cls, moment: str) -> "NewerVersionRefusedError":
-        """Return the error with the moment at which the newer version was sent."""
-        return cls(f"A newer version of the account was sent at {moment}, and was not taken.")
+        """Return the error with the time when the newer version was sent."""
+        return cls(f"A newer version of the account was sent at {moment}, but refused.")
 
 
 class PayloadDiffersError(LineError):
-    """The account exists, and was created from other data than were sent now. Nothing was changed.
+    """The account exists, but was created from different data. Nothing was changed.
 
     It is also among the errors of a single request.
     """
@@ -231,8 +233,8 @@ class PayloadDiffersError(LineError):
     severity = "warning"
     default_detail = "The account was created from another payload."
     remedy = (
-        "Read the paths. What happens later is sent as added data. For everything else ask the operator: "
-        "until go-live the account can be undone and sent again."
+        "Check the paths. Send later events as added data. For any other difference ask the operator: until "
+        "go-live the account can be undone and sent again."
     )
 
 

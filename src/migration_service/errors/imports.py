@@ -13,11 +13,11 @@ from migration_service.errors.base import (
 
 
 class AccountFailedValidationError(RequestFailedValidationError):
-    """An account payload is invalid. `errors` has every error found."""
+    """An account payload is invalid. `errors` lists every error."""
 
     code = "account_failed_validation"
     default_detail = "The account payload has errors."
-    remedy = "Correct what `errors` lists, and send the payload again."
+    remedy = "Correct the errors listed in `errors`, and send the payload again."
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class AccountFailedValidationError(RequestFailedValidationError):
     ) -> None:
         super().__init__(detail, errors=errors)
         self.warnings = list(warnings)
-        #: The client asked for the full report (`?report=full`).
+        #: Whether the client requested the full report (`?report=full`).
         self.in_full = False
 
     def extra_fields(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class AccountMarkedToSkipError(InvalidError):
 
 
 class AccountImportInProgressError(InvalidError):
-    """The account is being created at this moment."""
+    """The account is being created."""
 
     code = "account_import_in_progress"
     default_detail = "The account is being created. Wait until its status is no longer IN_PROGRESS."
@@ -90,21 +90,23 @@ class AccountNotStagedError(InvalidError):
 
 
 class NewerVersionStagedError(InvalidError):
-    """A payload of a later extract is staged, or one that came after this line had failed. It is kept."""
+    """A payload of a later extract is staged, or one that arrived after this line had failed. It is kept."""
 
     code = "newer_version_staged"
     default_detail = "A payload of a later extract is staged. This one was not stored."
-    remedy = "Nothing, if what is staged is newer. Otherwise send the payload with its own `extracted_at`."
+    remedy = (
+        "Nothing, if the staged payload is newer. Otherwise send the payload with its own `extracted_at`."
+    )
 
     @classmethod
     def of(cls, staged: str, sent: str) -> "NewerVersionStagedError":
-        """Return the error with the moments of both extracts."""
+        """Return the error with the times of both extracts."""
         detail = f"What is staged was extracted at {staged}. This payload was extracted at {sent}."
         return cls(f"{detail} It was not stored.")
 
 
 class AccountErasedError(InvalidError):
-    """The personal data of the account was erased; nothing can be added to it any more."""
+    """The personal data of the account was erased. Nothing can be added to the account."""
 
     code = "account_erased"
     default_detail = "The personal data of the account was erased. Nothing can be added to the account."
@@ -119,7 +121,7 @@ class AccountCreationFailedError(InvalidError):
 
     code = "account_creation_failed"
     default_detail = "The account could not be created. It is pending again."
-    remedy = "Read the detail, and process the account again: it may be created then."
+    remedy = "Read the detail, and process the account again, which may succeed."
 
     def __init__(
         self, detail: str | None = None, *, code: str | None = None, errors: Sequence[ErrorItem] = ()
@@ -130,13 +132,11 @@ class AccountCreationFailedError(InvalidError):
 
 
 class AccountNotStorableError(InvalidError):
-    """The database refused a value of the account. It refuses the same payload each time."""
+    """The database refused a value of the account. It will refuse the same payload every time."""
 
     code = "account_not_storable"
     default_detail = "The database refused a value of the account. Correct the account and stage it again."
-    remedy = (
-        "Correct the value that the detail speaks of, and stage the account again. Do not retry unchanged."
-    )
+    remedy = "Correct the value described in the detail, and stage the account again. Do not retry unchanged."
 
 
 class DryRunSucceededError(InvalidError):
@@ -160,10 +160,10 @@ class AttemptNotFoundError(NotFoundError):
 
 
 class StagedQuotaReachedError(ServiceError):
-    """The organisation has as many accounts that are staged and not created as it may. None was staged."""
+    """The organisation has reached its quota of accounts that are staged but not created. None was staged."""
 
     code = "staged_quota_reached"
-    default_detail = "Your organisation has too many accounts that are staged and not created."
+    default_detail = "Your organisation has too many accounts that are staged but not created."
     remedy = "Create accounts that are staged, or ask the operator for a larger quota."
     retry_seconds = (60, 120)
 

@@ -1,4 +1,4 @@
-"""Errors about what operators set up: organisations, API keys, import suppliers, teams and vendors."""
+"""Errors about the setup by operators: organisations, API keys, import suppliers, teams and vendors."""
 
 from migration_service.errors.base import InvalidError, NotFoundError, OperatorError
 
@@ -96,7 +96,7 @@ class NameTakenError(OperatorError):
 
     code = "name_taken"
     default_detail = "The name is already used."
-    remedy = "Choose another name, or use what exists."
+    remedy = "Choose another name, or use the existing one."
 
 
 class NameInvalidError(OperatorError):

@@ -13,7 +13,7 @@ class UndoNotFoundError(NotFoundError):
 
 
 class UndoStateError(InvalidError):
-    """The undo is over, so it cannot be cancelled."""
+    """The undo has ended, so it cannot be cancelled."""
 
     code = "undo_state_conflict"
     default_detail = "The state of the undo does not allow this."
@@ -29,15 +29,15 @@ class NothingToUndoError(InvalidError):
 
 
 class AccountInUndoError(InvalidError):
-    """The account is in another undo that is not over."""
+    """The account is in another undo that has not ended."""
 
     code = "account_in_undo"
-    default_detail = "The account is in an undo that is not over."
-    remedy = "Wait until that undo is over, or leave the account out."
+    default_detail = "The account is in an undo that has not ended."
+    remedy = "Wait until that undo has ended, or leave the account out."
 
 
 class ImportSupplierLiveError(InvalidError):
-    """The supplier has gone live: its accounts belong to the platform, and cannot be undone any more."""
+    """The supplier has gone live. Its accounts belong to the platform, and can no longer be undone."""
 
     code = "import_supplier_live"
     default_detail = "The import supplier has gone live. Its accounts can no longer be undone."

@@ -22,11 +22,11 @@ class WaveNotFoundError(NotFoundError):
 
 
 class WavePlanOpenError(InvalidError):
-    """The import supplier has a plan whose waves are not all over."""
+    """The import supplier has a plan whose waves have not all ended."""
 
     code = "wave_plan_not_finished"
-    default_detail = "The import supplier has a plan whose waves are not all over."
-    remedy = "Finish that plan, or stop its waves, before you make another one."
+    default_detail = "The import supplier has a plan whose waves have not all ended."
+    remedy = "Finish that plan, or stop its waves, before you create another one."
 
 
 class WaveStateError(InvalidError):
@@ -42,4 +42,4 @@ class WaveWindowClosedError(InvalidError):
 
     code = "wave_window_closed"
     default_detail = "The window of the wave is closed."
-    remedy = "Wait for the next window. The wave begins there by itself."
+    remedy = "Wait for the next window, in which the wave starts automatically."

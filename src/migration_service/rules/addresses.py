@@ -97,7 +97,7 @@ def meter_point_with_no_meters(account: CheckedAccount) -> Iterator[Fault]:
             yield (*path, "meters"), "The meter point has no meter: send the one that is installed."
 
 
-@rule(Severity.WARNING, remedy="Correct the date: a meter point is migrated when its supply has begun.")
+@rule(Severity.WARNING, remedy="Correct the date: a meter point is migrated when its supply has started.")
 def future_supply_start_date(account: CheckedAccount) -> Iterator[Fault]:
     """The supply of a meter point starts after today."""
     for path, meter_point in account.meter_points:

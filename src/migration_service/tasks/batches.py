@@ -47,7 +47,7 @@ def _run(batch_id: str, first_line: int) -> str:
         )
     except SoftTimeLimitExceeded:
         done = False
-        logger.warning("A piece of a chunk took too long. Its lines are worked on again, fewer at once.")
+        logger.warning("A piece of a chunk took too long. Its lines are processed again in smaller pieces.")
         with resources.Session.begin() as session:
             release_chunk(session, key, is_throttled=False)
     feed_batches(app, resources.Session)

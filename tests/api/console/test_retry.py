@@ -159,7 +159,7 @@ def test_lines_that_were_removed_are_neither_offered_nor_read(
     for path in readings:
         answer = administrator.get(path)
         assert answer.status_code == 400, path
-        assert "The lines of the batch are not kept any more." in answer.text
+        assert "The lines of the batch are no longer kept." in answer.text
 
 
 def test_a_code_of_a_batch_that_was_cancelled_offers_no_retry(

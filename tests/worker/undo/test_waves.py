@@ -129,10 +129,10 @@ def test_a_paused_wave_goes_on_only_after_the_decision_about_an_earlier_one_that
     waves.sweep()
     assert waves.act(plan, 2, "pause").status_code == 200
     undos.work(undos.start(wave=_wave(plan)))
-    assert "An earlier wave is not over" in _refused(waves.act(plan, 2, "resume"))
+    assert "An earlier wave has not ended" in _refused(waves.act(plan, 2, "resume"))
     waves.sweep()
     assert waves.states(plan) == ["DIFFERS", "PAUSED"]
-    assert "An earlier wave is not over" in _refused(waves.act(plan, 2, "resume"))
+    assert "An earlier wave has not ended" in _refused(waves.act(plan, 2, "resume"))
     assert waves.act(plan, 1, "approve", reason="They are sent again.").status_code == 200
     assert waves.act(plan, 2, "resume").status_code == 200
 
@@ -189,7 +189,7 @@ def test_a_wave_is_not_undone_while_its_plan_is_at_work(waves: WaveClient, undos
     waves.sweep()
     assert waves.states(plan) == ["CLEAN", "RUNNING"]
     for target in ({"wave": _wave(plan)}, {"batch": plan["waves"][0]["batch_id"]}):
-        assert "Wave 2 of the plan runs." in _refused(undos.post(**target))
+        assert "Wave 2 of the plan is running." in _refused(undos.post(**target))
     assert waves.act(plan, 2, "pause").status_code == 200
     undo_id = undos.start(wave=_wave(plan))
     assert undo_id in _refused(waves.act(plan, 2, "resume"))

@@ -45,7 +45,8 @@ def describe_paused(session: Session, batch: Batch, import_supplier: str, wave: 
             f"Batch {name} of import supplier {import_supplier} has reached its error threshold and is "
             f"paused.{of_wave} {done:,} of {batch.lines:,} lines are processed, and {failed:,} of them "
             f"failed.{_tell_commonest(progress)}",
-            "No further line is begun until a person acts, and what was created stays. To wait is safe.",
+            "No more lines are started until a person acts. Created accounts are kept, so it is safe to "
+            "wait.",
         ),
         page=f"batches/{batch.id}/",
         command=f"migration-service batches show {batch.id}",

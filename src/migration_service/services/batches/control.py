@@ -113,7 +113,7 @@ def get_batch_with_lines(session: Session, batch_id: str, *, organisation_id: in
     """Return the batch as `get_batch` does. Raise BatchStateError if its lines are no longer kept."""
     batch = get_batch(session, batch_id, organisation_id=organisation_id)
     if batch.lines_removed_at:
-        raise BatchStateError("The lines of the batch are not kept any more.")
+        raise BatchStateError("The lines of the batch are no longer kept.")
     return batch
 
 

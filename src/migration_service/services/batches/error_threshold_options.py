@@ -107,5 +107,7 @@ def _require_reachable(brake: Brake) -> None:
     window = brake.stop_window_lines
     number = int(brake.stop_after_errors) if _NUMBER.fullmatch(brake.stop_after_errors) else 0
     if window is not None and window < max(number, brake.stop_min_lines or 0):
-        detail = "The window has fewer lines than the brake needs: it would never stop the batch."
+        detail = (
+            "The window has fewer lines than the error threshold needs, so it would never pause the batch."
+        )
         raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "stop_window_lines")])

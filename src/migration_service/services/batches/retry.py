@@ -66,7 +66,7 @@ def retry_failed(
     if batch.state == BatchState.CANCELLED:
         raise BatchStateError("The batch was cancelled.")
     if batch.lines_removed_at:
-        raise BatchStateError("The lines of the batch are not kept any more.")
+        raise BatchStateError("The lines of the batch are no longer kept.")
     values = _values(session, batch, wanted, everything=everything)
     session.execute(_KEEP_MOMENTS, values)
     lines = session.scalars(_RETRY, values).all()

@@ -27,14 +27,14 @@ def require_no_undo(session: Session, batch: Batch) -> None:
     if undo_id := find_undo_of_plan(session, plan_id) if plan_id else _find_undo_of_batch(session, batch.id):
         what = "this plan" if plan_id else "this batch"
         raise BatchStateError(
-            f"Undo {undo_id} of accounts of {what} runs. Wait until it is over, or cancel it."
+            f"Undo {undo_id} of accounts of {what} is running. Wait until it has ended, or cancel it."
         )
 
 
 def require_no_undo_of_plan(session: Session, plan: WavePlan) -> None:
     """Raise WaveStateError if accounts of the plan are being undone."""
     if undo_id := find_undo_of_plan(session, plan.id):
-        detail = f"Undo {undo_id} of accounts of this plan runs. Wait until it is over, or cancel it."
+        detail = f"Undo {undo_id} of accounts of this plan is running. Wait until it has ended, or cancel it."
         raise WaveStateError(detail)
 
 
@@ -52,7 +52,7 @@ def require_plan_at_rest(session: Session, batch: Batch) -> None:
         if other.state == WaveState.RECONCILING:
             raise WaveStateError(f"Wave {other.number} of the plan is being reconciled. Wait until it is.")
         if session.get_one(Batch, other.batch_id, populate_existing=True).state in OPEN:
-            detail = f"Wave {other.number} of the plan runs. Pause or stop it before you undo a wave."
+            detail = f"Wave {other.number} of the plan is running. Pause or stop it before you undo a wave."
             raise WaveStateError(detail)
 
 

@@ -49,7 +49,7 @@ def announce(redis: Redis, publish: Callable[[], object]) -> None:
 
 def take_announcement(redis: Redis) -> None:
     """Delete the key. Call this before reading the waiting attempts."""
-    with log_if_unavailable("attempts that begin now are announced a second later"):
+    with log_if_unavailable("attempts that start now are announced a second later"):
         redis.delete(ANNOUNCED_KEY)
 
 

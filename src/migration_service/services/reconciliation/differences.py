@@ -79,7 +79,7 @@ class Totals:
             clean = "" if others else "The created accounts are clean: "
             return f"{clean}{'Every' if others else 'every'} value of {accounts} is as it was staged.{others}"
         if self.created_clean:
-            return f"What was added is clean: its counts and sums are those of the lines.{others}"
+            return f"The added data is clean: its counts and sums are those of the lines.{others}"
         return f"Nothing was compared.{others}"
 
     def add(self, measure: str, staged: Decimal, created: Decimal) -> None:

@@ -152,7 +152,7 @@ def check_vendor(url: str, secret_env: str | None) -> None:
         )
     if secret_env is not None and is_setting(secret_env):
         raise PaymentVendorInvalidError(
-            f"{secret_env} is a setting of the service, and is sent to no vendor. Use a variable of its own."
+            f"{secret_env} is a setting of the service, and is sent to no vendor. Use a separate variable."
         )
 
 

@@ -14,8 +14,8 @@ from migration_service.services.waves.reports import report_plans
 OPEN_WORK = (
     "Accounts that are staged and not created",
     "Accounts and lines that are open for another reason: refused, waiting, or created in an older version",
-    "Accounts of which a newer version was sent and not taken",
-    "Waves that are not over",
+    "Accounts of which a newer version was refused",
+    "Waves that have not ended",
     "Accounts that differed when their wave was reconciled",
     "Batches that run or wait",
     "Batches that somebody has to resume or cancel",

@@ -105,7 +105,9 @@ def _require_share(session: Session, organisation_id: int) -> None:
     session.execute(_LOCK_ORGANISATION, {"organisation_id": organisation_id})
     running = select(func.count()).where(Undo.organisation_id == organisation_id, Undo.finished_at.is_(None))
     if (session.scalar(running) or 0) >= MOST_RUNNING:
-        detail = f"Your organisation has {MOST_RUNNING} undos that are not over. Wait until one of them is."
+        detail = (
+            f"Your organisation has {MOST_RUNNING} undos that have not ended. Wait until one of them has."
+        )
         raise ShareUsedError(detail)
 
 
@@ -120,7 +122,7 @@ def _require_undoable(session: Session, order: UndoOrder) -> None:
             detail = f"Account {number!r} is not imported. Only an account that exists can be undone."
             missing.append(ErrorItem(NothingToUndoError.code, detail, attr))
         elif in_undo[number]:
-            detail = f"Account {number!r} is in an undo that is not over."
+            detail = f"Account {number!r} is in an undo that has not ended."
             running.append(ErrorItem(AccountInUndoError.code, detail, attr))
     if missing:
         raise RequestFailedValidationError(missing[0].detail, errors=missing)

@@ -135,7 +135,7 @@ def _require_turn(session: Session, plan: WavePlan, wave: Wave) -> None:
     for it in earlier:
         reconcile_undone(session, plan, it)
     if not all(is_over(plan, it) for it in earlier):
-        raise WaveStateError("An earlier wave is not over. Wait for it, or approve it, first.")
+        raise WaveStateError("An earlier wave has not ended. Wait for it, or approve it, first.")
 
 
 def _require_completed(session: Session, wave: Wave) -> Batch:
@@ -163,7 +163,7 @@ def _require_undecided(session: Session, plan: WavePlan, wave: Wave) -> None:
 def _tell_decision(wave: Wave) -> str:
     word = _DECIDED.get(WaveState(wave.state))
     if word is None:
-        return f"The wave is {wave.state}, and its plan goes on without an approval."
+        return f"The wave is {wave.state}, and its plan continues without an approval."
     by = f" by {wave.decided_by}" if wave.decided_by else ""
     at = f" at {write_moment(wave.decided_at)}" if wave.decided_at else ""
     return f"The wave was {word}{by}{at} already."
@@ -176,7 +176,7 @@ def _tell_consequence(session: Session, plan: WavePlan, wave: Wave) -> str:
     if following.state == WaveState.STOPPED:
         return "Every later wave is stopped."
     if following.began_at is None:
-        return f"Wave {following.number} has not begun: stop that one, if it must not."
+        return f"Wave {following.number} has not started. Stop that wave to keep it from starting."
     return f"Wave {following.number} began at {write_moment(following.began_at)}."
 
 

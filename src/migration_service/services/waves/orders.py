@@ -120,7 +120,7 @@ def _read_wave(
 def _read_window(given: Mapping[str, Any], at: str, errors: list[ErrorItem], now: datetime) -> Window | None:
     start, end = time.fromisoformat(given["start"]), time.fromisoformat(given["end"])
     if start == end:
-        errors.append(ErrorItem("invalid", "The window ends when it begins: it never opens.", f"{at}.end"))
+        errors.append(ErrorItem("invalid", "The window ends when it starts, so it never opens.", f"{at}.end"))
     try:
         today = now.astimezone(ZoneInfo(given["time_zone"])).date()
     except (ZoneInfoNotFoundError, ValueError, OSError):

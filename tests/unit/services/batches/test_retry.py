@@ -140,7 +140,7 @@ def test_the_audit_has_what_was_retried(session: Session, batch: Batch) -> None:
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [({"state": "CANCELLED"}, "was cancelled"), ({"lines_removed_at": func.now()}, "not kept any more")],
+    [({"state": "CANCELLED"}, "was cancelled"), ({"lines_removed_at": func.now()}, "no longer kept")],
 )
 def test_a_batch_that_was_cancelled_or_has_no_lines_is_not_retried(
     session: Session, batch: Batch, values: dict[str, Any], message: str

@@ -29,7 +29,7 @@ def test_a_wave_waits_for_the_first_undo_of_any_wave_of_its_plan(
     running = {waves[earlier].batch_id: undo.id, waves[1 - earlier].batch_id: second_undo.id}
     assert find_undos_of_plans(session, [plan.id, elsewhere.id]) == running
     assert find_undos_of_plans(session, [elsewhere.id]) == {}
-    expected = f"^Undo {undo.id} of accounts of this plan runs. Wait until it is over, or cancel it.$"
+    expected = f"^Undo {undo.id} of accounts of this plan is running. Wait until it has ended, or cancel it.$"
     with pytest.raises(BatchStateError, match=expected):
         require_no_undo(session, batch_of(session, second))
     for wave in list_waves(session, elsewhere.id):

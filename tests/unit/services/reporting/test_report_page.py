@@ -232,7 +232,7 @@ def test_a_wave_has_its_window() -> None:
         values = {"number": 1, "state": "APPROVED", "lines": 1_000, "undone": 0, "window": window_of}
         wave: Any = SimpleNamespace(**(dict.fromkeys(_WAVE) | values))
         text = _text(_make(subject=subject, plan=plan, waves=[wave]))
-        assert f"1 APPROVED {shown} 1,000 no brake" in text
+        assert f"1 APPROVED {shown} 1,000 no error threshold" in text
 
 
 @pytest.mark.parametrize(
@@ -240,15 +240,15 @@ def test_a_wave_has_its_window() -> None:
     [
         ([True], ""),
         ([False], ""),
-        ([False, False, True], "Each wave needs an approval before the next one begins."),
-        ([True, True, False], "The wave after a clean one begins without a person."),
+        ([False, False, True], "Each wave needs an approval before the next one starts."),
+        ([True, True, False], "The wave after a clean one starts automatically."),
         (
             [False, True, True],
-            "After wave 2 the next one begins without a person if it is clean. The others need an approval.",
+            "After wave 2 the next one starts automatically if it is clean. The others need an approval.",
         ),
     ],
 )
-def test_no_wave_is_said_to_begin_after_the_last_one(going_on: list[bool], said: str) -> None:
+def test_no_wave_is_said_to_start_after_the_last_one(going_on: list[bool], said: str) -> None:
     states = {"state": "WAITING", "lines": 1, "undone": 0}
     waves: Any = [
         SimpleNamespace(**(dict.fromkeys(_WAVE) | states | {"number": number, "continue_if_clean": it}))
@@ -259,7 +259,7 @@ def test_no_wave_is_said_to_begin_after_the_last_one(going_on: list[bool], said:
     text = _text(_make(subject=subject, plan=plan, waves=waves))
     before = "The tables below are of the time at which this page was made."
     assert f"{before} {said}".strip() + " Decisions after each wave" in text
-    assert ("begin" in text) == bool(said)
+    assert (" one starts" in text) == bool(said)
 
 
 def test_a_page_has_its_style_if_it_links_none() -> None:

@@ -49,11 +49,11 @@ def test_a_wave_neither_begins_nor_goes_on_before_its_turn(
     act, state = _ACTS[name]
     plan = make_plan(session, customer, WaveState.CLEAN, state, WaveState.RUNNING)
     earlier, wave, _ = list_waves(session, plan.id)
-    with pytest.raises(WaveStateError, match="An earlier wave is not over"):
+    with pytest.raises(WaveStateError, match="An earlier wave has not ended"):
         act(session, plan, wave)
     earlier.state, earlier.reconciled_at = WaveState.APPROVED, now
     add_undo(session, customer, earlier, finished_at=LATER)
-    with pytest.raises(WaveStateError, match="An earlier wave is not over"):
+    with pytest.raises(WaveStateError, match="An earlier wave has not ended"):
         act(session, plan, wave)
     assert (earlier.state, wave.state) == ("RECONCILING", state), "what was approved does not exist any more"
 
@@ -107,7 +107,7 @@ def test_who_decides_why_and_what_about_is_kept_with_the_wave_and_in_the_audit(
         assert batch.runs_until is None, "its failed lines may be retried at any time"
 
 
-_CLEAN = "The wave is CLEAN, and its plan goes on without an approval."
+_CLEAN = "The wave is CLEAN, and its plan continues without an approval."
 _DECIDED = {"decided_by": "ann", "decided_at": EVENING}
 
 
@@ -115,7 +115,11 @@ _DECIDED = {"decided_by": "ann", "decided_at": EVENING}
     ("states", "second", "said"),
     [
         (["CLEAN", "RUNNING"], {"began_at": EVENING}, f"{_CLEAN} Wave 2 began at 2026-03-02T22:30:00Z."),
-        (["CLEAN", "WAITING"], {}, f"{_CLEAN} Wave 2 has not begun: stop that one, if it must not."),
+        (
+            ["CLEAN", "WAITING"],
+            {},
+            f"{_CLEAN} Wave 2 has not started. Stop that wave to keep it from starting.",
+        ),
         (["CLEAN"], {}, f"{_CLEAN} It is the last wave of its plan."),
         (
             ["APPROVED", "CLEAN"],

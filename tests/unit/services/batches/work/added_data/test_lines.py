@@ -93,7 +93,11 @@ def test_what_can_be_added_is_added_and_the_others_say_what_is_wrong(
         *[None] * 2,
         *["a"] * 2,
     ]
-    already = {"code": "already_added", "detail": "This was on the account already.", "attr": "notes.0"}
+    already = {
+        "code": "already_added",
+        "detail": "This item already exists on the account.",
+        "attr": "notes.0",
+    }
     assert [it.warnings for it in found[:11]] == [None, [already], *[None] * 9]
     assert warnings_of(session, key)[11] == [("unpin_without_pin", "notes.0.unpin_at")]
     assert (found[3].errors or [])[0]["detail"] == (
@@ -179,7 +183,7 @@ def test_lines_of_an_account_that_somebody_else_holds_wait_and_the_others_are_ad
         assert lines_of(session, key)[0].warnings == [
             {
                 "code": "account_busy",
-                "detail": "The account is being changed at this moment. The line is worked on later.",
+                "detail": "The account is being changed by another operation. The line is processed later.",
                 "attr": "external_account_number",
             }
         ]

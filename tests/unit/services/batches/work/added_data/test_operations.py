@@ -115,7 +115,7 @@ def test_an_item_that_is_in_its_line_twice_is_not_called_one_of_the_account(
     assert work(session, key, 2) == 0
     assert codes_of(session, key) == [_ADDED, _ADDED]
     assert [(it["attr"], it["detail"]) for it in lines_of(session, key)[1].warnings or []] == [
-        (f"{kind}.0", "This was on the account already."),
+        (f"{kind}.0", "This item already exists on the account."),
         (f"{kind}.2", "An earlier item of this line is the same. It was added once."),
     ]
 
