@@ -95,7 +95,7 @@ def reconcile(
             report.add_open(item)
         differences = find_differences(sessions, found.id, totals, batch_id=wanted, connections=connections)
         for account in differences:
-            if account.values and not report.has_values:  # they are shown as they are
+            if account.values and not report.has_values:  # they are shown unmasked
                 with sessions.begin() as session:
                     action, owner = AuditAction.ACCOUNT_READ, found.organisation_id
                     record(session, action, "import_supplier", found.code, organisation_id=owner)

@@ -198,9 +198,7 @@ class FailedLinesArgumentsSchema(Fields):
     )
     path = Identifier(
         max_length=1_000,
-        metadata=about(
-            "Only lines with an error or a warning at this path or below it.", "customers.*.mobile"
-        ),
+        metadata=about("Only lines with an error or a warning at or below this path.", "customers.*.mobile"),
     )
 
 
@@ -221,7 +219,7 @@ class RetryArgumentsSchema(Fields):
     path = Identifier(
         max_length=1_000,
         metadata=about(
-            "Only lines with an error or a warning at this path or below it. `*` stands for any index, as in "
+            "Only lines with an error or a warning at or below this path. `*` stands for any index, as in "
             "`customers.*.mobile`.",
             "vendor",
         ),

@@ -148,7 +148,7 @@ TypeOf = Callable[[Any], Any]
 
 
 def object_type(schema: Schema, type_of: TypeOf) -> Any:
-    """Return the msgspec type of the objects of a schema, whose fields have the types of `type_of`."""
+    """Return the msgspec type for objects of a schema. `type_of` determines the types of the fields."""
     members = {}
     for name, field in schema.load_fields.items():
         member = type_of(field)

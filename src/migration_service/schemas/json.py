@@ -75,7 +75,7 @@ def _describe_encoding(body: bytes, error: UnicodeDecodeError) -> str:
 def _describe_fault(error: json.JSONDecodeError) -> str:
     if error.msg == "Extra data":
         return (
-            f"More follows the JSON value, at line {error.lineno} column {error.colno}. Send one JSON value."
+            f"Other text follows the JSON value, at line {error.lineno} column {error.colno}. Send one value."
         )
     return f"The body is not valid JSON: {error}."
 

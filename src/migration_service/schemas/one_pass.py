@@ -4,10 +4,10 @@ Reading JSON and then checking it visits each value twice. Nearly every payload 
 members, and writes its values in the usual way. msgspec reads such a text directly into the data. Everything
 else is left to `schemas.json` and the schema, which explain what is wrong.
 
-Counting quotation marks shows that nothing was overlooked. The data is written as JSON again, which is needed
-for storage anyway. A member that is unknown or repeated, and a number that was sent as text, each have
-quotation marks that are then missing. Every other difference in their number is counted here. The written
-text also reveals the numbers that need more care. Property tests compare the result with that of the schema.
+Counting quotation marks shows that nothing was overlooked. The data is written as JSON again, which storing
+it needs anyway. An unknown or repeated member, or a number that was sent as text, would leave fewer quotation
+marks in the written text. All other differences in their number are counted here. The written text also
+reveals the numbers that need more care. Property tests compare the result with that of the schema.
 """
 
 import re

@@ -115,7 +115,7 @@ class UndoPreviewAnswerSchema(AnswerSchema):
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
     batch_id = fields.UUID(allow_none=True, metadata=about("The batch, or null for numbers.", _BATCH_ID))
     plan_id = fields.UUID(
-        allow_none=True, metadata=about("The plan, if the batch is a wave; or null.", _PLAN_ID)
+        allow_none=True, metadata=about("The plan, or null if the batch is not a wave.", _PLAN_ID)
     )
     wave_number = fields.Integer(
         allow_none=True, metadata=about("The number of that wave in its plan, or null.", 1)
@@ -144,7 +144,7 @@ class UndoAnswerSchema(AnswerSchema):
     import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
     batch_id = fields.UUID(allow_none=True, metadata=about("The batch, or null for numbers.", _BATCH_ID))
     plan_id = fields.UUID(
-        allow_none=True, metadata=about("The plan, if the batch is a wave; or null.", _PLAN_ID)
+        allow_none=True, metadata=about("The plan, or null if the batch is not a wave.", _PLAN_ID)
     )
     wave_number = fields.Integer(
         allow_none=True, metadata=about("The number of that wave in its plan, or null.", 1)

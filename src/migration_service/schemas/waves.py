@@ -106,10 +106,10 @@ class BrakeBodySchema(_Part):
     stop_min_lines = WholeNumber(metadata=about("A percentage applies only after this many lines.", 200))
     stop_window_lines = WholeNumber(metadata=about("Count only this many of the last lines.", 200))
     stop_ignore_codes = Values(
-        Text(), metadata=about("A line that has no other codes does not count.", ["required"])
+        Text(), metadata=about("A line with no other error codes does not count.", ["required"])
     )
     stop_count_warnings = Values(
-        Text(), metadata=about("A line with one of these warnings counts, too.", ["ledger_missing"])
+        Text(), metadata=about("A line with one of these warnings also counts.", ["ledger_missing"])
     )
 
 
@@ -244,10 +244,10 @@ class WaveBrakeAnswerSchema(AnswerSchema):
         allow_none=True, metadata=about("The number of lines in the window.", 200)
     )
     stop_ignore_codes = fields.List(
-        fields.String(), metadata=about("A line that has no other codes does not count.", ["required"])
+        fields.String(), metadata=about("A line with no other error codes does not count.", ["required"])
     )
     stop_count_warnings = fields.List(
-        fields.String(), metadata=about("A line with one of these warnings counts, too.", ["ledger_missing"])
+        fields.String(), metadata=about("A line with one of these warnings also counts.", ["ledger_missing"])
     )
 
 

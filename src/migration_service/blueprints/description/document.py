@@ -1,4 +1,4 @@
-"""The whole description: flask-smorest's part from the views, and the part that all operations share."""
+"""The whole description: the operations that flask-smorest describes, and the parts that they share."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -9,7 +9,7 @@ from werkzeug.routing.rules import RulePart
 
 
 class NumberRule(Rule):
-    """A URL rule whose number may end in a slash before the trailing slash of the path."""
+    """A URL rule for paths in which a number that ends in a slash precedes the trailing slash."""
 
     def _parse_rule(self, rule: str) -> Iterable[RulePart]:
         for part in super()._parse_rule(rule):

@@ -146,7 +146,7 @@ def _describe(items: list[OpenItem]) -> Facts:
         (_("Lines without an account number"), len(items) - len(numbers)),
     ]
     if len(items) > _MOST:
-        facts.append((_("More at once is not possible"), _("Acknowledge the others afterwards.")))
+        facts.append((_("The limit of one form is reached"), _("Acknowledge the others afterwards.")))
     return tuple((name, value) for name, value in facts if value)
 
 

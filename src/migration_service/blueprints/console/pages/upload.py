@@ -55,7 +55,7 @@ blueprint = Blueprint("upload", __name__, url_prefix="/suppliers")
 #: The bytes of a form besides its file.
 _MORE = 1_000_000
 _LONGEST_NAME = 128
-#: The options of a batch of transactions, on unless their boxes are cleared.
+#: The default options of a batch of transactions. Clearing a box turns one off.
 _OPTIONS = ("check_previously_added", "force_add_to_current_statement")
 
 

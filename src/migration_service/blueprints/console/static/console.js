@@ -1,4 +1,4 @@
-// What makes pages move. Every page works without it.
+// Makes pages dynamic. Every page works without it.
 "use strict";
 
 // The browser's time zone, for the times that the server writes.
@@ -13,8 +13,8 @@ const announce = (text) => {
   if (place && place.textContent !== text) place.textContent = text;
 };
 
-// Asks for the moving part of the page again, as soon as the server says, and less often while it fails.
-// A hidden tab asks for nothing.
+// Requests the changing part of the page again after the time that the server gives, and less often after failures.
+// A hidden tab requests nothing.
 class Part {
   constructor(element) {
     this.element = element;
@@ -78,7 +78,7 @@ document.querySelectorAll("[data-part]").forEach((element) => {
   if (element.querySelector(".refreshed a")) new Part(element);
 });
 
-// A file with its progress. Without this the browser sends the same form by itself.
+// Uploads a file and shows the progress. Without this, the browser sends the same form itself.
 function watchUpload(form) {
   if (!form) return;
   form.addEventListener("submit", (event) => {
@@ -117,7 +117,7 @@ function watchUpload(form) {
 }
 watchUpload(document.querySelector("form[data-upload]"));
 
-// On a phone the menu is one line, which may begin far from where one is.
+// On a phone, the menu is one line, and the current page may be out of sight.
 document.querySelector(".side .here")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 // A secret is easier to copy when it is selected.
