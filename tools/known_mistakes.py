@@ -290,6 +290,31 @@ KNOWN: dict[str, Known] = {
         (('{{ name or "customer" }}', '{{ (name or "customer") | safe }}'),),
         "unit/emails/test_messages.py",
     ),
+    "slots that were just acquired are released": Known(
+        "slots.py",
+        (("slots, '-inf', now + lease - grace))", "slots, '-inf', now + lease))"),),
+        "unit/test_slots.py",
+    ),
+    "each failure to log in extends the minute": Known(
+        "services/access/throttle.py",
+        (
+            (
+                "  if count == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end",
+                "  redis.call('PEXPIRE', KEYS[1], ARGV[1])",
+            ),
+        ),
+        "unit/services/access/test_throttle.py",
+    ),
+    "answers of a vendor are lost when it fails later": Known(
+        "services/batches/work/added_data/instructions.py",
+        (("dict.fromkeys(orders, unavailable[0]) | answers", "dict.fromkeys(orders, unavailable[0])"),),
+        "unit/services/batches/work/added_data/test_instructions.py",
+    ),
+    "a payload is not validated again for a strict supplier": Known(
+        _ATTEMPTS,
+        ((" or row.profile != row.supplier_profile:", ":"),),
+        "api/processing/test_process.py",
+    ),
     "an address without a domain is an internal error": Known(
         "emails/messages.py", ((", HeaderParseError, IndexError)", ", HeaderParseError)"),), "unit/emails"
     ),

@@ -87,7 +87,8 @@ def test_a_command_says_that_the_database_does_not_commit(
         wait_until(lambda: admin.execute("SHOW synchronous_standby_names").fetchone() == ("nobody",), "so")
         done = CliRunner(env=variables).invoke(main, ["limit", "set", "7"])
         wait_for_standby(admin, "")
-    assert (done.exit_code, "did not commit within 1 seconds" in done.output) == (2, True), done.output
+    assert "did not commit within 1 seconds" in done.output
+    assert done.exit_code == 2, done.output
 
 
 def test_a_web_server_is_not_ready_while_commits_wait(
@@ -144,7 +145,8 @@ def test_a_full_disk_of_postgres_is_named(servers: EmbeddedServers, parts: Servi
     with servers.connect_as_superuser() as admin:
         admin.execute("ALTER ROLE migration_service SET search_path = full_disk, pg_catalog, public")
     found = advice_on("database", parts)
-    assert (found.verdict, "No space left" in found.seen) == ("wrong", True)
+    assert "No space left" in found.seen
+    assert found.verdict == "wrong"
     assert found.advice.startswith("Free disk space where PostgreSQL keeps its data")
 
 
@@ -160,5 +162,6 @@ def test_a_redis_that_cannot_write_to_its_disk_is_named(
         admin.bgsave()
         wait_until(lambda: admin.info("persistence")["rdb_last_bgsave_status"] == "err", "a save that fails")
     found = advice_on("redis", parts)
-    assert (found.verdict, "MISCONF" in found.seen) == ("wrong", True)
+    assert "MISCONF" in found.seen
+    assert found.verdict == "wrong"
     assert found.advice.startswith("Free disk space where Redis keeps its data")

@@ -59,16 +59,15 @@ def test_a_batch_that_is_stalled_or_whose_workers_starve_is_reported(
             update(Batch).where(Batch.id == UUID(batch_id)).values(created_at=old, runs_since=old)
         )
     (found,) = [it for it in check_batches(parts) if batch_id in it.seen]
-    assert (found.verdict, f"batches show {batch_id}" in found.advice) == ("warning", True)
+    assert f"batches show {batch_id}" in found.advice
+    assert found.verdict == "warning"
     with supplier.Session.begin() as session:
         worked = {"worked_at": func.now() - text("interval '9 seconds'"), "processor_wait": 0.8}
         session.execute(update(BatchChunk).where(BatchChunk.batch_id == UUID(batch_id)).values(worked))
     (found,) = [it for it in check_batches(parts) if batch_id in it.seen]
-    assert (found.verdict, "80%" in found.seen, "busy with other work" in found.advice) == (
-        "warning",
-        True,
-        True,
-    )
+    assert "80%" in found.seen
+    assert "busy with other work" in found.advice
+    assert found.verdict == "warning"
     batches.work()
     assert not [it for it in check_batches(parts) if batch_id in it.seen]
 
@@ -103,8 +102,10 @@ def test_a_full_redis_and_a_redis_that_evicts_are_lines(parts: ServiceParts) -> 
     finally:
         parts.redis.config_set("maxmemory", 0)
         parts.redis.config_set("maxmemory-policy", "noeviction")
-    assert (full.verdict, "it is full" in full.seen) == ("wrong", True)
-    assert (evicting.verdict, "allkeys-lru" in evicting.seen) == ("warning", True)
+    assert "it is full" in full.seen
+    assert full.verdict == "wrong"
+    assert "allkeys-lru" in evicting.seen
+    assert evicting.verdict == "warning"
 
 
 def test_disks_that_are_nearly_full_or_full_are_lines(

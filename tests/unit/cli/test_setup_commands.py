@@ -245,7 +245,8 @@ def test_a_payment_vendor_is_created_and_listed_without_its_secret(run: Run) -> 
     assert made in _lines(listed)
     assert "hidden-value" not in listed.stdout
     again = run("vendors", "create", name, *options)
-    assert (again.exit_code, "already" in again.stderr) == (1, True)
+    assert "already" in again.stderr
+    assert again.exit_code == 1
 
 
 @pytest.mark.parametrize(
@@ -272,7 +273,8 @@ def test_the_time_zone_of_a_supplier_is_a_name_of_the_iana_database(run: Run, cu
     assert run(*create, "--time-zone", "Europe/Nowhere").exit_code == 1
     assert _json(run(*create, "--json"))["time_zone"] == "Europe/Amsterdam"
     refused = run("suppliers", "set-time-zone", code, "Europe/Nowhere")
-    assert (refused.exit_code, "'Europe/Nowhere' is not a time zone" in refused.stderr) == (1, True)
+    assert "'Europe/Nowhere' is not a time zone" in refused.stderr
+    assert refused.exit_code == 1
     assert run("suppliers", "set-time-zone", code, "Europe/Lisbon").exit_code == 0
     assert _json(run("suppliers", "show", code, "--json"))["time_zone"] == "Europe/Lisbon"
 

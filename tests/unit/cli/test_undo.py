@@ -90,17 +90,18 @@ def test_a_wave_is_previewed_and_undone(
     shown_to_people = run("waves", "show", plan["plan_id"]).stdout
     assert "undone" in shown_to_people
     batch = run("batches", "show", plan["waves"][0]["batch_id"]).stdout
-    assert ("undone\t2" in batch, "existing\t0" in batch) == (True, True)
+    assert "undone\t2" in batch
+    assert "existing\t0" in batch
     again = run("undo", "start", *which, "--reason", "r")
-    assert (again.exit_code, "?" in again.output, "no account that exists" in again.output) == (
-        1,
-        False,
-        True,
-    )
+    assert "?" not in again.output
+    assert "no account that exists" in again.output
+    assert again.exit_code == 1
     missing = run("undo", "preview", supplier.code, "--wave", plan["plan_id"], "2")
-    assert (missing.exit_code, "has no wave" in missing.output) == (1, True)
+    assert "has no wave" in missing.output
+    assert missing.exit_code == 1
     both = run("undo", "preview", *which, "--batch", plan["waves"][0]["batch_id"])
-    assert (both.exit_code, "exactly one" in both.output) == (2, True)
+    assert "exactly one" in both.output
+    assert both.exit_code == 2
 
 
 def test_an_undo_is_cancelled(run: Run, account: ImportedAccount) -> None:
@@ -109,7 +110,8 @@ def test_an_undo_is_cancelled(run: Run, account: ImportedAccount) -> None:
     listed = run("audit", "list", "--action", "undo.cancelled", "--limit", "1", "--json").stdout
     assert (json.loads(listed)["subject"], json.loads(listed)["actor_kind"]) == (undo_id, "system_user")
     again = run("undo", "cancel", undo_id)
-    assert (again.exit_code, "CANCELLED" in again.output) == (1, True)
+    assert "CANCELLED" in again.output
+    assert again.exit_code == 1
 
 
 def test_go_live_is_set_changed_and_then_final(run: Run, account: ImportedAccount) -> None:
@@ -130,34 +132,38 @@ def test_go_live_is_set_changed_and_then_final(run: Run, account: ImportedAccoun
     undo, reconcile = "        1  Undos that run\n", "        1  Created accounts that are in no wave"
     assert now.startswith(f"Still open:\n{undo}{reconcile}")
     far = run("go-live", code, "--at", "2207-01-01T06:00:00Z", "--yes")
-    assert (far.exit_code, "is more than five years from now" in far.stderr) == (1, True)
+    assert "is more than five years from now" in far.stderr
+    assert far.exit_code == 1
 
 
 def test_a_moment_that_cannot_be_read_is_answered_with_an_example(run: Run) -> None:
     refused = run("go-live", "ANY", "--at", "1 March")
-    assert (refused.exit_code, "'1 March' is not a date such as 2027-03-01T06:00:00Z." in refused.stderr) == (
-        2,
-        True,
-    )
+    assert "'1 March' is not a date such as 2027-03-01T06:00:00Z." in refused.stderr
+    assert refused.exit_code == 2
 
 
 def test_a_go_live_in_the_past_is_confirmed_and_final(run: Run, account: ImportedAccount) -> None:
     code = account.supplier.code
     past = ("go-live", code, "--at", "2026-03-01T06:00:00Z")
     refused = run(*past, given="n\n")
-    assert (refused.exit_code, "2026-03-01 06:00:00 UTC is in the past" in refused.stderr) == (1, True)
+    assert "2026-03-01 06:00:00 UTC is in the past" in refused.stderr
+    assert refused.exit_code == 1
     unasked = run(*past, "--yes")
-    assert (unasked.exit_code, "Add --in-the-past" in unasked.stderr) == (2, True)
+    assert "Add --in-the-past" in unasked.stderr
+    assert unasked.exit_code == 2
     assert _start(run, account)
     assert "went live at 2026-03-01" in run(*past, "--yes", "--in-the-past", "--by", "Ada").stdout
     (listed,) = run("audit", "list", "--action", "import_supplier.live_set", "--json").stdout.splitlines()
     told = json.loads(listed)
     assert (told["actor_kind"], told["details"]["by"]) == ("system_user", "Ada")
     final = run("go-live", code)
-    assert (final.exit_code, "went live" in final.output) == (1, True)
+    assert "went live" in final.output
+    assert final.exit_code == 1
     for options in ([], ["--yes"]):
         refused = run("undo", "start", code, account.number, "--reason", "r", *options)
-        assert (refused.exit_code, "gone live" in refused.output, "?" in refused.output) == (1, True, False)
+        assert "gone live" in refused.output
+        assert "?" not in refused.output
+        assert refused.exit_code == 1
     assert "live at\t2026-03-01 06:00:00 UTC" in run("suppliers", "show", code).stdout
 
 
@@ -167,6 +173,7 @@ def test_options_that_contradict_each_other_are_refused(run: Run, account: Impor
     assert both.exit_code == 2
     for arguments in (("show", "x"), ("results", "\x1b[2J"), ("cancel", "x")):
         result = run("undo", *arguments)
-        assert (result.exit_code, "does not exist" in result.output) == (1, True)
+        assert "does not exist" in result.output
+        assert result.exit_code == 1
         assert "\x1b" not in result.output
     assert run("go-live", "NOBODY", "--yes").exit_code == 1
