@@ -291,9 +291,9 @@ KNOWN: dict[str, Known] = {
         "unit/emails/test_messages.py",
     ),
     "slots that were just acquired are released": Known(
-        "slots.py",
+        "services/processing/slots.py",
         (("slots, '-inf', now + lease - grace))", "slots, '-inf', now + lease))"),),
-        "unit/test_slots.py",
+        "unit/services/processing/test_slots.py",
     ),
     "each failure to log in extends the minute": Known(
         "services/access/throttle.py",

@@ -126,7 +126,7 @@ def test_the_limit_is_shown_with_the_slots_in_use_and_set(
     assert _json(run("limit", "set", "off", "--json")) == {"concurrency_limit": None}
     assert _json(run("limit", "show", "--json"))["concurrency_limit"] is None
     assert "off" in run("limit", "show").stdout
-    assert run("limit", "set", "250").stdout == "At most 250 accounts are processed at once.\n"
+    assert run("limit", "set", "250").stdout == "At most 250 accounts are processed at the same time.\n"
     changes = _lines(run("audit", "list", "--action", "concurrency_limit.set", "--limit", "3", "--json"))
     assert [entry["subject"] for entry in changes] == ["250", "off", "7"]
     assert isinstance(_json(run("limit", "show", "--json"))["slots_in_use"], int)
