@@ -37,7 +37,7 @@ hypothesis_settings.register_profile("others", derandomize=False, deadline=None)
 hypothesis_settings.load_profile("others" if os.environ.get("MIGRATION_SERVICE_FUZZ") else "the same")
 
 #: Fixtures that are too expensive to be made by two processes: their tests stay together.
-_MADE_ONCE = ("running", "port", "localstripe_url", "sandbox_url", "hasty", "imported")
+_MADE_ONCE = ("running", "port", "localstripe_url", "sandbox_url", "hasty", "imported", "unanalysed")
 #: The tests of the running service mostly wait, for a restart or a time-out. So two processes have one each:
 #: in one of them tests cause faults, in the other they use it as its clients do.
 _WITH_FAULTS = (
