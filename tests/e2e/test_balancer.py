@@ -19,7 +19,7 @@ import pytest
 from migration_service.config import Settings
 from migration_service_local.samples import generate_accounts
 from migration_service_local.servers.ports import LOOPBACK, is_free, random_free_port
-from support.servers import wait_until
+from support.servers import ending_with_us, wait_until
 from support.supplier_client import API, SupplierClient
 from support.web_servers import ROOT, web_server
 
@@ -97,7 +97,7 @@ def balancer(folder: Path, ports: tuple[int, int]) -> "Iterator[tuple[int, Path]
         assert before in text
         text = text.replace(before, after)
     (folder / "haproxy.cfg").write_text(text)
-    process = subprocess.Popen([str(HAPROXY), "-db", "-f", str(folder / "haproxy.cfg")])
+    process = subprocess.Popen(ending_with_us(str(HAPROXY), "-db", "-f", str(folder / "haproxy.cfg")))
     try:
         yield port, control
     finally:
