@@ -31,9 +31,9 @@ RUNNING = 2
 PRESENT_SECONDS = 1.0
 #: The longest time that a request waits for its turn while others are active, in seconds.
 LONGEST_WAIT = 5.0
-#: Seconds of processor time up to which a request is an ordinary one, such as a valid account; or seconds
-#: of a view for which the database searches much. After a dearer one its organisation rests while others are
-#: there, for so many times what it has cost. So dear requests use a tenth of a process.
+#: Seconds of processor time, or of a view with expensive queries, below which a request is ordinary, such as
+#: a valid account. After a more expensive request its organisation rests, while others are active, for this
+#: multiple of the cost. So expensive requests use a tenth of a process.
 ORDINARY_SECONDS, REST = 0.02, 9
 #: Seconds after which a waiting request checks whether its organisation is the only active one.
 _LOOK_AGAIN = 0.25
@@ -54,7 +54,7 @@ class Place:
     #: The thread that runs it, and the processor time of that thread at its start.
     thread: int = 0
     began_at: float = 0.0
-    #: Seconds that the database searched for it, if that is dear.
+    #: Seconds of expensive database queries.
     searched: float = 0.0
 
     def begin(self) -> None:

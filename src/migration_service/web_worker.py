@@ -1,9 +1,9 @@
-"""gunicorn's threaded worker with a limit on how slowly a client may send and read.
+"""gunicorn's threaded worker, with time limits for slow clients.
 
-gunicorn waits for a request's bytes without limit, so a few hundred connections that send nothing would
-occupy every thread. Here a connection gets a thread when the head of its request is complete, and waits in
-the selector until then. A request has a time limit, which grows with what it has sent: large bodies over slow
-connections are accepted. The same holds for reading the answer.
+gunicorn waits for the bytes of a request without limit, so a few hundred idle connections would occupy every
+thread. Here a connection waits in the selector until the head of its request is complete, and only then gets
+a thread. The time limit of a request grows with the bytes sent, so that large bodies over slow connections
+are accepted. The same applies to clients that read the answer slowly.
 
 This is the only module that uses internals of gunicorn.
 """
@@ -30,26 +30,28 @@ from werkzeug.exceptions import BadRequest, RequestTimeout
 
 from migration_service.config import Settings
 
-#: A client gets another second for this many bytes, sent or read.
+#: The number of bytes, sent or read, for which a client gets another second.
 LEAST_RATE = 10_000
-#: Bytes that the head of a request may have: request line and headers.
+#: The largest head of a request (request line and headers), in bytes.
 MAX_HEAD = 65_536
-#: Connections that a process accepts beyond those that wait: then the one that has waited longest is closed.
+#: The largest number of waiting connections. Beyond it, the one that has waited longest is closed.
 _SPARE_CONNECTIONS = 100
-#: Bytes of a body that gunicorn reads after the answer if nobody has read them. With more it closes.
+#: The largest unread body that gunicorn reads after the answer, in bytes. Beyond it, gunicorn closes the
+#: connection.
 _MOST_READ_AFTER = 65_536
-#: Seconds that a connection is kept after its answer, for what the client still sends: since it last sent
-#: something, and at most. A reset could reach the client before the answer.
+#: Seconds that a closing connection is kept to read data from the client, because a reset could reach the
+#: client before the answer: since the last data, and in total.
 _LINGER_SECONDS = 2.0
 _LONGEST_LINGERING = 30.0
-#: Connections that are kept so. Beyond that the oldest is closed.
+#: The largest number of such connections. Beyond it, the oldest is closed.
 _MOST_LINGERING = 500
-#: Seconds for which a thread stays with a connection after an answer, and the most threads that do so.
+#: Seconds that a thread waits for the next request of a connection, and the largest number of waiting
+#: threads.
 _STAY_SECONDS = 0.02
 _MOST_STAYING = 64
 _END_OF_HEAD = b"\r\n\r\n"
 
-#: The status and the code of what gunicorn cannot read; everything else is 400.
+#: The status and code of requests that gunicorn cannot read. All others are 400.
 _REFUSALS: dict[type[Exception], tuple[HTTPStatus, str, str]] = {
     errors.LimitRequestLine: (
         HTTPStatus.REQUEST_URI_TOO_LONG,
@@ -77,19 +79,19 @@ _OTHER = (HTTPStatus.BAD_REQUEST, "parse_error", "The request is not well-formed
 _FAILURE = (HTTPStatus.INTERNAL_SERVER_ERROR, "error", "An unexpected error. Nothing was changed.")
 
 
-# These are errors in the headers of a response, which are the application's fault.
+# These are errors in the headers of a response, caused by the application.
 _OUR_FAULT = (errors.InvalidResponseHeader, errors.InvalidResponseHeaderName, errors.ConfigurationProblem)
 
 
 def is_client_error(exception: BaseException) -> bool:
-    """Return whether the client sent something that gunicorn cannot read. Otherwise the server failed."""
+    """Return whether the client sent a request that gunicorn cannot read. Otherwise the server failed."""
     return isinstance(exception, errors.ParseException) and not isinstance(exception, _OUR_FAULT)
 
 
 def describe_refusal(exception: BaseException, settings: Any, request_id: str) -> bytes:
-    """Return the whole HTTP answer to a request that gunicorn could not serve.
+    """Return the complete HTTP response to a request that gunicorn could not serve.
 
-    `settings` are gunicorn's own: messages name the limits among them.
+    `settings` are those of gunicorn, whose limits the messages name.
     """
     fallback = _OTHER if is_client_error(exception) else _FAILURE
     found = (refusal for kind, refusal in _REFUSALS.items() if isinstance(exception, kind))
@@ -116,7 +118,7 @@ class ClientTooSlowError(NoMoreData):  # type: ignore[misc]  # gunicorn has no t
 class PacedSocket:
     """A socket that stops receiving from a client that is too slow.
 
-    Its time begins when something is to be received: what the service does before that is not the client's.
+    Its time starts with the first receive, so the service's own work does not count.
     """
 
     def __init__(self, connection: socket.socket, time_limit: float) -> None:
@@ -128,11 +130,11 @@ class PacedSocket:
         return getattr(self._socket, name)
 
     def restart(self) -> None:
-        """Give another request its own time."""
+        """Restart the time for the next request."""
         self._deadline = None
 
     def recv(self, size: int) -> bytes:
-        """Return what the client sent. Raise ClientTooSlowError if its time has run out."""
+        """Return data from the client. Raise ClientTooSlowError if its time has run out."""
         now = time.monotonic()
         if self._deadline is None:
             self._deadline = now + self._time_limit
@@ -146,7 +148,7 @@ class PacedSocket:
         return received
 
     def _receive_at_once(self, size: int) -> bytes | None:
-        """Return what is there, or None. Most requests have arrived as a whole, and need no time limit."""
+        """Return the data that has arrived, or None. Most requests arrive whole, and need no time limit."""
         try:
             return self._socket.recv(size, socket.MSG_DONTWAIT)
         except (BlockingIOError, TimeoutError):
@@ -166,9 +168,8 @@ class PacedSocket:
 class PacedWriter:
     """A socket that stops sending to a client that reads too slowly. Only the time of sending counts.
 
-    It keeps what is sent first, which is the head of an answer, and sends it together with what follows: one
-    packet instead of two. `flush` sends it if nothing follows. Files come this way too, because
-    gunicorn.conf.py switches `sendfile` off.
+    It keeps the head of an answer, and sends it together with the body: one packet instead of two. `flush`
+    sends it if there is no body. This also applies to files, because gunicorn.conf.py disables `sendfile`.
     """
 
     def __init__(self, connection: socket.socket, time_limit: float) -> None:
@@ -188,7 +189,7 @@ class PacedWriter:
             self._send(head + data if head else data)
 
     def flush(self) -> None:
-        """Send the head of an answer that has no body."""
+        """Send the head of an answer without a body."""
         if self._head:
             self.sendall(b"")
 
@@ -208,7 +209,8 @@ class PacedWriter:
                 began = time.monotonic()
                 self._socket.settimeout(max(0.001, self._left))
                 sent = self._socket.send(rest[:65_536])
-                # What the system only buffers earns no time that a client could then spend without reading.
+                # Data that the system only buffers earns no time, which a client could then spend without
+                # reading.
                 earned = sent / LEAST_RATE - (time.monotonic() - began)
                 self._left = min(self._left + earned, self._time_limit)
                 if self._left <= 0:
@@ -221,10 +223,10 @@ class PacedWriter:
 
 
 class _BodyReader:
-    """Reads a request's body, and translates its errors into HTTP errors.
+    """A reader of a request's body, which translates errors into HTTP errors.
 
-    Once the request is `answered`, gunicorn reads the rest of it to find the next one. An error then cannot
-    be answered any more. It only ends the connection.
+    Once the request is `answered`, gunicorn reads the rest of it to find the next one. An error can then no
+    longer be answered, and only ends the connection.
     """
 
     def __init__(self, reader: Any) -> None:
@@ -232,8 +234,8 @@ class _BodyReader:
         self.answered = False
 
     def leaves_too_much(self) -> bool:
-        """Return whether the connection cannot be kept, because of the body that is still to come."""
-        ends_unseen = getattr(self._reader, "parser", None) is not None  # of a body in chunks
+        """Return whether the connection must be closed, because too much of the body is unread."""
+        ends_unseen = getattr(self._reader, "parser", None) is not None  # for a chunked body
         return ends_unseen or getattr(self._reader, "length", 0) >= _MOST_READ_AFTER
 
     def read(self, size: int) -> bytes:
@@ -249,10 +251,10 @@ class _BodyReader:
 
 
 class ServerLog(Logger):  # type: ignore[misc]  # gunicorn has no types
-    """The `logger_class` of gunicorn.conf.py: what gunicorn says of itself, and nothing of requests."""
+    """The `logger_class` of gunicorn.conf.py, which logs gunicorn's own messages but no requests."""
 
     def access(self, *_request: Any) -> None:
-        """Do nothing. gunicorn would put the line together although no handler writes it."""
+        """Do nothing. gunicorn would format the line although no handler writes it."""
 
 
 class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
@@ -262,19 +264,20 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         super().__init__(*args, **kwargs)
         self.time_limit = Settings.from_env().request_seconds
         self._lingering: deque[TConn] = deque()
-        #: Connections that a thread stays with. Adding to a set and removing from it need no lock.
+        #: Connections whose thread waits for the next request. Adding to a set and removing from it need no
+        #: lock.
         self._staying: set[TConn] = set()
 
     def accept(self, listener: socket.socket) -> None:
-        """Accept a connection. If there are too many, close the one that has waited longest."""
+        """Accept a connection. If too many are waiting, close the one that has waited longest."""
         if self.nr_conns >= self.worker_connections - _SPARE_CONNECTIONS:
             self._close_oldest()
         super().accept(listener)
 
     def set_accept_enabled(self, enabled: bool) -> None:
-        """Begin or stop to accept. In the end, accept what has arrived, and let the system refuse the rest.
+        """Start or stop accepting. At the end, accept connections that have arrived, and refuse others.
 
-        gunicorn's own way keeps the port open until the last connection is closed, and resets what comes.
+        gunicorn itself would keep the port open until the last connection is closed, and reset new ones.
         """
         super().set_accept_enabled(enabled)
         for listener in () if self.alive else self.sockets:
@@ -285,7 +288,7 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
             listener.close()
 
     def enqueue_req(self, conn: TConn) -> None:
-        """Hand a connection to a thread if the head of its request has arrived; otherwise let it wait."""
+        """Hand a connection to a thread if the head of its request has arrived. Otherwise let it wait."""
         if self.cfg.is_ssl or self._has_head(conn):
             super().enqueue_req(conn)
             return
@@ -294,12 +297,12 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
 
     def on_pending_socket_readable(self, conn: TConn, client: Any) -> None:
-        """Read on. The connection keeps its place among those that wait, and so its deadline."""
+        """Continue reading. The connection keeps its place among the waiting ones, and thus its deadline."""
         if self._has_head(conn):
             super().on_pending_socket_readable(conn, client)
 
     def _has_head(self, conn: TConn) -> bool:
-        """Receive what is there. Return whether a thread would not have to wait for the head."""
+        """Receive the data that has arrived. Return whether the head is complete."""
         if conn.parser is None:
             conn.parser = RequestParser(self.cfg, PacedSocket(conn.sock, self.time_limit), conn.client)
             conn.data_ready = True
@@ -315,7 +318,7 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         except BlockingIOError:
             return False
         except OSError:
-            return True  # the thread meets the same error, and closes the connection
+            return True  # the thread gets the same error, and closes the connection
         head += received
         unreader.take_buffered()
         unreader.unread(head)
@@ -331,9 +334,9 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
             conn.close()
 
     def _close(self, conn: TConn, graceful: bool = False) -> None:
-        """Close a connection. If `graceful`, wait for the client's end of it, which holds up nothing else.
+        """Close a connection. If `graceful`, wait for the client to close its end, without blocking others.
 
-        gunicorn's own way stops the selector of the whole process for up to two seconds for each client that
+        gunicorn itself would block the selector of the process for up to two seconds for each client that
         does not close its end.
         """
         try:
@@ -351,7 +354,7 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         util.close(conn.sock)
 
     def _drain(self, conn: TConn, latest: float, client: socket.socket) -> None:
-        """Throw away what the client still sends. Close the connection when the client has closed its end."""
+        """Discard data from the client. Close the connection when the client has closed its end."""
         try:
             if client.recv(65_536):
                 conn.timeout = min(time.monotonic() + _LINGER_SECONDS, latest)
@@ -365,7 +368,7 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         util.close(client)
 
     def murder_pending(self) -> None:
-        """Close the connections whose time is up; called about once a second."""
+        """Close the connections whose time is up. This is called about once a second."""
         super().murder_pending()
         now = time.monotonic()
         surplus = len(self._lingering) - _MOST_LINGERING
@@ -376,23 +379,23 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
                 util.close(conn.sock)
 
     def _cap_keepalive(self, deadline: float) -> None:
-        """Let no connection wait for long once the process is to stop."""
+        """Limit the wait of connections once the process has to stop."""
         super()._cap_keepalive(deadline)
         for conn in self.pending_conns:
             conn.timeout = min(conn.timeout, deadline)
 
     def handle(self, conn: TConn) -> Any:
-        """Handle the requests of a connection in a thread, while the next one follows at once."""
+        """Handle the requests of a connection in a thread, as long as the next one follows immediately."""
         while True:
             kept = self._handle_one(conn)
             if kept is not True or not self._next_has_come(conn):
                 return kept
 
     def _next_has_come(self, conn: TConn) -> bool:
-        """Wait a moment for the next request of a client that sends one after the other.
+        """Wait a moment for the next request of a client that sends consecutive requests.
 
-        So the connection need not go back to the selector, and from there to another thread. Return False if
-        it must. What has come of a request is then in its buffer.
+        This saves the way back to the selector, and from there to another thread. Return False if no request
+        follows. Data that has arrived is then in the connection's buffer.
         """
         unreader = conn.parser.unreader
         usual = self.alive and not conn.is_http2 and not self.cfg.is_ssl and not unreader.buf.getvalue()
@@ -422,7 +425,7 @@ class PacedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         """Call the application once the head of the request has arrived."""
         req.body.reader = reader = _BodyReader(req.body.reader)
         closes = req.should_close
-        # Asked for the header Connection, so that the client knows before it sends the next request.
+        # Called for the Connection header, so that the client knows before it sends the next request.
         req.should_close = lambda: closes() or req.body.failed or reader.leaves_too_much()
         plain = conn.sock
         conn.sock = writer = PacedWriter(plain, self.time_limit)

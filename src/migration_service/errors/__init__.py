@@ -87,7 +87,7 @@ ServiceError                              (base)
 │   └── NoWorkerAvailableError            (imports)
 ├── StagedQuotaReachedError               (imports) 429
 ├── ThrottledError                        (access) 429
-├── ShareUsedError               (access) 429
+├── ShareUsedError                        (access) 429
 ├── TooManyUploadsError                   (batches) 429
 ├── BatchQuotaError                       (batches) 429
 │   ├── TooManyOpenBatchesError           (batches)

@@ -50,7 +50,7 @@ class Batch(Base):
             name="team_to_create",
         ),
         CheckConstraint(f"profile IN ({literals(Profile)})", name="profile"),
-        # For dispatching, which reads the few open batches.
+        # Used for dispatching, which reads the few open batches.
         Index("ix_batch_open", "created_at", postgresql_where=text("finished_at IS NULL")),
     )
 
@@ -60,8 +60,8 @@ class Batch(Base):
     #: The kind of data in its lines.
     kind: Mapped[str] = mapped_column(server_default=BatchKind.ACCOUNTS)
     mode: Mapped[str]
-    #: For transactions, the arguments of the single endpoint, which apply to every line. For pending
-    #: accounts, whether older versions are included.
+    #: The arguments of the single endpoint for transactions, which apply to every line, and whether older
+    #: versions are included for pending accounts.
     options: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     source: Mapped[str]
     operations_team_id: Mapped[int | None] = mapped_column(ForeignKey(OperationsTeam.id))
@@ -89,7 +89,7 @@ class Batch(Base):
     state: Mapped[str] = mapped_column(server_default=BatchState.RUNNING)
     #: When the supplier extracted its accounts. They never replace versions from a later extract.
     extracted_at: Mapped[datetime | None]
-    #: For source `pending`, the number of accounts left out because a newer version was refused.
+    #: The number of pending accounts left out because a newer version was refused.
     older_versions: Mapped[int | None]
     #: The reason why it is WAITING, PAUSED or STOPPED: a code of `errors`.
     reason: Mapped[str | None]
@@ -128,7 +128,7 @@ class BatchLine(Base):
     __tablename__ = "batch_line"
     __table_args__ = (
         CheckConstraint(f"status IN ({literals(LineStatus)})", name="status"),
-        # For the lines of a chunk of added data.
+        # Used to find the lines of a chunk of added data.
         Index(
             "ix_batch_line_chunk",
             "batch_id",
@@ -136,7 +136,7 @@ class BatchLine(Base):
             "line_number",
             postgresql_where=text("chunk_line IS NOT NULL"),
         ),
-        # For finding lines whose account is still expected.
+        # Used to find lines whose account is still expected.
         Index(
             "ix_batch_line_account",
             "batch_id",
@@ -179,14 +179,14 @@ class BatchChunk(Base):
     __tablename__ = "batch_chunk"
     __table_args__ = (
         CheckConstraint(f"state IN ({literals(ChunkState)})", name="state"),
-        # For finding chunks to dispatch, lost chunks, and complete batches.
+        # Used to find chunks to dispatch, lost chunks, and complete batches.
         Index(
             "ix_batch_chunk_open",
             "batch_id",
             "first_line",
             postgresql_where=text(f"state <> '{ChunkState.DONE}'"),
         ),
-        # For error thresholds, which count the most recently processed chunks.
+        # Used by error thresholds, which count the most recently processed chunks.
         Index("ix_batch_chunk_worked", "batch_id", "worked_at"),
         # Chunks with slots, which are as few as the workers.
         Index("ix_batch_chunk_working", "batch_id", postgresql_where=text("attempts IS NOT NULL")),
@@ -216,13 +216,12 @@ class BatchChunk(Base):
     warning_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
     #: The number of lines by effect of staging.
     staging_counts: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
-    #: For error thresholds: the number of lines with an outcome, and the number of FAILED lines by the codes
-    #: of their errors, joined with spaces in alphabetical order.
+    #: The counts of error thresholds: lines with an outcome, and FAILED lines by the codes of their errors,
+    #: joined with spaces in alphabetical order.
     done: Mapped[int] = mapped_column(server_default="0")
     failures: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
-    #: For error thresholds that count warnings: the number of lines with warnings and an outcome, by the
-    #: codes of their errors if they FAILED, `|`, and the codes of their warnings. None if an older version
-    #: counted.
+    #: The same for thresholds that count warnings: lines with warnings and an outcome, by the codes of their
+    #: errors if they FAILED, `|`, and the codes of their warnings. None if an older version counted.
     warned: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     #: The number of lines processed since the chunk was last opened, for the rate.
     worked: Mapped[int] = mapped_column(server_default="0")

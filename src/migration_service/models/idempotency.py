@@ -17,7 +17,7 @@ class IdempotencyKey(Base):
     __tablename__ = "idempotency_key"
     __table_args__ = (
         Index("ix_idempotency_key_created_at", "created_at"),
-        # For erasure and undo, which remove the answers about an account.
+        # Used by erasure and undo, which remove the answers about an account.
         Index(
             "ix_idempotency_key_account",
             "import_supplier",

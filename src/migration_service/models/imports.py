@@ -24,7 +24,7 @@ class AccountImportProcess(Base):
         CheckConstraint(
             f"(state = '{ImportState.IN_PROGRESS}') = (attempt_id IS NOT NULL)", name="attempt_in_progress"
         ),
-        # For the sweep and the slots, which read the processes in progress. They are never more than the
+        # Used by the sweep and the slots, which read the processes in progress. They are never more than the
         # slots.
         Index(
             "ix_account_import_process_in_progress",
@@ -55,7 +55,8 @@ class AccountImportProcess(Base):
     #: line. None if this is the newest version.
     refused_at: Mapped[datetime | None]
     refused_errors: Mapped[list[Any] | None]
-    #: When the supplier extracted that version, or None if it did not say. An earlier extract keeps the mark.
+    #: When the supplier extracted that version, or None if it did not say. A version of an earlier extract
+    #: does not remove the mark.
     refused_extracted_at: Mapped[datetime | None]
     refused_batch_id: Mapped[UUID | None]
     refused_line_number: Mapped[int | None]

@@ -43,14 +43,14 @@ class PaymentVendor(Base):
 
 
 class PaymentInstruction(Traced, Base):
-    """How an account pays: the vendor's reference to a card or a mandate (section 2.8)."""
+    """A means of payment of an account: the vendor's reference to a card or a mandate (section 2.8)."""
 
     __tablename__ = "payment_instruction"
     __table_args__ = (
         UniqueConstraint(
             "account_pk", "payment_vendor_pk", "reference", "type", name="uq_payment_instruction_same"
         ),
-        # For checking whether an account of another organisation has an instruction for the same vendor
+        # Used to check whether an account of another organisation has an instruction for the same vendor
         # customer.
         Index("ix_payment_instruction_customer", "payment_vendor_pk", "customer_reference"),
     )

@@ -18,7 +18,7 @@ class Undo(Base):
     __tablename__ = "undo"
     __table_args__ = (
         CheckConstraint(f"state IN ({literals(UndoState)})", name="state"),
-        # For the sweep, which reads the few unfinished ones.
+        # Used by the sweep, which reads the few unfinished ones.
         Index("ix_undo_open", "created_at", postgresql_where=text("finished_at IS NULL")),
     )
 

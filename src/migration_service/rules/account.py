@@ -1,4 +1,4 @@
-"""The parts of an account in lists, which are created once for all rules."""
+"""The parts of an account in lists, created once for all rules."""
 
 from collections.abc import Collection
 from datetime import date

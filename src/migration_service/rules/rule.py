@@ -11,7 +11,7 @@ from migration_service.rules.account import CheckedAccount, Path
 
 
 class Severity(StrEnum):
-    """How severe a finding is."""
+    """The severity of a finding."""
 
     #: The account is refused.
     ERROR = "error"

@@ -51,7 +51,7 @@ return {count, redis.call('PTTL', KEYS[1])}
 class Throttle:
     """The counters of failed attempts by client, in `redis`, which must have short timeouts.
 
-    A client is the result of `client_of` or `client_of_login`.
+    Clients are identified by `client_of` or `client_of_login`.
     """
 
     def __init__(self, redis: Redis, clock: Callable[[], float] = time.monotonic) -> None:

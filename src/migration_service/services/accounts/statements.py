@@ -28,7 +28,7 @@ from migration_service.services.accounts.added_data import (
 from migration_service.services.accounts.statement_books import StatementBooks
 from migration_service.states import Profile
 
-# Unlike in payloads, a statement may exist already, and its document is optional.
+# Rules of payloads that do not apply here: statements can be sent again, and documents are optional.
 _NOT_CHECKED = ("duplicate_statement_ids", "missing_statement_document")
 
 

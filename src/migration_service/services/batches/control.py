@@ -43,7 +43,7 @@ class BatchReport:
     #: The kind of data in its lines.
     kind: str
     mode: str
-    #: For transactions, the arguments of the single endpoint. For pending accounts, include_older_versions.
+    #: Arguments of the single endpoint for transactions, and include_older_versions for pending accounts.
     options: dict[str, bool]
     #: The profile used to validate the lines, or None for the supplier's profile.
     profile: str | None

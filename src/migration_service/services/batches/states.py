@@ -1,6 +1,6 @@
 """The states of a batch: the table of changes, and the only statements that make these changes.
 
-    (none)             -- start_batch -->  RUNNING, or PAUSED for a wave that has not begun
+    (none)             -- start_batch -->  RUNNING, or PAUSED for a wave that has not started
     RUNNING, WAITING   -- PAUSE  -->  PAUSED
     PAUSED, STOPPED    -- RESUME -->  RUNNING
     any of these four  -- CANCEL -->  CANCELLED

@@ -28,7 +28,7 @@ from migration_service.states import Outcome
 MAX_KEY = 128
 #: Longer than any request takes, including the wait for a worker and the calls to a payment vendor.
 LEASE_SECONDS = 90
-#: How long answers are kept.
+#: The retention period of answers.
 KEPT_FOR_HOURS = 24
 #: The largest number of keys removed in one transaction.
 PIECE = 10_000

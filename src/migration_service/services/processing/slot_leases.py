@@ -22,7 +22,7 @@ from migration_service.states import BatchKind, BatchMode, ImportState
 
 #: Seconds to wait for slots lost by Redis to be restored from the database.
 RESTORE_TIMEOUT = 5.0
-#: Seconds that an organisation with less than its share waits for the next free slot, which it is owed.
+#: Seconds that an organisation with less than its share waits for the next free slot.
 OWED_TIMEOUT = 3.0
 _PAUSE = 0.05
 

@@ -48,8 +48,8 @@ COUNT_WITHOUT_TEXT = text(f"""
     WHERE batch_id = :batch_id AND chunk_line = ANY (:chunks) AND status IN ({_DONE}) AND payload IS NULL
 """).bindparams(bindparam("chunks", type_=ARRAY(BigInteger)))
 
-# The items of added lines, each once, from the text as it was sent. If a row of another origin has the same
-# item, it counts for that origin, unless :trace is null.
+# The items of added lines, each once, from the text as it was sent. If the account already had the same item
+# from another origin, it counts for that origin, unless :trace is null.
 _ITEMS = f"""
     WITH item AS MATERIALIZED (
         SELECT account.id AS account_pk, line.external_account_number AS number, item.value AS item

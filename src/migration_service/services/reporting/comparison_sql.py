@@ -43,7 +43,7 @@ _UNDECIDED = f"(before.status IN ({_OPEN}) OR after.status IN ({_OPEN}))"
 class AccountStatements:
     """The statements that compare the accounts of two batches of the same kind."""
 
-    #: The number of accounts by change. Without a change they fail in neither batch, or are undecided.
+    #: The number of accounts by change. Accounts without a change fail in neither batch, or are undecided.
     count: TextClause
     #: One page of the accounts that fail in the second batch, by their line in that batch.
     list_failed_after: TextClause
@@ -126,9 +126,9 @@ def _compare(before: str, after: str) -> AccountStatements:
     )
 
 
-#: For batches of accounts, which have one line for each.
+#: The statements for batches of accounts, which have one line for each.
 OF_ACCOUNTS = _compare(_line_of_account("before"), _line_of_account("after"))
-#: For batches of added data, which can have many lines for an account.
+#: The statements for batches of added data, which can have many lines for an account.
 OF_ADDED_DATA = _compare(_lines_of_account("before"), _lines_of_account("after"))
 
 #: The numbers of lines without an account number, which cannot be compared, in the two batches.

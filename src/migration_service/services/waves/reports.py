@@ -210,7 +210,7 @@ def _find_earlier(plan: WavePlan, waves: Sequence[Wave], wave: Wave) -> int | No
 
 
 def _waits_for(wave: Wave, earlier: int | None) -> WaveWait | None:
-    """Return what a wave waits for. If it is None, the next sweep starts a WAITING wave."""
+    """Return the reason for which a wave waits. If it is None, the next sweep starts a WAITING wave."""
     if wave.state != WaveState.WAITING:
         return None
     if earlier is not None:

@@ -33,9 +33,9 @@ _BEGINNINGS = {
 def require_ndjson(lines: Iterable[Line]) -> Iterator[Line]:
     """Return all of `lines`, after examining the first ones.
 
-    Raise BatchFileFormatError if the file is a JSON array, a JSON document over several lines, CSV, or one of
-    `_BEGINNINGS`, and BatchFileError if it is a single JSON string or has no lines. A file with a JSON object
-    in its first lines counts as NDJSON: errors in other lines are reported line by line.
+    Raise BatchFileFormatError if the file is a JSON array, a JSON document over several lines, CSV, or a
+    format in `_BEGINNINGS`, and BatchFileError if it is a single JSON string or has no lines. A file with a
+    JSON object in its first lines counts as NDJSON: errors in other lines are reported line by line.
     """
     rest = iter(lines)
     first: list[Line] = []

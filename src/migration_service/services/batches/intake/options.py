@@ -31,8 +31,8 @@ class BatchOrder:
     mode: BatchMode
     #: The kind of data in the lines.
     kind: BatchKind = BatchKind.ACCOUNTS
-    #: For transactions, the non-default arguments of the single endpoint, by name. For pending accounts,
-    #: INCLUDE_OLDER_VERSIONS.
+    #: The non-default arguments of the single endpoint for transactions, by name, and INCLUDE_OLDER_VERSIONS
+    #: for pending accounts.
     options: dict[str, bool] = field(default_factory=dict)
     operations_team_name: str | None = None
     #: A file, or all pending accounts of the supplier.

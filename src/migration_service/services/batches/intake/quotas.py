@@ -25,7 +25,7 @@ _RENEWAL = 15.0
 #: The first number of PostgreSQL's advisory locks on organisations that store a batch.
 _STORING = 7_214
 
-# Acquires or renews a lease. Returns 1, or 0 if the organisation has no lease left.
+# Acquires or renews a lease. Returns 1, or 0 if the organisation has reached its limit.
 _LEASE = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -70,7 +70,7 @@ def lease_upload(redis: Redis, organisation_id: int, most: int) -> Iterator[Call
 
     if not take():
         raise TooManyUploadsError(
-            f"Your organisation may send {most} files at once. Wait until one of them has arrived."
+            f"Your organisation may send {most} files at the same time. Wait until one of them has arrived."
         )
     try:
         yield renew

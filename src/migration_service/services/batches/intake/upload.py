@@ -227,7 +227,7 @@ def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, ord
 
 
 def _smallest_chunk(order: BatchOrder) -> int:
-    """Return the smallest size of a chunk. With a limit of lines per minute all chunks are full."""
+    """Return the smallest size of a chunk. All chunks are full if the lines per minute are limited."""
     return CHUNK_LINES if order.lines_per_minute else LAST_CHUNK_LINES
 
 

@@ -26,8 +26,9 @@ _PART_CHUNKS = 12
 #: The longest gap that counts: this multiple of the 90th percentile of all gaps, or this many seconds if that
 #: is more.
 _LONGEST_GAP, _LEAST_CAP = 3.0, 3.0
-#: How much the range is wider than the measured rates. In logarithms: a constant, an amount for a single
-#: chunk (less if there are more), and a share of the variation of the rate. Finally, the largest factor.
+#: The factors by which the range is wider than the measured rates. In logarithms: a constant, an amount for a
+#: single chunk (less if there are more), and a share of the variation of the rate. Finally, the largest
+#: factor.
 _MARGIN, _FEW, _CHANGE, _MOST = 0.28, 0.5, 0.4, 1.6
 
 

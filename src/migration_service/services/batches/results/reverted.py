@@ -26,7 +26,7 @@ class Reverted:
 
 
 def count_created(counts: Mapping[str, int]) -> int:
-    """Return how many accounts existed when the lines of a batch got their outcome, of counts by status."""
+    """Return the number of lines whose outcome was an existing account, from counts by status."""
     return counts.get(LineStatus.IMPORTED, 0) + counts.get(LineStatus.ALREADY_IMPORTED, 0)
 
 

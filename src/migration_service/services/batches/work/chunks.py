@@ -1,7 +1,7 @@
 """The steps in which a worker processes a chunk: read, claim, work, finish.
 
     read    how many lines are to be done, which is the number of slots to acquire
-    claim   commit the attempts that work on it, so that the database knows who holds the slots
+    claim   commit the attempts that process it, so that the database knows who holds the slots
     work    in one transaction, with the chunk locked: accounts, outcomes of the lines, counts
     finish  (in the same transaction) DONE, or released for its next piece
 

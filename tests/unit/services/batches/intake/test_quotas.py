@@ -41,7 +41,10 @@ def _now_ms(redis: Any) -> float:
 def test_an_organisation_has_as_many_uploads_as_it_may_and_others_have_theirs(redis: Any) -> None:
     with lease_upload(redis, _OWN, 2), lease_upload(redis, _OTHER, 1):
         with lease_upload(redis, _OWN, 2):
-            with pytest.raises(TooManyUploadsError, match="2 files at once"), lease_upload(redis, _OWN, 2):
+            with (
+                pytest.raises(TooManyUploadsError, match="2 files at the same time"),
+                lease_upload(redis, _OWN, 2),
+            ):
                 pass
             with lease_upload(redis, _OWN, 3):
                 assert redis.zcard(_KEY) == 3

@@ -28,8 +28,8 @@ from migration_service.services.setup.vendors import ReservedCalls, reserve_call
 #: Seconds in which the calls of a piece start. Even with the longest call added, this is less than the time
 #: after which a chunk counts as lost.
 ASKING_SECONDS = 3.0
-#: The numbers of simultaneous vendors, and calls to each, of a worker. Slow calls one after the other would
-#: take longer than a chunk may.
+#: The numbers of simultaneous vendors, and calls to each, of a worker. Slow calls in sequence would exceed
+#: the time of a chunk.
 _VENDORS, _THREADS = 8, 8
 
 
