@@ -412,6 +412,14 @@ def test_pending_accounts_are_imported_without_a_file(batches: BatchClient) -> N
     assert batches.get((answer.json or {})["batch_id"])["state"] == "COMPLETED"
 
 
+def test_a_key_of_a_batch_of_what_is_pending_is_of_one_request(batches: BatchClient) -> None:
+    key = {"Idempotency-Key": uuid4().hex}
+    first, again = (batches.post(None, source="pending", headers=key) for _ in range(2))
+    assert (first.status_code, again.status_code, again.json) == (202, 202, first.json)
+    other = batches.post(None, "dry-run", source="pending", headers=key)
+    assert _error(other) == (400, "idempotency_key_reused")
+
+
 def _others(batch_id: str) -> Iterator[tuple[str, str]]:
     yield "GET", f"/batches/{batch_id}/"
     yield "GET", f"/batches/{batch_id}/results/"
