@@ -136,7 +136,7 @@ def _check_the_first_wave(batches: BatchClient, plan: dict[str, Any]) -> None:
     text = _Page(render_report(report)).text
     for shown in (
         *("Wave 1 of the plan Spring", "Pilot", "22:00 to 00:00 UTC, every day, from 2026-03-02"),
-        *("brake 2%", "APPROVED", "Known rounding.", f"API key {batches.supplier.api_key[:4]}"),
+        *("error threshold 2%", "APPROVED", "Known rounding.", f"API key {batches.supplier.api_key[:4]}"),
         *("How wave 1 was drawn", "Seed 7", "Decision after the wave"),
     ):
         assert shown in text
@@ -149,7 +149,7 @@ def _check_the_batch_of_the_second_wave(batches: BatchClient, plan: dict[str, An
     assert report.subject.kind is ReportKind.BATCH
     assert [wave.number for wave in report.waves] == [2]
     text = _Page(render_report(report)).text
-    for shown in ("Wave 2 of the plan Spring", "after the wave before", "Nobody has decided yet."):
+    for shown in ("Wave 2 of the plan Spring", "after the previous wave", "Nobody has decided yet."):
         assert shown in text
     assert "Known rounding." not in text
 

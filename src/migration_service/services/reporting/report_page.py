@@ -157,7 +157,7 @@ def _window(wave: WaveReport) -> str:
     """Return the window of a wave as text, or how the wave starts without one."""
     window = wave.window
     if window is None:
-        return "by hand" if wave.number == 1 else "after the wave before"
+        return "by hand" if wave.number == 1 else "after the previous wave"
     every_day = len(window["days"]) == len(Weekday)
     days = "every day" if every_day else ", ".join(window["days"])
     return f"{window['start']} to {window['end']} {window['time_zone']}, {days}, from {window['first_day']}"
