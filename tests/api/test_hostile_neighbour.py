@@ -140,7 +140,7 @@ def _work_until_complete(victim: BatchClient, batch_id: UUID) -> Counter[UUID]:
         with resources.Session.begin() as session:
             published = dispatch_chunks(session, IN_FLIGHT)
         for key in published:
-            perform_chunk(resources.Session, resources.slots, ChunkKey(*key), reserve=50, line_seconds=5.0)
+            perform_chunk(resources.Session, resources.slots, ChunkKey(*key), reserve=50)
             performed[key[0]] += 1
     return performed
 

@@ -99,7 +99,7 @@ def test_a_chunk_that_gets_no_slot_says_so(batches: BatchClient, worker_resource
 
 def test_the_settings_say_how_a_chunk_is_worked_on(worker_resources: WorkerResources) -> None:
     app, batch_id = celery_app(), UUID(int=1)
-    settings = replace(app.settings, batch_slot_reserve=7, line_processor_seconds=1.5, deferral_hours=3)
+    settings = replace(app.settings, batch_slot_reserve=7, deferral_hours=3)
     with (
         patch.object(app, "settings", settings),
         patch.object(batch_tasks, "perform_chunk", return_value=True) as perform,
@@ -107,7 +107,7 @@ def test_the_settings_say_how_a_chunk_is_worked_on(worker_resources: WorkerResou
         assert run_chunk.run(str(batch_id), 5) == "done"
     (_, _, key), named = perform.call_args
     assert (key.batch_id, key.first_line) == (batch_id, 5)
-    assert named == {"reserve": 7, "line_seconds": 1.5, "longest_deferral": 3 * 3_600}
+    assert named == {"reserve": 7, "longest_deferral": 3 * 3_600}
 
 
 def test_chunks_of_payment_instructions_are_published_for_their_own_workers(

@@ -130,12 +130,6 @@ class Settings:
         "The folder for incoming files of batches. If empty, the system's folder for temporary files.",
         "",
     )
-    line_processor_seconds: float = setting(
-        "MIGRATION_SERVICE_LINE_PROCESSOR_SECONDS",
-        "Seconds of processor time that the validation of one line of a batch may take. 0 means no limit.",
-        5.0,
-        at_least=0,
-    )
     deferral_hours: int = setting(
         "MIGRATION_SERVICE_DEFERRAL_HOURS",
         "Hours that a line of added data waits for an account that is being created, or is in a batch that "

@@ -46,7 +46,6 @@ ServiceError                              (base)
 │   ├── IdempotencyRequestInProgressError (idempotency)
 │   ├── LineError                         (batches) failures that only lines of batches have
 │   │   ├── LineTooLongError              (batches)
-│   │   ├── LineTooExpensiveError         (batches)
 │   │   ├── LineFailedUnexpectedlyError   (batches)
 │   │   ├── ImportSupplierMismatchError   (batches)
 │   │   ├── LineKindMismatchError         (batches)
@@ -155,7 +154,6 @@ from migration_service.errors.batches import (
     LineError,
     LineFailedUnexpectedlyError,
     LineKindMismatchError,
-    LineTooExpensiveError,
     LineTooLongError,
     NewerVersionRefusedError,
     PayloadDiffersError,
@@ -263,7 +261,6 @@ __all__ = [
     "LineError",
     "LineFailedUnexpectedlyError",
     "LineKindMismatchError",
-    "LineTooExpensiveError",
     "LineTooLongError",
     "NameInvalidError",
     "NameTakenError",

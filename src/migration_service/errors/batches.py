@@ -133,14 +133,6 @@ class LineTooLongError(LineError):
     remedy = "Shorten the payload."
 
 
-class LineTooExpensiveError(LineError):
-    """Validating the line takes more processor time than allowed."""
-
-    code = "line_too_expensive"
-    default_detail = "Validating the line takes too much processor time."
-    remedy = "Shorten the payload: fewer items, fewer errors."
-
-
 class LineFailedUnexpectedlyError(LineError):
     """The line failed because of a fault in the service. The other lines of the batch are not affected."""
 

@@ -42,7 +42,6 @@ def _run(batch_id: str, first_line: int) -> str:
             resources.slots,
             key,
             reserve=app.settings.batch_slot_reserve,
-            line_seconds=app.settings.line_processor_seconds,
             longest_deferral=app.settings.deferral_hours * 3600,
         )
     except SoftTimeLimitExceeded:

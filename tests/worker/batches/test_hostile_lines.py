@@ -1,10 +1,8 @@
-"""Harmful lines: expensive, impossible to store, or unexpected.
+"""Harmful lines: impossible to store, or unexpected.
 
 Each fails alone, and the others are processed.
 """
 
-import time
-from contextlib import suppress
 from typing import Any
 from unittest.mock import patch
 
@@ -16,13 +14,6 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.models import BatchChunk
 from migration_service.services.batches.work import lines as batch_lines
 from migration_service.services.batches.work import processor_time
-from migration_service.services.batches.work.execution import perform_chunk
-from migration_service.services.batches.work.processor_time import (
-    ProcessorTimeExceededError,
-    limit_processor_time,
-)
-from migration_service.services.imports.validation import ValidatedAccount, validate_text
-from migration_service.states import Profile
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
 from support.supplier_client import SupplierClient
@@ -37,45 +28,8 @@ def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> Batc
     return BatchClient(supplier, worker_resources)
 
 
-def _spin(seconds: float) -> None:
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:
-        pass
-
-
 def _codes(batches: BatchClient, batch_id: str) -> list[list[str]]:
     return [[item["code"] for item in line["errors"] or ()] for line in batches.results(batch_id)]
-
-
-def test_a_line_that_takes_too_much_processor_time_fails_and_the_chunk_continues(
-    batches: BatchClient,
-) -> None:
-    first, second, third = batches.supplier.accounts(3)
-    second["billing_address1"] = MARKED
-
-    def validate(text: bytes, profile: Profile, time_zone: str) -> ValidatedAccount:
-        if MARKED.encode() in text:
-            _spin(60)
-        return validate_text(text, profile, time_zone)
-
-    batch_id = batches.start([first, second, third], "validate")
-    (key,) = batches.dispatch()
-    with patch.object(batch_lines, "validate_text", validate):
-        assert perform_chunk(
-            batches.resources.Session, batches.resources.slots, key, reserve=50, line_seconds=0.2
-        )
-    assert _codes(batches, batch_id) == [[], ["line_too_expensive"], []]
-    assert counts(batches.get(batch_id)) == {"VALID": 2, "FAILED": 1}
-
-
-def test_code_that_handles_every_exception_is_interrupted_too() -> None:
-    def stubborn() -> None:
-        while True:
-            with suppress(Exception):
-                _spin(60)
-
-    with pytest.raises(ProcessorTimeExceededError):
-        limit_processor_time(0.05, stubborn)
 
 
 def test_a_worker_writes_outcomes_before_it_validates_further_lines_for_long(batches: BatchClient) -> None:

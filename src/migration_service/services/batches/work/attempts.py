@@ -30,8 +30,6 @@ class ChunkJob:
     batch_id: UUID
     #: The profile used to validate the lines.
     profile: Profile
-    #: Seconds of processor time that the validation of a line may take, or 0 for no limit.
-    line_seconds: float = 0.0
     #: The kind of data in the lines, and the options of the batch.
     kind: BatchKind = BatchKind.ACCOUNTS
     options: Mapping[str, bool] = field(default_factory=dict)

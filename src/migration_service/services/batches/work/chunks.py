@@ -149,7 +149,6 @@ def work_on_chunk(
     key: ChunkKey,
     attempts: Sequence[UUID],
     *,
-    line_seconds: float = 0.0,
     longest_deferral: float = LONGEST_DEFERRAL,
     answers: Mapping[InstructionKey, Answer] | None = None,
 ) -> int | None:
@@ -174,7 +173,7 @@ def work_on_chunk(
     if batch.state != BatchState.RUNNING or not ongoing or _is_over(session, batch.runs_until):
         _give_back(session, key)
         return None
-    job = replace(_job_of(batch, supplier, line_seconds), answers=answers or {})
+    job = replace(_job_of(batch, supplier), answers=answers or {})
     woken = wake_lines(session, supplier.id, chunk, longest_deferral)
     lines = _lines_to_do(session, chunk, len(attempts))
     with acting_as(_origin_of(batch)):
@@ -207,7 +206,6 @@ def read_wanted_instructions(
     key: ChunkKey,
     limit: int,
     *,
-    line_seconds: float = 0.0,
     longest_deferral: float = LONGEST_DEFERRAL,
 ) -> list[tuple[OpenAccount, dict[str, Any]]]:
     """Return the payment instructions of the next lines of a chunk, with their accounts.
@@ -218,10 +216,10 @@ def read_wanted_instructions(
     batch = session.get_one(Batch, key.batch_id)
     supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
     wake_lines(session, supplier.id, chunk, longest_deferral)
-    return read_wanted(session, _job_of(batch, supplier, line_seconds), _lines_to_do(session, chunk, limit))
+    return read_wanted(session, _job_of(batch, supplier), _lines_to_do(session, chunk, limit))
 
 
-def _job_of(batch: Batch, supplier: KnownSupplier, line_seconds: float) -> ChunkJob:
+def _job_of(batch: Batch, supplier: KnownSupplier) -> ChunkJob:
     return ChunkJob(
         supplier,
         BatchMode(batch.mode),
@@ -229,7 +227,6 @@ def _job_of(batch: Batch, supplier: KnownSupplier, line_seconds: float) -> Chunk
         batch.api_key_id,
         batch.id,
         Profile(batch.profile or supplier.profile),
-        line_seconds,
         BatchKind(batch.kind),
         batch.options,
         batch.extracted_at,

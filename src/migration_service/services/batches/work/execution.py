@@ -42,15 +42,13 @@ def perform_chunk(
     key: ChunkKey,
     *,
     reserve: int,
-    line_seconds: float = 0.0,
     longest_deferral: float = LONGEST_DEFERRAL,
 ) -> bool:
     """Process the lines of a chunk, as many together as there are slots.
 
-    `reserve` is the number of slots that batches leave for single requests. `line_seconds` is the processor
-    time that validating a line may take, and `longest_deferral` the seconds that a line may wait for its
-    account. Release the chunk and return False if lines are left because no slots were free or the time of
-    the chunk is up.
+    `reserve` is the number of slots that batches leave for single requests, and `longest_deferral` the
+    seconds that a line may wait for its account. Release the chunk and return False if lines are left because
+    no slots were free or the time of the chunk is up.
     """
     deadline, is_throttled = time.monotonic() + CHUNK_TIMEOUT, False
     while time.monotonic() < deadline:
@@ -63,8 +61,7 @@ def perform_chunk(
             is_throttled = True
             break
         try:
-            limits = {"line_seconds": line_seconds, "longest_deferral": longest_deferral}
-            if _perform_piece(sessions, key, plan, attempts, **limits):
+            if _perform_piece(sessions, key, plan, attempts, longest_deferral):
                 return True
         finally:
             if plan.slot_owner is not None:
@@ -75,7 +72,11 @@ def perform_chunk(
 
 
 def _perform_piece(
-    sessions: sessionmaker[Session], key: ChunkKey, plan: ChunkPlan, attempts: Sequence[UUID], **limits: float
+    sessions: sessionmaker[Session],
+    key: ChunkKey,
+    plan: ChunkPlan,
+    attempts: Sequence[UUID],
+    longest_deferral: float,
 ) -> bool:
     """Process as many lines as there are attempts. Return whether this worker has nothing left to do."""
     with sessions.begin() as session:
@@ -85,10 +86,10 @@ def _perform_piece(
     answers = None
     if plan.asks_vendors:
         with sessions.begin() as session:
-            wanted = read_wanted_instructions(session, key, len(attempts), **limits)
+            wanted = read_wanted_instructions(session, key, len(attempts), longest_deferral=longest_deferral)
         answers = ask_vendors(sessions, wanted)
     with sessions.begin() as session:
-        return not work_on_chunk(session, key, attempts, answers=answers, **limits)
+        return not work_on_chunk(session, key, attempts, answers=answers, longest_deferral=longest_deferral)
 
 
 def _acquire_slots(

@@ -25,7 +25,6 @@ from migration_service.errors import (
     ErrorItem,
     ImportSupplierMismatchError,
     LineFailedUnexpectedlyError,
-    LineTooExpensiveError,
     NewerVersionRefusedError,
     ServiceError,
 )
@@ -44,8 +43,6 @@ from migration_service.services.batches.work.attempts import (
 from migration_service.services.batches.work.newer import find_newer_versions
 from migration_service.services.batches.work.processor_time import (
     PieceTime,
-    ProcessorTimeExceededError,
-    limit_processor_time,
 )
 from migration_service.services.imports import storing
 from migration_service.services.imports.payload_differences import compare_with_created
@@ -187,12 +184,9 @@ def _validate(job: ChunkJob, payload: bytes) -> ValidatedAccount:
 def read_guarded(job: ChunkJob, result: LineResult, read: Callable[[], _Read]) -> _Read | None:
     """Return the result of `read` for the text of a line. If it fails, record the reason and return None."""
     try:
-        return limit_processor_time(job.line_seconds, read)
+        return read()
     except ServiceError as error:
         result.errors = error.errors
-    except ProcessorTimeExceededError:
-        text = f"Validating the line takes more than {job.line_seconds:g} seconds of processor time."
-        result.refuse(LineTooExpensiveError(text))
     except _FAULTS as error:
         _log_fault(job, result.line_number, error)
         result.refuse(LineFailedUnexpectedlyError())

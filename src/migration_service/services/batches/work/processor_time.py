@@ -1,25 +1,11 @@
-"""The processor time of a piece of work: a limit, and a measurement of the wait for a processor.
+"""The time of a piece of work: a bound, and a measurement of the wait for a processor."""
 
-The limit works in the main thread, which runs the tasks of a worker. A web process uses threads, which cannot
-be interrupted. There, limits on the input bound the work (docs/limits.md).
-"""
-
-import signal
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import TypeVar
-
-_Result = TypeVar("_Result")
 
 #: Seconds of processor time, and of wall-clock time, after which a worker validates no further lines of a
 #: piece. The remaining work, in SQL, must fit into the time limit of a task as well.
 PIECE_SECONDS, PIECE_CLOCK_SECONDS = 2.0, 5.0
-#: Seconds until the work is interrupted again, in case the first interruption hit code that ignores
-#: exceptions.
-_AGAIN = 0.5
 
 
 class PieceTime:
@@ -32,44 +18,6 @@ class PieceTime:
     def is_over(self) -> bool:
         """Return whether the time is up. On a busy machine the wall-clock limit is reached first."""
         return time.thread_time() > self._processor_ends or time.monotonic() > self._clock_ends
-
-
-class ProcessorTimeExceededError(Exception):
-    """The work exceeded its limit of processor time."""
-
-
-class _Interruption(BaseException):
-    """Raised in the middle of the work. Handlers of ordinary exceptions do not catch it."""
-
-
-def limit_processor_time(seconds: float, work: Callable[[], _Result]) -> _Result:
-    """Return the result of `work`. Raise ProcessorTimeExceededError if it takes more processor time.
-
-    0 means no limit. Outside the main thread there is never a limit.
-    """
-    if seconds <= 0 or threading.current_thread() is not threading.main_thread():
-        return work()
-    armed = True
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        if armed:
-            raise _Interruption
-
-    before = signal.signal(signal.SIGVTALRM, interrupt)
-    try:
-        try:
-            signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _AGAIN)
-            return work()
-        finally:
-            armed = False
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    except _Interruption:
-        raise ProcessorTimeExceededError from None
-    finally:
-        # The interruption may have come after the work ended but before the timer was stopped.
-        armed = False
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 #: Statistics of a thread in Linux: nanoseconds on a processor, and nanoseconds ready but waiting for one.
