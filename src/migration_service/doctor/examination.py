@@ -107,7 +107,7 @@ def check_disks(parts: ServiceParts) -> Iterator[Diagnosis]:
             yield wrong(
                 part,
                 f"{seen}: files of batches are refused with upload_storage_full",
-                "Make room on it, or let MIGRATION_SERVICE_UPLOAD_FOLDER name a folder on a larger disk.",
+                "Free space on it, or set MIGRATION_SERVICE_UPLOAD_FOLDER to a folder on a larger disk.",
             )
         elif not has_room(disk.folder):
             yield wrong(part, f"{seen}: it is full", "Free disk space, or nothing can be written.")
@@ -141,7 +141,7 @@ def check_database(parts: ServiceParts) -> Iterator[Diagnosis]:
         yield wrong(
             "database",
             f"PostgreSQL {version} answers, and only reads: it is a standby",
-            "Let DATABASE_URL lead to the server that writes: "
+            "Set DATABASE_URL to the server that accepts writes: "
             "postgresql://...@one:5432,two:5432/name?target_session_attrs=read-write",
         )
     elif waits := _find_commit_wait(parts):

@@ -39,7 +39,7 @@ def check_workers(parts: ServiceParts) -> Iterator[Diagnosis]:
             yield wrong(
                 f"queue {queue}",
                 "no worker answers",
-                "It does not run, or is frozen: a busy worker answers, too. End a frozen one with SIGKILL. "
+                "It is not running, or frozen. A busy worker would answer. End a frozen one with SIGKILL. "
                 f"Start it: celery -A celery_worker worker -Q {queue}",
             )
     pools = (parts.celery.control.inspect(timeout=2.0).stats() or {}).items()
@@ -171,8 +171,8 @@ def check_vendors(parts: ServiceParts) -> Iterator[Diagnosis]:
             "vendors",
             f"{name} has answered no call for {it.seconds:.0f} s, the last one {it.last_seconds:.0f} s ago. "
             f"{it.reason}{breaker}",
-            "Ask the vendor, or correct its address and secret. Lines that wait for it are DEFERRED, and are "
-            "tried again by themselves: it does not help to restart workers.",
+            "Ask the vendor, or correct its address and secret. Lines that wait for it are DEFERRED, and "
+            "are retried automatically. Restarting workers does not help.",
         )
 
 

@@ -62,7 +62,7 @@ class BookTotalAnswerSchema(AnswerSchema):
     repeated = fields.Float(
         metadata=about("The total of lines that repeat the account of an earlier line of the file.", 0.0)
     )
-    staged = fields.Float(metadata=about("The total of accounts that are staged and not created.", 0.0))
+    staged = fields.Float(metadata=about("The total of accounts that are staged but not created.", 0.0))
     skipped = fields.Float(metadata=about("The total of accounts that operators excluded.", 0.0))
     created = fields.Float(
         metadata=about("The total of created accounts, without data that was added later.", -1216.85)

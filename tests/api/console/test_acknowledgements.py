@@ -103,7 +103,7 @@ def test_what_was_not_refused_is_not_acknowledged_and_a_reason_is_needed(
     (_listed, new), numbers = _paths(batches), _numbers(batches)
     staged = administrator.send(f"{new}?account={numbers[3]}", {"reason": _REASON})
     assert staged.status_code == 400
-    assert "is not among those that were refused" in staged.text
+    assert "was not refused and is not waiting" in staged.text
     assert administrator.send(f"{new}?batch={refused}", {"reason": ""}).status_code == 400
     assert _open(batches) == 5
 

@@ -66,9 +66,10 @@ def describe_waiting(session: Session, waiting: WaitingWave) -> AlertText:
         subject=f"{code}: wave {name} {outcome} and waits for a decision",
         said=(
             f"Wave {name} of import supplier {code}, plan {wave.plan_id}, was reconciled{at}, and "
-            f"{outcome}. Created accounts that differ from what was staged: {wave.differing or 0:,}. Open "
+            f"{outcome}. Created accounts that differ from their staged payload: {wave.differing or 0:,}. "
+            "Open "
             f"accounts: {wave.open or 0:,}.{_tell_commonest(progress)}",
-            "The plan holds until a person approves or stops the wave. To wait is safe.",
+            "The plan waits until a person approves or stops the wave. It is safe to wait.",
         ),
         page=f"waves/{wave.plan_id}/{wave.number}/",
         command=f"migration-service waves show {wave.plan_id}",

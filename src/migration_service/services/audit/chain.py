@@ -64,7 +64,7 @@ def verify_chain(session: Session, known_head: str | None = None) -> Verificatio
     problems += _check_ends(session, days[0] if days else None, previous)
     heads = {day.chain_sha256.hex() for day in days}
     if known_head is not None and known_head.lower() not in heads:
-        problems.append("The head that is known is not in the chain.")
+        problems.append("The known head is not in the chain.")
     return Verification(
         days=len(days),
         entries=session.scalar(select(func.count()).select_from(AuditEntry)) or 0,

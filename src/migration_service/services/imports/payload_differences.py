@@ -17,7 +17,7 @@ from migration_service.services.imports.validation import ValidatedAccount
 MOST_PATHS = 20
 _OTHER = "The account was created with another value."
 _NONE = "The account was created without this."
-_MORE = "The account was created with something here that this payload does not have."
+_MORE = "The account was created with a value here, which this payload lacks."
 _FURTHER = f"There are further differences: the first {MOST_PATHS} are listed."
 _REMOVED = "The account was created from another payload, which is no longer kept. The paths are unknown."
 

@@ -61,7 +61,7 @@ class StagedQuota:
         """Raise StagedQuotaReachedError if the organisation has reached the quota."""
         if self.is_reached(organisation_id):
             raise StagedQuotaReachedError(
-                f"Your organisation may have {self._most:,} accounts that are staged and not created."
+                f"Your organisation may have {self._most:,} accounts that are staged but not created."
             )
 
     def is_reached(self, organisation_id: int) -> bool:

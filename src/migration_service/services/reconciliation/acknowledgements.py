@@ -136,9 +136,9 @@ def _latest(import_supplier_id: int) -> Select[int]:
 
 
 _NOT_REFUSED = (
-    "{} is not among those that were refused or wait. An account that is staged can be skipped. "
-    "One that was created or never sent has nothing to acknowledge."
+    "{} was not refused and is not waiting. A staged account can be skipped. An account that was created or "
+    "never sent needs no acknowledgement."
 )
 _NOT_UNNUMBERED = (
-    "Line {} of the batch does not exist, or it has an account number: then acknowledge the number."
+    "Line {} of the batch does not exist, or it has an account number. In that case acknowledge the number."
 )

@@ -12,11 +12,11 @@ CURRENCY = "EUR"
 #: The data that reconciliation does not cover, described for people. All other data is compared.
 NOT_COMPARED = (
     "the file as it was sent: how its values were written, and fields that the interface does not have",
-    "data that was added to accounts later: of what batches added, only counts and sums are compared",
+    "data added to accounts later: for data added by batches, only counts and sums are compared",
     "the operations team of an account, and the time of its creation",
     (
-        "accounts that a single request sent and that were refused: only its sender was told, and they are "
-        "not kept, unless an older version is staged or created"
+        "refused accounts of single requests: only the sender was told, and they are not kept unless an "
+        "older version is staged or created"
     ),
     "the documents themselves: only their paths and locations are compared",
 )

@@ -12,15 +12,15 @@ from migration_service.services.waves.reports import report_plans
 
 #: The kinds of open work, in display order.
 OPEN_WORK = (
-    "Accounts that are staged and not created",
-    "Accounts and lines that are open for another reason: refused, waiting, or created in an older version",
+    "Accounts that are staged but not created",
+    "Accounts and lines that are open for another reason: refused, waiting, or created from an older version",
     "Accounts of which a newer version was refused",
     "Waves that have not ended",
     "Accounts that differed when their wave was reconciled",
-    "Batches that run or wait",
+    "Batches that are running or waiting",
     "Batches that somebody has to resume or cancel",
     "Undos that run",
-    "Created accounts that are in no wave that was found clean: reconcile them",
+    "Created accounts that are not in a clean wave: reconcile them",
 )
 
 

@@ -87,4 +87,4 @@ def require_overrides_allowed(overrides: frozenset[UndoBlocker], role: OperatorR
     if errors:
         raise RequestFailedValidationError(errors=errors)
     if overrides and (role is None or not role.includes(OperatorRole.ADMINISTER)):
-        raise PermissionDeniedError("Only an operator who may administer can override what blocks an undo.")
+        raise PermissionDeniedError("Only an administrator can override the blockers of an undo.")

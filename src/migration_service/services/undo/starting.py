@@ -119,7 +119,7 @@ def _require_undoable(session: Session, order: UndoOrder) -> None:
     for index, number in enumerate(order.external_account_numbers):
         attr = f"external_account_numbers.{index}"
         if number not in in_undo:
-            detail = f"Account {number!r} is not imported. Only an account that exists can be undone."
+            detail = f"Account {number!r} is not imported. Only existing accounts can be undone."
             missing.append(ErrorItem(NothingToUndoError.code, detail, attr))
         elif in_undo[number]:
             detail = f"Account {number!r} is in an undo that has not ended."

@@ -177,7 +177,7 @@ def _tell_consequence(session: Session, plan: WavePlan, wave: Wave) -> str:
         return "Every later wave is stopped."
     if following.began_at is None:
         return f"Wave {following.number} has not started. Stop that wave to keep it from starting."
-    return f"Wave {following.number} began at {write_moment(following.began_at)}."
+    return f"Wave {following.number} started at {write_moment(following.began_at)}."
 
 
 def hold_plan(session: Session, batch: Batch) -> None:

@@ -39,4 +39,4 @@ def test_a_waiting_wave_has_what_was_found_and_when(session: Session, customer: 
         "migrationwavediffers",
     )
     assert f"plan {plan.id}, was reconciled at 2026-03-02T22:30:00Z, and differs." in text.said[0]
-    assert "staged: 1,000. Open accounts: 2." in text.said[0]
+    assert "payload: 1,000. Open accounts: 2." in text.said[0]

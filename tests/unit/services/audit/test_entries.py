@@ -273,7 +273,7 @@ def test_a_recomputed_chain_is_detected_with_a_known_head(
     with own.begin() as session:
         seal_days(session)
         assert verify_chain(session).problems == []
-        assert verify_chain(session, head).problems == ["The head that is known is not in the chain."]
+        assert verify_chain(session, head).problems == ["The known head is not in the chain."]
         assert session.scalars(select(AuditDay.day)).all()
 
 

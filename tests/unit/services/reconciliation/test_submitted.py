@@ -295,8 +295,8 @@ def test_only_what_was_refused_or_waits_can_be_acknowledged(
     with pytest.raises(RequestFailedValidationError) as refused:
         acknowledge(session, known.id, _order(external_account_numbers=numbers))
     expected = (
-        "Account {!r} is not among those that were refused or wait. An account that is staged can be "
-        "skipped. One that was created or never sent has nothing to acknowledge."
+        "Account {!r} was not refused and is not waiting. A staged account can be skipped. An account that "
+        "was created or never sent needs no acknowledgement."
     )
     errors = [(it.code, it.detail, it.attr) for it in refused.value.errors]
     assert errors == [
@@ -307,7 +307,8 @@ def test_only_what_was_refused_or_waits_can_be_acknowledged(
     with pytest.raises(RequestFailedValidationError) as refused:
         acknowledge(session, known.id, _order(batch_id=book[0].id, line_numbers=[4, 7, 5]))
     expected = (
-        "Line {} of the batch does not exist, or it has an account number: then acknowledge the number."
+        "Line {} of the batch does not exist, or it has an account number. In that case acknowledge the "
+        "number."
     )
     assert [(it.code, it.detail, it.attr) for it in refused.value.errors] == [
         ("invalid", expected.format(7), "line_numbers.1"),

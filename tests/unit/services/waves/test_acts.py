@@ -114,7 +114,7 @@ _DECIDED = {"decided_by": "ann", "decided_at": EVENING}
 @pytest.mark.parametrize(
     ("states", "second", "said"),
     [
-        (["CLEAN", "RUNNING"], {"began_at": EVENING}, f"{_CLEAN} Wave 2 began at 2026-03-02T22:30:00Z."),
+        (["CLEAN", "RUNNING"], {"began_at": EVENING}, f"{_CLEAN} Wave 2 started at 2026-03-02T22:30:00Z."),
         (
             ["CLEAN", "WAITING"],
             {},
@@ -125,7 +125,7 @@ _DECIDED = {"decided_by": "ann", "decided_at": EVENING}
             ["APPROVED", "CLEAN"],
             {"began_at": EVENING},
             "The wave was approved by ann at 2026-03-02T22:30:00Z already. "
-            "Wave 2 began at 2026-03-02T22:30:00Z.",
+            "Wave 2 started at 2026-03-02T22:30:00Z.",
         ),
         (
             ["STOPPED", "STOPPED"],

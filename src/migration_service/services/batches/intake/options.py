@@ -105,7 +105,7 @@ class BatchOrder:
             detail = f"Only a batch of transactions has this. This one is of kind {self.kind}: leave it out."
             if name == INCLUDE_OLDER_VERSIONS:
                 fits = self.source is BatchSource.PENDING
-                detail = "Only a batch of what is pending has this. Leave it out."
+                detail = "Only a batch of pending accounts has this. Leave it out."
             if not fits:
                 errors.append(ErrorItem("invalid", detail, name))
         return errors
