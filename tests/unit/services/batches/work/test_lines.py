@@ -16,6 +16,8 @@ from migration_service.models import (
     AccountImportProcess,
     Attempt,
     Batch,
+    CustomerEmail,
+    ImportSupplier,
     SkipMark,
 )
 from migration_service.services.batches.work import lines as batch_lines
@@ -292,3 +294,15 @@ def test_a_line_that_validation_stumbles_over_fails_and_the_log_says_where(
     assert caplog.messages == [
         f"Line 1 of batch {key.batch_id} failed: ValueError in {__file__}, line {line}"
     ]
+
+
+def test_customers_get_emails_if_the_supplier_sends_them(session: Session, customer: Customer) -> None:
+    person = {"given_name": "An", "family_name": "Bos", "email": "an@example.com", "role": "PRIMARY"}
+    for number, sends in (("without", False), ("with", True)):
+        session.execute(update(ImportSupplier).values(sends_customer_emails=sends))
+        session.expire_all()
+        payload = payload_of(customer, number, unknown_occupier=False, customers=[person])
+        key = make_chunk(session, customer, [payload])
+        work(session, key, 1)
+        assert codes_of(session, key) == [("IMPORTED", [])]
+        assert (len(session.scalars(select(CustomerEmail)).all()) > 0) == sends
