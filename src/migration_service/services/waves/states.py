@@ -3,7 +3,7 @@
     (none)      plan_waves -->  PLANNED
     PLANNED     -- QUEUE -->    WAITING       the wave before was reconciled, or there is none before
     WAITING     -- BEGIN -->    RUNNING       its window opened, or a person started it
-    RUNNING     -- PAUSE -->    PAUSED        a brake, the end of the window, or a person
+    RUNNING     -- PAUSE -->    PAUSED        an error threshold, the end of the window, or a person
     PAUSED      -- GO_ON -->    RUNNING
     RUNNING, PAUSED      -- RECONCILE -->  RECONCILING     every line has an outcome
     CLEAN, DIFFERS       -- REOPEN -->     RUNNING         its failed lines are retried
