@@ -182,7 +182,7 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
 def get_acknowledgements(import_supplier_code: str) -> Response:
     """List acknowledgements, newest first
 
-    Each one has who acknowledged what, when and why.
+    Each entry shows who acknowledged what, when and why.
     """
     with resources().Session.begin() as session:
         supplier = get_import_supplier(

@@ -72,7 +72,7 @@ def require_token() -> None:
 
 
 def scopes_of(endpoint: str) -> tuple[Scope, ...]:
-    """Return the scopes of a view, of which a key needs one. If there are none, a key needs every scope."""
+    """Return the scopes of which a key needs one for a view. If there are none, a key needs all scopes."""
     return SCOPES.get(endpoint) or SCOPES.get(endpoint.rpartition(".")[0], ())
 
 
