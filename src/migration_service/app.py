@@ -28,7 +28,7 @@ from migration_service.blueprints import (
 from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.description.openapi import configure_openapi, serve_description
 from migration_service.blueprints.requests.admission import Application, check_requests
-from migration_service.blueprints.requests.body import close_query_strings
+from migration_service.blueprints.requests.body import close_operations
 from migration_service.blueprints.requests.compression import compress_responses
 from migration_service.blueprints.requests.errors import register_error_handlers
 from migration_service.blueprints.requests.numbers_in_paths import NumberConverter, NumberRule
@@ -99,7 +99,7 @@ def create_app(settings: Settings) -> Flask:
         waves,
     ):
         api.register_blueprint(module.blueprint)
-    close_query_strings(app)
+    close_operations(app)
     serve_description(app, api)
     app.register_blueprint(front_page.blueprint)
     if settings.console:

@@ -5,7 +5,7 @@ from typing import Any
 from marshmallow import fields, post_load, validates_schema
 from marshmallow.exceptions import ValidationError
 
-from migration_service.schemas.base import AnswerSchema, Fields
+from migration_service.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_service.schemas.book_totals import BOOK, BookTotalsAnswerSchema
 from migration_service.schemas.fields import AnsweredMoment, Identifier, Message, Values, WholeNumber, about
 from migration_service.schemas.requests import ErrorObjectSchema
@@ -213,7 +213,7 @@ class ReconciliationAnswerSchema(AnswerSchema):
     clean = fields.Boolean(metadata=about("Whether both created_clean and complete are true.", False))
 
 
-class AcknowledgementBodySchema(Fields):
+class AcknowledgementBodySchema(CommandFields):
     """The body for acknowledging what was refused."""
 
     reason = Identifier(

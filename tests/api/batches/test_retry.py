@@ -41,18 +41,6 @@ def test_a_retry_is_answered_again_under_its_key_and_announced_once(
     assert batches.supplier.post(path, headers=headers).json["retried"] == 3  # type: ignore[index]
 
 
-def test_a_body_that_a_retry_does_not_read_makes_no_difference_but_belongs_to_the_request(
-    batches: BatchClient, batch_id: str
-) -> None:
-    path, headers = f"/batches/{batch_id}/retry-failed/?all=true", {"Idempotency-Key": "with a text"}
-    kind = {"Content-Type": "text/plain"}
-    answers = [
-        batches.supplier.post(path, data=text, headers=headers | kind)
-        for text in ("a text", "a text", "another text")
-    ]
-    assert [answer.status_code for answer in answers] == [200, 200, 400]
-
-
 def test_a_batch_with_a_profile_of_its_own_is_validated_as_before(batches: BatchClient) -> None:
     (account,) = batches.supplier.accounts(1)
     account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]

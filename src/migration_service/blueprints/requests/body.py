@@ -20,6 +20,8 @@ from migration_service.schemas.json import parse_json
 #: parameters to other paths.
 INTERFACE = "/v1/data-import/"
 _IS_CLOSED = "_refuses_unknown_parameters"
+#: An empty body or object is shorter than this.
+_EMPTY_BODY_BYTES = 64
 
 
 def read_json() -> Any:
@@ -153,17 +155,37 @@ def query_arguments(
     return decorate
 
 
-def close_query_strings(app: Flask) -> None:
-    """Let every operation below `INTERFACE` refuse unknown query parameters.
+def close_operations(app: Flask) -> None:
+    """Let every operation below `INTERFACE` refuse unknown query parameters and a body it does not take.
 
-    A misspelt parameter is then never ignored. Operations with `query_arguments` do this themselves, in the
-    form of their other errors. Call this after all views are registered.
+    A misspelt parameter or a `dry_run` is then never ignored. Operations with `query_arguments` refuse
+    parameters themselves, in the form of their other errors. Call this after all views are registered.
     """
     endpoints = {rule.endpoint for rule in app.url_map.iter_rules() if rule.rule.startswith(INTERFACE)}
     for endpoint in endpoints:
         view = app.view_functions[endpoint]
         if _IS_CLOSED not in vars(view):
-            app.view_functions[endpoint] = _without_parameters(view)
+            view = _without_parameters(view)
+        if not _described_body(view):
+            view = _without_body(view)
+        app.view_functions[endpoint] = view
+
+
+def _without_body(view: View) -> View:
+    @wraps(view)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if request.method != "GET" and _has_body():
+            detail = "This operation takes no body: leave it out."
+            raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail)])
+        return view(*args, **kwargs)
+
+    return wrapper
+
+
+def _has_body() -> bool:
+    """Return whether the request has a body other than an empty object. A long one is not read to its end."""
+    start = request.stream.read(_EMPTY_BODY_BYTES)
+    return len(start) == _EMPTY_BODY_BYTES or b"".join(start.split()) not in (b"", b"{}")
 
 
 def _without_parameters(view: View) -> View:
@@ -211,7 +233,12 @@ def _say_what_is_meant(name: str, known: Mapping[str, Any], hints: Mapping[str, 
 
 def _body_members() -> list[str]:
     """Return the names of the members in the operation's described JSON body."""
-    view = current_app.view_functions[request.endpoint or ""]
-    body = getattr(view, "_apidoc", {}).get("manual_doc", {}).get("requestBody", {})
+    body = _described_body(current_app.view_functions[request.endpoint or ""])
     schema = body.get("content", {}).get("application/json", {}).get("schema")
     return [*getattr(schema, "_declared_fields", ())]
+
+
+def _described_body(view: View) -> dict[str, Any]:
+    """Return the request body in the operation's description, or {} if it takes none."""
+    body: dict[str, Any] = getattr(view, "_apidoc", {}).get("manual_doc", {}).get("requestBody", {})
+    return body

@@ -1,0 +1,99 @@
+"""A query parameter, a member or a body that an operation does not have is refused, never ignored."""
+
+import re
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from support.imported_account import codes_of
+from support.supplier_client import API, SupplierClient
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+_NAME = "no_operation_has_this"
+_UNKNOWN = f"?{_NAME}=1"
+#: Unknown members of an account payload are warnings. Control totals are read once their batch was found.
+_OTHERS = {"stage_account", "validate_account", "set_control_totals"}
+
+
+def test_each_operation_refuses_an_unknown_parameter(supplier: SupplierClient, description: Any) -> None:
+    for method, url, operation in _find_operations(supplier, description):
+        answer = _send(supplier, method, url + _UNKNOWN, {})
+        assert answer.status_code == 400, (operation["operationId"], answer.text)
+        assert (_NAME, "unknown_field") in codes_of(answer), operation["operationId"]
+
+
+def test_each_operation_refuses_a_body_that_it_does_not_take(
+    supplier: SupplierClient, description: Any
+) -> None:
+    decisions = [found for found in _find_operations(supplier, description) if found[0] != "get"]
+    without = [found for found in decisions if "requestBody" not in found[2]]
+    assert len(without) > 10
+    for method, url, operation in without:
+        answer = _send(supplier, method, url, {"dry_run": True})
+        assert (answer.status_code, codes_of(answer)) == (400, [(None, "invalid")]), operation["operationId"]
+    for method, url, operation in decisions:
+        if "application/json" in operation.get("requestBody", {}).get("content", {}):
+            codes = codes_of(_send(supplier, method, url, {_NAME: 1}))
+            refused = (_NAME, "unknown_field") in codes
+            assert refused != (operation["operationId"] in _OTHERS), (operation["operationId"], codes)
+
+
+@pytest.mark.parametrize("body", [b" " * 100_000, b"null", b"[]", b"\x1f\x8b"])
+def test_only_an_empty_object_is_as_good_as_no_body(supplier: SupplierClient, body: bytes) -> None:
+    answers = [supplier.post("/batches/1/pause/", data=sent) for sent in (b"", b" { }\n", body)]
+    assert [answer.status_code for answer in answers] == [404, 404, 400]
+
+
+def _send(supplier: SupplierClient, method: str, url: str, body: Any) -> TestResponse:
+    sent = {} if method == "get" else {"json": body}
+    answer: TestResponse = getattr(supplier, method)(url, **sent)
+    return answer
+
+
+def _find_operations(supplier: SupplierClient, description: Any) -> list[tuple[str, str, Any]]:
+    """Return the method, path and description of each operation below `API`."""
+    found = []
+    for path, operations in description["paths"].items():
+        if path.startswith(API):
+            named = path.removeprefix(API).replace("{import_supplier_code}", supplier.code)
+            url = re.sub("{.+?}", "1", named)
+            found += [(method, url, below) for method, below in operations.items() if method in _METHODS]
+    assert len(found) > 40
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/account-import-process/process/?dryRun=true", "dry_run belongs in the body"),
+        ("/notes/create/?dry-run=1", "dry_run belongs in the body"),
+        ("/historical-statements/create/?import_suplier=x", "import_supplier belongs in the body"),
+        ("/transactions/create/?check_previously_add=false", "Did you mean check_previously_added?"),
+        ("/batches/?dry-run=true", "For a dry run of a batch, use mode=dry-run."),
+        ("/batches/?dry_run=true", "For a dry run of a batch, use mode=dry-run."),
+        ("/batches/?stop_after_error=1", "Did you mean stop_after_errors?"),
+        (
+            "/batches/?force_add_to_curent_statement=false",
+            "Did you mean force_add_to_current_statement?",
+        ),
+    ],
+)
+def test_the_error_says_what_was_probably_meant(supplier: SupplierClient, path: str, meant: str) -> None:
+    answer = supplier.post(path, {})
+    assert answer.status_code == 400
+    assert answer.json is not None
+    (error,) = [item for item in answer.json["errors"] if item["code"] == "unknown_field"]
+    assert meant in error["detail"]
+
+
+def test_a_misspelt_filter_is_not_answered_with_everything(supplier: SupplierClient) -> None:
+    answer = supplier.get(f"/all-account-import-processes/{supplier.code}/?limt=1")
+    assert (answer.status_code, codes_of(answer)) == (400, [("limt", "unknown_field")])
+    assert "Did you mean limit?" in answer.text
+
+
+def test_a_request_without_a_token_learns_only_that_it_has_none(client: FlaskClient) -> None:
+    answer = client.get(f"{API}/batches/{_UNKNOWN}")
+    assert answer.status_code == 401
