@@ -200,6 +200,51 @@ def test_a_late_retry_of_what_was_created_leaves_the_mark(
     assert _reconcile(supplier)["open"] == []
 
 
+@pytest.mark.parametrize("mode", ["stage", "import"])
+@pytest.mark.parametrize("action", ["pause", "cancel"])
+def test_a_newer_version_on_a_line_without_an_outcome_is_open_until_a_later_one_is_taken(
+    batches: BatchClient, account: dict[str, Any], mode: str, action: str
+) -> None:
+    supplier, number = batches.supplier, account["external_account_number"]
+    batches.run([account], "stage", extracted_at=FIRST)
+    left = batches.start([_corrected(account)], mode, extracted_at=SECOND)
+    assert batches.change(left, action).status_code == 200
+    assert counts(_run_pending(batches)) == {"IMPORTED": 1}
+    for query in ("", f"?batch={left}"):
+        report = _reconcile(supplier, query)
+        (item,) = report["open"]
+        assert (item["external_account_number"], item["reason"]) == (number, "WAITING")
+        assert (item["batch_id"], item["line_number"]) == (left, 1)
+        sent = report["sent"]
+        assert [sent[it] for it in ("sent", "waiting", "staged", "created", "open")] == [1, 1, 0, 0, 1]
+        assert (report["complete"], report["created_clean"]) == (False, True)
+    batches.run([account], extracted_at=FIRST)  # is older than what waits
+    assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["WAITING"]
+    batches.run([account], extracted_at=THIRD)
+    assert [_reconcile(supplier, query)["open"] for query in ("", f"?batch={left}")] == [[], []]
+
+
+def test_without_an_extract_a_waiting_version_is_settled_by_what_was_sent_after_it(
+    batches: BatchClient, account: dict[str, Any]
+) -> None:
+    supplier, number = batches.supplier, account["external_account_number"]
+    supplier.stage(account)
+    reasons = []
+    for later in (_corrected(account), _corrected(account, mobile=UNKNOWN)):
+        batches.change(batches.start([_corrected(account)], "stage"), "cancel")
+        reasons += [it["reason"] for it in _reconcile(supplier)["open"]]
+        supplier.stage(later)
+        reasons += [it["reason"] for it in _reconcile(supplier)["open"]]
+    assert reasons == ["WAITING", "STAGED", "WAITING", "STAGED_OLDER_VERSION"]
+    batches.change(batches.start([account], "stage"), "cancel")
+    assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["WAITING"]
+    supplier.post(
+        f"/reconciliation/{supplier.code}/acknowledgements/",
+        {"reason": "It was sent by mistake.", "external_account_numbers": [number]},
+    )
+    assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["STAGED_OLDER_VERSION"]
+
+
 @pytest.mark.parametrize("mode", ["validate", "dry-run"])
 def test_a_rehearsal_marks_nothing(batches: BatchClient, account: dict[str, Any], mode: str) -> None:
     batches.supplier.stage(account)

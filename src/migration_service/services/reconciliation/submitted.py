@@ -2,7 +2,8 @@
 
 Lines of stage and import batches and single stagings count as sent, each account number once. A line without
 a number counts separately. Each account is counted by its current state, so it is no longer open once a later
-line has settled it. `added_data` does the same for a batch of added data.
+line has settled it. While a newer version waits on a line, it counts as waiting. `added_data` does the same
+for a batch of added data.
 """
 
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from migration_service.services.reconciliation.submitted_sql import (
     COUNT_PROCESSES,
     COUNT_PROCESSES_OF_BATCH,
     COUNT_REMOVED_LINES,
+    COUNT_UNDECIDED,
     COUNT_UNSTAGED,
     LIST_STAGED,
     LIST_STAGED_OF_BATCH,
@@ -39,6 +41,9 @@ def count_sent(session: Session, import_supplier_id: int, *, batch_id: UUID | No
     statement = COUNT_PROCESSES if batch_id is None else COUNT_PROCESSES_OF_BATCH
     for state, *numbers in session.execute(statement, values):
         states[state], older[state], older_open[state] = numbers
+    for state, *numbers in session.execute(COUNT_UNDECIDED, values):
+        for counted, number in zip((states, older, older_open), numbers, strict=True):
+            counted[state] -= number
     refused, waiting, acknowledged = session.execute(COUNT_UNSTAGED, values).one()
     staged = states[ImportState.PENDING] + states[ImportState.IN_PROGRESS]
     created = ImportState.IMPORTED

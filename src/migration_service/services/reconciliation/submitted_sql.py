@@ -4,15 +4,62 @@ from sqlalchemy import ARRAY, BigInteger, Text, Uuid, bindparam, text
 
 from migration_service.db.base import literals
 from migration_service.errors import DuplicateLineError
-from migration_service.states import BatchKind, BatchMode, ImportState, LineStatus
+from migration_service.states import BatchKind, BatchMode, BatchSource, BatchState, ImportState, LineStatus
 
 #: Modes whose payloads are kept, and states without an account.
 _KEEPING = literals([BatchMode.STAGE, BatchMode.IMPORT])
 _NOT_CREATED = literals([ImportState.PENDING, ImportState.IN_PROGRESS])
 
+
+def _is_later(extracted_at: str, is_later: str) -> str:
+    """Return the condition that a version is later than `batch`. Extract times decide, if both are known."""
+    return f"""
+        coalesce(CASE WHEN {extracted_at} <> batch.extracted_at THEN {extracted_at} > batch.extracted_at
+                      ELSE {is_later} END, false)"""
+
+
+# Condition on a process, a line and its batch: the line has a version of the account, has no outcome, and
+# nothing that was sent later has settled the account. The array of batches that can have such lines is read
+# once, and is usually empty.
+_IS_UNDECIDED = f"""
+    line.batch_id = ANY (ARRAY(
+        SELECT id FROM batch
+        WHERE import_supplier_id = :import_supplier_id AND (:batch_id IS NULL OR id = :batch_id)
+          AND kind = '{BatchKind.ACCOUNTS}' AND mode IN ({_KEEPING}) AND source = '{BatchSource.UPLOAD}'
+          AND state <> '{BatchState.COMPLETED}'))
+    AND line.external_account_number = process.external_account_number
+    AND line.status = '{LineStatus.PENDING}' AND line.chunk_line IS NULL
+    AND process.state <> '{ImportState.SKIPPED}'
+    AND NOT {_is_later("process.extracted_at", "process.staged_at >= batch.created_at")}
+    AND NOT {_is_later("process.refused_extracted_at", "process.refused_at >= batch.created_at")}
+    AND NOT EXISTS (
+        SELECT FROM batch AS later JOIN batch_line AS taken ON taken.batch_id = later.id
+        WHERE later.import_supplier_id = :import_supplier_id AND later.mode IN ({_KEEPING})
+          AND later.source = '{BatchSource.UPLOAD}'
+          AND taken.external_account_number = line.external_account_number AND taken.chunk_line IS NULL
+          AND (taken.status NOT IN ('{LineStatus.PENDING}', '{LineStatus.FAILED}')
+               OR taken.staging_result IS NOT NULL)
+          AND {_is_later("later.extracted_at", "later.id > batch.id")})
+    AND NOT EXISTS (
+        SELECT FROM acknowledgement
+        WHERE acknowledgement.import_supplier_id = :import_supplier_id
+          AND acknowledgement.external_account_number = line.external_account_number
+          AND acknowledged_at >= batch.created_at)
+"""
+_UNDECIDED = f"""
+    FROM account_import_process AS process, batch_line AS line JOIN batch ON batch.id = line.batch_id
+    WHERE process.import_supplier_id = :import_supplier_id AND {_IS_UNDECIDED}
+"""
+# With OFFSET it is evaluated for the accounts of a page, and not joined for all accounts.
+_IS_WAITING = f"""
+    EXISTS (SELECT FROM batch_line AS line JOIN batch ON batch.id = line.batch_id
+            WHERE {_IS_UNDECIDED} OFFSET 0)
+"""
+
 # The account numbers without an import process on lines of stage and import batches (or of one batch in any
 # mode), each with its newest line, and all lines without a number. The newest batch has the largest id. A
-# line that repeats the number of an earlier one never counts.
+# line that repeats the number of an earlier one never counts. Also accounts with an import process of which
+# a newer version waits.
 _UNSTAGED = f"""
     SELECT DISTINCT ON (unnumbered, number_key, batch_key, line_key) *
     FROM (
@@ -30,7 +77,11 @@ _UNSTAGED = f"""
           AND NOT EXISTS (
               SELECT FROM account_import_process AS process
               WHERE process.import_supplier_id = :import_supplier_id
-                AND process.external_account_number = line.external_account_number)) AS sent
+                AND process.external_account_number = line.external_account_number)
+        UNION ALL
+        SELECT line.external_account_number, line.batch_id, line.line_number, line.status, line.errors,
+               batch.created_at, false, line.external_account_number, '', 0
+        {_UNDECIDED}) AS sent
     ORDER BY unnumbered, number_key, batch_key, line_key, batch_id DESC, line_number
 """
 
@@ -99,6 +150,14 @@ COUNT_PROCESSES_OF_BATCH = text(f"""
     WHERE line.batch_id = :batch_id GROUP BY process.state
 """)
 
+#: The same for the accounts of which a newer version waits.
+COUNT_UNDECIDED = text(f"""
+    SELECT process.state, count(DISTINCT process.id) AS n,
+           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL) AS older,
+           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL AND {_LEFT_OPEN}) AS older_open
+    {_UNDECIDED} GROUP BY process.state
+""").bindparams(_BATCH_ID)
+
 #: Lines of stage and import batches that are no longer kept, so that nothing is known about them.
 COUNT_REMOVED_LINES = text(f"""
     SELECT coalesce(sum(lines), 0) FROM batch
@@ -152,9 +211,9 @@ LIST_STAGED = text(f"""
     SELECT {_OPEN_COLUMNS}
     FROM account_import_process AS process
     WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
-      AND {_IS_OPEN}
+      AND {_IS_OPEN} AND NOT {_IS_WAITING}
     ORDER BY process.external_account_number LIMIT :limit
-""")
+""").bindparams(_BATCH_ID)
 
 #: The same for the accounts on the lines of a batch.
 LIST_STAGED_OF_BATCH = text(f"""
@@ -163,9 +222,9 @@ LIST_STAGED_OF_BATCH = text(f"""
     WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
       AND process.external_account_number IN (
           SELECT external_account_number FROM batch_line AS line WHERE line.batch_id = :batch_id)
-      AND {_IS_OPEN}
+      AND {_IS_OPEN} AND NOT {_IS_WAITING}
     ORDER BY process.external_account_number LIMIT :limit
-""")
+""").bindparams(_BATCH_ID)
 
 #: Acknowledges items without an import process: these account numbers, or these lines of a batch without a
 #: number (all such lines if NULL). For accounts that exist, acknowledges that they are an older version.
