@@ -69,6 +69,7 @@ _EXAMPLE = {
         "lines_removed": 0,
         "staged_older_version": 0,
         "created_older_version": 0,
+        "added_lines_refused": 0,
     },
     "open": [
         {

@@ -175,6 +175,11 @@ class _Report:
             show_list([_row(item) for item in self._open], as_json=False, nothing="")
         else:
             click.echo("Nothing is open.")
+        if sent.added_lines_refused:
+            click.echo(
+                f"Refused lines of added data, which are not compared and do not count as open: "
+                f"{sent.added_lines_refused}. See the failed lines of their batches."
+            )
         _show_created(totals, self._differing)
 
 

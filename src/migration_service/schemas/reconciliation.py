@@ -37,6 +37,7 @@ _SENT = {
     "open": 1,
     "staged_older_version": 0,
     "created_older_version": 0,
+    "added_lines_refused": 2,
     "lines_removed": 0,
 }
 _OPEN = {
@@ -94,6 +95,13 @@ class SentAnswerSchema(AnswerSchema):
     )
     created_older_version = fields.Integer(
         metadata=about("Created accounts whose newer version was refused.", 0)
+    )
+    added_lines_refused = fields.Integer(
+        metadata=about(
+            "Refused lines of the supplier's batches of added data. They count as open only in the "
+            "reconciliation of their batch. 0 if the reconciliation is of a batch.",
+            2,
+        )
     )
     lines_removed = fields.Integer(
         metadata=about("Lines that are no longer kept, so it is unknown which were refused.", 0)
@@ -208,7 +216,11 @@ class ReconciliationAnswerSchema(AnswerSchema):
         metadata=about("Whether something was compared, and no created account differs.", False)
     )
     complete = fields.Boolean(
-        metadata=about("Whether no line of a batch and no staged account is open.", False)
+        metadata=about(
+            "Whether no line of a batch of accounts and no staged account is open. Refused lines of added "
+            "data are in sent.added_lines_refused.",
+            False,
+        )
     )
     clean = fields.Boolean(metadata=about("Whether both created_clean and complete are true.", False))
 

@@ -69,6 +69,16 @@ def test_a_large_book_is_compared_when_somebody_asks_for_it(
     assert administrator.lead(page) == all_differ
 
 
+def test_refused_lines_of_added_data_are_told_though_nothing_is_open(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    names = {"import_supplier": batches.supplier.code, "external_account_number": "nobody"}
+    batches.run([{**names, "notes": [{"body": "Lost."}]}], kind="notes")
+    page = f"/suppliers/{batches.supplier.code}/reconciliation/"
+    assert administrator.lead(page) == "Nothing is open. Nothing was compared."
+    assert "do not count as open: 1. See" in administrator.see(page)
+
+
 def test_an_account_that_differs_is_listed_with_its_paths_and_masked_values(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:

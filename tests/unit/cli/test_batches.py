@@ -257,6 +257,19 @@ def test_nothing_is_said_to_be_as_given_of_a_file_that_cannot_be_read_completely
     assert "as far as the file can be read" in run("reconcile", supplier).stdout
 
 
+def test_a_reconciliation_tells_how_many_lines_of_added_data_were_refused(
+    run: Run, batches: BatchClient
+) -> None:
+    names = {"import_supplier": batches.supplier.code, "external_account_number": "nobody"}
+    batch_id = batches.run([{**names, "notes": [{"body": "Lost."}]}], kind="notes")["batch_id"]
+    whole = run("reconcile", batches.supplier.code)
+    assert "Nothing is open." in whole.stdout
+    assert "do not count as open: 1. See the failed lines" in whole.stdout
+    assert whole.exit_code == 0
+    alone = run("reconcile", batches.supplier.code, "--batch", batch_id)
+    assert (alone.exit_code, "do not count as open" in alone.stdout) == (1, False)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -76,11 +76,14 @@ def test_every_cent_that_a_batch_sent_is_on_the_accounts(batches: BatchClient, n
         "lines_removed": 0,
         "staged_older_version": 0,
         "created_older_version": 0,
+        "added_lines_refused": 0,
     }
     assert [(it["line_number"], it["reason"], it["errors"][0]["code"]) for it in found["open"]] == [
         (4, "REFUSED", "transaction_id_already_used"),
         (5, "REFUSED", "account_not_found"),
     ]
+    whole = _reconcile(batches)
+    assert (whole["sent"]["added_lines_refused"], whole["sent"]["open"], whole["complete"]) == (2, 0, True)
 
 
 def test_a_cent_that_is_missing_is_found(batches: BatchClient, numbers: list[str]) -> None:

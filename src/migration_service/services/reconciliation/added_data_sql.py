@@ -22,6 +22,13 @@ LIST_BATCHES = text(f"""
     ORDER BY id
 """)
 
+#: The refused lines of a supplier's import batches of added data. A retried line has another status.
+COUNT_REFUSED = text(f"""
+    SELECT count(*) FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
+    WHERE import_supplier_id = :import_supplier_id AND kind <> '{BatchKind.ACCOUNTS}'
+      AND mode = '{BatchMode.IMPORT}' AND line.status = '{LineStatus.FAILED}' AND NOT {_ACKNOWLEDGED}
+""")
+
 #: The number of lines of a batch by status, and of those acknowledged.
 COUNT_LINES = text(f"""
     SELECT status, count(*) AS lines, count(*) FILTER (WHERE {_ACKNOWLEDGED}) AS acknowledged

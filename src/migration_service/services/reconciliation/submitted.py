@@ -14,6 +14,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.reconciliation.added_data import count_added, find_kind, find_open_lines
+from migration_service.services.reconciliation.added_data_sql import COUNT_REFUSED
 from migration_service.services.reconciliation.submitted_items import OpenItem, Sent
 from migration_service.services.reconciliation.submitted_sql import (
     COUNT_PROCESSES,
@@ -60,6 +61,7 @@ def count_sent(session: Session, import_supplier_id: int, *, batch_id: UUID | No
         staged_older_version=older[ImportState.PENDING] + older[ImportState.IN_PROGRESS],
         created_older_version=older[created],
         lines_removed=int(session.scalar(COUNT_REMOVED_LINES, values) or 0),
+        added_lines_refused=0 if batch_id else int(session.scalar(COUNT_REFUSED, values) or 0),
     )
 
 

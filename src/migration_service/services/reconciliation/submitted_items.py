@@ -30,6 +30,9 @@ class Sent:
     #: The numbers of staged, and of created, accounts that are older than a refused version.
     staged_older_version: int = 0
     created_older_version: int = 0
+    #: Refused lines of the supplier's batches of added data. They do not count as open, except in a
+    #: reconciliation of their own batch, and are 0 in a reconciliation of a batch.
+    added_lines_refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,7 @@ def test_each_account_counts_once_by_its_newest_line(
         acknowledged=0,
         open=10,
         lines_removed=27,
+        added_lines_refused=1,
     )
     assert list(find_open(within, known.id)) == [
         *(_staged("busy"), _staged("settled"), _staged("staged")),

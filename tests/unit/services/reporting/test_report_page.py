@@ -103,6 +103,12 @@ def test_each_part_in_which_something_was_done_has_a_bar() -> None:
         assert _rectangles(render_report(_make(rates=replace(rates, done=done)))) == bars
 
 
+def test_refused_lines_of_added_data_are_told_if_there_are_any() -> None:
+    told = "refused lines of added data 1,000"
+    assert told in _text(_make(sent=replace(_SENT, added_lines_refused=1_000)))
+    assert "lines of added data" not in _text(_make())
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [
