@@ -54,7 +54,8 @@ ServiceError                              (base)
 │   │   ├── PayloadDiffersError           (batches) a warning
 │   │   ├── AlreadyAddedError             (batches) a warning
 │   │   ├── AccountBusyError              (batches) a warning
-│   │   └── DuplicateLineError            (batches)
+│   │   ├── DuplicateLineError            (batches)
+│   │   └── ConflictingLinesError         (batches)
 │   ├── UndoStateError                    (undo)
 │   ├── NothingToUndoError                (undo)
 │   ├── AccountInUndoError                (undo)
@@ -148,6 +149,7 @@ from migration_service.errors.batches import (
     BatchStateError,
     BatchStorageQuotaError,
     BatchTooManyLinesError,
+    ConflictingLinesError,
     DryRunInLineError,
     DuplicateLineError,
     ImportSupplierMismatchError,
@@ -241,6 +243,7 @@ __all__ = [
     "BatchTooManyLinesError",
     "BatchesNotComparableError",
     "ConcurrencyLimitReachedError",
+    "ConflictingLinesError",
     "DryRunInLineError",
     "DryRunSucceededError",
     "DuplicateLineError",

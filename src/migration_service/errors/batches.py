@@ -231,9 +231,18 @@ class PayloadDiffersError(LineError):
 
 
 class DuplicateLineError(LineError):
-    """An earlier line of the same file has the same account. Only that line is used."""
+    """An earlier line of the same file has the same account. This line is not used."""
 
     code = "duplicate_line_in_batch"
-    default_detail = "An earlier line of the batch has the same account. Only that line is used."
-    remedy = "Nothing, if the lines are the same: the first one is used."
+    default_detail = "An earlier line of the batch has the same account. This line is not used."
+    remedy = "Nothing, if this is the only code of the line: the first line is the same, and is used."
+    default_attr = "external_account_number"
+
+
+class ConflictingLinesError(LineError):
+    """The file has this account more than once, with different content. None of its lines is used."""
+
+    code = "conflicting_lines_in_batch"
+    default_detail = "The file has this account more than once, with different content. None is used."
+    remedy = "Send the account once, in the version that counts."
     default_attr = "external_account_number"

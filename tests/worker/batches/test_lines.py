@@ -64,7 +64,7 @@ def test_the_first_of_two_lines_of_an_account_is_used_even_if_it_fails(batches: 
     (account,) = batches.supplier.accounts()
     broken = deepcopy(account)
     del broken["ledgers"][0]["ledger_code"]
-    report = batches.run([broken, account])
+    report = batches.run([broken, broken])
     assert [_codes(line) for line in batches.results(report["batch_id"])] == [
         ["required"],
         ["duplicate_line_in_batch"],

@@ -1,5 +1,6 @@
 """A newer version of an account that was sent and not taken is never forgotten."""
 
+import json
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -245,6 +246,30 @@ def test_without_an_extract_a_waiting_version_is_settled_by_what_was_sent_after_
     assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["STAGED_OLDER_VERSION"]
 
 
+def test_of_an_account_that_differs_within_a_file_no_line_is_taken(batches: BatchClient) -> None:
+    supplier = batches.supplier
+    staged, new, same = supplier.accounts(3)
+    supplier.stage(staged)
+    lines = [staged, new, same, *(it | {"billing_address1": "Elsewhere 1"} for it in (staged, new)), same]
+    sent = batches.run(lines)
+    assert counts(sent) == {"IMPORTED": 1, "FAILED": 5}
+    assert sent["error_counts"] == {"conflicting_lines_in_batch": 4, "duplicate_line_in_batch": 3}
+    for query in ("", f"?batch={sent['batch_id']}"):
+        assert [
+            (it["external_account_number"], it["reason"], it["line_number"], _codes(it["errors"]))
+            for it in _reconcile(supplier, query)["open"]
+        ] == [
+            (it["external_account_number"], reason, line, ["conflicting_lines_in_batch"])
+            for it, reason, line in ((staged, "STAGED_OLDER_VERSION", 1), (new, "REFUSED", 2))
+        ]
+    failed = supplier.get(f"/batches/{sent['batch_id']}/failed-lines/").data.splitlines()
+    assert [json.loads(line) for line in failed] == [lines[0], lines[1], lines[3], lines[4]]
+    batches.change(sent["batch_id"], "retry-failed")
+    batches.work()
+    assert counts(batches.get(sent["batch_id"])) == {"IMPORTED": 1, "FAILED": 5}
+    assert counts(_run_pending(batches)) == {}
+
+
 @pytest.mark.parametrize("mode", ["validate", "dry-run"])
 def test_a_rehearsal_marks_nothing(batches: BatchClient, account: dict[str, Any], mode: str) -> None:
     batches.supplier.stage(account)
@@ -268,9 +293,8 @@ def test_what_names_no_account_of_the_supplier_marks_nothing(
     ):
         other.stage(payload)
         assert supplier.stage(payload).status_code in (200, 400)
-    batches.run(
-        [broken | {"import_supplier": other.code}, b"{", account, broken], "stage"
-    )  # and a repetition
+    of_another = broken | {"import_supplier": other.code}
+    batches.run([of_another, b"{", of_another], "stage")  # and a repetition
     assert _process(supplier, account["external_account_number"]).refused_at is None
 
 

@@ -11,6 +11,7 @@ from migration_service.errors import (
     AccountImportInProgressError,
     AccountNotFoundInBodyError,
     BatchStateError,
+    ConflictingLinesError,
     DuplicateLineError,
     NewerVersionRefusedError,
     PaymentVendorNotFoundError,
@@ -131,6 +132,7 @@ _IS_CANDIDATE = f"""
     batch_line.status = '{LineStatus.FAILED}'
     AND (batch_line.payload IS NOT NULL OR batch_line.account_import_process_id IS NOT NULL)
     AND NOT batch_line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
+    AND NOT batch_line.errors @> '[{{"code": "{ConflictingLinesError.code}"}}]'
     AND (:line IS NULL OR batch_line.line_number = :line)
     AND (:code IS NULL AND :path IS NULL OR {HAS_FINDING})
 """

@@ -14,6 +14,7 @@ from hashlib import blake2b
 from itertools import islice
 
 from migration_service.errors import (
+    ConflictingLinesError,
     DuplicateLineError,
     ErrorItem,
     ImportSupplierMismatchError,
@@ -87,6 +88,8 @@ class _Checked:
     number: str | None
     errors: list[ErrorItem]
     warnings: list[ErrorItem]
+    #: A hash of the line.
+    digest: bytes = b""
 
 
 def check_lines(
@@ -102,7 +105,7 @@ def check_lines(
     If `supplier` is given, every line must name that import supplier. `time_zone` determines today's date.
     The default of `processes` is one per processor.
     """
-    seen: set[bytes] = set()
+    seen: dict[bytes, bytes] = {}
     blocks = _split(lines)
     check = partial(_check_block, profile=profile, supplier=supplier, time_zone=time_zone)
     if processes == 1:
@@ -142,19 +145,27 @@ def _check(line: Line, profile: Profile, supplier: str | None, time_zone: str) -
     found = account.data.get("import_supplier", supplier)
     if supplier is not None and found != supplier:
         account.errors += ImportSupplierMismatchError(found=found, expected=supplier).errors
-    return _Checked(
-        line.number, account.data.get("external_account_number"), account.errors, account.warnings
-    )
+    number = account.data.get("external_account_number")
+    return _Checked(line.number, number, account.errors, account.warnings, _hash(line.text))
 
 
-def _summarise(block: list[_Checked], totals: FileTotals, seen: set[bytes]) -> Summary:
-    """Return the findings of a block. `seen` holds a hash of every number so far, which saves memory."""
+def _hash(value: bytes) -> bytes:
+    return blake2b(value, digest_size=12).digest()
+
+
+def _summarise(block: list[_Checked], totals: FileTotals, seen: dict[bytes, bytes]) -> Summary:
+    """Return the findings of a block. `seen` has hashes of every number so far and of its first line.
+
+    The first line of an account is not among the findings if a later one differs from it.
+    """
     summary = Summary(totals=totals)
     for checked in block:
         if checked.number is not None:
-            key = blake2b(checked.number.encode(), digest_size=12).digest()
+            key = _hash(checked.number.encode())
             if key in seen:
+                if checked.digest != seen[key]:
+                    checked.errors += ConflictingLinesError().errors
                 checked.errors += DuplicateLineError().errors
-            seen.add(key)
+            seen.setdefault(key, checked.digest)
         summary.find(checked)
     return summary

@@ -17,7 +17,6 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
-    DuplicateLineError,
     IdempotencyKeyReusedError,
     IdempotencyRequestInProgressError,
     LineTooLongError,
@@ -30,6 +29,7 @@ from migration_service.services.batches.error_thresholds import brake_to_store, 
 from migration_service.services.batches.intake.added_data_chunks import AccountChunks
 from migration_service.services.batches.intake.options import BatchOrder, record_order
 from migration_service.services.batches.intake.ranges import LAST_CHUNK_LINES, RangeChunks, cut_lines
+from migration_service.services.batches.intake.repeated import refuse_repeated
 from migration_service.services.batches.intake.spool import LINE_OVERHEAD, SentFile, SpooledLines
 from migration_service.services.batches.results.counts import recount
 from migration_service.services.batches.states import WINDOW_CLOSED
@@ -83,7 +83,7 @@ def start_batch(
     if lines is None:
         _take_pending(session, batch_id, supplier.id, order)
     else:
-        _copy_lines(session, batch_id, lines, order)
+        _copy_lines(session, supplier, batch_id, lines, order)
     recount(session, batch_id)
     counted = {"stored_bytes": lines.stored_bytes if lines else None, "overhead": LINE_OVERHEAD}
     session.execute(_COUNT_LINES, {"batch_id": batch_id, "sha256": digest, **counted})
@@ -189,7 +189,9 @@ def _find_number(line: bytes) -> str | None:
     return number if isinstance(number, str) and number.isprintable() and len(number) <= 128 else None
 
 
-def _copy_lines(session: Session, batch_id: UUID, lines: SpooledLines, order: BatchOrder) -> None:
+def _copy_lines(
+    session: Session, supplier: KnownSupplier, batch_id: UUID, lines: SpooledLines, order: BatchOrder
+) -> None:
     too_long = Jsonb([item.to_dict() for item in LineTooLongError().errors])
     by_account = order.kind.is_added_data
     chunks: RangeChunks | AccountChunks
@@ -207,8 +209,7 @@ def _copy_lines(session: Session, batch_id: UUID, lines: SpooledLines, order: Ba
             row = (batch_id, line.number, line.text, number, status.value, errors, chunks.add(line, number))
             copy.write_row(row)
     if not by_account:
-        duplicate = encode_json([item.to_dict() for item in DuplicateLineError().errors]).decode()
-        session.execute(_MARK_DUPLICATES, {"batch_id": batch_id, "errors": duplicate})
+        refuse_repeated(session, supplier, batch_id, order)
     _insert_chunks(session, batch_id, chunks.ranges, by_account=by_account)
 
 
@@ -242,17 +243,6 @@ _COPY = (
     "COPY batch_line (batch_id, line_number, payload, external_account_number, status, errors, chunk_line) "
     "FROM STDIN (FORMAT BINARY)"
 )
-
-# An array, because the planner has no statistics on the new lines and would join them row by row.
-_MARK_DUPLICATES = text(f"""
-    UPDATE batch_line SET status = '{LineStatus.FAILED}', errors = CAST(:errors AS jsonb)
-    WHERE batch_id = :batch_id AND line_number = ANY (ARRAY(
-        SELECT line_number FROM (
-            SELECT line_number,
-                   row_number() OVER (PARTITION BY external_account_number ORDER BY line_number) AS place
-            FROM batch_line WHERE batch_id = :batch_id AND external_account_number IS NOT NULL) AS numbered
-        WHERE place > 1))
-""")
 
 _INSERT_CHUNKS = text("""
     INSERT INTO batch_chunk (batch_id, first_line, last_line, by_account)

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.errors import DuplicateLineError
+from migration_service.errors import ConflictingLinesError, DuplicateLineError
 from migration_service.models import AccountImportProcess, BatchLine
 from migration_service.schemas.json import encode_json
 from migration_service.states import LineStatus, StagingResult
@@ -49,7 +49,11 @@ _CSV_NAMES = (*_NAMES[:4], "severity", "code", "path", "detail", "value")
 _VALUE_LENGTH = 200
 # The text of a line, or of the staged payload that it refers to.
 _TEXT = (BatchLine.payload, AccountImportProcess.payload.op("::")(text("text")).label("staged"))
-_IS_DUPLICATE = func.coalesce(BatchLine.errors.contains([{"code": DuplicateLineError.code}]), literal(False))
+_IS_DUPLICATE = func.coalesce(
+    BatchLine.errors.contains([{"code": DuplicateLineError.code}])
+    & ~BatchLine.errors.contains([{"code": ConflictingLinesError.code}]),
+    literal(False),
+)
 #: Condition: the batch_line row has an error or a warning `:code` at `:path`, a regular expression.
 HAS_FINDING = """
     EXISTS (SELECT FROM jsonb_array_elements(
@@ -139,7 +143,7 @@ def stream_failed_lines(
 ) -> Iterator[bytes]:
     """Yield the failed lines of a batch as they were sent, as NDJSON in pieces, to correct and resend.
 
-    Lines that were too long to keep, or repeat the account of an earlier line, are left out.
+    Lines that were too long to keep, or are the same as an earlier line, are left out.
     """
     failed = replace(wanted, status=LineStatus.FAILED)
     columns = (BatchLine.line_number, *_TEXT)

@@ -43,19 +43,20 @@ def test_faults_are_counted_by_line_and_the_first_of_each_are_shown(
         *(account | bad for account in _ACCOUNTS[1:5]),
         _ACCOUNTS[0],
         _ACCOUNTS[5],
+        _ACCOUNTS[0] | {"billing_postcode": "1011 AB"},
         processes=processes,
     )
-    assert (found.lines, found.failed) == (9, 7)
+    assert (found.lines, found.failed) == (10, 8)
     assert found.errors["customer_family_name_required"] == 4
     assert found.errors["line_too_long"] == found.errors["parse_error"] == 1
-    assert found.errors["duplicate_line_in_batch"] == 1
+    assert (found.errors["duplicate_line_in_batch"], found.errors["conflicting_lines_in_batch"]) == (2, 1)
     assert found.warnings["invalid_postcode"] == 4
     detail = "This is not a Dutch postcode: write four digits and two letters, as 1234 AB."
     assert found.examples["invalid_postcode"] == [
         Example(line, _NUMBERS[line - 3], "billing_postcode", detail) for line in (4, 5, 6)
     ]
     assert [it.line_number for it in found.examples["customer_family_name_required"]] == [4, 4, 5]
-    [repeated] = found.examples["duplicate_line_in_batch"]
+    repeated, _ = found.examples["duplicate_line_in_batch"]
     assert (repeated.line_number, repeated.external_account_number) == (8, _NUMBERS[0])
 
 
