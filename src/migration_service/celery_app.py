@@ -4,15 +4,12 @@ PostgreSQL is the queue of record. A message only tells a worker to read a row. 
 publishes it again some seconds later. If one is delivered twice, the second delivery finds nothing to do.
 """
 
-import ctypes
 import json
-import signal
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from celery.signals import beat_embedded_init, beat_init, setup_logging
+from celery.signals import beat_init, setup_logging
 from kombu import Queue
 
 from migration_service.config import Settings
@@ -41,7 +38,6 @@ from migration_service.tasks.worker_pool import end_children_promptly
 #: does not respond.
 _BROKER_POOL = 200
 
-_PR_SET_PDEATHSIG = 1
 
 _TASKS = [
     f"migration_service.tasks.{name}"
@@ -168,17 +164,9 @@ def _set_up_logging(**_kwargs: Any) -> None:
 
 
 @beat_init.connect
-@beat_embedded_init.connect
 def _send_no_events(sender: Any, **_kwargs: Any) -> None:
     """Keep the periodic tasks out of Flower, so that it shows nothing while the service is idle.
 
     Beat sends no other tasks. Their `send_events=False` does the same for the events of the worker.
     """
     sender.app.conf.task_send_sent_event = False
-
-
-@beat_embedded_init.connect
-def _end_with_its_worker(**_kwargs: Any) -> None:
-    """Let a beat that is part of a worker end with it, even if the worker is killed (Linux only)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -124,6 +124,7 @@ FAULTS: dict[str, Fault] = {
     "background worker killed": _kill_group("background"),
     "web server killed": _kill_group("web"),
     "one web process killed": _kill_web_process,
+    "beat killed": _kill_group("beat"),
     "Valkey killed, data kept": _kill_group("valkey"),
     "Valkey killed, data wiped": _wipe_valkey,
     "Valkey flushed": _flush_valkey,

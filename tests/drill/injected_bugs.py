@@ -26,7 +26,7 @@ BUGS: dict[str, Bug] = {
     "slot not released": Bug(
         "Slots are held until the upkeep finds them, so that the limit is reached with nothing at work.",
         "a slot is free as soon as its account is created",
-        ((f"{_PROCESSING}/notification.py", "        slots.add_release(pipeline, attempts)\n", ""),),
+        ((f"{_PROCESSING}/signals.py", "        slots.add_release(pipeline, attempts)\n", ""),),
     ),
     "withdraw does not look at the lock": Bug(
         "A request takes back an attempt that a worker is in the middle of.",
@@ -57,17 +57,17 @@ BUGS: dict[str, Bug] = {
         "what was refused is not created",
         (
             (
-                f"{_PROCESSING}/sets.py",
+                f"{_PROCESSING}/execution.py",
                 "ON attempt.id = process.attempt_id AND NOT",
                 "ON attempt.account_import_process_id = process.id AND NOT",
             ),
             (
-                f"{_PROCESSING}/sets.py",
+                f"{_PROCESSING}/execution.py",
                 "= '{ImportState.IN_PROGRESS}' AND NOT process.runs_alone)",
                 "<> '{ImportState.IMPORTED}' AND NOT process.runs_alone)",
             ),
             (
-                f"{_PROCESSING}/sets.py",
+                f"{_PROCESSING}/execution.py",
                 "= '{ImportState.IN_PROGRESS}' AND NOT process.runs_alone\n",
                 "<> '{ImportState.IMPORTED}' AND NOT process.runs_alone\n",
             ),
@@ -78,7 +78,7 @@ BUGS: dict[str, Bug] = {
     "a set takes dry runs": Bug(
         "An account is created that nobody asked for.",
         "what was refused is not created",
-        ((f"{_PROCESSING}/sets.py", " AND NOT attempt.dry_run", ""),),
+        ((f"{_PROCESSING}/execution.py", " AND NOT attempt.dry_run", ""),),
     ),
     "the team is ignored": Bug(
         "Accounts are linked to whichever team comes first.",

@@ -266,11 +266,6 @@ class Scene:
         return api_keys
 
 
-def pool_of(worker: psutil.Process) -> list[psutil.Process]:
-    """Return the processes that run the tasks of the worker with beat, which has the fewest open files."""
-    return sorted(worker.children(), key=psutil.Process.num_fds)[1:]
-
-
 def group_of(process: psutil.Process) -> int:
     """Return the process group of a program. A signal to it reaches all its processes.
 

@@ -26,7 +26,7 @@ WHERE state = 'IN_PROGRESS'
 
 _RUNNING = "SELECT id, kind FROM batch WHERE state = 'RUNNING'"
 
-PROGRAMS = ("postgres", "valkey", "interactive", "background", "flower", "web")
+PROGRAMS = ("postgres", "valkey", "interactive", "background", "beat", "flower", "web")
 
 #: What is set up once, by what it is: the limit, and all that the requests of the tests need.
 SETTINGS = """

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from drill.faults import signal_all
-from drill.scene import SUPPLIER, TEAM, Scene, pool_of
+from drill.scene import SUPPLIER, TEAM, Scene
 from migration_service_local.demo.batch import IMPORTED, SampleBatchOrder, import_as_batch
 from migration_service_local.demo.client import RequestOutcome, SupplierClient
 from migration_service_local.samples import generate_accounts
@@ -72,7 +72,7 @@ def _done(scene: Scene, batch_id: str) -> int:
 
 def _kill_a_child(scene: Scene, rng: Random) -> None:
     worker = scene.service.find("background")
-    if children := pool_of(worker) if worker else []:
+    if children := worker.children() if worker else []:
         signal_all([rng.choice(children)], signal.SIGKILL)
 
 

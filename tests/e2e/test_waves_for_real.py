@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from drill.scene import SLOW, SUPPLIER, TEAM, WORKING, Scene, group_of, pool_of
+from drill.scene import SLOW, SUPPLIER, TEAM, WORKING, Scene, group_of
 from migration_service_local.samples import generate_accounts
 from support.batch_client import ndjson
 from support.servers import wait_until
@@ -88,7 +88,7 @@ def test_waves_run_by_themselves_while_workers_and_beat_are_killed(scene: Scene)
     wait_until(lambda: _is_creating(scene, plan_id, 1), "the first wave is in the middle", 60)
     _kill(scene, "background")
     wait_until(lambda: _is_creating(scene, plan_id, 2), "the second wave is in the middle", 150)
-    rng.choice(pool_of(scene.main_process("background"))).kill()
+    rng.choice(scene.main_process("background").children()).kill()
     _kill(scene, "background")
     wait_until(lambda: _states(scene, plan_id) == ["CLEAN", "CLEAN", "WAITING"], "both are clean", 90)
 

@@ -1,4 +1,4 @@
-"""The service's own processes: the web server, two workers and Flower."""
+"""The service's own processes: the web server, two workers, beat and Flower."""
 
 import os
 import signal
@@ -70,7 +70,7 @@ class Programs:
         )
 
     def workers(self) -> list[Program]:
-        """Return two Celery workers: one for requests that wait, and one for everything else, with beat."""
+        """Return two Celery workers: one for requests that wait, and one for everything else."""
         others = ",".join(name for name in QUEUES if name != _INTERACTIVE)
         return [
             self._worker(_INTERACTIVE, _INTERACTIVE, self._scale.interactive_workers),
@@ -78,11 +78,14 @@ class Programs:
                 _BACKGROUND,
                 others,
                 self._scale.batch_workers,
-                "--beat",
                 secrets=self._sandbox_secret(),
                 niceness=_NICENESS,
             ),
         ]
+
+    def beat(self) -> Program:
+        """Return beat. It is not part of a worker, because a worker would not start it again."""
+        return self._python("beat", [*_CELERY_MONITOR, "beat", "--loglevel", "INFO"], stop_seconds=10)
 
     def flower(self, port: int) -> Program:
         """Return Flower. Its password is in its environment, so that `ps` does not show it."""

@@ -82,7 +82,7 @@ def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, sup
         supervisor.start(programs.sandbox(port))
     home.write("settings.json", settings | _own_settings())
     make_first_operator(home, database_url)
-    supervisor.start(*programs.workers())
+    supervisor.start(*programs.workers(), programs.beat())
     supervisor.start(programs.flower(flower_port))
     supervisor.start(programs.web(web_port))
     supervisor.run_until_ready(lambda: _answers(web_port), "The web server")

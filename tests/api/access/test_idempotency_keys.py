@@ -218,7 +218,6 @@ def test_a_refused_request_leaves_nothing_behind_and_is_carried_out_when_it_come
 def test_a_dry_run_uses_up_no_key(account: ImportedAccount, key: str) -> None:
     first, again = (_notes(account, key, "a", dry_run=True) for _ in range(2))
     assert (first.status_code, again.status_code, account.notes()) == (200, 200, [])
-    assert first.data == again.data
     assert _key(account, key) is None
     assert _notes(account, key, "a").status_code == 201
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -11,6 +12,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from redis import Redis
+from redis.exceptions import ResponseError
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -74,11 +76,22 @@ def test_without_redis_accounts_are_staged_and_read_but_not_processed(
     assert supplier.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
 
 
+def _takes_a_write(redis: Redis) -> bool:
+    with suppress(ResponseError):
+        return bool(redis.set("migration:test", b"1", px=1))
+    return False
+
+
 @pytest.fixture
 def fill(worker_resources: WorkerResources) -> Iterator[Callable[[], object]]:
     """A function that leaves Redis no memory, so that it refuses what is written."""
     redis = worker_resources.redis
-    yield lambda: redis.config_set("maxmemory", 1)
+
+    def fill() -> None:
+        redis.config_set("maxmemory", 1)
+        wait_until(lambda: not _takes_a_write(redis), "Redis refuses what is written")
+
+    yield fill
     redis.config_set("maxmemory", 0)
 
 
