@@ -50,7 +50,9 @@ end
 # reconciled first, because it was lost, or because no slot is free and the last reconciliation is too old; -2
 # if the owner uses its whole share; -3 if no slot is free and the owner has less than its share.
 _ACQUIRE = (
-    _NOW
+    # With this line a server that has no memory left refuses the script as a whole.
+    "#!lua\n"
+    + _NOW
     + """
 local slots, owners, state, wanted = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local limit, batch_cap = tonumber(ARGV[1]), tonumber(ARGV[2])
