@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.cli.book_totals import show_book
 from migration_service.cli.output import count, json_option, show_json, show_list, show_record
 from migration_service.cli.session import CannotRunError, RefusedError, open_sessions, read_settings
-from migration_service.schemas.json import encode_json
+from migration_service.schemas.json import encode_json, finite
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import get_batch_to_reconcile
 from migration_service.services.reconciliation.book_totals import count_book
@@ -103,7 +103,7 @@ def reconcile(
         if id_map is not None:
             _write_id_map(sessions, found.id, id_map)
     if as_json:  # the totals are the last line
-        show_json({"book": book})
+        show_json(finite({"book": book}))
     report.end(sent, totals)
     if not as_json:
         show_book(book)
@@ -162,13 +162,13 @@ class _Report:
 
     def _add(self, item: _Item, shown: list[_Item]) -> None:
         if self._as_json:
-            show_json(item)
+            show_json(finite(item))
         elif len(shown) < _SHOWN:
             shown.append(item)
 
     def end(self, sent: Sent, totals: Totals) -> None:
         if self._as_json:
-            show_json(totals.to_dict(sent.open))
+            show_json(finite(totals.to_dict(sent.open)))
             return
         if sent.open:
             click.echo(f"{count(sent.open, 'item')} open{_first(sent.open)}:\n")

@@ -3,7 +3,17 @@
 import json
 import re
 from collections.abc import Callable
-from decimal import Clamped, Context, Inexact, InvalidOperation, Overflow, Rounded, Subnormal, Underflow
+from decimal import (
+    Clamped,
+    Context,
+    Decimal,
+    Inexact,
+    InvalidOperation,
+    Overflow,
+    Rounded,
+    Subnormal,
+    Underflow,
+)
 from typing import Any, NoReturn
 
 import msgspec
@@ -14,6 +24,22 @@ from migration_service.schemas.messages import shown
 
 encode_json: Callable[[Any], bytes] = msgspec.json.Encoder(decimal_format="number").encode
 """Return a value as JSON text: Decimals as numbers with all their digits, dates in ISO 8601, UTC as Z."""
+
+
+def finite(value: Any) -> Any:
+    """Return a JSON value in which NaN and Infinity, which PostgreSQL stores and JSON lacks, are texts."""
+    return _replace_infinite(msgspec.to_builtins(value, builtin_types=(Decimal,)))
+
+
+def _replace_infinite(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _replace_infinite(below) for name, below in value.items()}
+        case list() | tuple():
+            return [_replace_infinite(below) for below in value]
+        case Decimal() if not value.is_finite():
+            return str(value)
+    return value
 
 
 def storable_text(text: str | None) -> str | None:

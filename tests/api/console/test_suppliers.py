@@ -84,7 +84,7 @@ def test_an_account_that_differs_is_listed_with_its_paths_and_masked_values(
 ) -> None:
     page = f"/suppliers/{batches.supplier.code}/reconciliation/"
     assert administrator.lead(page) == "Nothing is open. Nothing was compared."
-    assert "accounts that a single request sent and that were refused" in administrator.see(page)
+    assert "refused accounts of single requests" in administrator.see(page)
     (account,) = batches.supplier.accounts(1)
     account["customers"] = [{"family_name": "Jansen"}]
     account["ledgers"] = [{"ledger_code": "E", "ledger_balance": 10}]
