@@ -101,7 +101,7 @@ def test_a_book_is_checked_rehearsed_corrected_imported_reconciled_and_undone(
         _watch_and_approve_the_wave(visitor, len(lines))
 
         visitor.open(f"/suppliers/{code}/reconciliation/")
-        expect(visitor.page.locator(".lead")).to_contain_text("is as it was staged")
+        expect(visitor.page.locator(".lead")).to_contain_text("matches what was staged")
 
         _undo(visitor, code, str(_number(_book(code, broken=0)[0])))
         # Chromium writes what its policy forbids there, too.
