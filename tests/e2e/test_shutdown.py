@@ -56,11 +56,15 @@ def test_drained_workers_finish_what_they_have_and_take_nothing_until_they_are_r
         late = pool.submit(scene.process, *scene.stage(1, "LATE-DRAIN-"), wait=True)
         wait_until(lambda: scene.messages()["interactive"], "the message waits")
         assert _drain(scene).returncode == 1  # none takes work
-        for name in ("interactive", "background"):
-            worker = scene.main_process(name)
-            worker.send_signal(signal.SIGTERM)
-            worker.wait(20)
+        _restart_workers(scene)
         assert {answer.result().status_code for answer in [*answers, late]} == {201}
+
+
+def _restart_workers(scene: Scene) -> None:
+    for name in ("interactive", "background"):
+        worker = scene.main_process(name)
+        worker.send_signal(signal.SIGTERM)
+        worker.wait(20)
 
 
 def _drain(scene: Scene) -> "subprocess.CompletedProcess[str]":

@@ -37,13 +37,25 @@ def drain(host: str) -> None:
 
 
 def _drain(celery: MigrationCelery, host: str) -> None:
-    by_queue = list_workers(celery, _ANSWER_SECONDS)
-    names = sorted({name for found in by_queue.values() for name in found if name.endswith(f"@{host}")})
-    if not names:
-        answering = sorted({name for found in by_queue.values() for name in found})
+    if not _stop_taking(celery, host):
+        answering = sorted(
+            {name for found in list_workers(celery, _ANSWER_SECONDS).values() for name in found}
+        )
         raise RefusedError(
             f"No worker of {host} takes work. Workers that do: {', '.join(answering) or 'none'}."
         )
+    # A worker that was busy may not have answered in time.
+    while _stop_taking(celery, host):
+        pass
+    click.echo("All tasks are finished. Stop the workers, or restart them to give them work again.")
+
+
+def _stop_taking(celery: MigrationCelery, host: str) -> bool:
+    """Drain the workers of the host that take work. Return False if there is none."""
+    by_queue = list_workers(celery, _ANSWER_SECONDS)
+    names = sorted({name for found in by_queue.values() for name in found if name.endswith(f"@{host}")})
+    if not names:
+        return False
     for queue, found in by_queue.items():
         if ours := [name for name in found if name in names]:
             celery.control.cancel_consumer(queue, destination=ours, reply=True, timeout=_ANSWER_SECONDS)
@@ -55,7 +67,7 @@ def _drain(celery: MigrationCelery, host: str) -> None:
         if time.monotonic() > deadline:
             raise RefusedError(f"Not finished: {'; '.join(left)}.")
         time.sleep(0.5)
-    click.echo("All tasks are finished. Stop the workers, or restart them to give them work again.")
+    return True
 
 
 def _what_is_left(celery: MigrationCelery, names: list[str]) -> list[str]:
