@@ -1,8 +1,9 @@
 """Beat's schedule: every entry runs on a queue that a worker consumes, also after a restart of the broker."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 from flask import Flask
@@ -43,16 +44,19 @@ def test_each_entry_is_sent_at_the_start_and_once_in_its_interval_whatever_the_c
 ) -> None:
     celery, sent, clock = _celery(app), [], SimpleNamespace(monotonic=lambda: 1_000.0)
     monkeypatch.setattr(steady_beat, "time", clock)
-    monkeypatch.setattr(celery, "send_task", lambda task, *_args, **_options: sent.append(task))
-    scheduler = symbol_by_name(celery.conf.beat_scheduler)(app=celery)
-    assert scheduler.tick() == SWEEP_INTERVAL
-    assert len(sent) == len(ENTRIES)
-    assert scheduler.tick() == SWEEP_INTERVAL
-    assert len(sent) == len(ENTRIES)
-    earlier = celery.now() - timedelta(hours=1)
-    monkeypatch.setattr(celery, "now", lambda: earlier)
-    clock.monotonic = lambda: 1_000.0 + SWEEP_INTERVAL
-    scheduler.tick()
+    # Not with monkeypatch, which would leave an attribute on the application that later tests share.
+    with (
+        patch.object(celery, "send_task", lambda task, *_args, **_options: sent.append(task)),
+        patch.object(celery, "now", wraps=celery.now) as now,
+    ):
+        scheduler = symbol_by_name(celery.conf.beat_scheduler)(app=celery)
+        assert scheduler.tick() == SWEEP_INTERVAL
+        assert len(sent) == len(ENTRIES)
+        assert scheduler.tick() == SWEEP_INTERVAL
+        assert len(sent) == len(ENTRIES)
+        now.return_value = datetime.now(UTC) - timedelta(hours=1)
+        clock.monotonic = lambda: 1_000.0 + SWEEP_INTERVAL
+        scheduler.tick()
     sweeps = (SWEEP_ATTEMPTS, SWEEP_BATCHES, SWEEP_CUSTOMER_EMAILS, SWEEP_UNDOS, SWEEP_WAVES)
     assert sorted(sent[len(ENTRIES) :]) == sorted(sweeps)
 
