@@ -11,10 +11,9 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import document_parameters, json_body
 from migration_service.blueprints.requests.description_headers import PREFER, refer
-from migration_service.blueprints.requests.idempotency import KEY_ERRORS, claim_id, idempotent
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keyed_request
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
-from migration_service.db.base import new_id
 from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountCreationFailedError,
@@ -100,9 +99,8 @@ def process(body: dict[str, Any]) -> Any:
     """
     order = ProcessOrder(**body)
     wait = "respond-async" not in request.headers.get("Prefer", "").lower()
-    attempt_id = claim_id() or new_id()
     dispatch = resources().dispatch
-    begin_attempt(dispatch, caller(), order, attempt_id, waits=wait)
+    attempt_id = begin_attempt(dispatch, caller(), order, keyed=keyed_request(), waits=wait)
     if wait:
         step_aside()
         number = wait_for_outcome(dispatch, attempt_id)

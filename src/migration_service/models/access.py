@@ -87,7 +87,10 @@ class OperatorSession(Base):
 
 
 class OperatorForm(Base):
-    """A submitted form of the console, so that submitting it twice has a single effect."""
+    """A submitted form of the console, for processes of the version before this one only.
+
+    Now the form has an idempotency key.
+    """
 
     __tablename__ = "operator_form"
 
@@ -96,6 +99,5 @@ class OperatorForm(Base):
         ForeignKey(OperatorSession.id, ondelete="CASCADE"), index=True
     )
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: The message about the effect, and the address of the page that shows it.
     message: Mapped[str]
     location: Mapped[str]

@@ -1,18 +1,17 @@
-"""The stored answers to requests with an Idempotency-Key."""
+"""The stored answers to requests with an Idempotency-Key, and to the forms of the console."""
 
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ForeignKey, Index, LargeBinary, func, text
+from sqlalchemy import Index, LargeBinary, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base
-from migration_service.models.operation import Organisation
 
 
 class IdempotencyKey(Base):
-    """A key that an organisation used at an endpoint, and the answer to its request."""
+    """A key that was used at an endpoint, and the answer to its request."""
 
     __tablename__ = "idempotency_key"
     __table_args__ = (
@@ -26,16 +25,17 @@ class IdempotencyKey(Base):
         ),
     )
 
-    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), primary_key=True)
+    #: 0 for a form of the console.
+    organisation_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     endpoint: Mapped[str] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(primary_key=True)
     #: The hash of everything in the request that matters. A different request with the same key is an error.
     request_sha256: Mapped[bytes] = mapped_column(LargeBinary)
-    #: The request that holds the claim. For the process endpoint it is also the id of the attempt.
+    #: For the process endpoint, the id of the attempt.
     claim_id: Mapped[UUID]
-    #: The time until which the request counts as running, so that a killed process does not block the key.
+    #: For processes of the version before this one only, which claimed a key before they acted.
     leased_until: Mapped[datetime]
-    #: The answer. None while the request is running, or if the outcome is in its attempt.
+    #: The answer. None if it is the outcome of the attempt.
     status: Mapped[int | None]
     headers: Mapped[dict[str, Any] | None]
     body: Mapped[bytes | None] = mapped_column(LargeBinary)

@@ -26,6 +26,7 @@ from migration_service.services.access.operators import OperatorRole
 from support.batch_client import BatchClient, counts, ndjson
 from support.console_client import ConsoleClient, LogIn, make_operator
 from support.factories import MakeClient
+from support.imported_account import at_once
 
 
 def _audited(sessions: sessionmaker[Session], action: str, subject: object) -> list[AuditEntry]:
@@ -54,6 +55,16 @@ def test_a_form_that_is_sent_twice_acts_once_and_answers_the_same(
     assert len(_audited(sessions, "batch.retried", broken_batch)) == 1
     batches.work()
     assert counts(batches.get(broken_batch))["FAILED"] == 2
+
+
+def test_of_simultaneous_submissions_of_a_form_one_acts_and_all_answer_the_same(
+    administrator: ConsoleClient, broken_batch: str, sessions: sessionmaker[Session]
+) -> None:
+    path = f"/batches/{broken_batch}/retry/?everything=1"
+    fields = administrator.tokens(path) | {"everything": "y"}
+    answers = at_once(lambda: administrator.post(path, fields), times=4)
+    assert {(it.status_code, it.location) for it in answers} == {(303, f"/console/batches/{broken_batch}/")}
+    assert len(_audited(sessions, "batch.retried", broken_batch)) == 1
 
 
 def test_a_form_of_another_session_does_nothing(

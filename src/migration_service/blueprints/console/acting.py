@@ -20,13 +20,13 @@ from migration_service.blueprints.console.faults import FormWithFaults
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.requests.error_bodies import status_of
 from migration_service.blueprints.requests.resources import resources, wait_until_known
-from migration_service.errors import InvalidError, RequestFailedValidationError, ServiceError
-from migration_service.services.access.operator_sessions import (
-    FormAnswer,
-    claim_form,
-    find_form_answer,
-    keep_form_answer,
+from migration_service.errors import (
+    IdempotencyKeyReusedError,
+    InvalidError,
+    RequestFailedValidationError,
+    ServiceError,
 )
+from migration_service.services.idempotency.keys import KeptAnswer, KeyedRequest, find_answer, keep_answer
 from migration_service.tasks.batches import feed_batches
 
 #: Names and values that help to decide.
@@ -99,17 +99,32 @@ def act(
     if not form.validate():
         return page.show(400)
     try:
+        if earlier := _find_earlier(form):
+            return _go(earlier)
         if find_effects is not None:
             with resources().Session.begin() as session:
-                # The effects of what was done already cannot be found again.
-                if answer := find_form_answer(session, current_session(), _token_of(form)):
-                    return _go(answer)
                 effects = find_effects(session)
             if "show" in request.form or request.form.get("seen") != _digest(effects):
                 return page.show(200, effects=effects)
-        return _do(form, preview, perform, feeds=feeds)
+        return _do_once(form, preview, perform, feeds=feeds)
     except (InvalidError, RequestFailedValidationError) as error:
         return page.show(status_of(type(error)), error=error)
+
+
+def _do_once(
+    form: ActionForm,
+    preview: Callable[[Session], Preview],
+    perform: Callable[[Session], Done],
+    *,
+    feeds: bool,
+) -> Response:
+    try:
+        return _do(form, preview, perform, feeds=feeds)
+    except Exception:
+        # The same form may have had its effect in the meantime.
+        if earlier := _find_earlier(form):
+            return _go(earlier)
+        raise
 
 
 def _do(
@@ -119,14 +134,11 @@ def _do(
     *,
     feeds: bool,
 ) -> Response:
-    token = _token_of(form)
     with resources().Session.begin() as session:
         back = preview(session).back
-        if not claim_form(session, current_session(), token):
-            return _answer_again(session, token)
         done = perform(session)
-        answer = FormAnswer(done.message, done.location or back)
-        keep_form_answer(session, token, answer)
+        answer = KeptAnswer(303, {"Location": done.location or back}, done.message.encode())
+        keep_answer(session, _keyed(form), answer)
     if feeds:
         feed_batches(resources().celery, resources().Session)
     if done.secret is not None:
@@ -175,21 +187,25 @@ class _Page:
         return make_response(text, status)
 
 
-def _token_of(form: ActionForm) -> UUID:
-    return UUID(str(form.form_token.data))
+def _keyed(form: ActionForm) -> KeyedRequest:
+    """Return the submission of a form. Its token is the key, and it can only be repeated in its session."""
+    token = str(UUID(str(form.form_token.data)))
+    return KeyedRequest(None, "console", token, current_session().id.bytes)
+
+
+def _find_earlier(form: ActionForm) -> KeptAnswer | None:
+    try:
+        with resources().Session.begin() as session:
+            found = find_answer(session, _keyed(form))
+    except IdempotencyKeyReusedError:
+        raise InvalidError(_("This form was sent in another session. Open the page again.")) from None
+    return found if isinstance(found, KeptAnswer) else None
 
 
 def _digest(effects: Facts) -> str:
     return sha256(repr([(str(name), str(value)) for name, value in effects]).encode()).hexdigest()
 
 
-def _answer_again(session: Session, token: UUID) -> Response:
-    answer = find_form_answer(session, current_session(), token)
-    if answer is None:  # the form belongs to another session
-        raise InvalidError(_("This form was sent in another session. Open the page again."))
-    return _go(answer)
-
-
-def _go(answer: FormAnswer) -> Response:
-    flash(answer.message, "done")
-    return redirect(answer.location, 303)
+def _go(answer: KeptAnswer) -> Response:
+    flash(answer.body.decode(), "done")
+    return redirect(answer.headers["Location"], 303)

@@ -6,17 +6,14 @@ harmless. docs/suppliers/retries.md lists the endpoints that accept the header.
 """
 
 import json
-import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
-from flask import Response, current_app, g, request
+from flask import Response, g, request
 from flask_smorest import Blueprint
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
@@ -25,7 +22,6 @@ from migration_service.blueprints.requests.body import document_parameters, read
 from migration_service.blueprints.requests.describing import View
 from migration_service.blueprints.requests.description_headers import KEY
 from migration_service.blueprints.requests.resources import resources
-from migration_service.db.base import new_id
 from migration_service.errors import (
     IdempotencyKeyReusedError,
     IdempotencyRequestInProgressError,
@@ -36,24 +32,12 @@ from migration_service.services.idempotency.keys import (
     EarlierAttempt,
     KeptAnswer,
     KeyedRequest,
-    claim_key,
+    find_answer,
     find_fault,
     keep_answer,
-    release_key,
 )
 
-logger = logging.getLogger(__name__)
-
 _KEPT_HEADERS = ("Content-Type", "Location", "X-Warning-Count")
-
-
-@dataclass
-class _Claim:
-    request: KeyedRequest
-    id: UUID
-    #: The response was stored together with its effect.
-    kept: bool = False
-
 
 #: The errors of a request with a key, in addition to those of its endpoint.
 KEY_ERRORS = (IdempotencyKeyReusedError, IdempotencyRequestInProgressError)
@@ -61,7 +45,7 @@ KEY_ERRORS = (IdempotencyKeyReusedError, IdempotencyRequestInProgressError)
 
 def idempotent(
     blueprint: Blueprint,
-    replay_attempt: Callable[[UUID], Any] | None = None,
+    replay_attempt: Callable[[UUID], Any] = lambda _attempt_id: None,
     as_error: Callable[[InvalidError], InvalidError] = lambda error: error,
 ) -> Callable[[View], View]:
     """Answer a repeated request with the same Idempotency-Key in the same way as the first one.
@@ -70,20 +54,31 @@ def idempotent(
     request started an attempt. `as_error` converts errors about keys to the form of the endpoint's errors.
     """
 
+    def find() -> KeptAnswer | EarlierAttempt | None:
+        try:
+            g.keyed_request = _read_request()
+            if g.keyed_request is None:
+                return None
+            with resources().Session.begin() as session:
+                return find_answer(session, g.keyed_request)
+        except InvalidError as error:
+            raise as_error(error) from error
+
     def decorate(view: View) -> View:
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            try:
-                key = read_key()
-                keyed = _read_request(key) if key else None
-                earlier, claim = _claim(keyed) if keyed else (None, None)
-            except InvalidError as error:
-                raise as_error(error) from error
+            earlier = find()
+            if earlier is None:
+                try:
+                    return view(*args, **kwargs)
+                except Exception:
+                    # The same request may have had its effect in the meantime.
+                    earlier = find()
+                    if earlier is None:
+                        raise
             if isinstance(earlier, KeptAnswer):
                 return Response(earlier.body, earlier.status, earlier.headers)
-            if isinstance(earlier, EarlierAttempt) and replay_attempt:
-                return replay_attempt(earlier.attempt_id)
-            return _carry_out(claim, lambda: view(*args, **kwargs)) if claim else view(*args, **kwargs)
+            return replay_attempt(earlier.attempt_id)
 
         return document_parameters(blueprint, KEY)(wrapper)
 
@@ -104,21 +99,23 @@ def read_key() -> str | None:
     return key
 
 
-def claim_id() -> UUID | None:
-    """Return the id of the current request's claim, or None without a key."""
-    return g.claim.id if "claim" in g else None
+def keyed_request() -> KeyedRequest | None:
+    """Return the current request with its key, or None if it has none."""
+    return g.get("keyed_request")
 
 
 def keep_with_effect(session: Session, answer: Response) -> None:
     """Store the response in the transaction of its effect. Without a key, do nothing."""
-    if "claim" in g:
-        claim = cast(_Claim, g.claim)
-        keep_answer(session, claim.request, claim.id, _kept(answer))
-        claim.kept = True
+    if keyed := keyed_request():
+        headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
+        keep_answer(session, keyed, KeptAnswer(answer.status_code, headers, answer.get_data()))
 
 
-def _read_request(key: str) -> KeyedRequest | None:
-    """Return a description of the request, or None if its body cannot be read. The view reports that."""
+def _read_request() -> KeyedRequest | None:
+    """Return the request with its key, or None if it has none, or if the view will refuse its body."""
+    key = read_key()
+    if key is None:
+        return None
     try:
         is_there = bool(request.get_data(cache=True))  # the view reads it again
     except RequestEntityTooLarge:
@@ -147,30 +144,3 @@ def _read_request(key: str) -> KeyedRequest | None:
 
 def _is_storable(name: Any) -> bool:
     return isinstance(name, str) and name.isprintable()
-
-
-def _claim(keyed: KeyedRequest) -> tuple[KeptAnswer | EarlierAttempt | None, _Claim]:
-    claim = _Claim(keyed, new_id())
-    with resources().Session.begin() as session:
-        return claim_key(session, keyed, claim.id), claim
-
-
-def _carry_out(claim: _Claim, view: Callable[[], Any]) -> Response:
-    g.claim = claim
-    try:
-        answer = current_app.make_response(view())
-    except Exception as error:  # every error is a response
-        answer = current_app.make_response(current_app.handle_user_exception(error))
-    if not claim.kept:
-        try:
-            with resources().Session.begin() as session:
-                release_key(session, claim.request, claim.id)
-        except SQLAlchemyError as error:
-            # The lease expires. The response is still right.
-            logger.warning("An Idempotency-Key could not be released: %s", type(error).__name__)
-    return answer
-
-
-def _kept(answer: Response) -> KeptAnswer:
-    headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
-    return KeptAnswer(answer.status_code, headers, answer.get_data())

@@ -12,19 +12,18 @@ from hashlib import sha256
 from uuid import UUID
 
 from sqlalchemy import delete, select, update
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from migration_service.config import Settings
 from migration_service.db.base import new_id
-from migration_service.models import Operator, OperatorForm, OperatorOrganisation, OperatorSession
+from migration_service.models import Operator, OperatorOrganisation, OperatorSession
 from migration_service.origin import current_origin
 from migration_service.services.access.operators import AuthenticatedOperator, OperatorRole
 from migration_service.services.audit.entries import AuditAction, record
 
 #: The precision of `last_seen_at`, which is written at most once in this time.
 _SEEN_EVERY = timedelta(minutes=1)
-#: How long ended sessions and their submitted forms are kept.
+#: How long ended sessions are kept.
 _KEPT = timedelta(days=30)
 
 LOGGED_OUT = "logged_out"
@@ -112,40 +111,9 @@ def list_operator_sessions(session: Session, operator_name: str) -> Sequence[Ope
 
 
 def remove_old_operator_sessions(session: Session) -> int:
-    """Remove sessions that started long ago, with their submitted forms. Return their number."""
+    """Remove sessions that started long ago. Return their number."""
     old = delete(OperatorSession).where(OperatorSession.created_at < datetime.now(UTC) - _KEPT)
     return len(session.scalars(old.returning(OperatorSession.id)).all())
-
-
-@dataclass(frozen=True, slots=True)
-class FormAnswer:
-    """The result of a submitted form."""
-
-    message: str
-    location: str
-
-
-def find_form_answer(session: Session, active: ActiveSession, token: UUID) -> FormAnswer | None:
-    """Return the result of an earlier submission of this form, or None if there is none."""
-    this = OperatorForm.token == token, OperatorForm.operator_session_id == active.id
-    row = session.execute(select(OperatorForm.message, OperatorForm.location).where(*this)).one_or_none()
-    return FormAnswer(row.message, row.location) if row else None
-
-
-def claim_form(session: Session, active: ActiveSession, token: UUID) -> bool:
-    """Claim a form in the transaction of its effect. Return False if it was submitted before.
-
-    If another transaction has claimed the same form, wait until it is committed or rolled back.
-    """
-    row = {"token": token, "operator_session_id": active.id, "message": "", "location": ""}
-    statement = insert(OperatorForm).values(row).on_conflict_do_nothing().returning(OperatorForm.token)
-    return session.scalar(statement) is not None
-
-
-def keep_form_answer(session: Session, token: UUID, answer: FormAnswer) -> None:
-    """Store the result of a claimed form."""
-    this = update(OperatorForm).where(OperatorForm.token == token)
-    session.execute(this.values(message=answer.message, location=answer.location))
 
 
 def _hash(token: str) -> bytes:

@@ -1,11 +1,10 @@
 """Idempotency keys, with which a repeated request gets the answer to the first one.
 
-A request claims its key in a separate transaction. Its answer is stored in the transaction of its effect, if
-it has one, so that neither exists without the other. A claim is a lease: if its process was killed, the key
-can be claimed again after LEASE_SECONDS, and the former holder can no longer store an answer.
+The key and the answer are stored in the transaction of the effect, so that neither exists without the other,
+and a refused request or a killed process leaves nothing. Of simultaneous requests with the same key, the
+first one to commit has the effect. The others are rolled back, and get its answer.
 
-A request to the process endpoint uses the id of its claim as the id of its attempt. The attempt then records
-the outcome of the request, even after a crash.
+The answer to a process request is its attempt, which records the outcome even after a crash.
 """
 
 from collections.abc import Collection
@@ -13,10 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
-from sqlalchemy import Row, TextClause, text
+from sqlalchemy import TextClause, text
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import new_id
 from migration_service.errors import (
     ErrorItem,
     IdempotencyKeyReusedError,
@@ -26,8 +28,6 @@ from migration_service.states import Outcome
 
 #: The largest length of a key.
 MAX_KEY = 128
-#: Longer than any request takes, including the wait for a worker and the calls to a payment vendor.
-LEASE_SECONDS = 90
 #: The retention period of answers.
 KEPT_FOR_HOURS = 24
 #: The largest number of keys removed in one transaction.
@@ -44,9 +44,10 @@ def find_fault(key: str) -> ErrorItem | None:
 
 @dataclass(frozen=True, slots=True)
 class KeyedRequest:
-    """A request with an Idempotency-Key."""
+    """A request with an Idempotency-Key, or a form of the console with its token."""
 
-    organisation_id: int
+    #: None for a form of the console.
+    organisation_id: int | None
     endpoint: str
     key: str
     #: The hash of everything in the request that matters.
@@ -72,44 +73,40 @@ class EarlierAttempt:
     attempt_id: UUID
 
 
-def claim_key(session: Session, request: KeyedRequest, claim_id: UUID) -> KeptAnswer | EarlierAttempt | None:
-    """Claim the key for this request, or return the answer to an earlier one.
+def find_answer(session: Session, request: KeyedRequest) -> KeptAnswer | EarlierAttempt | None:
+    """Return the answer to an earlier request with the same key, or None if there is none.
 
-    None means that the key is claimed and the request should be carried out. Raise IdempotencyKeyReusedError
-    if the key was used for a different request, and IdempotencyRequestInProgressError while the first request
-    is running.
+    Raise IdempotencyKeyReusedError if the key was used for a different request.
     """
-    values = _names(request, claim_id) | {
-        "sha256": request.sha256,
-        "import_supplier": request.import_supplier,
-        "external_account_number": request.external_account_number,
-        "lease": LEASE_SECONDS,
-        "kept_for": KEPT_FOR_HOURS,
-    }
-    if session.execute(_CLAIM, values).first() is not None:
+    found = session.execute(_FIND, _values(request)).one_or_none()
+    if found is None:
         return None
-    # It exists, because the statement has locked it even without changing it.
-    return _answer(session.execute(_FIND, values).one(), request)
+    if found.request_sha256 != request.sha256:
+        raise IdempotencyKeyReusedError
+    if found.status is None:
+        return EarlierAttempt(found.claim_id)
+    return KeptAnswer(found.status, found.headers, found.body)
 
 
-def keep_answer(session: Session, request: KeyedRequest, claim_id: UUID, answer: KeptAnswer) -> None:
-    """Store the answer to a claimed request, preferably in the transaction of its effect.
+def keep_answer(session: Session, request: KeyedRequest, answer: KeptAnswer | EarlierAttempt) -> None:
+    """Store the answer to a request in the transaction of its effect.
 
-    Raise IdempotencyRequestInProgressError if the lease expired and another request claimed the key. The
-    effect must then be rolled back.
+    Raise IdempotencyRequestInProgressError if another request with the same key has stored one, or is about
+    to. The effect must then be rolled back.
     """
-    kept = session.execute(_KEEP, _names(request, claim_id) | _columns(answer)).first()
+    if isinstance(answer, EarlierAttempt):
+        values = {"claim_id": answer.attempt_id, "status": None, "headers": None, "body": None}
+    else:
+        headers = Jsonb(answer.headers)
+        values = {"claim_id": new_id(), "status": answer.status, "headers": headers, "body": answer.body}
+    try:
+        kept = session.execute(_KEEP, _values(request) | values).first()
+    except OperationalError as error:
+        if isinstance(error.orig, LockNotAvailable):
+            raise IdempotencyRequestInProgressError from error
+        raise
     if kept is None:
         raise IdempotencyRequestInProgressError
-
-
-def release_key(session: Session, request: KeyedRequest, claim_id: UUID) -> None:
-    """End a claim without an answer, so that the same request can be repeated.
-
-    A request that started an attempt keeps its key, because the attempt is the answer.
-    """
-    session.execute(_END_LEASE, _names(request, claim_id))
-    session.execute(_FORGET, _names(request, claim_id))
 
 
 def remove_old_keys(session: Session) -> int:
@@ -126,75 +123,55 @@ def void_keys(session: Session, import_supplier: str, external_account_numbers: 
     return len(session.execute(_VOID, names).all())
 
 
-def _names(request: KeyedRequest, claim_id: UUID) -> dict[str, Any]:
+def _values(request: KeyedRequest) -> dict[str, Any]:
     return {
-        "organisation_id": request.organisation_id,
+        "organisation_id": request.organisation_id or _CONSOLE,
         "endpoint": request.endpoint,
         "key": request.key,
-        "claim_id": claim_id,
+        "sha256": request.sha256,
+        "import_supplier": request.import_supplier,
+        "external_account_number": request.external_account_number,
+        "kept_for": KEPT_FOR_HOURS,
     }
 
 
-def _columns(answer: KeptAnswer) -> dict[str, Any]:
-    return {"status": answer.status, "headers": Jsonb(answer.headers), "body": answer.body}
-
-
-def _answer(found: Row[Any], request: KeyedRequest) -> KeptAnswer | EarlierAttempt:
-    if found.request_sha256 != request.sha256:
-        raise IdempotencyKeyReusedError
-    if found.status is not None:
-        return KeptAnswer(found.status, found.headers, found.body)
-    if found.is_leased or not found.has_attempt:
-        raise IdempotencyRequestInProgressError
-    return EarlierAttempt(found.claim_id)
-
+#: Stands for the organisation of a form of the console.
+_CONSOLE = 0
 
 # A withdrawn attempt never ran, so it is no answer.
-_HAS_ATTEMPT = f"""EXISTS (
-    SELECT FROM attempt
-    WHERE attempt.id = idempotency_key.claim_id AND attempt.outcome IS DISTINCT FROM '{Outcome.WITHDRAWN}'
-)"""
-
-_MINE = """organisation_id = :organisation_id AND endpoint = :endpoint AND key = :key
-      AND claim_id = :claim_id AND status IS NULL"""
+_COUNTS = f"""(
+    idempotency_key.created_at >= now() - make_interval(hours => :kept_for)
+    AND (idempotency_key.status IS NOT NULL OR EXISTS (
+        SELECT FROM attempt
+        WHERE attempt.id = idempotency_key.claim_id
+              AND attempt.outcome IS DISTINCT FROM '{Outcome.WITHDRAWN}')))
+"""
 
 
 def _statement(sql: str) -> TextClause:
-    return text(sql.replace("{has_attempt}", _HAS_ATTEMPT).replace("{mine}", _MINE))
+    return text(sql.replace("{counts}", _COUNTS))
 
-
-_CLAIM = _statement("""
-    INSERT INTO idempotency_key
-        (organisation_id, endpoint, key, request_sha256, claim_id, leased_until, import_supplier,
-         external_account_number)
-    VALUES (:organisation_id, :endpoint, :key, :sha256, :claim_id, now() + make_interval(secs => :lease),
-            :import_supplier, :external_account_number)
-    ON CONFLICT (organisation_id, endpoint, key) DO UPDATE
-    SET request_sha256 = excluded.request_sha256, claim_id = excluded.claim_id,
-        leased_until = excluded.leased_until, import_supplier = excluded.import_supplier,
-        external_account_number = excluded.external_account_number, created_at = now(),
-        status = NULL, headers = NULL, body = NULL
-    WHERE idempotency_key.created_at < now() - make_interval(hours => :kept_for)
-       OR (idempotency_key.status IS NULL AND idempotency_key.leased_until <= now()
-           AND idempotency_key.request_sha256 = excluded.request_sha256 AND NOT {has_attempt})
-    RETURNING claim_id
-""")
 
 _FIND = _statement("""
-    SELECT request_sha256, claim_id, status, headers, body, leased_until > now() AS is_leased,
-           {has_attempt} AS has_attempt
+    SELECT request_sha256, claim_id, status, headers, body
     FROM idempotency_key
-    WHERE organisation_id = :organisation_id AND endpoint = :endpoint AND key = :key
+    WHERE organisation_id = :organisation_id AND endpoint = :endpoint AND key = :key AND {counts}
 """)
 
+# `leased_until` is for processes of the version before, which claim a key before they act.
 _KEEP = _statement("""
-    UPDATE idempotency_key SET status = :status, headers = :headers, body = :body
-    WHERE {mine} RETURNING key
+    INSERT INTO idempotency_key
+        (organisation_id, endpoint, key, request_sha256, claim_id, status, headers, body, import_supplier,
+         external_account_number, leased_until)
+    VALUES (:organisation_id, :endpoint, :key, :sha256, :claim_id, :status, :headers, :body, :import_supplier,
+            :external_account_number, now())
+    ON CONFLICT (organisation_id, endpoint, key) DO UPDATE
+    SET request_sha256 = excluded.request_sha256, claim_id = excluded.claim_id, status = excluded.status,
+        headers = excluded.headers, body = excluded.body, import_supplier = excluded.import_supplier,
+        external_account_number = excluded.external_account_number, leased_until = now(), created_at = now()
+    WHERE NOT {counts}
+    RETURNING key
 """)
-
-_END_LEASE = _statement("UPDATE idempotency_key SET leased_until = now() WHERE {mine}")
-
-_FORGET = _statement("DELETE FROM idempotency_key WHERE {mine} AND NOT {has_attempt}")
 
 _REMOVE = text("""
     DELETE FROM idempotency_key WHERE ctid = ANY (ARRAY(

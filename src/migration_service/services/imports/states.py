@@ -133,7 +133,7 @@ _BEGIN = f"""
     FROM begun
     RETURNING id
 """
-# The setting applies until the commit, which follows this statement immediately.
+# The setting applies until the commit.
 _BEGIN_SOON = f"{_BEGIN}, set_config('synchronous_commit', 'off', true)"
 
 
@@ -143,7 +143,7 @@ def begin(statements: Statements, attempt: RunningAttempt, *, durable: bool) -> 
     Unless `durable`, the commit does not wait for the disk. A crash of PostgreSQL within the next second can
     then undo it, as if the attempt had never started. The commit of the worker that creates the account makes
     both durable, because the log is written in order. So this is for requests that promise nothing before
-    that commit. The session must commit each statement separately.
+    that commit. The commit has to follow soon.
     """
     return bool(statements.execute(_BEGIN if durable else _BEGIN_SOON, _columns(attempt)))
 

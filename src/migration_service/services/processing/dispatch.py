@@ -16,7 +16,8 @@ from uuid import UUID
 from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.statements import autocommit, begin
+from migration_service.db.base import new_id
+from migration_service.db.statements import OpenTransaction, autocommit, begin
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
@@ -27,6 +28,7 @@ from migration_service.errors import (
 from migration_service.log import request_id
 from migration_service.origin import current_origin
 from migration_service.services.access.callers import Caller
+from migration_service.services.idempotency.keys import EarlierAttempt, KeyedRequest, keep_answer
 from migration_service.services.imports import states
 from migration_service.services.imports.states import RunningAttempt
 from migration_service.services.processing.acceptance import ProcessOrder, check_request
@@ -58,10 +60,13 @@ class Dispatch:
     wait_seconds: float
 
 
-def begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: UUID, *, waits: bool) -> None:
-    """Start an attempt to create a staged account, and announce it to the workers.
+def begin_attempt(
+    d: Dispatch, caller: Caller, order: ProcessOrder, *, keyed: KeyedRequest | None = None, waits: bool
+) -> UUID:
+    """Start an attempt to create a staged account, announce it to the workers, and return its id.
 
-    `attempt_id` is the id for the new attempt. `waits` means that `wait_for_outcome` is called next.
+    `keyed` is the request if it has an idempotency key: the attempt is its answer. `waits` means that
+    `wait_for_outcome` is called next.
 
     Raise an InvalidError with the reason if the account cannot be processed now. Raise
     ConcurrencyLimitReachedError if no slot is free, ShareUsedError if the organisation uses its whole share,
@@ -69,8 +74,9 @@ def begin_attempt(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: 
     """
     # A client that does not wait is promised that the attempt will run, so it must be on disk.
     durable = not waits or d.wait_seconds < ON_DISK_WITHIN
-    _begin(d, caller, order, attempt_id, durable=durable)
+    attempt_id = _begin(d, caller, order, keyed, durable=durable)
     announce(d.redis, d.publish)
+    return attempt_id
 
 
 def wait_for_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
@@ -96,11 +102,13 @@ def wait_for_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
     return _find_outcome(d, attempt_id)[1]
 
 
-def _begin(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: UUID, *, durable: bool) -> None:
+def _begin(
+    d: Dispatch, caller: Caller, order: ProcessOrder, keyed: KeyedRequest | None, *, durable: bool
+) -> UUID:
     with autocommit(d.Session) as statements:
         request = check_request(statements, caller, order)
     attempt = RunningAttempt(
-        id=attempt_id,
+        id=new_id(),
         account_import_process_id=request.account_import_process_id,
         operations_team_id=request.operations_team_id,
         api_key_id=caller.api_key_id,
@@ -111,13 +119,26 @@ def _begin(d: Dispatch, caller: Caller, order: ProcessOrder, attempt_id: UUID, *
     if not acquire_slots(d.Session, d.slots, [attempt.id], owner=caller.organisation_id, limit=request.limit):
         raise ConcurrencyLimitReachedError
     try:
-        with autocommit(d.Session) as statements:
-            if not states.begin(statements, attempt, durable=durable):
+        if not _store(d, attempt, keyed, durable=durable):
+            with autocommit(d.Session) as statements:
                 check_request(statements, caller, order)  # raises the error of the new state
-                raise AccountImportInProgressError
+            raise AccountImportInProgressError
     except BaseException:
         release_slots(d.slots, [attempt.id])
         raise
+    return attempt.id
+
+
+def _store(d: Dispatch, attempt: RunningAttempt, keyed: KeyedRequest | None, *, durable: bool) -> bool:
+    """Commit the attempt, together with its idempotency key. Return False if the account is not PENDING."""
+    if keyed is None:
+        with autocommit(d.Session) as statements:
+            return states.begin(statements, attempt, durable=durable)
+    with d.Session.begin() as session:
+        begun = states.begin(OpenTransaction.of(session), attempt, durable=durable)
+        if begun:
+            keep_answer(session, keyed, EarlierAttempt(attempt.id))
+        return begun
 
 
 def _find_outcome(d: Dispatch, attempt_id: UUID) -> tuple[bool, str | None]:

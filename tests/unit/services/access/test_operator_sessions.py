@@ -3,24 +3,19 @@
 import secrets
 from dataclasses import replace
 from datetime import timedelta
-from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
-from migration_service.models import AuditEntry, OperatorForm, OperatorSession
+from migration_service.models import AuditEntry, OperatorSession
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.operator_sessions import (
     ActiveSession,
-    FormAnswer,
     SessionTimes,
     begin_operator_session,
-    claim_form,
-    find_form_answer,
     find_operator_session,
-    keep_form_answer,
     list_operator_sessions,
     log_out_operator,
     remove_old_operator_sessions,
@@ -176,33 +171,10 @@ def test_the_sessions_of_an_operator_are_listed_the_newest_first(
     assert listed == [first.id, last.id]
 
 
-def test_sessions_that_began_thirty_days_ago_are_removed_with_their_forms(
-    sessions: sessionmaker[Session], name: str
-) -> None:
+def test_sessions_that_began_thirty_days_ago_are_removed(sessions: sessionmaker[Session], name: str) -> None:
     old, new = (_active(sessions, _begin(sessions, name)) for _ in range(2))
-    with sessions.begin() as session:
-        assert claim_form(session, old, uuid4())
     _age(sessions, old, created_at=timedelta(days=30))
     _age(sessions, new, created_at=timedelta(days=29.9))
     with sessions.begin() as session:
         assert remove_old_operator_sessions(session) == 1
         assert session.scalars(select(OperatorSession.id)).all() == [new.id]
-        assert session.scalars(select(OperatorForm.token)).all() == []
-
-
-def test_a_form_is_acted_on_once_and_only_its_session_reads_the_answer(
-    sessions: sessionmaker[Session], name: str
-) -> None:
-    active, other = (_active(sessions, _begin(sessions, name)) for _ in range(2))
-    tokens: list[UUID] = [uuid4(), uuid4()]
-    answers = [FormAnswer(f"Done {it}.", f"/console/{it}/") for it in range(2)]
-    with sessions.begin() as session:
-        assert find_form_answer(session, active, tokens[0]) is None
-        for token, answer in zip(tokens, answers, strict=True):
-            assert claim_form(session, active, token)
-            keep_form_answer(session, token, answer)
-    with sessions.begin() as session:
-        assert not claim_form(session, active, tokens[0])
-        assert not claim_form(session, other, tokens[0])
-        assert [find_form_answer(session, active, it) for it in tokens] == answers
-        assert find_form_answer(session, other, tokens[0]) is None
