@@ -15,7 +15,6 @@ from kombu import Queue
 from migration_service.config import Settings
 from migration_service.metrics.broker import UNACKED_KEY
 from migration_service.tasks.app import MigrationCelery
-from migration_service.tasks.event_flow import GatheredEvents
 from migration_service.tasks.heartbeat import show_heartbeat
 from migration_service.tasks.names import (
     COUNT_ACCOUNTS,
@@ -51,7 +50,6 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
     Beat and Flower load no tasks, only their names.
     """
     celery = MigrationCelery(settings, broker=settings.broker_url or settings.redis_url, set_as_current=True)
-    celery.steps["consumer"].add(GatheredEvents)
     end_children_promptly()
     if settings.heartbeat_file:
         show_heartbeat(Path(settings.heartbeat_file))

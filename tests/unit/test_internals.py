@@ -6,8 +6,6 @@ from importlib.metadata import version
 
 import pytest
 from billiard import pool
-from celery.events import EventDispatcher
-from celery.worker.consumer import Consumer
 from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import TConn, ThreadWorker
 from kombu.transport.redis import Channel
@@ -23,12 +21,6 @@ INTERNALS = [
         ">=27.0,<28",
         "web_worker.py replaces the parser and the body reader of a connection. Check that ThreadWorker "
         "still has `handle(conn)` and `handle_request(req, conn)`, then run tests/e2e/test_slow_clients.py.",
-    ),
-    (
-        "celery",
-        ">=5.6.3,<5.7",
-        "tasks/event_flow.py replaces `on_send_buffered` of the consumer's event dispatcher. Check that the "
-        "dispatcher still calls it, run tests/e2e/test_event_flow.py, and read docs/decisions/0002.",
     ),
     (
         "billiard",
@@ -81,12 +73,6 @@ def test_gunicorn_passes_connections_and_requests_to_the_replaced_methods() -> N
         "source_addr",
     ]
     assert {"sock", "client"} <= set(inspect.signature(TConn.__init__).parameters)
-
-
-def test_celery_calls_the_hook_that_gathers_events() -> None:
-    assert "on_send_buffered" in inspect.signature(EventDispatcher.__init__).parameters
-    assert "self.on_send_buffered()" in inspect.getsource(EventDispatcher)
-    assert "self.timer" in inspect.getsource(Consumer.__init__)
 
 
 def test_billiard_reads_the_limit_when_a_child_ends() -> None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from functools import wraps
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from flask import Response, g, request
@@ -101,7 +101,7 @@ def read_key() -> str | None:
 
 def keyed_request() -> KeyedRequest | None:
     """Return the current request with its key, or None if it has none."""
-    return g.get("keyed_request")
+    return cast(KeyedRequest | None, g.get("keyed_request"))
 
 
 def keep_with_effect(session: Session, answer: Response) -> None:

@@ -94,11 +94,11 @@ def keep_answer(session: Session, request: KeyedRequest, answer: KeptAnswer | Ea
     Raise IdempotencyRequestInProgressError if another request with the same key has stored one, or is about
     to. The effect must then be rolled back.
     """
+    values: dict[str, Any] = {"claim_id": new_id(), "status": None, "headers": None, "body": None}
     if isinstance(answer, EarlierAttempt):
-        values = {"claim_id": answer.attempt_id, "status": None, "headers": None, "body": None}
+        values["claim_id"] = answer.attempt_id
     else:
-        headers = Jsonb(answer.headers)
-        values = {"claim_id": new_id(), "status": answer.status, "headers": headers, "body": answer.body}
+        values |= {"status": answer.status, "headers": Jsonb(answer.headers), "body": answer.body}
     try:
         kept = session.execute(_KEEP, _values(request) | values).first()
     except OperationalError as error:
