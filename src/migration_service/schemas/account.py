@@ -17,7 +17,6 @@ from migration_service.schemas.fields import (
     Objects,
     PhoneNumber,
     Text,
-    about,
 )
 from migration_service.schemas.json import parse_json
 from migration_service.schemas.ledger import LedgerSchema
@@ -29,123 +28,106 @@ from migration_service.schemas.supply import SupplyAddressSchema
 class CustomerPreferencesSchema(Fields):
     """The messages that a customer has agreed to."""
 
-    opted_into_updates = Flag(metadata=about("The customer agreed to updates about the service.", True))
-    opted_into_offers = Flag(metadata=about("The customer agreed to offers.", False))
-    opted_into_sms = Flag(metadata=about("The customer agreed to text messages.", False))
+    opted_into_updates = Flag("The customer agreed to updates about the service.", True)
+    opted_into_offers = Flag("The customer agreed to offers.", False)
+    opted_into_sms = Flag("The customer agreed to text messages.", False)
 
 
 class UserDetailSchema(Fields):
     """A value that the supplier keeps for a customer."""
 
-    namespace = Identifier(
-        required=True, metadata=about("The name of the value, unique for the customer.", "loyalty")
-    )
+    namespace = Identifier("The name of the value, unique for the customer.", "loyalty", required=True)
     value = Text(
+        "The value that the supplier keeps.",
+        "gold",
         required=True,
         blank=True,
         max_length=2_000,
         personal=True,
-        metadata=about("The value that the supplier keeps.", "gold"),
     )
 
 
 class CustomerSchema(Fields):
     """A person on the account."""
 
-    given_name = Text(blank=True, personal=True, metadata=about("First name or initials.", "Esmée"))
-    family_name = Text(
-        blank=True, personal=True, metadata=about("Family name, or the name of a company.", "Mulder")
-    )
-    email = EmailAddress(metadata=about("E-mail address. Empty if unknown.", "esmee.mulder@werk.example"))
+    given_name = Text("First name or initials.", "Esmée", blank=True, personal=True)
+    family_name = Text("Family name, or the name of a company.", "Mulder", blank=True, personal=True)
+    email = EmailAddress("E-mail address. Empty if unknown.", "esmee.mulder@werk.example")
     mobile = PhoneNumber(
-        metadata=about(
-            "Telephone number. Without a country prefix it is Dutch. Empty if unknown.", "+31653940257"
-        )
+        "Telephone number. Without a country prefix it is Dutch. Empty if unknown.", "+31653940257"
     )
-    landline = PhoneNumber(metadata=about("A second telephone number, of either kind.", "+31132420868"))
-    date_of_birth = Day(personal=True, metadata=about("Date of birth, from 1900 to today.", "1986-04-26"))
+    landline = PhoneNumber("A second telephone number, of either kind.", "+31132420868")
+    date_of_birth = Day("Date of birth, from 1900 to today.", "1986-04-26", personal=True)
     customer_preferences = Object(
         CustomerPreferencesSchema,
-        metadata=about("The messages that the customer has agreed to.", {"opted_into_updates": True}),
+        "The messages that the customer has agreed to.",
+        {"opted_into_updates": True},
     )
     user_details = Objects(
         UserDetailSchema,
-        metadata=about(
-            "Values that the supplier keeps for the customer.", [{"namespace": "loyalty", "value": "gold"}]
-        ),
+        "Values that the supplier keeps for the customer.",
+        [{"namespace": "loyalty", "value": "gold"}],
     )
 
 
 def _address_line(which: str, example: str) -> Text:
-    return Text(blank=True, personal=True, metadata=about(which, example))
+    return Text(which, example, blank=True, personal=True)
 
 
 class AccountImportSchema(Fields):
     """An account as a supplier sends it."""
 
     external_account_number = NormalIdentifier(
-        required=True,
-        metadata=about("The account's number in the supplier's system. It never changes.", "100000038"),
+        "The account's number in the supplier's system. It never changes.", "100000038", required=True
     )
     import_supplier = NormalIdentifier(
-        required=True,
-        metadata=about("Code of the import supplier, as the operator set it up.", "DEMO_SUPPLIER"),
+        "Code of the import supplier, as the operator set it up.", "DEMO_SUPPLIER", required=True
     )
     unknown_occupier = Flag(
+        "True if it is unknown who lives there. Leave out the customers in that case. Returned as a boolean.",
+        False,
         load_default=False,
-        metadata=about(
-            "True if it is unknown who lives there. Leave out the customers in that case. Returned as a "
-            "boolean.",
-            False,
-            type=["boolean", "string"],
-        ),
+        openapi={"type": ["boolean", "string"]},
     )
     billing_address1 = _address_line("First line of the billing address: the street.", "Leeuweriklaan")
     billing_address2 = _address_line("Second line: house number and addition.", "106")
     billing_address3 = _address_line("Third line, for example a building.", "")
     billing_address4 = _address_line("Fourth line: the town.", "Tilburg")
     billing_postcode = Text(
+        "Postcode of the billing address. A Dutch one is expected.",
+        "5018 NJ",
         blank=True,
         max_length=32,
         personal=True,
-        metadata=about("Postcode of the billing address. A Dutch one is expected.", "5018 NJ"),
     )
     customers = Objects(
         CustomerSchema,
-        metadata=about(
-            "The people on the account: at least one, unless unknown_occupier is true.",
-            [{"given_name": "Esmée", "family_name": "Mulder"}],
-        ),
+        "The people on the account: at least one, unless unknown_occupier is true.",
+        [{"given_name": "Esmée", "family_name": "Mulder"}],
     )
     supply_addresses = Objects(
         SupplyAddressSchema,
-        metadata=about(
-            "The addresses that energy is supplied to, with their meter points.",
-            [{"supply_address1": "Leeuweriklaan", "supply_postcode": "5018 NJ"}],
-        ),
+        "The addresses that energy is supplied to, with their meter points.",
+        [{"supply_address1": "Leeuweriklaan", "supply_postcode": "5018 NJ"}],
     )
     ledgers = Objects(
         LedgerSchema,
-        metadata=about(
-            "The account's balances with their transactions. Without one, an empty ENERGY_LEDGER is opened.",
-            [{"ledger_code": "ENERGY_LEDGER", "ledger_balance": -49.28}],
-        ),
+        "The account's balances with their transactions. Without one, an empty ENERGY_LEDGER is opened.",
+        [{"ledger_code": "ENERGY_LEDGER", "ledger_balance": -49.28}],
     )
     statements = Objects(
         StatementSchema,
-        metadata=about(
-            "The bills from before the migration.",
-            [
-                {
-                    "bill_period_from_date": "2026-02-01",
-                    "bill_period_to_date": "2026-02-28",
-                    "statement_id": "S-100000038-1",
-                    "issued_date": "2026-03-01",
-                    "number": "2026-100000038-1-01",
-                    "gross_amount": 4928,
-                }
-            ],
-        ),
+        "The bills from before the migration.",
+        [
+            {
+                "bill_period_from_date": "2026-02-01",
+                "bill_period_to_date": "2026-02-28",
+                "statement_id": "S-100000038-1",
+                "issued_date": "2026-03-01",
+                "number": "2026-100000038-1-01",
+                "gross_amount": 4928,
+            }
+        ],
     )
 
 

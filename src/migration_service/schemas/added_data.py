@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from marshmallow import ValidationError, fields, post_load, validates_schema
+from marshmallow import ValidationError, post_load, validates_schema
 
+from migration_service.schemas import answers
 from migration_service.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_service.schemas.fields import (
-    AnsweredMoment,
     Choice,
     Code,
     DocumentPath,
@@ -17,7 +17,6 @@ from migration_service.schemas.fields import (
     Objects,
     Text,
     UtcMoment,
-    about,
 )
 from migration_service.schemas.ledger import TransactionSchema
 from migration_service.schemas.requests import ErrorBodySchema, ErrorObjectSchema
@@ -34,46 +33,29 @@ class AddedDataSchema(CommandFields):
     """The fields of every body: the account that data is added to."""
 
     import_supplier = NormalIdentifier(
-        required=True, metadata=about("Code of the account's import supplier.", "DEMO_SUPPLIER")
+        "Code of the account's import supplier.", "DEMO_SUPPLIER", required=True
     )
     external_account_number = NormalIdentifier(
-        required=True, metadata=about("The account's number in the supplier's system.", "100000038")
+        "The account's number in the supplier's system.", "100000038", required=True
     )
-    dry_run = Flag(
-        metadata=about("Do everything, roll it back, and return 200 with the body of a 201.", False)
-    )
+    dry_run = Flag("Do everything, roll it back, and return 200 with the body of a 201.", False)
 
 
 class AddedDataArgumentsSchema(Fields):
     """The query string of the endpoints for added data."""
 
-    report = Choice(
-        Report,
-        metadata=about(
-            "`full`: respond with all warnings, and with the usual body as `result`.",
-            "full",
-            schema={"type": "string", "enum": [it.value for it in Report]},
-        ),
-    )
+    report = Choice(Report, "`full`: respond with all warnings, and with the usual body as `result`.", "full")
 
 
 class _ReportSchema(AnswerSchema):
     """The members of every full report on added data."""
 
-    valid = fields.Boolean(metadata=about("Always true, because a body with errors gets a 400.", True))
-    errors = fields.List(fields.Nested(ErrorObjectSchema), metadata=about("Always empty.", []))
-    warnings = fields.List(
-        fields.Nested(ErrorObjectSchema),
-        metadata=about(
-            "The warnings about the added data, each with its path.",
-            [
-                {
-                    "detail": "'colour' is not a field here.",
-                    "code": "unknown_field",
-                    "attr": "notes.0.colour",
-                }
-            ],
-        ),
+    valid = answers.Boolean("Always true, because a body with errors gets a 400.", True)
+    errors = answers.List(ErrorObjectSchema, "Always empty.", [])
+    warnings = answers.List(
+        ErrorObjectSchema,
+        "The warnings about the added data, each with its path.",
+        [{"detail": "'colour' is not a field here.", "code": "unknown_field", "attr": "notes.0.colour"}],
     )
 
 
@@ -81,8 +63,7 @@ class NoteDocumentSchema(Fields):
     """A file that a note refers to."""
 
     document_path = DocumentPath(
-        required=True,
-        metadata=about("Path of the file below the supplier's document root.", "notes/2026/letter.pdf"),
+        "Path of the file below the supplier's document root.", "notes/2026/letter.pdf", required=True
     )
 
 
@@ -90,22 +71,20 @@ class NoteSchema(Fields):
     """A note (section 2.6). An empty body counts as absent, and so does an empty list of documents."""
 
     body = Text(
+        "The text of the note.",
+        "Prefers to be called after six.",
         blank=True,
         max_length=MAX_NOTE_BODY,
         personal=True,
-        metadata=about("The text of the note.", "Prefers to be called after six."),
     )
     document_paths = Objects(
-        NoteDocumentSchema,
-        metadata=about("The files of the note.", [{"document_path": "notes/2026/letter.pdf"}]),
+        NoteDocumentSchema, "The files of the note.", [{"document_path": "notes/2026/letter.pdf"}]
     )
     created_at = UtcMoment(
-        metadata=about(
-            "When the note was written. The default is the time of the request.", "2026-01-15T09:30:00Z"
-        )
+        "When the note was written. The default is the time of the request.", "2026-01-15T09:30:00Z"
     )
-    is_pinned = Flag(metadata=about("Pins the note to the top of the account support page.", True))
-    unpin_at = UtcMoment(metadata=about("When the note is unpinned.", "2026-06-01T00:00:00Z"))
+    is_pinned = Flag("Pins the note to the top of the account support page.", True)
+    unpin_at = UtcMoment("When the note is unpinned.", "2026-06-01T00:00:00Z")
 
     @validates_schema
     def _has_content(self, data: dict[str, Any], **_kwargs: Any) -> None:
@@ -126,9 +105,10 @@ class NotesRequestSchema(AddedDataSchema):
 
     notes = Objects(
         NoteSchema,
+        "The notes to add.",
+        [{"body": "Prefers to be called after six."}],
         required=True,
         empty=False,
-        metadata=about("The notes to add.", [{"body": "Prefers to be called after six."}]),
     )
 
 
@@ -137,22 +117,15 @@ class NoteResultSchema(AnswerSchema):
 
     optional = frozenset({"warnings"})
 
-    created_at = AnsweredMoment(
-        metadata=about("When the note on the account was written, in UTC.", "2026-01-15T09:30:00Z")
+    created_at = answers.Moment("When the note on the account was written, in UTC.", "2026-01-15T09:30:00Z")
+    body = answers.String("The text of the note.", "Prefers to be called after six.", allow_none=True)
+    status = answers.String(
+        "Whether the note was added, or already existed.",
+        "NOTE_CREATION_SUCCESS",
+        words=["NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"],
     )
-    body = fields.String(
-        allow_none=True, metadata=about("The text of the note.", "Prefers to be called after six.")
-    )
-    status = fields.String(
-        metadata=about(
-            "Whether the note was added, or already existed.",
-            "NOTE_CREATION_SUCCESS",
-            enum=["NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"],
-        )
-    )
-    warnings = fields.List(
-        fields.Nested(ErrorObjectSchema),
-        metadata=about("What the existing note lacks and was not added to it. Absent if empty.", []),
+    warnings = answers.List(
+        ErrorObjectSchema, "What the existing note lacks and was not added to it. Absent if empty.", []
     )
 
 
@@ -172,86 +145,72 @@ class TransactionsRequestSchema(AddedDataSchema):
 
     transactions = Objects(
         TransactionSchema,
+        "The transactions to add: all of them, or none.",
+        [_TRANSACTION],
         required=True,
         empty=False,
-        metadata=about("The transactions to add: all of them, or none.", [_TRANSACTION]),
     )
 
 
 class TransactionArgumentsSchema(AddedDataArgumentsSchema):
     """The query string of the transactions endpoint (section 4.9)."""
 
-    check_previously_added = Flag(
-        load_default=True,
-        metadata=about("Skip a transaction that was already added.", True, schema=_BOOLEAN),
-    )
+    check_previously_added = Flag("Skip a transaction that was already added.", True, load_default=True)
     force_add_to_current_statement = Flag(
+        "If a transaction is outside the open statement period, change its date instead of failing.",
+        True,
         load_default=True,
-        metadata=about(
-            "If a transaction is outside the open statement period, change its date instead of failing.",
-            True,
-            schema=_BOOLEAN,
-        ),
     )
 
 
 class AddedTransactionSchema(TransactionSchema):
     """A transaction as it is on the account."""
 
-    status = fields.String(
-        metadata=about(
-            "Only present if an earlier request already added the transaction.",
-            "TRANSACTION_IMPORT_SUCCESS",
-            enum=["TRANSACTION_IMPORT_SUCCESS"],
-        )
+    status = answers.String(
+        "Only present if an earlier request already added the transaction.",
+        "TRANSACTION_IMPORT_SUCCESS",
+        words=["TRANSACTION_IMPORT_SUCCESS"],
     )
 
 
 class TransactionResultSchema(AnswerSchema):
     """The result for one posted transaction."""
 
-    status = fields.String(
-        metadata=about(
-            "Whether the transaction was added, or already existed.",
-            "TRANSACTION_ADDED_TO_ACCOUNT",
-            enum=["TRANSACTION_ADDED_TO_ACCOUNT", "TRANSACTION_ALREADY_EXISTS"],
-        )
+    status = answers.String(
+        "Whether the transaction was added, or already existed.",
+        "TRANSACTION_ADDED_TO_ACCOUNT",
+        words=["TRANSACTION_ADDED_TO_ACCOUNT", "TRANSACTION_ALREADY_EXISTS"],
     )
-    transaction_data = fields.Nested(
-        AddedTransactionSchema, metadata=about("The transaction as it is on the account.", _TRANSACTION)
+    transaction_data = answers.Nested(
+        AddedTransactionSchema, "The transaction as it is on the account.", _TRANSACTION
     )
 
 
 class TransactionResultsSchema(AnswerSchema):
     """The response of the transactions endpoint."""
 
-    results = fields.List(
-        fields.Nested(TransactionResultSchema),
-        metadata=about(
-            "One result for each transaction, in the order of the request.",
-            [{"status": "TRANSACTION_ADDED_TO_ACCOUNT", "transaction_data": _TRANSACTION}],
-        ),
+    results = answers.List(
+        TransactionResultSchema,
+        "One result for each transaction, in the order of the request.",
+        [{"status": "TRANSACTION_ADDED_TO_ACCOUNT", "transaction_data": _TRANSACTION}],
     )
 
 
 class TransactionErrorBodySchema(ErrorBodySchema):
     """The body of a 400 of the transactions endpoint (sections 4.9 and 7.2)."""
 
-    status = fields.String(
-        metadata=about(
-            "States that no transaction was added.",
-            "TRANSACTION_IMPORT_ERROR",
-            enum=["TRANSACTION_IMPORT_ERROR"],
-        )
+    status = answers.String(
+        "States that no transaction was added.",
+        "TRANSACTION_IMPORT_ERROR",
+        words=["TRANSACTION_IMPORT_ERROR"],
     )
-    error_detail = fields.String(
-        metadata=about("The first reason.", "The transaction is not within the open statement period.")
+    error_detail = answers.String(
+        "The first reason.", "The transaction is not within the open statement period."
     )
-    transaction_data = fields.Raw(
+    transaction_data = answers.Raw(
+        "The first faulty transaction as it was sent. Null if none is at fault.",
+        _TRANSACTION,
         allow_none=True,
-        metadata=about(
-            "The first faulty transaction as it was sent. Null if none is at fault.", _TRANSACTION
-        ),
     )
 
 
@@ -260,43 +219,40 @@ class StatementsRequestSchema(AddedDataSchema):
 
     statements = Objects(
         HistoricalStatementSchema,
+        "The statements to add.",
+        [
+            {
+                "bill_period_from_date": "2026-02-01",
+                "bill_period_to_date": "2026-02-28",
+                "statement_id": "S-100000038-1",
+                "issued_date": "2026-03-01",
+                "number": "2026-100000038-1-01",
+                "gross_amount": 4928,
+            }
+        ],
         required=True,
         empty=False,
-        metadata=about(
-            "The statements to add.",
-            [
-                {
-                    "bill_period_from_date": "2026-02-01",
-                    "bill_period_to_date": "2026-02-28",
-                    "statement_id": "S-100000038-1",
-                    "issued_date": "2026-03-01",
-                    "number": "2026-100000038-1-01",
-                    "gross_amount": 4928,
-                }
-            ],
-        ),
     )
 
 
 class PaymentInstructionRequestSchema(AddedDataSchema):
     """The body of the payment instruction endpoint (section 4.11)."""
 
-    vendor = Identifier(
-        required=True, metadata=about("Name of the payment vendor that the operator set up.", "stripe")
-    )
+    vendor = Identifier("Name of the payment vendor that the operator set up.", "stripe", required=True)
     reference = Identifier(
+        "The vendor's reference for the means of payment.",
+        "pm_1N0000000000",
         required=True,
         max_length=MAX_REFERENCE,
-        metadata=about("The vendor's reference for the means of payment.", "pm_1N0000000000"),
     )
-    type = Code(required=True, metadata=about("The kind of payment instruction.", "CARD"))
+    type = Code("The kind of payment instruction.", "CARD", required=True)
 
 
 class PaymentInstructionResultSchema(AnswerSchema):
     """The response of the payment instruction endpoint."""
 
-    service_account_number = fields.String(metadata=about("The account's number here.", "A-7KX2M9QD"))
-    reference = fields.String(metadata=about("The reference that was sent.", "pm_1N0000000000"))
+    service_account_number = answers.String("The account's number here.", "A-7KX2M9QD")
+    reference = answers.String("The reference that was sent.", "pm_1N0000000000")
 
 
 _RESULT = "The body without the report."
@@ -305,44 +261,43 @@ _RESULT = "The body without the report."
 class NotesReportSchema(_ReportSchema):
     """The full report of the notes endpoint."""
 
-    result = fields.List(fields.Nested(NoteResultSchema), metadata=about(_RESULT, []))
+    result = answers.List(NoteResultSchema, _RESULT, [])
 
 
 class TransactionsReportSchema(_ReportSchema):
     """The full report of the transactions endpoint."""
 
-    result = fields.Nested(TransactionResultsSchema, metadata=about(_RESULT, {"results": []}))
+    result = answers.Nested(TransactionResultsSchema, _RESULT, {"results": []})
 
 
 class StatementsReportSchema(_ReportSchema):
     """The full report of the historical statements endpoint."""
 
-    result = fields.Nested(
+    result = answers.Nested(
         StatementsRequestSchema,
-        metadata=about(
-            _RESULT,
-            {
-                "import_supplier": "SAMPLE_ENERGY",
-                "external_account_number": "10000001",
-                "statements": [
-                    {
-                        "bill_period_from_date": "2020-01-01",
-                        "bill_period_to_date": "2020-01-31",
-                        "statement_id": "s-1",
-                        "issued_date": "2020-02-01",
-                        "number": "2020-1",
-                        "gross_amount": 12345,
-                    }
-                ],
-            },
-        ),
+        _RESULT,
+        {
+            "import_supplier": "SAMPLE_ENERGY",
+            "external_account_number": "10000001",
+            "statements": [
+                {
+                    "bill_period_from_date": "2020-01-01",
+                    "bill_period_to_date": "2020-01-31",
+                    "statement_id": "s-1",
+                    "issued_date": "2020-02-01",
+                    "number": "2020-1",
+                    "gross_amount": 12345,
+                }
+            ],
+        },
     )
 
 
 class PaymentInstructionReportSchema(_ReportSchema):
     """The full report of the payment instruction endpoint."""
 
-    result = fields.Nested(
+    result = answers.Nested(
         PaymentInstructionResultSchema,
-        metadata=about(_RESULT, {"service_account_number": "A-7KX2M9QD", "reference": "pm_1N0000000000"}),
+        _RESULT,
+        {"service_account_number": "A-7KX2M9QD", "reference": "pm_1N0000000000"},
     )

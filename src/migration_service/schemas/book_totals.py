@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from marshmallow import fields
-
+from migration_service.schemas import answers
 from migration_service.schemas.base import AnswerSchema
-from migration_service.schemas.fields import about
 
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 TOTAL: dict[str, Any] = {
@@ -43,91 +41,71 @@ BOOK: dict[str, Any] = {
 class BookTotalAnswerSchema(AnswerSchema):
     """One measure of a book, by outcome. Amounts are in euros."""
 
-    measure = fields.String(metadata=about("The measure.", TOTAL["measure"]))
-    given = fields.Float(
+    measure = answers.String("The measure.", TOTAL["measure"])
+    given = answers.Float(
+        "The supplier's control total. Null if there is none.", TOTAL["given"], allow_none=True
+    )
+    file = answers.Float(
+        "The total of all lines of the file. Null without `batch`.", TOTAL["file"], allow_none=True
+    )
+    difference = answers.Float("`file` minus `given`, or null.", 0.0, allow_none=True)
+    refused = answers.Float(
+        "The total of refused accounts and lines, as far as they can be read.", TOTAL["refused"]
+    )
+    acknowledged = answers.Float("The part of `refused` that was acknowledged.", 0.0)
+    repeated = answers.Float(
+        "The total of lines that repeat the account of an earlier line of the file.", 0.0
+    )
+    staged = answers.Float("The total of accounts that are staged but not created.", 0.0)
+    skipped = answers.Float("The total of accounts that operators excluded.", 0.0)
+    created = answers.Float("The total of created accounts, without data that was added later.", -1216.85)
+    unaccounted = answers.Float(
+        "`file` minus what is refused, repeated, staged, skipped and created. Null without `batch`, "
+        "and until all lines have been processed. It differs from 0 if another batch has other values "
+        "for the same accounts.",
+        0.0,
         allow_none=True,
-        metadata=about("The supplier's control total. Null if there is none.", TOTAL["given"]),
-    )
-    file = fields.Float(
-        allow_none=True,
-        metadata=about("The total of all lines of the file. Null without `batch`.", TOTAL["file"]),
-    )
-    difference = fields.Float(allow_none=True, metadata=about("`file` minus `given`, or null.", 0.0))
-    refused = fields.Float(
-        metadata=about(
-            "The total of refused accounts and lines, as far as they can be read.", TOTAL["refused"]
-        )
-    )
-    acknowledged = fields.Float(metadata=about("The part of `refused` that was acknowledged.", 0.0))
-    repeated = fields.Float(
-        metadata=about("The total of lines that repeat the account of an earlier line of the file.", 0.0)
-    )
-    staged = fields.Float(metadata=about("The total of accounts that are staged but not created.", 0.0))
-    skipped = fields.Float(metadata=about("The total of accounts that operators excluded.", 0.0))
-    created = fields.Float(
-        metadata=about("The total of created accounts, without data that was added later.", -1216.85)
-    )
-    unaccounted = fields.Float(
-        allow_none=True,
-        metadata=about(
-            "`file` minus what is refused, repeated, staged, skipped and created. Null without `batch`, "
-            "and until all lines have been processed. It differs from 0 if another batch has other values "
-            "for the same accounts.",
-            0.0,
-        ),
     )
 
 
 class SentBookAnswerSchema(AnswerSchema):
     """A file of accounts that was sent."""
 
-    batch_id = fields.UUID(metadata=about("The id of its batch.", _BATCH_ID))
-    file_name = fields.String(allow_none=True, metadata=about("Its name.", FILE["file_name"]))
-    file_sha256 = fields.String(
-        allow_none=True, metadata=about("The SHA-256 of the file as it was sent.", FILE["file_sha256"])
+    batch_id = answers.UUID("The id of its batch.", _BATCH_ID)
+    file_name = answers.String("Its name.", FILE["file_name"], allow_none=True)
+    file_sha256 = answers.String(
+        "The SHA-256 of the file as it was sent.", FILE["file_sha256"], allow_none=True
     )
-    file_bytes = fields.Integer(
-        allow_none=True, metadata=about("Its size in bytes as it was sent.", 36_412_877)
+    file_bytes = answers.Integer("Its size in bytes as it was sent.", 36_412_877, allow_none=True)
+    control_totals_differing = answers.Integer(
+        "How many control totals differ from the file. Null if none were given.", 0, allow_none=True
     )
-    control_totals_differing = fields.Integer(
+    control_totals_as_given = answers.Boolean(
+        "True if no control total differs and the whole file could be read. Null if none were given.",
+        True,
         allow_none=True,
-        metadata=about("How many control totals differ from the file. Null if none were given.", 0),
-    )
-    control_totals_as_given = fields.Boolean(
-        allow_none=True,
-        metadata=about(
-            "True if no control total differs and the whole file could be read. Null if none were given.",
-            True,
-        ),
     )
 
 
 class BookTotalsAnswerSchema(AnswerSchema):
     """The totals of a book: the supplier's, those of the file, and those of each outcome."""
 
-    totals = fields.List(
-        fields.Nested(BookTotalAnswerSchema), metadata=about("A row for each measure.", [TOTAL])
-    )
-    given = fields.Boolean(
+    totals = answers.List(BookTotalAnswerSchema, "A row for each measure.", [TOTAL])
+    given = answers.Boolean(
+        "Whether the supplier gave control totals. Null if `batch` is absent or has no file.",
+        True,
         allow_none=True,
-        metadata=about(
-            "Whether the supplier gave control totals. Null if `batch` is absent or has no file.", True
-        ),
     )
-    differing = fields.Integer(
-        allow_none=True, metadata=about("How many of them differ from the file, or null.", 0)
+    differing = answers.Integer("How many of them differ from the file, or null.", 0, allow_none=True)
+    as_given = answers.Boolean(
+        "True if none of them differs and the whole file could be read, or null.", True, allow_none=True
     )
-    as_given = fields.Boolean(
-        allow_none=True,
-        metadata=about("True if none of them differs and the whole file could be read, or null.", True),
+    unreadable_lines = answers.Integer(
+        "Refused and repeated lines that cannot be read. They count only as accounts.", 0
     )
-    unreadable_lines = fields.Integer(
-        metadata=about("Refused and repeated lines that cannot be read. They count only as accounts.", 0)
+    unreadable_amounts = answers.Integer(
+        "Unreadable amounts on refused and repeated lines. They are in no total.", 0
     )
-    unreadable_amounts = fields.Integer(
-        metadata=about("Unreadable amounts on refused and repeated lines. They are in no total.", 0)
-    )
-    files = fields.List(
-        fields.Nested(SentBookAnswerSchema),
-        metadata=about("The newest 50 files of accounts, or with `batch` only its file.", [FILE]),
+    files = answers.List(
+        SentBookAnswerSchema, "The newest 50 files of accounts, or with `batch` only its file.", [FILE]
     )

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from marshmallow import fields
-
+from migration_service.schemas import answers
 from migration_service.schemas.base import AnswerSchema, Fields
-from migration_service.schemas.fields import Text, WholeNumber, about
+from migration_service.schemas.fields import Text, WholeNumber
 
 _LINES: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": 10_000}
 
@@ -22,33 +21,24 @@ BRAKE: dict[str, Any] = {
 }
 #: The parameters that starting a batch and setting its error threshold share.
 STOP_MIN_LINES = WholeNumber(
-    metadata=about(
-        "A percentage applies only after this many lines. The default is the window, or 200.",
-        200,
-        schema=_LINES,
-    )
+    "A percentage applies only after this many lines. The default is the window, or 200.",
+    200,
+    parameter=_LINES,
 )
 STOP_WINDOW_LINES = WholeNumber(
-    metadata=about(
-        "Count only the chunks processed last that together have this many lines. By default every line "
-        "counts.",
-        200,
-        schema=_LINES,
-    )
+    "Count only the chunks processed last that together have this many lines. By default every line counts.",
+    200,
+    parameter=_LINES,
 )
 STOP_IGNORE_CODES = Text(
+    "Error codes, separated by commas. A line with no other error codes does not count.",
+    "duplicate_line_in_batch",
     max_length=5_000,
-    metadata=about(
-        "Error codes, separated by commas. A line with no other error codes does not count.",
-        "duplicate_line_in_batch",
-    ),
 )
 STOP_COUNT_WARNINGS = Text(
+    "Warning codes, separated by commas. A line with one of them counts as failed.",
+    "ledger_missing",
     max_length=5_000,
-    metadata=about(
-        "Warning codes, separated by commas. A line with one of them counts as failed.",
-        "ledger_missing",
-    ),
 )
 
 
@@ -56,14 +46,12 @@ def stop_after_errors(*, required: bool) -> Text:
     """Return the parameter for the error threshold."""
     usual = "" if required else " By default `50%` of the last 200 lines for mode `import`, otherwise `off`."
     return Text(
+        "Pause the batch after this many failed lines, or if more than this percentage of its lines "
+        f"fails. `off`: never.{usual}",
+        "5%",
         required=required,
         max_length=20,
-        metadata=about(
-            "Pause the batch after this many failed lines, or if more than this percentage of its lines "
-            f"fails. `off`: never.{usual}",
-            "5%",
-            schema={"type": "string", "pattern": r"^([1-9]\d{0,8}|\d{1,2}(\.\d{1,2})?%|off)$"},
-        ),
+        parameter={"type": "string", "pattern": r"^([1-9]\d{0,8}|\d{1,2}(\.\d{1,2})?%|off)$"},
     )
 
 
@@ -80,40 +68,29 @@ class BrakeArgumentsSchema(Fields):
 class BrakeAnswerSchema(AnswerSchema):
     """The error threshold of a batch."""
 
-    stop_after_errors = fields.String(
-        metadata=about("The number of failed lines, or the percentage that they must exceed.", "50%")
+    stop_after_errors = answers.String(
+        "The number of failed lines, or the percentage that they must exceed.", "50%"
     )
-    stop_min_lines = fields.Integer(
-        allow_none=True, metadata=about("A percentage applies only after this many lines.", 200)
+    stop_min_lines = answers.Integer("A percentage applies only after this many lines.", 200, allow_none=True)
+    stop_window_lines = answers.Integer(
+        "The number of lines in the window. Null if every line counts.", 200, allow_none=True
     )
-    stop_window_lines = fields.Integer(
-        allow_none=True, metadata=about("The number of lines in the window. Null if every line counts.", 200)
+    stop_ignore_codes = answers.List(
+        answers.String, "A line with no other error codes does not count.", ["duplicate_line_in_batch"]
     )
-    stop_ignore_codes = fields.List(
-        fields.String(),
-        metadata=about("A line with no other error codes does not count.", ["duplicate_line_in_batch"]),
+    stop_count_warnings = answers.List(
+        answers.String, "A line with one of these warnings also counts.", ["ledger_missing"]
     )
-    stop_count_warnings = fields.List(
-        fields.String(),
-        metadata=about("A line with one of these warnings also counts.", ["ledger_missing"]),
+    lines = answers.Integer(
+        "Lines with an outcome that count now: those in the window since the batch was last resumed "
+        "or retried.",
+        230,
     )
-    lines = fields.Integer(
-        metadata=about(
-            "Lines with an outcome that count now: those in the window since the batch was last resumed "
-            "or retried.",
-            230,
-        )
+    errors = answers.Integer(
+        "How many of these lines failed or have a warning that counts. Each line counts once.", 4
     )
-    errors = fields.Integer(
-        metadata=about(
-            "How many of these lines failed or have a warning that counts. Each line counts once.", 4
-        )
-    )
-    codes = fields.Dict(
-        metadata=about(
-            "How many of these lines have each code that counts.",
-            {"ledger_missing": 3, "invalid_phone_number": 1},
-            type="object",
-            additionalProperties={"type": "integer"},
-        )
+    codes = answers.Dict(
+        "How many of these lines have each code that counts.",
+        {"ledger_missing": 3, "invalid_phone_number": 1},
+        openapi={"type": "object", "additionalProperties": {"type": "integer"}},
     )

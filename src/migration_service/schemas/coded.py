@@ -1,5 +1,7 @@
 """The base of every kind of value: errors with codes, and the description of a field."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from marshmallow import ValidationError, fields, missing
@@ -11,19 +13,37 @@ from migration_service.schemas.messages import Message, kind_of, shown
 Messages = dict[str, Any]
 
 
-def about(description: str, example: Any, *, unit: str = "", **more: Any) -> dict[str, Any]:
-    """Return a field's metadata: its meaning, an example, its unit and sign, and more for OpenAPI.
+class Described(fields.Field[Any]):
+    """A field with its meaning, an example, its unit and sign, and more for OpenAPI.
 
     The interface description and docs/suppliers/fields.md are generated from it.
     """
-    text = f"{description} {unit[:1].upper()}{unit[1:]}." if unit else description
-    return {"description": text, "meaning": description, "unit": unit, "example": example, **more}
+
+    #: The OpenAPI properties of every field of the class, unless the field has its own.
+    described: ClassVar[dict[str, Any]] = {}
+
+    def __init__(
+        self,
+        meaning: str = "",
+        example: Any = None,
+        *,
+        unit: str = "",
+        openapi: Mapping[str, Any] = MappingProxyType({}),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        about = {}
+        if meaning:
+            text = f"{meaning} {unit[:1].upper()}{unit[1:]}." if unit else meaning
+            about = {"description": text, "meaning": meaning, "unit": unit, "example": example}
+        self.metadata = {**self.described, **about, **openapi}
 
 
-class Coded(fields.Field[Any]):
-    """The base of every field. Its errors have codes, and say what was found and expected.
+class Coded(Described):
+    """The base of every field of a request. Its errors have codes, and say what was found and expected.
 
-    Messages of a `personal` field do not repeat the value.
+    Messages of a `personal` field do not repeat the value. `parameter` is the OpenAPI schema that the field
+    has in a query string.
     """
 
     default_error_messages: Messages = {
@@ -31,13 +51,20 @@ class Coded(fields.Field[Any]):
         "null": "This field may not be null: leave it out.",
         "invalid": "This is not a valid value.",
     }
-    #: The OpenAPI properties of every field of the class, unless the field has its own.
-    described: ClassVar[dict[str, Any]] = {}
+    #: `parameter` of every field of the class, unless the field has its own.
+    usual_parameter: ClassVar[dict[str, Any]] = {"type": "string", "minLength": 1}
 
-    def __init__(self, *args: Any, personal: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *about: Any,
+        personal: bool = False,
+        parameter: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
         self.personal = personal
-        super().__init__(*args, **kwargs)
-        self.metadata = {**self.described, **self.metadata}
+        super().__init__(*about, **kwargs)
+        default = {} if self.load_default is missing else {"default": self.load_default}
+        self.parameter = (parameter or self.usual_parameter) | default
 
     def make_error(self, key: str, **kwargs: Any) -> ValidationError:
         """Return a ValidationError whose message has the code. `input` is the value found."""

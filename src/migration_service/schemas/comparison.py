@@ -1,9 +1,8 @@
 """The query string and responses of the comparison of two batches."""
 
-from marshmallow import fields
-
+from migration_service.schemas import answers
 from migration_service.schemas.base import AnswerSchema, Fields
-from migration_service.schemas.fields import Choice, about
+from migration_service.schemas.fields import Choice
 from migration_service.states import AccountChange, CodeChange
 
 _CHANGES = [change.value for change in AccountChange]
@@ -30,30 +29,23 @@ _COUNTS = {
 class ChangedAccountsArgumentsSchema(Fields):
     """The query string of the accounts that changed."""
 
-    change = Choice(
-        AccountChange,
-        metadata=about(
-            "Only accounts with this change.", "NEWLY_BROKEN", schema={"type": "string", "enum": _CHANGES}
-        ),
-    )
+    change = Choice(AccountChange, "Only accounts with this change.", "NEWLY_BROKEN")
 
 
 class ComparedCodeAnswerSchema(AnswerSchema):
     """A code, with the number of lines in each batch that have it."""
 
-    severity = fields.String(
-        metadata=about("Whether it is an error or a warning code.", "error", enum=["error", "warning"])
+    severity = answers.String(
+        "Whether it is an error or a warning code.", "error", words=["error", "warning"]
     )
-    code = fields.String(metadata=about("The code.", "invalid_phone_number"))
-    before = fields.Integer(metadata=about("Lines of the first batch that have it.", 640))
-    after = fields.Integer(metadata=about("Lines of the second batch that have it.", 12))
-    change = fields.String(
-        metadata=about("What changed.", "SHRANK", enum=[change.value for change in CodeChange])
-    )
+    code = answers.String("The code.", "invalid_phone_number")
+    before = answers.Integer("Lines of the first batch that have it.", 640)
+    after = answers.Integer("Lines of the second batch that have it.", 12)
+    change = answers.String("What changed.", "SHRANK", words=CodeChange)
 
 
 ComparedAccountsAnswerSchema = AnswerSchema.from_dict(
-    {name: fields.Integer(metadata=about(text, number)) for name, (number, text) in _COUNTS.items()},
+    {name: answers.Integer(text, number) for name, (number, text) in _COUNTS.items()},
     name="ComparedAccountsAnswerSchema",
 )
 
@@ -61,39 +53,30 @@ ComparedAccountsAnswerSchema = AnswerSchema.from_dict(
 class ComparisonAnswerSchema(AnswerSchema):
     """The differences between two batches."""
 
-    before = fields.UUID(metadata=about("The first batch.", _BEFORE))
-    after = fields.UUID(metadata=about("The second batch.", _AFTER))
-    codes = fields.List(
-        fields.Nested(ComparedCodeAnswerSchema),
-        metadata=about(
-            "Every code of the two batches: errors before warnings, most frequent first.", [_CODE]
-        ),
+    before = answers.UUID("The first batch.", _BEFORE)
+    after = answers.UUID("The second batch.", _AFTER)
+    codes = answers.List(
+        ComparedCodeAnswerSchema,
+        "Every code of the two batches: errors before warnings, most frequent first.",
+        [_CODE],
     )
-    accounts = fields.Nested(
+    accounts = answers.Nested(
         ComparedAccountsAnswerSchema,
-        metadata=about(
-            "The number of accounts with each change.",
-            {name: number for name, (number, _) in _COUNTS.items()},
-        ),
+        "The number of accounts with each change.",
+        {name: number for name, (number, _) in _COUNTS.items()},
     )
 
 
 class ComparedAccountAnswerSchema(AnswerSchema):
     """An account that fails in at least one of the batches."""
 
-    external_account_number = fields.String(metadata=about("The number of the account.", "100000038"))
-    change = fields.String(metadata=about("What changed.", "NEWLY_BROKEN", enum=_CHANGES))
-    before_line = fields.Integer(
-        allow_none=True,
-        metadata=about("Its line in the first batch, or the first one that failed, or null.", 38),
+    external_account_number = answers.String("The number of the account.", "100000038")
+    change = answers.String("What changed.", "NEWLY_BROKEN", words=_CHANGES)
+    before_line = answers.Integer(
+        "Its line in the first batch, or the first one that failed, or null.", 38, allow_none=True
     )
-    before_codes = fields.List(
-        fields.String(), metadata=about("The codes of its errors in the first batch.", [])
+    before_codes = answers.List(answers.String, "The codes of its errors in the first batch.", [])
+    after_line = answers.Integer(
+        "Its line in the second batch, or the first one that failed, or null.", 38, allow_none=True
     )
-    after_line = fields.Integer(
-        allow_none=True,
-        metadata=about("Its line in the second batch, or the first one that failed, or null.", 38),
-    )
-    after_codes = fields.List(
-        fields.String(), metadata=about("The codes of its errors in the second batch.", ["required"])
-    )
+    after_codes = answers.List(answers.String, "The codes of its errors in the second batch.", ["required"])

@@ -5,9 +5,10 @@ from typing import Any, ClassVar
 from marshmallow import ValidationError, fields
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
+from migration_service.schemas import answers
 from migration_service.schemas.base import AnswerSchema, Fields, find_unknown_fields, load
 from migration_service.schemas.coded import Coded, Messages
-from migration_service.schemas.fields import Identifier, Number, Object, WholeNumber, about
+from migration_service.schemas.fields import Identifier, Number, Object, WholeNumber
 from migration_service.schemas.messages import Message
 from migration_service.schemas.vocabulary import TransactionType
 
@@ -74,10 +75,9 @@ class AmountsByCode(Coded, fields.Dict):
 class TransactionTotalSchema(Fields):
     """The transactions of one type."""
 
-    count = Count(required=True, metadata=about("How many there are.", 118_204))
+    count = Count("How many there are.", 118_204, required=True)
     sum = Number(
-        required=True,
-        metadata=about("The sum of their amounts as they are in the file.", "6213827.60", unit="in euros"),
+        "The sum of their amounts as they are in the file.", "6213827.60", required=True, unit="in euros"
     )
 
 
@@ -85,7 +85,8 @@ TransactionTotalsSchema = Fields.from_dict(
     {
         kind.value: Object(
             TransactionTotalSchema,
-            metadata=about(f"The transactions of type {kind}.", {"count": 118_204, "sum": "6213827.60"}),
+            f"The transactions of type {kind}.",
+            {"count": 118_204, "sum": "6213827.60"},
         )
         for kind in TransactionType
     },
@@ -96,22 +97,18 @@ TransactionTotalsSchema = Fields.from_dict(
 class ControlTotalsSchema(Fields):
     """A supplier's totals for a file. Totals that are left out are not compared."""
 
-    accounts = Count(metadata=about("Accounts, which are the lines that are not blank.", 20_000))
+    accounts = Count("Accounts, which are the lines that are not blank.", 20_000)
     ledger_balances = AmountsByCode(
-        metadata=about(
-            "The sum of the ledger balances by ledger code. Absent codes count as zero.",
-            EXAMPLE["ledger_balances"],
-            unit="in euros; positive if customers have credit",
-        )
+        "The sum of the ledger balances by ledger code. Absent codes count as zero.",
+        EXAMPLE["ledger_balances"],
+        unit="in euros; positive if customers have credit",
     )
     transactions = Object(
         TransactionTotalsSchema,
-        metadata=about(
-            "The transactions of all ledgers by type, both open and settled. Absent types count as zero.",
-            EXAMPLE["transactions"],
-        ),
+        "The transactions of all ledgers by type, both open and settled. Absent types count as zero.",
+        EXAMPLE["transactions"],
     )
-    statements = Count(metadata=about("Statements in all accounts.", 33_748))
+    statements = Count("Statements in all accounts.", 33_748)
 
 
 def read_control_totals(value: Any) -> dict[str, Any]:
@@ -143,48 +140,38 @@ def read_control_totals(value: Any) -> dict[str, Any]:
 class ControlTotalAnswerSchema(AnswerSchema):
     """One total: the supplier's and the file's."""
 
-    measure = fields.String(metadata=about("The measure.", "balance of ENERGY_LEDGER"))
-    given = fields.Float(
-        allow_none=True, metadata=about("The supplier's control total. Null if there is none.", -1204388.55)
+    measure = answers.String("The measure.", "balance of ENERGY_LEDGER")
+    given = answers.Float(
+        "The supplier's control total. Null if there is none.", -1204388.55, allow_none=True
     )
-    file = fields.Float(metadata=about("The total of all lines of the file.", -1204388.55))
-    difference = fields.Float(allow_none=True, metadata=about("`file` minus `given`, or null.", 0))
+    file = answers.Float("The total of all lines of the file.", -1204388.55)
+    difference = answers.Float("`file` minus `given`, or null.", 0, allow_none=True)
 
 
 class ControlTotalsAnswerSchema(AnswerSchema):
     """The control totals of a batch, compared with its file."""
 
-    batch_id = fields.UUID(metadata=about("The id of the batch.", _BATCH_ID))
-    control_totals = fields.Dict(
+    batch_id = answers.UUID("The id of the batch.", _BATCH_ID)
+    control_totals = answers.Dict(
+        "The supplier's control totals, or null.",
+        EXAMPLE,
         allow_none=True,
-        metadata=about(
-            "The supplier's control totals, or null.", EXAMPLE, type="object", additionalProperties=True
-        ),
+        openapi={"type": "object", "additionalProperties": True},
     )
-    totals = fields.List(
-        fields.Nested(ControlTotalAnswerSchema),
-        metadata=about(
-            "Each total.",
-            [{"measure": "accounts", "given": 20_000, "file": 20_000, "difference": 0}],
-        ),
+    totals = answers.List(
+        ControlTotalAnswerSchema,
+        "Each total.",
+        [{"measure": "accounts", "given": 20_000, "file": 20_000, "difference": 0}],
     )
-    differing = fields.Integer(
+    differing = answers.Integer("How many totals differ. Null if the supplier gave none.", 0, allow_none=True)
+    as_given = answers.Boolean(
+        "True if no total differs and the whole file could be read. Null if the supplier gave none.",
+        True,
         allow_none=True,
-        metadata=about("How many totals differ. Null if the supplier gave none.", 0),
     )
-    as_given = fields.Boolean(
-        allow_none=True,
-        metadata=about(
-            "True if no total differs and the whole file could be read. Null if the supplier gave none.", True
-        ),
-    )
-    unreadable_lines = fields.Integer(
-        metadata=about("Lines that could not be read. They count only as accounts.", 0)
-    )
-    unreadable_amounts = fields.Integer(
-        metadata=about(
-            "Amounts that could not be read, and values in place of a ledger, transaction or statement "
-            "that are none. They are in no total.",
-            0,
-        )
+    unreadable_lines = answers.Integer("Lines that could not be read. They count only as accounts.", 0)
+    unreadable_amounts = answers.Integer(
+        "Amounts that could not be read, and values in place of a ledger, transaction or statement "
+        "that are none. They are in no total.",
+        0,
     )

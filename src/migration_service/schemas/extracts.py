@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from migration_service.schemas.coded import Messages
-from migration_service.schemas.fields import Message, UtcMoment, about
+from migration_service.schemas.fields import Message, UtcMoment
 
 #: How far a supplier's clock may be ahead.
 _TOLERANCE = timedelta(hours=1)
@@ -28,10 +28,8 @@ class ExtractMoment(UtcMoment):
 def extract_moment() -> ExtractMoment:
     """Return the query parameter."""
     return ExtractMoment(
-        metadata=about(
-            "When the accounts were extracted from the supplier's system. A staged payload of a later "
-            "extract is not replaced. Without it, staged payloads are always replaced.",
-            "2026-03-01T22:00:00Z",
-            schema={"type": "string", "format": "date-time"},
-        )
+        "When the accounts were extracted from the supplier's system. A staged payload of a later "
+        "extract is not replaced. Without it, staged payloads are always replaced.",
+        "2026-03-01T22:00:00Z",
+        parameter={"type": "string", "format": "date-time"},
     )

@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 from marshmallow import Schema, ValidationError, fields, missing
 
 from migration_service.schemas.bounds import MAX_ERRORS, MAX_ITEMS, MAX_NUMBER_DIGITS
-from migration_service.schemas.coded import Coded, Messages, about
+from migration_service.schemas.coded import Coded, Messages
 from migration_service.schemas.messages import Message, kind_of
-from migration_service.schemas.moments import write_moment
 from migration_service.schemas.numbers import Number, NumberText, WholeNumber
 from migration_service.schemas.texts import (
     Choice,
@@ -30,7 +29,6 @@ from migration_service.schemas.texts import (
 )
 
 __all__ = [
-    "AnsweredMoment",
     "Choice",
     "Code",
     "Coded",
@@ -54,7 +52,6 @@ __all__ = [
     "UtcMoment",
     "Values",
     "WholeNumber",
-    "about",
 ]
 
 
@@ -64,6 +61,7 @@ class Flag(Coded, fields.Boolean):
     default_error_messages: Messages = {
         "invalid": "{found} is neither true nor false. Send a boolean, or the text 'true' or 'false'."
     }
+    usual_parameter: ClassVar[dict[str, Any]] = {"type": "boolean"}
     _WORDS: ClassVar[dict[str, bool]] = {
         str(word).lower(): value
         for words, value in ((fields.Boolean.truthy, True), (fields.Boolean.falsy, False))
@@ -128,13 +126,6 @@ class UtcMoment(_Moment, fields.DateTime):
         return moment.astimezone(UTC)
 
 
-class AnsweredMoment(fields.DateTime):
-    """A time in a response, YYYY-MM-DDTHH:MM:SSZ (section 2.1)."""
-
-    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> str | None:
-        return None if value is None else write_moment(value)
-
-
 class LocalMoment(_Moment):
     """A time without a zone, YYYY-MM-DDTHH:MM:SS (section 2.3, estimated volumes).
 
@@ -196,6 +187,9 @@ class Values(Coded, fields.List[Any]):
     }
     described: ClassVar[dict[str, Any]] = {"maxItems": MAX_ITEMS}
 
+    def __init__(self, inner: Any, *about: Any, **kwargs: Any) -> None:
+        super().__init__(*about, cls_or_instance=inner, **kwargs)
+
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
         if not isinstance(value, list):
             raise self.make_error("invalid", input=value)
@@ -224,6 +218,9 @@ class Object(Coded, fields.Nested):
 
     default_error_messages: Messages = {"type": Message("This is {kind}, not an object.", "not_a_dict")}
 
+    def __init__(self, schema: Any, *about: Any, **kwargs: Any) -> None:
+        super().__init__(*about, nested=schema, **kwargs)
+
     def _deserialize(
         self, value: Any, attr: str | None, data: Any, partial: Any = None, **kwargs: Any
     ) -> Any:
@@ -245,9 +242,9 @@ class Objects(Coded, fields.Nested):
     }
     described: ClassVar[dict[str, Any]] = {"maxItems": MAX_ITEMS}
 
-    def __init__(self, schema: Any, *, empty: bool = True, **kwargs: Any) -> None:
+    def __init__(self, schema: Any, *about: Any, empty: bool = True, **kwargs: Any) -> None:
         self.empty = empty
-        super().__init__(schema, many=True, **kwargs)
+        super().__init__(*about, nested=schema, many=True, **kwargs)
         if not empty:
             self.metadata = {"minItems": 1, **self.metadata}
 

@@ -12,7 +12,6 @@ from migration_service.schemas.fields import (
     OpenChoice,
     Text,
     Values,
-    about,
 )
 from migration_service.schemas.vocabulary import PaymentType, RateBand, Reason, SupplyType, TransactionType
 
@@ -23,142 +22,111 @@ _CREDIT = "in euros; positive if the customer has credit, negative if the custom
 class LineItemParamsSchema(Fields):
     """The members of a line item besides its amounts."""
 
-    ref = Identifier(metadata=about("The line's name, which `vat_on` of a tax item refers to.", "line-1"))
+    ref = Identifier("The line's name, which `vat_on` of a tax item refers to.", "line-1")
 
 
 class LineItemSchema(Fields):
     """One line of a supply charge."""
 
     rate_band = OpenChoice(
-        RateBand,
-        required=True,
-        metadata=about("The thing that the line charges for.", "CONSUMPTION_STANDARD"),
+        RateBand, "The thing that the line charges for.", "CONSUMPTION_STANDARD", required=True
     )
-    start_date = Day(metadata=about("First day that the line charges for.", "2026-02-01"))
-    end_date = Day(metadata=about("Last day that the line charges for, inclusive.", "2026-02-28"))
+    start_date = Day("First day that the line charges for.", "2026-02-01")
+    end_date = Day("Last day that the line charges for, inclusive.", "2026-02-28")
     number_of_units = Number(
-        metadata=about(
-            "The number of units charged.", 214.5, unit="in kWh, m³ or days, as the band is priced"
-        )
+        "The number of units charged.", 214.5, unit="in kWh, m³ or days, as the band is priced"
     )
-    price_per_unit = Number(metadata=about("Price of one unit.", 0.1208, unit="in euros, without tax"))
+    price_per_unit = Number("Price of one unit.", 0.1208, unit="in euros, without tax")
     net_amount = Number(
+        "Price times units.",
+        25.91,
         required=True,
-        metadata=about(
-            "Price times units.", 25.91, unit="in euros, without tax; positive if the customer is charged"
-        ),
+        unit="in euros, without tax; positive if the customer is charged",
     )
-    units = Values(Number(), metadata=about("The meter readings at the start and the end.", [10412.5, 10627]))
-    params = Object(LineItemParamsSchema, metadata=about("Other data of the line.", {"ref": "line-1"}))
+    units = Values(Number(), "The meter readings at the start and the end.", [10412.5, 10627])
+    params = Object(LineItemParamsSchema, "Other data of the line.", {"ref": "line-1"})
 
 
 class TaxItemParamsSchema(Fields):
     """The members of a tax item besides its amounts."""
 
-    vat_on = Identifier(metadata=about("The `ref` of the line item that is taxed.", "line-1"))
+    vat_on = Identifier("The `ref` of the line item that is taxed.", "line-1")
 
 
 class TaxItemSchema(Fields):
     """Tax on a supply charge."""
 
-    amount = Number(
-        required=True, metadata=about("The tax.", 5.44, unit="in euros; positive if the customer is charged")
-    )
-    tax_type = Identifier(required=True, metadata=about("The kind of tax.", "VAT"))
-    rate = Number(
-        metadata=about("The rate of the tax.", 0.21, unit="as a proportion if unit_type is PROPORTION")
-    )
-    unit_type = Identifier(metadata=about("The unit of the rate.", "PROPORTION"))
-    value_taxed = Number(metadata=about("The amount that is taxed.", 25.91, unit=_EUROS))
-    params = Object(TaxItemParamsSchema, metadata=about("Other data of the item.", {"vat_on": "line-1"}))
+    amount = Number("The tax.", 5.44, required=True, unit="in euros; positive if the customer is charged")
+    tax_type = Identifier("The kind of tax.", "VAT", required=True)
+    rate = Number("The rate of the tax.", 0.21, unit="as a proportion if unit_type is PROPORTION")
+    unit_type = Identifier("The unit of the rate.", "PROPORTION")
+    value_taxed = Number("The amount that is taxed.", 25.91, unit=_EUROS)
+    params = Object(TaxItemParamsSchema, "Other data of the item.", {"vat_on": "line-1"})
 
 
 class TransactionSchema(Fields):
     """A financial transaction (section 2.5)."""
 
     transaction_id = Identifier(
-        required=True,
-        metadata=about("The supplier's identifier, unique within the account.", "T-100000038-1-1"),
+        "The supplier's identifier, unique within the account.", "T-100000038-1-1", required=True
     )
-    transaction_date = Day(required=True, metadata=about("The day of the transaction.", "2026-02-28"))
+    transaction_date = Day("The day of the transaction.", "2026-02-28", required=True)
     amount = Number(
+        "The amount that was charged or paid. The type gives the direction.",
+        49.28,
         required=True,
-        metadata=about(
-            "The amount that was charged or paid. The type gives the direction.",
-            49.28,
-            unit="in euros, tax included; positive, or negative for a correction",
-        ),
+        unit="in euros, tax included; positive, or negative for a correction",
     )
     type = Choice(
         TransactionType,
+        "The type of the transaction. PAYMENT and CREDIT add to the balance. CHARGE, SUPPLY_CHARGE "
+        "and REPAYMENT subtract from it.",
+        "PAYMENT",
         required=True,
-        metadata=about(
-            "The type of the transaction. PAYMENT and CREDIT add to the balance. CHARGE, SUPPLY_CHARGE "
-            "and REPAYMENT subtract from it.",
-            "PAYMENT",
-        ),
     )
     reason = OpenChoice(
-        Reason,
-        metadata=about("The reason of a CHARGE, CREDIT, PAYMENT or REPAYMENT.", "ACCOUNT_CHARGE_PAYMENT"),
+        Reason, "The reason of a CHARGE, CREDIT, PAYMENT or REPAYMENT.", "ACCOUNT_CHARGE_PAYMENT"
     )
-    reference = Text(blank=True, metadata=about("The bank's reference of the payment.", "NL-DD-2026-02"))
-    payment_type = OpenChoice(
-        PaymentType, metadata=about("How a PAYMENT or REPAYMENT was made.", "DD_REGULAR_COLLECTION")
-    )
-    display_note = Text(
-        blank=True, max_length=2_000, metadata=about("A note that the customer sees.", "Direct debit")
-    )
-    note = Text(
-        blank=True, max_length=2_000, metadata=about("A note that only staff see.", "Collected twice")
-    )
+    reference = Text("The bank's reference of the payment.", "NL-DD-2026-02", blank=True)
+    payment_type = OpenChoice(PaymentType, "How a PAYMENT or REPAYMENT was made.", "DD_REGULAR_COLLECTION")
+    display_note = Text("A note that the customer sees.", "Direct debit", blank=True, max_length=2_000)
+    note = Text("A note that only staff see.", "Collected twice", blank=True, max_length=2_000)
     associated_invoice_number = Identifier(
-        metadata=about("The `number` of the statement that it belongs to.", "2026-100000038-1-01")
+        "The `number` of the statement that it belongs to.", "2026-100000038-1-01"
     )
-    supply_type = Choice(SupplyType, metadata=about("What a SUPPLY_CHARGE charges for.", "ELECTRICITY"))
-    product_code = Identifier(metadata=about("The product of a SUPPLY_CHARGE.", "NL_ELECTRICITY_SUPPLY"))
+    supply_type = Choice(SupplyType, "What a SUPPLY_CHARGE charges for.", "ELECTRICITY")
+    product_code = Identifier("The product of a SUPPLY_CHARGE.", "NL_ELECTRICITY_SUPPLY")
     line_items = Objects(
         LineItemSchema,
-        metadata=about(
-            "The lines of a SUPPLY_CHARGE.", [{"rate_band": "CONSUMPTION_STANDARD", "net_amount": 25.91}]
-        ),
+        "The lines of a SUPPLY_CHARGE.",
+        [{"rate_band": "CONSUMPTION_STANDARD", "net_amount": 25.91}],
     )
-    tax_items = Objects(
-        TaxItemSchema,
-        metadata=about("The tax of a SUPPLY_CHARGE.", [{"amount": 5.44, "tax_type": "VAT"}]),
-    )
+    tax_items = Objects(TaxItemSchema, "The tax of a SUPPLY_CHARGE.", [{"amount": 5.44, "tax_type": "VAT"}])
 
 
 class LedgerSchema(Fields):
     """An account's balance and its transactions. Credit is positive."""
 
     identifiers = Values(
-        Ean(),
-        metadata=about("EANs of the meter points that are charged to this ledger.", ["871694330222747339"]),
+        Ean(), "EANs of the meter points that are charged to this ledger.", ["871694330222747339"]
     )
-    last_settlement_balance = Number(
-        metadata=about("The balance when the last settlement was closed.", -49.28, unit=_CREDIT)
-    )
+    last_settlement_balance = Number("The balance when the last settlement was closed.", -49.28, unit=_CREDIT)
     last_settlement_closing_date = Day(
-        metadata=about("Last day of the last settlement. The open period starts the day after.", "2026-02-28")
+        "Last day of the last settlement. The open period starts the day after.", "2026-02-28"
     )
-    last_settlement_issue_date = Day(
-        metadata=about("The day on which the settlement was sent.", "2026-03-01")
-    )
+    last_settlement_issue_date = Day("The day on which the settlement was sent.", "2026-03-01")
     ledger_code = Identifier(
-        required=True, metadata=about("The code of the ledger, unique within the account.", "ENERGY_LEDGER")
+        "The code of the ledger, unique within the account.", "ENERGY_LEDGER", required=True
     )
     ledger_balance = Number(
+        "The current balance: the last settlement's plus the open transactions.",
+        -49.28,
         required=True,
-        metadata=about(
-            "The current balance: the last settlement's plus the open transactions.", -49.28, unit=_CREDIT
-        ),
+        unit=_CREDIT,
     )
     transactions_in_open_settlement_period = Objects(
-        TransactionSchema,
-        metadata=about("Transactions after last_settlement_closing_date.", []),
+        TransactionSchema, "Transactions after last_settlement_closing_date.", []
     )
     historical_statement_transactions = Objects(
-        TransactionSchema,
-        metadata=about("Transactions up to last_settlement_closing_date, already settled.", []),
+        TransactionSchema, "Transactions up to last_settlement_closing_date, already settled.", []
     )

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from marshmallow import fields, post_load, validates_schema
+from marshmallow import post_load, validates_schema
 from marshmallow.exceptions import ValidationError
 
+from migration_service.schemas import answers
 from migration_service.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_service.schemas.book_totals import BOOK, BookTotalsAnswerSchema
-from migration_service.schemas.fields import AnsweredMoment, Identifier, Message, Values, WholeNumber, about
+from migration_service.schemas.fields import Identifier, Message, Values, WholeNumber
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason
 
@@ -61,188 +62,142 @@ class ReconciliationArgumentsSchema(Fields):
     """The query string of a reconciliation."""
 
     batch = Identifier(
-        metadata=about(
-            "Only the accounts on the lines of this batch.",
-            _BATCH_ID,
-            schema={"type": "string", "format": "uuid"},
-        )
+        "Only the accounts on the lines of this batch.",
+        _BATCH_ID,
+        parameter={"type": "string", "format": "uuid"},
     )
 
 
 class SentAnswerSchema(AnswerSchema):
     """Counts of what was sent, by outcome. Each account number counts once."""
 
-    sent = fields.Integer(metadata=about("The sum of the five numbers that follow.", 100_000))
-    refused = fields.Integer(metadata=about("Refused, with nothing staged.", 1))
-    waiting = fields.Integer(metadata=about("On lines that are pending or were only validated.", 0))
-    staged = fields.Integer(metadata=about("Staged and not created.", 0))
-    created = fields.Integer(metadata=about("Created accounts.", 99_999))
-    skipped = fields.Integer(metadata=about("Excluded by operators.", 0))
-    acknowledged = fields.Integer(
-        metadata=about(
-            "Acknowledged accounts among those refused, waiting, or created from an older version.",
-            0,
-        )
+    sent = answers.Integer("The sum of the five numbers that follow.", 100_000)
+    refused = answers.Integer("Refused, with nothing staged.", 1)
+    waiting = answers.Integer("On lines that are pending or were only validated.", 0)
+    staged = answers.Integer("Staged and not created.", 0)
+    created = answers.Integer("Created accounts.", 99_999)
+    skipped = answers.Integer("Excluded by operators.", 0)
+    acknowledged = answers.Integer(
+        "Acknowledged accounts among those refused, waiting, or created from an older version.", 0
     )
-    open = fields.Integer(
-        metadata=about(
-            "Accounts refused, waiting, staged, or created from an older version, minus those acknowledged.",
-            1,
-        )
+    open = answers.Integer(
+        "Accounts refused, waiting, staged, or created from an older version, minus those acknowledged.", 1
     )
-    staged_older_version = fields.Integer(
-        metadata=about("Staged accounts whose newer version was refused.", 0)
+    staged_older_version = answers.Integer("Staged accounts whose newer version was refused.", 0)
+    created_older_version = answers.Integer("Created accounts whose newer version was refused.", 0)
+    added_lines_refused = answers.Integer(
+        "Refused lines of the supplier's batches of added data. They count as open only in the "
+        "reconciliation of their batch. 0 if the reconciliation is of a batch.",
+        2,
     )
-    created_older_version = fields.Integer(
-        metadata=about("Created accounts whose newer version was refused.", 0)
-    )
-    added_lines_refused = fields.Integer(
-        metadata=about(
-            "Refused lines of the supplier's batches of added data. They count as open only in the "
-            "reconciliation of their batch. 0 if the reconciliation is of a batch.",
-            2,
-        )
-    )
-    lines_removed = fields.Integer(
-        metadata=about("Lines that are no longer kept, so it is unknown which were refused.", 0)
-    )
+    lines_removed = answers.Integer("Lines that are no longer kept, so it is unknown which were refused.", 0)
 
 
 class OpenItemAnswerSchema(AnswerSchema):
     """An account, or a line without an account number, that was sent and is open."""
 
-    external_account_number = fields.String(
-        allow_none=True, metadata=about(f"{_NUMBER} Null if the line does not have it.", "100000038")
+    external_account_number = answers.String(
+        f"{_NUMBER} Null if the line does not have it.", "100000038", allow_none=True
     )
-    reason = fields.String(
-        metadata=about("Why it is open.", "REFUSED", enum=[reason.value for reason in OpenReason])
-    )
-    batch_id = fields.UUID(
+    reason = answers.String("Why it is open.", "REFUSED", words=OpenReason)
+    batch_id = answers.UUID(
+        "The batch of the newest line that had it. Null for a single request, and for a STAGED account.",
+        _BATCH_ID,
         allow_none=True,
-        metadata=about(
-            "The batch of the newest line that had it. Null for a single request, and for a STAGED account.",
-            _BATCH_ID,
-        ),
     )
-    line_number = fields.Integer(
-        allow_none=True, metadata=about("The number of that line in its file, from 1.", 17)
-    )
-    errors = fields.List(
-        fields.Nested(ErrorObjectSchema),
+    line_number = answers.Integer("The number of that line in its file, from 1.", 17, allow_none=True)
+    errors = answers.List(
+        ErrorObjectSchema,
+        "The errors of that line or request, for as long as they are kept.",
+        [_ERROR],
         allow_none=True,
-        metadata=about("The errors of that line or request, for as long as they are kept.", [_ERROR]),
     )
 
 
 class DifferenceAnswerSchema(AnswerSchema):
     """The staged and the created value of a measure, for one account or for all accounts."""
 
-    measure = fields.String(metadata=about("The measure.", "statements"))
-    staged = fields.Float(metadata=about("Its value in the staged payloads.", 2))
-    created = fields.Float(metadata=about("Its value in the created accounts.", 1))
+    measure = answers.String("The measure.", "statements")
+    staged = answers.Float("Its value in the staged payloads.", 2)
+    created = answers.Float("Its value in the created accounts.", 1)
 
 
 class ValueDifferenceAnswerSchema(AnswerSchema):
     """A value of an account that differs from the staged one."""
 
-    path = fields.String(metadata=about("Its path in the payload.", "statements.0.gross_amount"))
-    staged = fields.Raw(
-        metadata=about(
-            "The staged value, or the whole row. Null if the payload does not have it.", 4928, anyOf=_ANY
-        ),
+    path = answers.String("Its path in the payload.", "statements.0.gross_amount")
+    staged = answers.Raw(
+        "The staged value, or the whole row. Null if the payload does not have it.",
+        4928,
+        openapi={"anyOf": _ANY},
     )
-    created = fields.Raw(
-        metadata=about(
-            "The value of the account, or the whole row. Null if it does not have it.", 5928, anyOf=_ANY
-        ),
+    created = answers.Raw(
+        "The value of the account, or the whole row. Null if it does not have it.",
+        5928,
+        openapi={"anyOf": _ANY},
     )
 
 
 class AccountDifferenceAnswerSchema(AnswerSchema):
     """A created account that differs from what was staged."""
 
-    external_account_number = fields.String(metadata=about(_NUMBER, "100000046"))
-    service_account_number = fields.String(
-        allow_none=True, metadata=about("The created account's number.", "A-7KX2M9QD")
+    external_account_number = answers.String(_NUMBER, "100000046")
+    service_account_number = answers.String("The created account's number.", "A-7KX2M9QD", allow_none=True)
+    differences = answers.List(
+        DifferenceAnswerSchema, "Each measure that differs. None if only values differ.", [_DIFFERENCE]
     )
-    differences = fields.List(
-        fields.Nested(DifferenceAnswerSchema),
-        metadata=about("Each measure that differs. None if only values differ.", [_DIFFERENCE]),
-    )
-    values = fields.List(
-        fields.Nested(ValueDifferenceAnswerSchema), metadata=about("Each value that differs.", [_VALUE])
-    )
+    values = answers.List(ValueDifferenceAnswerSchema, "Each value that differs.", [_VALUE])
 
 
 class ReconciliationAnswerSchema(AnswerSchema):
     """What was sent, what is open, and how created accounts differ from what was staged."""
 
-    import_supplier = fields.String(metadata=about("Code of the import supplier.", "DEMO_SUPPLIER"))
-    sent = fields.Nested(SentAnswerSchema, metadata=about("What was sent, by outcome.", _SENT))
-    open = fields.List(
-        fields.Nested(OpenItemAnswerSchema),
-        metadata=about(
-            "Items that are neither created in their newest version nor skipped nor acknowledged.", [_OPEN]
-        ),
+    import_supplier = answers.String("Code of the import supplier.", "DEMO_SUPPLIER")
+    sent = answers.Nested(SentAnswerSchema, "What was sent, by outcome.", _SENT)
+    open = answers.List(
+        OpenItemAnswerSchema,
+        "Items that are neither created in their newest version nor skipped nor acknowledged.",
+        [_OPEN],
     )
-    book = fields.Nested(
+    book = answers.Nested(
         BookTotalsAnswerSchema,
+        "Accounts, balances, transactions and statements by outcome, with the supplier's control "
+        "totals. Null for a batch of added data.",
+        BOOK,
         allow_none=True,
-        metadata=about(
-            "Accounts, balances, transactions and statements by outcome, with the supplier's control "
-            "totals. Null for a batch of added data.",
-            BOOK,
-        ),
     )
-    differences = fields.List(
-        fields.Nested(AccountDifferenceAnswerSchema),
-        metadata=about("The created accounts that differ from what was staged.", [_DIFFERING]),
+    differences = answers.List(
+        AccountDifferenceAnswerSchema, "The created accounts that differ from what was staged.", [_DIFFERING]
     )
-    totals = fields.List(
-        fields.Nested(DifferenceAnswerSchema),
-        metadata=about("Each measure over all created accounts.", [_TOTAL]),
+    totals = answers.List(DifferenceAnswerSchema, "Each measure over all created accounts.", [_TOTAL])
+    compared = answers.Integer("Created accounts whose values were all compared with the payload.", 99_998)
+    not_comparable = answers.Integer(
+        "Created accounts whose staged payload is no longer kept. They are not compared.", 1
     )
-    compared = fields.Integer(
-        metadata=about("Created accounts whose values were all compared with the payload.", 99_998)
+    not_compared = answers.List(answers.String, "A description of what is not compared.", _NOT_COMPARED)
+    differing = answers.Integer("The number of created accounts that differ.", 1)
+    created_clean = answers.Boolean("Whether something was compared, and no created account differs.", False)
+    complete = answers.Boolean(
+        "Whether no line of a batch of accounts and no staged account is open. Refused lines of added "
+        "data are in sent.added_lines_refused.",
+        False,
     )
-    not_comparable = fields.Integer(
-        metadata=about("Created accounts whose staged payload is no longer kept. They are not compared.", 1)
-    )
-    not_compared = fields.List(
-        fields.String(), metadata=about("A description of what is not compared.", _NOT_COMPARED)
-    )
-    differing = fields.Integer(metadata=about("The number of created accounts that differ.", 1))
-    created_clean = fields.Boolean(
-        metadata=about("Whether something was compared, and no created account differs.", False)
-    )
-    complete = fields.Boolean(
-        metadata=about(
-            "Whether no line of a batch of accounts and no staged account is open. Refused lines of added "
-            "data are in sent.added_lines_refused.",
-            False,
-        )
-    )
-    clean = fields.Boolean(metadata=about("Whether both created_clean and complete are true.", False))
+    clean = answers.Boolean("Whether both created_clean and complete are true.", False)
 
 
 class AcknowledgementBodySchema(CommandFields):
     """The body for acknowledging what was refused."""
 
     reason = Identifier(
+        "Why they are not migrated. It is kept in the audit: no personal data.",
+        "Moved to another supplier before the migration.",
         required=True,
         max_length=1_000,
-        metadata=about(
-            "Why they are not migrated. It is kept in the audit: no personal data.",
-            "Moved to another supplier before the migration.",
-        ),
     )
-    external_account_numbers = Values(
-        Identifier(), metadata=about("The accounts to acknowledge.", ["100000038"])
-    )
-    batch = Identifier(metadata=about("The batch with the lines without a number.", _BATCH_ID))
+    external_account_numbers = Values(Identifier(), "The accounts to acknowledge.", ["100000038"])
+    batch = Identifier("The batch with the lines without a number.", _BATCH_ID)
     line_numbers = Values(
-        WholeNumber(),
-        metadata=about("Lines of that batch. By default all of its lines without a number.", [17]),
+        WholeNumber(), "Lines of that batch. By default all of its lines without a number.", [17]
     )
 
     @validates_schema(skip_on_field_errors=True)
@@ -267,23 +222,17 @@ class AcknowledgementBodySchema(CommandFields):
 class AcknowledgedAnswerSchema(AnswerSchema):
     """How many accounts or lines were acknowledged."""
 
-    acknowledged = fields.Integer(metadata=about("Accounts or lines that were acknowledged.", 2))
+    acknowledged = answers.Integer("Accounts or lines that were acknowledged.", 2)
 
 
 class AcknowledgementAnswerSchema(AnswerSchema):
     """An acknowledgement."""
 
-    external_account_number = fields.String(
-        allow_none=True, metadata=about(f"{_NUMBER} Null for a line without one.", "100000038")
+    external_account_number = answers.String(
+        f"{_NUMBER} Null for a line without one.", "100000038", allow_none=True
     )
-    batch_id = fields.UUID(
-        allow_none=True, metadata=about("The batch of a line without a number, or null.", _BATCH_ID)
-    )
-    line_number = fields.Integer(
-        allow_none=True, metadata=about("The number of that line in its file, or null.", 17)
-    )
-    reason = fields.String(
-        metadata=about("Why it is not migrated.", "Moved to another supplier before the migration.")
-    )
-    acknowledged_by = fields.String(metadata=about("The name of the API key that was used.", "Migration"))
-    acknowledged_at = AnsweredMoment(metadata=about("When, in UTC.", "2026-03-01T10:15:00Z"))
+    batch_id = answers.UUID("The batch of a line without a number, or null.", _BATCH_ID, allow_none=True)
+    line_number = answers.Integer("The number of that line in its file, or null.", 17, allow_none=True)
+    reason = answers.String("Why it is not migrated.", "Moved to another supplier before the migration.")
+    acknowledged_by = answers.String("The name of the API key that was used.", "Migration")
+    acknowledged_at = answers.Moment("When, in UTC.", "2026-03-01T10:15:00Z")

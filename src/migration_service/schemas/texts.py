@@ -26,9 +26,9 @@ class Text(Coded, fields.String):
         "nul": Message("This has the character U+0000, which cannot be stored.", "invalid_characters"),
     }
 
-    def __init__(self, *, blank: bool = False, max_length: int = 255, **kwargs: Any) -> None:
+    def __init__(self, *about: Any, blank: bool = False, max_length: int = 255, **kwargs: Any) -> None:
         self.blank = blank
-        super().__init__(validate=CodedLength(max=max_length), **kwargs)
+        super().__init__(*about, validate=CodedLength(max=max_length), **kwargs)
         if self.required and not blank:
             self.metadata = {"minLength": 1, **self.metadata}
 
@@ -60,8 +60,8 @@ class Identifier(Text):
         "control": Message("{found} has an unprintable character. Remove it.", "invalid_characters"),
     }
 
-    def __init__(self, *, max_length: int = MAX_IDENTIFIER, **kwargs: Any) -> None:
-        super().__init__(max_length=max_length, **kwargs)
+    def __init__(self, *about: Any, max_length: int = MAX_IDENTIFIER, **kwargs: Any) -> None:
+        super().__init__(*about, max_length=max_length, **kwargs)
 
     def _checked(self, text: str) -> str:
         if not text.isprintable():
@@ -83,8 +83,10 @@ class Choice(Coded, fields.String):
 
     default_error_messages: Messages = {"invalid": "This is {kind}, not text."}
 
-    def __init__(self, vocabulary: type[StrEnum], **kwargs: Any) -> None:
-        super().__init__(validate=CodedOneOf([member.value for member in vocabulary]), **kwargs)
+    def __init__(self, vocabulary: type[StrEnum], *about: Any, **kwargs: Any) -> None:
+        words = [member.value for member in vocabulary]
+        parameter = {"type": "string", "enum": words}
+        super().__init__(*about, parameter=parameter, validate=CodedOneOf(words), **kwargs)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str:
         if not isinstance(value, str):
@@ -105,8 +107,8 @@ class Code(Text):
     FORM = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
     described: ClassVar[dict[str, Any]] = {"pattern": rf"^({FORM.pattern})?$"}
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(max_length=64, **kwargs)
+    def __init__(self, *about: Any, **kwargs: Any) -> None:
+        super().__init__(*about, max_length=64, **kwargs)
 
     def _checked(self, text: str) -> str:
         if not self.FORM.fullmatch(text):
@@ -117,9 +119,9 @@ class Code(Text):
 class OpenChoice(Code):
     """A word from a list that may be incomplete. Other words are loaded, too, and a rule warns about them."""
 
-    def __init__(self, vocabulary: type[StrEnum], **kwargs: Any) -> None:
+    def __init__(self, vocabulary: type[StrEnum], *about: Any, **kwargs: Any) -> None:
         self.vocabulary = vocabulary
-        super().__init__(**kwargs)
+        super().__init__(*about, **kwargs)
 
 
 class PhoneNumber(Text):
@@ -139,8 +141,8 @@ class PhoneNumber(Text):
         ),
     }
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(blank=True, max_length=40, personal=True, **kwargs)
+    def __init__(self, *about: Any, **kwargs: Any) -> None:
+        super().__init__(*about, blank=True, max_length=40, personal=True, **kwargs)
 
     def _checked(self, text: str) -> str:
         if len(text) > 40:
@@ -166,8 +168,8 @@ class EmailAddress(Text):
     }
     _form = EmailForm()
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(blank=True, max_length=254, personal=True, **kwargs)
+    def __init__(self, *about: Any, **kwargs: Any) -> None:
+        super().__init__(*about, blank=True, max_length=254, personal=True, **kwargs)
 
     def _checked(self, text: str) -> str:
         if len(text) > 254:
@@ -210,8 +212,8 @@ class DocumentPath(Text):
     }
     _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(max_length=1024, **kwargs)
+    def __init__(self, *about: Any, **kwargs: Any) -> None:
+        super().__init__(*about, max_length=1024, **kwargs)
 
     def _checked(self, text: str) -> str:
         path = text.removeprefix("/")

@@ -3,12 +3,11 @@
 import json
 from pathlib import Path
 
-from marshmallow import fields
-
+from migration_service.schemas import answers
 from migration_service.schemas.account import AccountImportSchema
 from migration_service.schemas.base import AnswerSchema, Fields
 from migration_service.schemas.extracts import extract_moment
-from migration_service.schemas.fields import Choice, about
+from migration_service.schemas.fields import Choice
 from migration_service.schemas.requests import (
     AccountErrorBodySchema,
     ErrorBodySchema,
@@ -20,14 +19,7 @@ from migration_service.states import Report
 
 
 class _ReportFields(Fields):
-    report = Choice(
-        Report,
-        metadata=about(
-            "`full`: respond with all findings, including warnings.",
-            "full",
-            schema={"type": "string", "enum": [it.value for it in Report]},
-        ),
-    )
+    report = Choice(Report, "`full`: respond with all findings, including warnings.", "full")
 
 
 class StageArgumentsSchema(_ReportFields):
@@ -43,18 +35,17 @@ class ReportArgumentsSchema(_ReportFields, ValidateArgumentsSchema):
 _ACCOUNT = json.loads(Path(__file__).with_name("example_account.json").read_bytes())
 _VALID = "Whether the payload may be staged."
 _WARNING = {"detail": "This is not a field here.", "code": "unknown_field", "attr": "customers.0.phone"}
-_WARNINGS = about("The warnings, which do not prevent staging, each with its path.", [_WARNING])
 
 
 class ValidationReportSchema(AnswerSchema):
     """Everything that the validation of a payload without errors found."""
 
-    valid = fields.Boolean(metadata=about(_VALID, True))
-    errors = fields.List(
-        fields.Nested(ErrorObjectSchema), metadata=about("Empty: the payload has no errors.", [])
+    valid = answers.Boolean(_VALID, True)
+    errors = answers.List(ErrorObjectSchema, "Empty: the payload has no errors.", [])
+    warnings = answers.List(
+        ErrorObjectSchema, "The warnings, which do not prevent staging, each with its path.", [_WARNING]
     )
-    warnings = fields.List(fields.Nested(ErrorObjectSchema), metadata=_WARNINGS)
-    account = fields.Nested(AccountImportSchema, metadata=about("The data as it is stored.", _ACCOUNT))
+    account = answers.Nested(AccountImportSchema, "The data as it is stored.", _ACCOUNT)
 
 
 class StagingReportSchema(ValidationReportSchema):
@@ -68,14 +59,15 @@ class _ReportedFaults(AnswerSchema):
 
     optional = frozenset({"valid", "warnings", "account"})
 
-    valid = fields.Boolean(metadata=about(f"{_VALID} Only in a full report.", False))
-    warnings = fields.List(
-        fields.Nested(ErrorObjectSchema),
-        metadata=about("The warnings, each with its path. Only in a full report.", [_WARNING]),
+    valid = answers.Boolean(f"{_VALID} Only in a full report.", False)
+    warnings = answers.List(
+        ErrorObjectSchema, "The warnings, each with its path. Only in a full report.", [_WARNING]
     )
-    account = fields.Raw(
+    account = answers.Raw(
+        "Null, because nothing is stored. Only in a full report.",
+        None,
         allow_none=True,
-        metadata=about("Null, because nothing is stored. Only in a full report.", None, enum=[None]),
+        openapi={"enum": [None]},
     )
 
 

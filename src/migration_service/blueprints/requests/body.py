@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from functools import wraps
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from flask import Flask, current_app, request
 from flask_smorest import Blueprint
@@ -14,6 +14,7 @@ from werkzeug.exceptions import LengthRequired, RequestEntityTooLarge, Unsupport
 from migration_service.blueprints.requests.describing import View, only_describe
 from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
 from migration_service.schemas.base import MAX_SUGGESTIONS, limit_errors, load, suggest
+from migration_service.schemas.coded import Coded
 from migration_service.schemas.json import parse_json
 
 #: Operations below this path refuse unknown query parameters. Monitors, browsers and GraphQL clients may add
@@ -134,10 +135,10 @@ def query_arguments(
             "in": "query",
             "name": name,
             "required": field.required,
-            "description": field.metadata.get("description", ""),
-            "schema": field.metadata.get("schema", {"type": "string", "minLength": 1}),
+            "description": field.metadata["description"],
+            "schema": field.parameter,
         }
-        for name, field in schema.fields.items()
+        for name, field in cast(dict[str, Coded], schema.fields).items()
     ]
 
     def decorate(view: View) -> View:

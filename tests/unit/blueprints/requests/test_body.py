@@ -8,10 +8,11 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from flask_smorest import Blueprint
-from marshmallow import Schema, fields
+from marshmallow import Schema
 
 from migration_service.blueprints.requests.body import json_body, query_arguments, read_json, read_text
 from migration_service.errors import ParseError
+from migration_service.schemas.fields import Text, WholeNumber
 
 _LIMIT = 100
 _CHUNKED = {"Transfer-Encoding": "chunked"}
@@ -99,8 +100,8 @@ def test_gzip_that_is_not_one_stream_is_refused(data: bytes, detail: str) -> Non
 
 
 class _Arguments(Schema):
-    name = fields.String(required=True, metadata={"description": "A name."})
-    size = fields.Integer(metadata={"description": "A size.", "schema": {"type": "integer"}})
+    name = Text("A name.", "x", required=True)
+    size = WholeNumber("A size.", 1, parameter={"type": "integer"})
 
 
 def test_parameters_are_described_as_they_are_read() -> None:
