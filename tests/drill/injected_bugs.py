@@ -85,7 +85,7 @@ BUGS: dict[str, Bug] = {
         "accounts belong to the team that was named",
         (
             (
-                f"{_PROCESSING}/acceptance.py",
+                f"{_PROCESSING}/dispatch.py",
                 "WHERE name = %(operations_team_name)s\n"
                 "          AND (organisation_id = supplier.organisation_id OR organisation_id IS NULL)\n"
                 "        ORDER BY organisation_id NULLS LAST LIMIT 1",

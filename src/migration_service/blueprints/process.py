@@ -39,8 +39,7 @@ from migration_service.schemas.requests import (
     ProcessRequestSchema,
 )
 from migration_service.services.imports.status import ReportedStatus
-from migration_service.services.processing.acceptance import ProcessOrder
-from migration_service.services.processing.dispatch import begin_attempt, wait_for_outcome
+from migration_service.services.processing.dispatch import ProcessOrder, begin_attempt, wait_for_outcome
 from migration_service.services.reporting.attempts import get_attempt
 
 #: Seconds after which a client should ask for the outcome of an attempt.

@@ -19,6 +19,7 @@ from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from support.factories import json_of
+from support.imported_account import codes_of
 from support.servers import wait_until
 from support.supplier_client import SupplierClient
 
@@ -287,5 +288,13 @@ def test_a_supplier_that_became_strict_has_its_payloads_validated_again(
         session.execute(
             update(ImportSupplier).where(ImportSupplier.code == supplier.code).values(profile="strict")
         )
-    attempt = _process_to_the_end(supplier, worker_resources, number)
-    assert [error["code"] for error in attempt.errors or []] == ["invalid_postcode"]
+    answers = []
+    request = threading.Thread(target=lambda: answers.append(supplier.process(number, prefer="")))
+    request.start()
+    wait_until(lambda: json_of(supplier.status(number))["status"] == "IN_PROGRESS", "the attempt began")
+    attempt_id = supplier.current_attempt(number)
+    assert perform_attempt(worker_resources.Session, attempt_id)
+    notify(worker_resources.redis, worker_resources.slots, attempt_id)
+    request.join()
+    assert json_of(answers[0])["code"] == "account_failed_validation"
+    assert codes_of(answers[0]) == [("billing_postcode", "invalid_postcode")]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session as OrmSession
 
-from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountCreationFailedError
 from migration_service.models import Account, AccountImportProcess, Attempt
@@ -21,7 +20,6 @@ from migration_service.services.processing.attempts import (
     MAX_TRIES,
     SetApart,
     fail_attempt,
-    find_answer,
     run_attempt,
     set_apart,
     take_alone,
@@ -336,21 +334,6 @@ def test_a_failure_of_the_infrastructure_leaves_the_attempt_in_progress(
     assert perform_attempt(worker_resources.Session, begun.attempt_id)
 
 
-def test_the_result_of_an_attempt_is_available_as_soon_as_it_has_ended(
-    begun: Begun, session: OrmSession, worker_resources: WorkerResources
-) -> None:
-    before = find_answer(OpenTransaction.of(session), begun.attempt_id)
-    assert before is not None
-    assert before.outcome is None
-    session.commit()
-    perform_attempt(worker_resources.Session, begun.attempt_id)
-    answer = find_answer(OpenTransaction.of(session), begun.attempt_id)
-    assert answer is not None
-    assert answer.outcome == Outcome.SUCCEEDED
-    assert answer.service_account_number == begun.process().service_account_number
-    assert (answer.error_code, answer.error_detail, answer.errors) == (None, None, [])
-
-
 def test_attempts_in_progress_are_live_and_others_are_not(
     begun: Begun, session: OrmSession, worker_resources: WorkerResources
 ) -> None:
@@ -390,25 +373,6 @@ def test_only_the_account_of_the_attempt_is_validated_again_under_the_profile_of
     with begun.supplier.Session() as session:
         found = session.scalars(select(AccountImportProcess).where(of_neighbour)).one()
     assert (found.state, found.rules_version, found.profile) == (ImportState.PENDING, "older", "another")
-
-
-def test_the_answer_is_that_of_the_attempt_with_every_error(
-    begun: Begun, session: OrmSession, worker_resources: WorkerResources
-) -> None:
-    wrong = {"customers": [{"family_name": "", "landline": "12"}]}
-    begun.change(rules_version="older", payload=AccountImportProcess.payload.concat(wrong))
-    assert perform_attempt(worker_resources.Session, begun.attempt_id)
-    begun.supplier.process(begun.number)
-    newer = begun.supplier.current_attempt(begun.number)
-    failed, running = (find_answer(OpenTransaction.of(session), it) for it in (begun.attempt_id, newer))
-    assert failed is not None
-    assert running is not None
-    expected = (Outcome.FAILED, None, "account_failed_validation")
-    assert (failed.outcome, failed.service_account_number, failed.error_code) == expected
-    assert [asdict(it) for it in failed.errors] == begun.attempt().errors
-    assert failed.errors
-    assert (running.outcome, running.error_code, running.errors) == (None, None, [])
-    assert find_answer(OpenTransaction.of(session), new_id()) is None
 
 
 def test_no_slot_is_restored_for_an_attempt_that_ends_while_the_slots_are_compared(

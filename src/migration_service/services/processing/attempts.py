@@ -12,11 +12,10 @@ from uuid import UUID
 from sqlalchemy import exists, func, select, update
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import OpenTransaction, Statements
+from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
     AccountCreationFailedError,
     DryRunSucceededError,
-    ErrorItem,
     ServiceError,
 )
 from migration_service.models import AccountImportProcess, Attempt
@@ -26,7 +25,7 @@ from migration_service.services.emails.customer_emails import record_customer_em
 from migration_service.services.imports import states
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt
 from migration_service.services.imports.validation import validate_account
-from migration_service.services.processing.creation import CreatedAccount, CreationJob, create_accounts
+from migration_service.services.processing.creation import CreatedAccount, create_accounts
 from migration_service.states import ImportState, Outcome, Profile
 
 #: Seconds after which an attempt is given to the workers again if none of them is running it.
@@ -36,17 +35,6 @@ GIVEN_AGAIN_AFTER = 10.0
 MAX_TRIES = 5
 #: The largest number of attempts set apart in one transaction.
 _MOST_SET_APART = 500
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptResult:
-    """The result of an attempt for the waiting request. `outcome` is None if the attempt has not ended."""
-
-    outcome: Outcome | None
-    service_account_number: str | None
-    error_code: str | None
-    error_detail: str | None
-    errors: list[ErrorItem]
 
 
 # Includes the effect of `creation.KEEP_THE_PLAN`, to save its round trip.
@@ -63,11 +51,6 @@ _LOCK = """
     FOR UPDATE OF process
 """
 _LOCK_IF_FREE = f"{_LOCK} SKIP LOCKED"
-
-_FIND_ANSWER = """
-    SELECT outcome, service_account_number, error_code, error_detail, errors
-    FROM attempt WHERE id = %(attempt_id)s
-"""
 
 _READ_PAYLOAD = """
     SELECT payload::text AS payload FROM account_import_process WHERE id = %(account_import_process_id)s
@@ -95,7 +78,7 @@ def run_attempt(transaction: OpenTransaction, attempt_id: UUID) -> str | None:
     process_id = row.account_import_process_id
     if row.rules_version != RULES_VERSION or row.profile != row.supplier_profile:
         _validate_again(transaction, process_id, Profile(row.supplier_profile), row.time_zone)
-    (created,) = create_accounts(transaction, [CreationJob(process_id, row.operations_team_id)])
+    (created,) = create_accounts(transaction, {process_id: row.operations_team_id})
     if row.dry_run:
         raise DryRunSucceededError
     ended = with_account(running_attempt(row), created)
@@ -161,17 +144,6 @@ def out_of_tries() -> AccountCreationFailedError:
     return AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: the worker ended each time.")
 
 
-def find_answer(statements: Statements, attempt_id: UUID) -> AttemptResult | None:
-    """Return the result of the attempt so far, or None if there is no such attempt."""
-    rows = statements.execute(_FIND_ANSWER, {"attempt_id": attempt_id})
-    if not rows:
-        return None
-    (row,) = rows
-    errors = [ErrorItem(item["code"], item["detail"], item["attr"]) for item in row.errors or ()]
-    outcome = Outcome(row.outcome) if row.outcome else None
-    return AttemptResult(outcome, row.service_account_number, row.error_code, row.error_detail, errors)
-
-
 def list_attempts(session: Session, account_import_process_id: int) -> Sequence[Attempt]:
     """Return all attempts of an account import process, oldest first."""
     return session.scalars(
@@ -179,16 +151,6 @@ def list_attempts(session: Session, account_import_process_id: int) -> Sequence[
         .where(Attempt.account_import_process_id == account_import_process_id)
         .order_by(Attempt.created_at)
     ).all()
-
-
-@dataclass(frozen=True, slots=True)
-class TakenAttempt:
-    """An attempt that a worker has taken to run it alone."""
-
-    id: UUID
-    organisation_id: int
-    #: Whether further attempts wait to run alone.
-    is_followed: bool
 
 
 # `turn` is the position of an attempt among those of its organisation. Rows are tried one by one until one is
@@ -211,17 +173,19 @@ _TAKE_ALONE = f"""
         LIMIT 1 FOR UPDATE OF process SKIP LOCKED)
     UPDATE account_import_process process SET dispatched_at = now()
     FROM next WHERE process.id = next.id
-    RETURNING process.attempt_id, next.organisation_id, (SELECT count(*) FROM waiting) > 1 AS is_followed
+    RETURNING process.attempt_id AS id, next.organisation_id,
+              (SELECT count(*) FROM waiting) > 1 AS is_followed
 """
 
 
-def take_alone(transaction: OpenTransaction, served: Collection[int]) -> TakenAttempt | None:
-    """Take the next attempt to run alone, from an organisation that is not in `served`.
+def take_alone(transaction: OpenTransaction, served: Collection[int]) -> Any:
+    """Take the next attempt to run alone, from an organisation that is not in `served`, or return None.
 
-    The caller commits before running the attempt, so that an attempt that crashes its worker is detected.
+    The row has its `id` and `organisation_id`, and whether further attempts wait (`is_followed`). The caller
+    commits before running the attempt, so that an attempt that crashes its worker is detected.
     """
     rows = transaction.execute(_TAKE_ALONE, {"served": list(served)})
-    return TakenAttempt(*rows[0]) if rows else None
+    return rows[0] if rows else None
 
 
 @dataclass(frozen=True, slots=True)

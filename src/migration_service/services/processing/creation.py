@@ -10,7 +10,7 @@ import logging
 import re
 import secrets
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -44,16 +44,8 @@ _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
-class CreationJob:
-    """One account to create: the process that holds its payload, and the team it is linked to."""
-
-    account_import_process_id: int
-    operations_team_id: int
-
-
-@dataclass(frozen=True, slots=True)
 class CreatedAccount:
-    """The account created for a CreationJob."""
+    """An account that was created."""
 
     account_import_process_id: int
     service_account_number: str
@@ -76,21 +68,16 @@ def is_service_account_number(text: str) -> bool:
     return _SERVICE_ACCOUNT_NUMBER.fullmatch(text) is not None
 
 
-def create_accounts(transaction: OpenTransaction, jobs: Sequence[CreationJob]) -> list[CreatedAccount]:
-    """Create the account of each job with everything in its staged payload (section 4.3).
+def create_accounts(transaction: OpenTransaction, teams: Mapping[int, int]) -> list[CreatedAccount]:
+    """Create an account from each staged payload, with everything in it (section 4.3).
 
-    The caller holds the locks of the processes. If the database raises an error, nothing is created, and the
+    `teams` has the ids of the processes, and of the operations teams that the accounts are linked to. The
+    caller holds the locks of the processes. If the database raises an error, nothing is created, and the
     caller must roll back its transaction or savepoint.
     """
-    rows = transaction.execute(
-        creation_statement(),
-        {
-            "process_ids": [job.account_import_process_id for job in jobs],
-            "team_ids": [job.operations_team_id for job in jobs],
-            "numbers": [new_service_account_number() for _ in jobs],
-        },
-    )
-    return [CreatedAccount(*row) for row in rows]
+    numbers = [new_service_account_number() for _ in teams]
+    values = {"process_ids": list(teams), "team_ids": list(teams.values()), "numbers": numbers}
+    return [CreatedAccount(*row) for row in transaction.execute(creation_statement(), values)]
 
 
 def explain_refusal(error: DBAPIError) -> ServiceError | None:

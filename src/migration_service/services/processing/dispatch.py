@@ -11,18 +11,23 @@ worker's part is in `execution`.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import OpenTransaction, autocommit, begin
+from migration_service.db.statements import OpenTransaction, Statements, autocommit, begin
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
+    AccountNotStagedError,
     ConcurrencyLimitReachedError,
+    ErrorItem,
+    ImportSupplierNotFoundInBodyError,
     NoWorkerAvailableError,
+    OperationsTeamNotFoundError,
     ServiceUnavailableError,
 )
 from migration_service.log import request_id
@@ -30,19 +35,31 @@ from migration_service.origin import current_origin
 from migration_service.services.access.callers import Caller
 from migration_service.services.idempotency.keys import EarlierAttempt, KeyedRequest, keep_answer
 from migration_service.services.imports import states
-from migration_service.services.imports.states import RunningAttempt
-from migration_service.services.processing.acceptance import ProcessOrder, check_request
-from migration_service.services.processing.attempts import find_answer, withdraw_attempt
+from migration_service.services.imports.newer_versions import say_refused
+from migration_service.services.imports.states import RunningAttempt, refusal, require_ongoing
+from migration_service.services.processing.attempts import withdraw_attempt
 from migration_service.services.processing.signals import announce, wait_for_notification
 from migration_service.services.processing.slot_leases import acquire_slots, release_slots
 from migration_service.services.processing.slots import Slots
-from migration_service.states import Outcome
+from migration_service.services.setup.names import is_name
+from migration_service.services.setup.suppliers import MAX_CODE, require_supplier_allowed
+from migration_service.states import ImportState, Outcome
 
 #: Seconds to wait for the notification before the database is queried.
 WAIT_SLICE = 1.0
 #: Seconds until a commit that did not wait is on disk. PostgreSQL guarantees three times its
 #: wal_writer_delay, which is 0.2 seconds by default.
 ON_DISK_WITHIN = 5.0
+
+
+@dataclass(frozen=True)
+class ProcessOrder:
+    """The body of the process endpoint."""
+
+    external_account_number: str
+    import_supplier_code: str
+    operations_team_name: str
+    dry_run: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +91,30 @@ def begin_attempt(
     """
     # A client that does not wait is promised that the attempt will run, so it must be on disk.
     durable = not waits or d.wait_seconds < ON_DISK_WITHIN
-    attempt_id = _begin(d, caller, order, keyed, durable=durable)
+    with autocommit(d.Session) as statements:
+        found = _check(statements, caller, order)
+    attempt = RunningAttempt(
+        id=new_id(),
+        account_import_process_id=found.id,
+        operations_team_id=found.team_id,
+        api_key_id=caller.api_key_id,
+        dry_run=order.dry_run,
+        request_id=request_id.get(),
+        address=current_origin().address,
+    )
+    owner, limit = caller.organisation_id, found.concurrency_limit
+    if not acquire_slots(d.Session, d.slots, [attempt.id], owner=owner, limit=limit):
+        raise ConcurrencyLimitReachedError
+    try:
+        if not _store(d, attempt, keyed, durable=durable):
+            with autocommit(d.Session) as statements:
+                _check(statements, caller, order)  # raises the error of the new state
+            raise AccountImportInProgressError
+    except BaseException:
+        release_slots(d.slots, [attempt.id])
+        raise
     announce(d.redis, d.publish)
-    return attempt_id
+    return attempt.id
 
 
 def wait_for_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
@@ -102,31 +140,56 @@ def wait_for_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
     return _find_outcome(d, attempt_id)[1]
 
 
-def _begin(
-    d: Dispatch, caller: Caller, order: ProcessOrder, keyed: KeyedRequest | None, *, durable: bool
-) -> UUID:
-    with autocommit(d.Session) as statements:
-        request = check_request(statements, caller, order)
-    attempt = RunningAttempt(
-        id=new_id(),
-        account_import_process_id=request.account_import_process_id,
-        operations_team_id=request.operations_team_id,
-        api_key_id=caller.api_key_id,
-        dry_run=order.dry_run,
-        request_id=request_id.get(),
-        address=current_origin().address,
-    )
-    if not acquire_slots(d.Session, d.slots, [attempt.id], owner=caller.organisation_id, limit=request.limit):
-        raise ConcurrencyLimitReachedError
-    try:
-        if not _store(d, attempt, keyed, durable=durable):
-            with autocommit(d.Session) as statements:
-                check_request(statements, caller, order)  # raises the error of the new state
-            raise AccountImportInProgressError
-    except BaseException:
-        release_slots(d.slots, [attempt.id])
-        raise
-    return attempt.id
+_CHECK = """
+    SELECT supplier.id AS supplier_id, supplier.status, process.id, process.state,
+           process.service_account_number, process.refused_at, process.refused_errors, team.id AS team_id,
+           (SELECT concurrency_limit FROM service_limit) AS concurrency_limit,
+           EXISTS (SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = supplier.id
+                   AND skip_mark.external_account_number = %(external_account_number)s) AS is_marked
+    FROM import_supplier supplier
+    LEFT JOIN account_import_process process ON process.import_supplier_id = supplier.id
+         AND process.external_account_number = %(external_account_number)s
+    LEFT JOIN LATERAL (
+        SELECT id FROM operations_team
+        WHERE name = %(operations_team_name)s
+          AND (organisation_id = supplier.organisation_id OR organisation_id IS NULL)
+        ORDER BY organisation_id NULLS LAST LIMIT 1) AS team ON true
+    WHERE supplier.organisation_id = %(organisation_id)s AND supplier.code = %(import_supplier_code)s
+"""
+
+
+def _check(statements: Statements, caller: Caller, order: ProcessOrder) -> Any:
+    """Return the row of an account that can be processed now, or raise an InvalidError with the reason."""
+    if not is_name(order.import_supplier_code, MAX_CODE):
+        raise _unknown_supplier(order.import_supplier_code)
+    rows = statements.execute(_CHECK, {"organisation_id": caller.organisation_id, **vars(order)})
+    if not rows:
+        raise _unknown_supplier(order.import_supplier_code)
+    (found,) = rows
+    require_supplier_allowed(found.supplier_id, order.import_supplier_code)
+    number = order.external_account_number
+    # The account is checked before its supplier, so that the answer for an imported one has its numbers
+    # (4.3).
+    state = ImportState.SKIPPED if found.is_marked else ImportState.PENDING
+    if found.state not in (None, ImportState.PENDING):
+        state = ImportState(found.state)
+    if error := refusal(state, number, found.service_account_number):
+        if found.refused_at and state is ImportState.IMPORTED:
+            error.errors += say_refused(found.refused_at, found.refused_errors or ())
+        raise error
+    require_ongoing(found.status)
+    if found.id is None:
+        raise AccountNotStagedError(found=number)
+    if found.team_id is None:
+        raise OperationsTeamNotFoundError(found=order.operations_team_name)
+    return found
+
+
+def _unknown_supplier(code: str) -> ImportSupplierNotFoundInBodyError:
+    detail = ImportSupplierNotFoundInBodyError(found=code).detail
+    # Only in this body is the field called import_supplier_code.
+    item = ErrorItem(ImportSupplierNotFoundInBodyError.code, detail, "import_supplier_code")
+    return ImportSupplierNotFoundInBodyError(detail, errors=[item])
 
 
 def _store(d: Dispatch, attempt: RunningAttempt, keyed: KeyedRequest | None, *, durable: bool) -> bool:
@@ -141,13 +204,21 @@ def _store(d: Dispatch, attempt: RunningAttempt, keyed: KeyedRequest | None, *, 
         return begun
 
 
+_FIND_OUTCOME = """
+    SELECT outcome, service_account_number, error_code, error_detail, errors
+    FROM attempt WHERE id = %(attempt_id)s
+"""
+
+
 def _find_outcome(d: Dispatch, attempt_id: UUID) -> tuple[bool, str | None]:
     """Return whether the attempt has ended, and its service account number. Raise the error if it failed."""
     with autocommit(d.Session) as statements:
-        answer = find_answer(statements, attempt_id)
-    if answer is None:
+        rows = statements.execute(_FIND_OUTCOME, {"attempt_id": attempt_id})
+    if not rows:
         release_slots(d.slots, [attempt_id])
         raise ServiceUnavailableError
-    if answer.outcome in (Outcome.FAILED, Outcome.DRY_RUN_SUCCEEDED):
-        raise AccountCreationFailedError(answer.error_detail, code=answer.error_code, errors=answer.errors)
-    return answer.outcome is not None, answer.service_account_number
+    (found,) = rows
+    if found.outcome in (Outcome.FAILED, Outcome.DRY_RUN_SUCCEEDED):
+        errors = [ErrorItem(item["code"], item["detail"], item["attr"]) for item in found.errors or ()]
+        raise AccountCreationFailedError(found.error_detail, code=found.error_code, errors=errors)
+    return found.outcome is not None, found.service_account_number

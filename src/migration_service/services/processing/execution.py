@@ -35,7 +35,6 @@ from migration_service.services.processing.attempts import (
     with_account,
 )
 from migration_service.services.processing.creation import (
-    CreationJob,
     create_accounts,
     explain_refusal,
     is_refusal,
@@ -123,8 +122,8 @@ def create_set(transaction: OpenTransaction, waiting: Sequence[WaitingAttempt]) 
     if not waiting:
         return []
     attempts = {it.attempt.account_import_process_id: it.attempt for it in waiting}
-    jobs = [CreationJob(id_, attempt.operations_team_id) for id_, attempt in attempts.items()]
-    created = create_accounts(transaction, jobs)
+    teams = {id_: attempt.operations_team_id for id_, attempt in attempts.items()}
+    created = create_accounts(transaction, teams)
     ended = [with_account(attempts[account.account_import_process_id], account) for account in created]
     sends_emails = any(it.sends_customer_emails for it in waiting)
     complete_attempts(transaction, ended, begun=True, sends_customer_emails=sends_emails)

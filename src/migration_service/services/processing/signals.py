@@ -107,16 +107,9 @@ def wait_for_notification(redis: Redis, attempt_id: UUID, timeout: float) -> str
     except RedisError:
         time.sleep(min(0.2, timeout))
         return None
-    return read_notification(cast(bytes, received[1])) if received else None
-
-
-def read_notification(content: bytes) -> str | None:
-    """Return the service account number in a notification, or None if the database must be queried.
-
-    The worker notifies after its commit, with a key that only this attempt has, so a number is the outcome.
-    Anything that is not in the form of a number is ignored.
-    """
-    text = content.decode("ascii", "replace")
+    text = cast(bytes, received[1]).decode("ascii", "replace") if received else ""
+    # A number is the outcome, because the worker notifies after its commit, with a key that only this attempt
+    # has. Anything that is not in the form of a number is ignored.
     return text if is_service_account_number(text) else None
 
 

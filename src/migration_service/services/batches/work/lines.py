@@ -53,7 +53,6 @@ from migration_service.services.imports.validation import ValidatedAccount, vali
 from migration_service.services.processing.creation import (
     KEEP_THE_PLAN,
     CreatedAccount,
-    CreationJob,
     create_accounts,
     explain_refusal,
 )
@@ -355,10 +354,10 @@ def _compare_repeated(session: Session, candidates: Sequence[_Candidate]) -> Non
 
 def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:
     def create(some: Sequence[_Candidate]) -> list[CreatedAccount]:
-        jobs = [CreationJob(it.process.id, job.operations_team_id or 0) for it in some if it.process]
-        made = create_accounts(OpenTransaction.of(session), jobs)
+        teams = {it.process.id: job.operations_team_id or 0 for it in some if it.process}
+        made = create_accounts(OpenTransaction.of(session), teams)
         created = {account.account_import_process_id: account for account in made}
-        return [created[order.account_import_process_id] for order in jobs]
+        return [created[process_id] for process_id in teams]
 
     session.execute(text(KEEP_THE_PLAN))
     done = LineStatus.WOULD_IMPORT if job.mode is BatchMode.DRY_RUN else LineStatus.IMPORTED
