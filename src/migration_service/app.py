@@ -40,8 +40,8 @@ from migration_service.blueprints.requests.response_headers import guard_respons
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
-from migration_service.db.commits import CommitWatch, make_probe_engine
-from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.db.commits import CommitWatch
+from migration_service.db.engine import make_sessionmaker, service_engine
 from migration_service.db.reference import ReferenceReader
 from migration_service.payment_vendors.measured import CALLS as VENDOR_CALLS
 from migration_service.services.access.refusals import RefusalLog
@@ -128,13 +128,8 @@ def _believe_proxies(app: Flask, count: int) -> None:
 
 
 def _connect(settings: Settings) -> Resources:
-    engine = make_engine(
-        settings.database_url,
-        pool_size=settings.database_pool_size,
-        max_overflow=settings.database_pool_size,
-        application_name="migration-web",
-        pooler=settings.database_pooler,
-    )
+    most = settings.database_pool_size
+    engine = service_engine(settings, "migration-web", pool_size=most, max_overflow=most)
     session_maker = make_sessionmaker(engine)
     redis = make_redis(settings.redis_url, max_connections=_MOST_WAITING)
     VENDOR_CALLS.keep_in(redis)
@@ -154,5 +149,5 @@ def _connect(settings: Settings) -> Resources:
         StagedQuota(redis, settings.max_staged_accounts),
         RefusalLog(session_maker),
         Places(),
-        CommitWatch(partial(make_probe_engine, settings, "migration-health")),
+        CommitWatch(partial(service_engine, settings, "migration-health")),
     )

@@ -20,7 +20,7 @@ from migration_service.services.batches.results.findings import list_lines_of_ac
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.imports.staging import find_process
-from migration_service.services.processing.attempts import list_attempts
+from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
 _process = [
@@ -178,7 +178,7 @@ def _read(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
             "organisation": supplier.organisation_name,
             **(_import(process) if process else _NOT_STAGED | ({"state": "SKIPPED"} if marked else {})),
         },
-        "attempts": [_attempt(attempt) for attempt in list_attempts(session, process.id)] if process else [],
+        "attempts": [_attempt(attempt) for attempt in read_attempts(session, process.id)] if process else [],
         "batch_lines": lines,
         "account": read_account(session, account) if account else None,
     }

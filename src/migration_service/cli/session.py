@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings, SettingsError, system_user
-from migration_service.db.engine import make_engine, make_sessionmaker, parse_database_url
+from migration_service.db.engine import make_sessionmaker, parse_database_url, service_engine
 from migration_service.db.reference import wait_until_known
 from migration_service.errors import RequestFailedValidationError, ServiceError
 from migration_service.origin import ActorKind, Origin, acting_as
@@ -91,13 +91,7 @@ def open_sessions(settings: Settings, *, connections: int = 1) -> Iterator[sessi
     Up to `connections` of them can be open at the same time.
     """
     try:
-        engine = make_engine(
-            settings.database_url,
-            pool_size=connections,
-            max_overflow=0,
-            application_name="migration-command",
-            pooler=settings.database_pooler,
-        )
+        engine = service_engine(settings, "migration-command", pool_size=connections, max_overflow=0)
     except (ArgumentError, ValueError) as error:
         raise CannotRunError(
             "DATABASE_URL is not an address. Expected: postgresql://user:password@host:port/name"

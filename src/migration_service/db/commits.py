@@ -16,9 +16,6 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from migration_service.config import Settings
-from migration_service.db.engine import make_engine
-
 T = TypeVar("T")
 
 #: Seconds after which a commit counts as waiting.
@@ -49,17 +46,6 @@ class CommitWait:
     def for_standby(self) -> bool:
         """Whether it is waiting for a synchronous standby."""
         return self.wait_event == _SYNC_REP
-
-
-def make_probe_engine(settings: Settings, application_name: str) -> Engine:
-    """Return an engine for `find_commit_wait`, with a separate pool that is never used up."""
-    return make_engine(
-        settings.database_url,
-        pool_size=1,
-        max_overflow=1,
-        application_name=application_name,
-        pooler=settings.database_pooler,
-    )
 
 
 def find_commit_wait(engine: Engine) -> CommitWait | None:

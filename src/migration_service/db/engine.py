@@ -10,6 +10,7 @@ from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import InvalidatePoolError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.config import Settings
 from migration_service.db.discretion import hide_values_of
 
 # jit: compiling the large INSERT of account creation takes 0.6 s and gains nothing. The time-outs end the
@@ -91,6 +92,19 @@ def make_engine(
     _ping_idle_connections(engine)
     _leave_servers_that_do_not_write(engine)
     return engine
+
+
+def service_engine(
+    settings: Settings, application_name: str, *, pool_size: int = 1, max_overflow: int = 1
+) -> Engine:
+    """Return an engine for the database in the settings."""
+    return make_engine(
+        settings.database_url,
+        pool_size=pool_size,
+        max_overflow=max_overflow,
+        application_name=application_name,
+        pooler=settings.database_pooler,
+    )
 
 
 def _leave_servers_that_do_not_write(engine: Engine) -> None:

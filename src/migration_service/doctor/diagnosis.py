@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
 from migration_service.connections import make_redis
-from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.db.engine import make_sessionmaker, service_engine
 from migration_service.tasks.app import MigrationCelery
 
 
@@ -63,14 +63,7 @@ class ServiceParts:
     @cached_property
     def sessions(self) -> sessionmaker[Session]:
         """Sessions on the database."""
-        engine = make_engine(
-            self.settings.database_url,
-            pool_size=1,
-            max_overflow=0,
-            application_name="migration-doctor",
-            pooler=self.settings.database_pooler,
-        )
-        return make_sessionmaker(engine)
+        return make_sessionmaker(service_engine(self.settings, "migration-doctor", max_overflow=0))
 
     @cached_property
     def redis(self) -> Redis:

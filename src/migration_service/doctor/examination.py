@@ -8,8 +8,8 @@ from redis import RedisError
 from sqlalchemy import func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from migration_service.db.commits import COMMIT_SECONDS, CommitWait, find_commit_wait, make_probe_engine
-from migration_service.db.engine import ONLY_READS
+from migration_service.db.commits import COMMIT_SECONDS, CommitWait, find_commit_wait
+from migration_service.db.engine import ONLY_READS, service_engine
 from migration_service.doctor.diagnosis import Check, Diagnosis, ServiceParts, Verdict, ok, warning, wrong
 from migration_service.doctor.work_checks import (
     check_batches,
@@ -161,7 +161,7 @@ def _find_commit_wait(parts: ServiceParts) -> CommitWait | None:
     with parts.sessions.begin() as session:
         session.execute(text(_SMALL_MEMORY))
         session.execute(text(_FILL_TEMPORARY_FILE))
-    engine = make_probe_engine(parts.settings, "migration-doctor")
+    engine = service_engine(parts.settings, "migration-doctor")
     try:
         return find_commit_wait(engine)
     finally:

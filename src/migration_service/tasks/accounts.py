@@ -4,7 +4,6 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from celery import Task, shared_task
@@ -34,7 +33,8 @@ def create_set(task: "Task[[], str]") -> str:
     resources = app.resources
     take_announcement(resources.redis)
     more = partial(publish_set, app)
-    done = perform_set(resources.Session, resources.redis, publish=more, redelivered=_is_redelivered(task))
+    redelivered = bool((task.request.delivery_info or {}).get("redelivered"))
+    done = perform_set(resources.Session, resources.redis, publish=more, redelivered=redelivered)
     numbers = {ended.attempt.id: ended.service_account_number for ended in done.ended}
     notify_all(resources.redis, resources.slots, numbers)
     give_up_attempts(app, done.apart.exhausted)
@@ -61,10 +61,6 @@ def announce_attempts(celery: MigrationCelery) -> None:
 def publish_set(celery: MigrationCelery) -> bool:
     """Publish the message that attempts are waiting. For the log, it has the id of the announcing request."""
     return publish(celery, CREATE_SET, request_id=request_id.get(), tells=False)
-
-
-def _is_redelivered(task: "Task[Any, str]") -> bool:
-    return bool((task.request.delivery_info or {}).get("redelivered"))
 
 
 def _log_set(done: PerformedSet, alone: Sequence[str]) -> str:

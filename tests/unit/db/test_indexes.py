@@ -24,8 +24,9 @@ from migration_service.services.batches.work.added_data.deferral import (
 from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.emails.outbox import take_due
 from migration_service.services.idempotency.keys import remove_old_keys, void_keys
-from migration_service.services.processing.attempts import is_waiting, list_attempts, set_apart
+from migration_service.services.processing.attempts import is_waiting, set_apart
 from migration_service.services.processing.slot_leases import list_live_attempts
+from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.services.undo.execution import revert_piece, take_due_undos
@@ -46,7 +47,7 @@ _CALLS: list[tuple[str, _Call]] = [
     ("ix_account_import_process_in_progress", lambda session, _: list_live_attempts(session)),
     ("uq_account_import_process_pair", lambda session, supplier: find_coming(session, supplier, ["1"])),
     ("uq_account_pair", lambda session, supplier: find_existing(session, supplier, ["1"])),
-    ("ix_attempt_account_import_process_id", lambda session, _: list_attempts(session, 1)),
+    ("ix_attempt_account_import_process_id", lambda session, _: read_attempts(session, 1)),
     ("uq_api_key_prefix", lambda session, _: get_api_key(session, "ami_0123456789")),
     ("ix_batch_open", lambda session, supplier: find_coming(session, supplier, ["1"])),
     ("ix_batch_chunk_open", lambda session, _: recover_chunks(session)),

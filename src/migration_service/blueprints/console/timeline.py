@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.models import Account, AccountImportProcess
 from migration_service.services.audit.trail import list_entries_about
-from migration_service.services.processing.attempts import list_attempts
+from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.reporting.timeline import list_events
 from migration_service.states import Outcome
 
@@ -46,7 +46,7 @@ def tell(
     # Events of the same moment are in this order, the last first.
     moments: list[Moment] = []
     if process is not None:
-        attempts = list_attempts(session, process.id)
+        attempts = read_attempts(session, process.id)
         # An account that was created more than once was undone in between.
         created = sum(it.outcome == Outcome.SUCCEEDED and not it.dry_run for it in attempts)
         was_undone = created > (account is not None)

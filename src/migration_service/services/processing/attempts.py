@@ -18,7 +18,7 @@ from migration_service.errors import (
     DryRunSucceededError,
     ServiceError,
 )
-from migration_service.models import AccountImportProcess, Attempt
+from migration_service.models import AccountImportProcess
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import parse_json
 from migration_service.services.emails.customer_emails import record_customer_emails
@@ -142,15 +142,6 @@ def withdraw_attempt(transaction: OpenTransaction, attempt_id: UUID) -> bool:
 def out_of_tries() -> AccountCreationFailedError:
     """Return the error of an account whose attempt ended MAX_TRIES workers."""
     return AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: the worker ended each time.")
-
-
-def list_attempts(session: Session, account_import_process_id: int) -> Sequence[Attempt]:
-    """Return all attempts of an account import process, oldest first."""
-    return session.scalars(
-        select(Attempt)
-        .where(Attempt.account_import_process_id == account_import_process_id)
-        .order_by(Attempt.created_at)
-    ).all()
 
 
 # `turn` is the position of an attempt among those of its organisation. Rows are tried one by one until one is

@@ -1,5 +1,6 @@
 """Attempts as a resource, which report the outcome of each request to create an account."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -81,6 +82,12 @@ def list_attempts(
     if before is not None:
         statement = statement.where(Attempt.id < before)
     return [_report(row) for row in session.execute(statement.limit(limit))]
+
+
+def read_attempts(session: Session, account_import_process_id: int) -> Sequence[Attempt]:
+    """Return all attempts of an account import process, oldest first."""
+    owned = Attempt.account_import_process_id == account_import_process_id
+    return session.scalars(select(Attempt).where(owned).order_by(Attempt.created_at)).all()
 
 
 def failure_of(attempt: Attempt) -> ServiceError | None:
