@@ -56,7 +56,7 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
         mode=mode,
         kind=kind,
         options={name: arguments[name] for name in _OPTIONS if name in arguments},
-        operations_team_name=team if mode.creates or kind.is_added_data else None,
+        operations_team_name=None if kind is BatchKind.ACCOUNTS and not mode.creates else team,
         source=BatchSource(arguments["source"]),
         api_key_id=caller().api_key_id,
         idempotency_key=read_key(),

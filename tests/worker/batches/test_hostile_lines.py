@@ -12,8 +12,8 @@ from sqlalchemy import delete
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import BatchChunk
-from migration_service.services.batches.work import lines as batch_lines
 from migration_service.services.batches.work import processor_time
+from migration_service.services.batches.work.accounts import AccountWork
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
 from support.supplier_client import SupplierClient
@@ -34,7 +34,7 @@ def _codes(batches: BatchClient, batch_id: str) -> list[list[str]]:
 
 def test_a_worker_writes_outcomes_before_it_validates_further_lines_for_long(batches: BatchClient) -> None:
     pieces: list[int] = []
-    work = batch_lines.work_on_lines
+    work = AccountWork.work
 
     def watched(*arguments: Any) -> Any:
         results = work(*arguments)
@@ -43,7 +43,7 @@ def test_a_worker_writes_outcomes_before_it_validates_further_lines_for_long(bat
 
     with (
         patch.object(processor_time, "PIECE_SECONDS", 0.0),
-        patch("migration_service.services.batches.work.chunks.work_on_lines", watched),
+        patch.object(AccountWork, "work", watched),
     ):
         report = batches.run(batches.supplier.accounts(4), "import")
     assert pieces == [1, 1, 1, 1]

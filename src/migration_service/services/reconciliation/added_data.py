@@ -31,9 +31,9 @@ _CHUNKS = 20
 _PAGE = 10_000
 
 
-def find_kind(session: Session, batch_id: UUID | None) -> BatchKind:
-    """Return the kind of a batch, and ACCOUNTS for None."""
-    return BatchKind.ACCOUNTS if batch_id is None else BatchKind(session.get_one(Batch, batch_id).kind)
+def is_of_added_data(session: Session, batch_id: UUID) -> bool:
+    """Return whether the lines of a batch add data to accounts."""
+    return BatchKind(session.get_one(Batch, batch_id).kind).is_added_data
 
 
 def count_added(session: Session, import_supplier_id: int, batch_id: UUID) -> Sent:
@@ -81,7 +81,7 @@ def find_added_differences(
 ) -> Iterator[AccountDifference]:
     """Yield every account that differs from the data added by the lines of a batch, and fill `totals`."""
     with sessions.begin() as session:
-        kind = find_kind(session, batch_id)
+        kind = BatchKind(session.get_one(Batch, batch_id).kind)
     yield from _find(sessions, import_supplier_id, totals, batch_id, kind=kind, trace=None)
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.models import Batch
 from migration_service.services.batches.intake.control_totals import report_control_totals, sort_measures
 from migration_service.services.batches.intake.file_totals import FileTotals, list_measures
-from migration_service.services.reconciliation.added_data import find_kind
+from migration_service.services.reconciliation.added_data import is_of_added_data
 from migration_service.services.reconciliation.book_totals_sql import COUNT_BOOK, LIST_FILES, LIST_REPEATED
 from migration_service.services.reconciliation.submitted_items import Sent
 from migration_service.services.reconciliation.submitted_sql import LIST_REFUSED_LINES
@@ -99,7 +99,7 @@ def count_book(
     """
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
     with sessions.begin() as session:
-        if find_kind(session, batch_id).is_added_data:
+        if batch_id is not None and is_of_added_data(session, batch_id):
             return None
         session.execute(_LONGEST_QUERY)
         parts = {name: dict[str, Decimal]() for name in ("staged", "skipped", "created")}

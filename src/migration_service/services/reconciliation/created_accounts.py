@@ -23,7 +23,7 @@ from migration_service.services.imports.field_differences import compare_fields,
 from migration_service.services.reconciliation.added_data import (
     find_added_differences,
     find_differences_of_batches,
-    find_kind,
+    is_of_added_data,
 )
 from migration_service.services.reconciliation.book_totals import count_book
 from migration_service.services.reconciliation.created_accounts_sql import (
@@ -64,8 +64,8 @@ def find_differences(
     parallel, each piece in a transaction.
     """
     with sessions.begin() as session:
-        kind = find_kind(session, batch_id)
-    if batch_id is not None and kind.is_added_data:
+        adds_data = batch_id is not None and is_of_added_data(session, batch_id)
+    if batch_id is not None and adds_data:
         yield from find_added_differences(sessions, import_supplier_id, totals, batch_id)
         return
 

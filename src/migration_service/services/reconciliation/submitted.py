@@ -13,7 +13,11 @@ from uuid import UUID
 from sqlalchemy import Row, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.services.reconciliation.added_data import count_added, find_kind, find_open_lines
+from migration_service.services.reconciliation.added_data import (
+    count_added,
+    find_open_lines,
+    is_of_added_data,
+)
 from migration_service.services.reconciliation.added_data_sql import COUNT_REFUSED
 from migration_service.services.reconciliation.submitted_items import OpenItem, Sent
 from migration_service.services.reconciliation.submitted_sql import (
@@ -34,7 +38,7 @@ _PAGE = 10_000
 def count_sent(session: Session, import_supplier_id: int, *, batch_id: UUID | None = None) -> Sent:
     """Return the number of sent accounts and lines by outcome, for the supplier or one batch."""
     session.execute(text("SET LOCAL statement_timeout = '10min'"))
-    if batch_id is not None and find_kind(session, batch_id).is_added_data:
+    if batch_id is not None and is_of_added_data(session, batch_id):
         return count_added(session, import_supplier_id, batch_id)
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
     states = dict.fromkeys(ImportState, 0)
@@ -74,8 +78,8 @@ def find_open(
     without a number. For a batch of added data, its open lines. Each page is read in a separate transaction.
     """
     with sessions.begin() as session:
-        kind = find_kind(session, batch_id)
-    if batch_id is not None and kind.is_added_data:
+        adds_data = batch_id is not None and is_of_added_data(session, batch_id)
+    if batch_id is not None and adds_data:
         yield from find_open_lines(sessions, import_supplier_id, batch_id)
         return
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": _PAGE}

@@ -21,7 +21,7 @@ from migration_service.models import Batch
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.control import get_batch_with_lines
 from migration_service.services.batches.results.line_results import ResultFormat, write_csv
-from migration_service.services.reconciliation.added_data import find_kind
+from migration_service.services.reconciliation.added_data import is_of_added_data
 from migration_service.services.reporting.comparison_sql import (
     COUNT_CODES,
     COUNT_UNNUMBERED,
@@ -144,7 +144,7 @@ def compare_batches(session: Session, before: UUID, after: UUID) -> Comparison:
 
 
 def _statements(session: Session, batch_id: UUID) -> AccountStatements:
-    return OF_ADDED_DATA if find_kind(session, batch_id).is_added_data else OF_ACCOUNTS
+    return OF_ADDED_DATA if is_of_added_data(session, batch_id) else OF_ACCOUNTS
 
 
 #: The names of the counts, by presence of the account in the first and in the second batch.

@@ -21,9 +21,8 @@ from migration_service.models import (
     ImportSupplier,
     ServiceLimit,
 )
-from migration_service.services.batches.results.activity import Activity, read_activity
+from migration_service.services.batches.results.activity import Activity, Waiting, read_activity, read_waiting
 from migration_service.services.batches.results.counts import count_lines
-from migration_service.services.batches.results.waiting import Waiting, read_waiting
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.states import BatchMode, BatchState, ImportState, Outcome, SupplierStatus
 

@@ -55,7 +55,7 @@ def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) 
     batch = get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id)
     if batch.import_supplier_id != supplier.id:
         raise BatchNotFoundError(found=batch_id)
-    if BatchKind(batch.kind).is_added_data:
+    if batch.kind != BatchKind.ACCOUNTS:
         raise BatchStateError(f"The batch is of kind {batch.kind}. Only batches of accounts are undone.")
     require_batch_at_rest(batch)
     require_plan_at_rest(session, batch)

@@ -28,7 +28,6 @@ from migration_service.services.reconciliation.added_data import (
     count_added,
     find_added_differences,
     find_differences_of_batches,
-    find_kind,
     find_open_lines,
 )
 from migration_service.services.reconciliation.created_accounts import find_differences
@@ -36,7 +35,7 @@ from migration_service.services.reconciliation.differences import AccountDiffere
 from migration_service.services.reconciliation.submitted import count_sent, find_open
 from migration_service.services.reconciliation.submitted_items import OpenItem, Sent
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchKind, OpenReason
+from migration_service.states import OpenReason
 from unit.services.reporting.rows import add, make_batch, make_chunk, make_created, make_line
 
 _DAY = date(2026, 1, 1)
@@ -425,8 +424,3 @@ def test_lines_are_counted_and_listed_by_what_became_of_them(
     assert list(lines) == expected[2:]
     nothing = replace(_SENT, **dict.fromkeys(Sent.__slots__, 0))
     assert count_added(session, known.id, _make_batch(session, known, "notes").id) == nothing
-
-
-def test_the_kind_of_no_batch_is_accounts(session: Session, known: KnownSupplier) -> None:
-    assert find_kind(session, None) is BatchKind.ACCOUNTS
-    assert find_kind(session, _make_batch(session, known, "notes").id) is BatchKind.NOTES

@@ -19,13 +19,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, ColumnElement, Uuid, and_, bindparam, func, select, text, update
 from sqlalchemy.orm import Session
 
-from migration_service.errors import (
-    AccountCreationFailedError,
-    AccountNotStorableError,
-    LineFailedUnexpectedlyError,
-    ServiceError,
-)
-from migration_service.models import Batch, BatchChunk, BatchLine, ServiceLimit
+from migration_service.models import Batch, BatchChunk, BatchLine
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.accounts.added_data import OpenAccount
 from migration_service.services.accounts.erasure import erase_outcomes
@@ -33,20 +27,20 @@ from migration_service.services.batches import clock
 from migration_service.services.batches.error_thresholds import apply_brake
 from migration_service.services.batches.results.counts import ALONE_AFTER, count_open, recount
 from migration_service.services.batches.states import pause_by_window
+from migration_service.services.batches.work.accounts import AccountWork
 from migration_service.services.batches.work.added_data.deferral import LONGEST_DEFERRAL, wake_lines
 from migration_service.services.batches.work.added_data.instructions import Answer, InstructionKey
-from migration_service.services.batches.work.added_data.lines import (
-    PIECE_LINES,
-    read_wanted,
-    work_on_added_lines,
+from migration_service.services.batches.work.added_data.lines import AddedDataWork, read_wanted
+from migration_service.services.batches.work.lines import (
+    ChunkJob,
+    ChunkPlan,
+    LineToDo,
+    LineWork,
+    write_outcomes,
 )
-from migration_service.services.batches.work.attempts import ChunkJob, LineToDo
-from migration_service.services.batches.work.lines import LineResult, work_on_lines
-from migration_service.services.batches.work.outcomes import write_outcomes
 from migration_service.services.batches.work.processor_time import ProcessorWait
-from migration_service.services.batches.work.versions import note_versions
-from migration_service.services.processing.attempts import MAX_TRIES, out_of_tries
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier_by_id
+from migration_service.services.processing.attempts import MAX_TRIES
+from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.states import (
     BatchKind,
     BatchMode,
@@ -60,25 +54,13 @@ from migration_service.states import (
 
 @dataclass(frozen=True, slots=True)
 class ChunkKey:
-    """The key of a chunk."""
-
     batch_id: UUID
     first_line: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkPlan:
-    """The details of a chunk that a worker needs before it claims the chunk."""
-
-    #: The number of lines to process together. Fewer after a worker died on the chunk or ran out of time, and
-    #: one after the second time, so that only the faulty line fails.
-    lines: int
-    #: The organisation that needs a slot for each line, or None if the lines need no slots.
-    slot_owner: int | None
-    #: The concurrency limit in force, or None if it is off.
-    limit: int | None
-    #: Whether to ask payment vendors first.
-    asks_vendors: bool = False
+def work_of(kind: str) -> LineWork:
+    """Return the processing of lines of this kind."""
+    return AddedDataWork() if BatchKind(kind).is_added_data else AccountWork()
 
 
 def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
@@ -86,18 +68,10 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
 
     Pause the batch if its error threshold is reached or its window is closed.
     """
+    of_chunk = (BatchChunk.tries, BatchChunk.counts, BatchChunk.not_before)
+    of_batch = (Batch.organisation_id, Batch.kind, Batch.mode, Batch.runs_until)
     row = session.execute(
-        select(
-            BatchChunk.tries,
-            BatchChunk.counts,
-            BatchChunk.not_before,
-            Batch.organisation_id,
-            Batch.kind,
-            Batch.mode,
-            Batch.brake,
-            Batch.brake_since,
-            Batch.runs_until,
-        )
+        select(*of_chunk, *of_batch, Batch.brake, Batch.brake_since)
         .join(Batch, Batch.id == BatchChunk.batch_id)
         .where(_is(key), BatchChunk.state != ChunkState.DONE, Batch.state == BatchState.RUNNING)
     ).first()
@@ -111,11 +85,7 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
         return None
     if row.tries:
         lines = 1 if row.tries >= ALONE_AFTER else min(lines, ceil(sum(row.counts.values()) / _LESS))
-    if BatchKind(row.kind).is_added_data:
-        asks_vendors = row.kind == BatchKind.PAYMENT_INSTRUCTIONS and row.mode != BatchMode.VALIDATE
-        return ChunkPlan(min(lines, PIECE_LINES), slot_owner=None, limit=None, asks_vendors=asks_vendors)
-    limit = session.scalar(select(ServiceLimit.concurrency_limit))
-    return ChunkPlan(lines, row.organisation_id if BatchMode(row.mode).creates else None, limit)
+    return work_of(row.kind).read_plan(session, row, lines)
 
 
 #: The size of the pieces, as a share of the chunk, after a worker died on it.
@@ -166,38 +136,34 @@ def work_on_chunk(
     if chunk is None:
         return None
     batch = session.get_one(Batch, key.batch_id)
-    supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
-    kind = BatchKind(batch.kind)
-    ongoing = supplier.status == SupplierStatus.ONGOING or batch.mode == BatchMode.VALIDATE
-    ongoing = ongoing or kind.is_added_data
-    if batch.state != BatchState.RUNNING or not ongoing or _is_over(session, batch.runs_until):
+    work = work_of(batch.kind)
+    job = _job_of(session, batch, chunk, answers)
+    ongoing = job.supplier.status == SupplierStatus.ONGOING or job.mode is BatchMode.VALIDATE
+    is_running = batch.state == BatchState.RUNNING and (ongoing or not work.needs_ongoing_supplier)
+    if not is_running or _is_over(session, batch.runs_until):
         _give_back(session, key)
         return None
-    job = replace(_job_of(batch, supplier), answers=answers or {})
-    woken = wake_lines(session, supplier.id, chunk, longest_deferral)
+    woken = wake_lines(session, job.supplier.id, chunk, longest_deferral)
     lines = _lines_to_do(session, chunk, len(attempts))
     with acting_as(_origin_of(batch)):
         if chunk.tries > MAX_TRIES:
-            results = [_give_up(line, kind) for line in lines[:1]]
-        elif kind.is_added_data:
-            results = work_on_added_lines(session, job, chunk, lines, may_defer=not woken.is_late)
+            results = [work.give_up(session, job, line) for line in lines[:1]]
         else:
-            results = work_on_lines(session, job, lines, attempts)
-    if not kind.is_added_data:
-        note_versions(session, job, lines, results)
+            results = work.work(session, replace(job, may_defer=not woken.is_late), lines, attempts)
     write_outcomes(session, key.batch_id, results)
     of_erased = [it.line_number for it in results if it.status not in _OF_LIVING_ACCOUNTS]
-    erase_outcomes(session, supplier.id, key.batch_id, of_erased)
+    erase_outcomes(session, job.supplier.id, key.batch_id, of_erased)
     if batch.started_at is None:
-        session.execute(
-            update(Batch)
-            .where(Batch.id == batch.id, Batch.started_at.is_(None))
-            .values(started_at=func.now())
-        )
-    refused = sum(map(_was_refused, results)) if job.mode.creates and not kind.is_added_data else 0
-    worked = sum(not result.status.is_open for result in results)
-    paced = {"worked": worked, "refused": refused}
-    recount(session, key.batch_id, [key.first_line], **paced, processor_wait=watch.read_share())
+        unstarted = update(Batch).where(Batch.id == batch.id, Batch.started_at.is_(None))
+        session.execute(unstarted.values(started_at=func.now()))
+    recount(
+        session,
+        key.batch_id,
+        [key.first_line],
+        worked=sum(not result.status.is_open for result in results),
+        refused=sum(result.is_refused for result in results),
+        processor_wait=watch.read_share(),
+    )
     return int(chunk.counts.get(LineStatus.PENDING, 0)) + woken.lines - len(results)
 
 
@@ -213,35 +179,33 @@ def read_wanted_instructions(
     The caller must have claimed the chunk, so that `work_on_chunk` finds the same lines afterwards.
     """
     chunk = session.get_one(BatchChunk, (key.batch_id, key.first_line))
-    batch = session.get_one(Batch, key.batch_id)
+    job = _job_of(session, session.get_one(Batch, key.batch_id), chunk)
+    wake_lines(session, job.supplier.id, chunk, longest_deferral)
+    return read_wanted(session, job, _lines_to_do(session, chunk, limit))
+
+
+def _job_of(
+    session: Session, batch: Batch, chunk: BatchChunk, answers: Mapping[InstructionKey, Answer] | None = None
+) -> ChunkJob:
     supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
-    wake_lines(session, supplier.id, chunk, longest_deferral)
-    return read_wanted(session, _job_of(batch, supplier), _lines_to_do(session, chunk, limit))
-
-
-def _job_of(batch: Batch, supplier: KnownSupplier) -> ChunkJob:
     return ChunkJob(
-        supplier,
-        BatchMode(batch.mode),
-        batch.operations_team_id,
-        batch.api_key_id,
-        batch.id,
-        Profile(batch.profile or supplier.profile),
-        BatchKind(batch.kind),
-        batch.options,
-        batch.extracted_at,
+        chunk=chunk,
+        supplier=supplier,
+        kind=BatchKind(batch.kind),
+        mode=BatchMode(batch.mode),
+        options=batch.options,
+        profile=Profile(batch.profile or supplier.profile),
+        operations_team_id=batch.operations_team_id,
+        api_key_id=batch.api_key_id,
+        extracted_at=batch.extracted_at,
+        answers=answers or {},
     )
 
 
 #: Erased accounts have no lines with these outcomes.
 _OF_LIVING_ACCOUNTS = (
-    LineStatus.STAGED,
-    LineStatus.WOULD_IMPORT,
-    LineStatus.IMPORTED,
-    LineStatus.WOULD_ADD,
-    LineStatus.ADDED,
-    LineStatus.ALREADY_ADDED,
-    LineStatus.DEFERRED,
+    *(LineStatus.STAGED, LineStatus.WOULD_IMPORT, LineStatus.IMPORTED, LineStatus.DEFERRED),
+    *(LineStatus.WOULD_ADD, LineStatus.ADDED, LineStatus.ALREADY_ADDED),
 )
 
 
@@ -258,15 +222,6 @@ def _origin_of(batch: Batch) -> Origin:
         address=batch.address,
         request_id=f"batch {batch.id}",
     )
-
-
-_OF_ATTEMPTS = {AccountCreationFailedError.code, AccountNotStorableError.code}
-
-
-def _was_refused(result: LineResult) -> bool:
-    """Return whether a line failed before an attempt started, so that no attempt records the failure."""
-    attempted = any(item.code in _OF_ATTEMPTS for item in result.errors)
-    return result.status is LineStatus.FAILED and not attempted
 
 
 def release_chunk(session: Session, key: ChunkKey, *, is_throttled: bool = True) -> None:
@@ -291,14 +246,9 @@ def _give_back(session: Session, key: ChunkKey) -> None:
 
 
 def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineToDo]:
+    payload = (BatchLine.payload, BatchLine.external_account_number, BatchLine.account_import_process_id)
     statement = (
-        select(
-            BatchLine.line_number,
-            BatchLine.payload,
-            BatchLine.external_account_number,
-            BatchLine.account_import_process_id,
-            BatchLine.failed_at,
-        )
+        select(BatchLine.line_number, *payload, BatchLine.failed_at)
         .where(BatchLine.batch_id == chunk.batch_id, BatchLine.status == LineStatus.PENDING)
         .order_by(BatchLine.line_number)
         .limit(limit)
@@ -308,12 +258,3 @@ def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineTo
     of_range = BatchLine.line_number.between(chunk.first_line, chunk.last_line)
     own = BatchLine.chunk_line == chunk.first_line if chunk.by_account else of_range
     return [LineToDo(*row) for row in session.execute(statement.where(own))]
-
-
-def _give_up(line: LineToDo, kind: BatchKind) -> LineResult:
-    failure: ServiceError = out_of_tries()
-    if kind.is_added_data:
-        failure = LineFailedUnexpectedlyError(failure.detail)
-    return LineResult(
-        line.line_number, LineStatus.FAILED, line.external_account_number, errors=failure.errors
-    )

@@ -16,13 +16,13 @@ from migration_service.services.batches.work.added_data.deferral import LONGEST_
 from migration_service.services.batches.work.added_data.instructions import ask_vendors
 from migration_service.services.batches.work.chunks import (
     ChunkKey,
-    ChunkPlan,
     claim_chunk,
     read_chunk,
     read_wanted_instructions,
     release_chunk,
     work_on_chunk,
 )
+from migration_service.services.batches.work.lines import ChunkPlan
 from migration_service.services.processing.slot_leases import acquire_slots, release_slots
 from migration_service.services.processing.slots import Slots
 
@@ -101,15 +101,8 @@ def _acquire_slots(
         return attempts
     cap = _NO_CAP if plan.limit is None else max(1, plan.limit - reserve)
     try:
-        return acquire_slots(
-            sessions,
-            slots,
-            attempts,
-            owner=plan.slot_owner,
-            limit=plan.limit,
-            batch_cap=cap,
-            timeout=SLOT_TIMEOUT,
-        )
+        limits = {"limit": plan.limit, "batch_cap": cap}
+        return acquire_slots(sessions, slots, attempts, owner=plan.slot_owner, timeout=SLOT_TIMEOUT, **limits)
     except ShareUsedError:
         return []
     except ServiceUnavailableError as error:

@@ -1,9 +1,7 @@
 """The choice of the next chunks: a few of each organisation, so that none waits for another.
 
-The batches of an organisation take turns within this share.
-
-The chunks in the database are the queue; a message only tells a worker to read one. `recover_chunks` finds
-chunks whose message was lost.
+The batches of an organisation take turns within this share. The chunks in the database are the queue; a
+message only tells a worker to read one. `recover_chunks` finds chunks whose message was lost.
 """
 
 from collections.abc import Callable
@@ -23,17 +21,13 @@ def feed(
     publish: Callable[[UUID, int], bool],
     publish_to_vendors: Callable[[UUID, int], bool],
 ) -> None:
-    """Dispatch the next chunks. Those that cannot be published now are published by the sweep.
-
-    `publish_to_vendors` publishes chunks that ask payment vendors to their separate queue.
-    """
+    """Dispatch the next chunks. Those that cannot be published now are published by the sweep."""
     with sessions.begin() as session:
-        chunks = dispatch_chunks(session, in_flight)
-        vendor_chunks = dispatch_vendor_chunks(session, in_flight)
-    for publish_one, some in ((publish, chunks), (publish_to_vendors, vendor_chunks)):
-        for batch_id, first_line in some:
-            if not publish_one(batch_id, first_line):
-                return
+        chunks = [(publish, *chunk) for chunk in dispatch_chunks(session, in_flight)]
+        chunks += [(publish_to_vendors, *chunk) for chunk in dispatch_vendor_chunks(session, in_flight)]
+    for publish_one, batch_id, first_line in chunks:
+        if not publish_one(batch_id, first_line):
+            return
 
 
 def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:

@@ -1,68 +1,88 @@
-"""Validation, staging and creation of the accounts of a chunk's lines. Each line has its own outcome.
-
-The functions are those of the single endpoints, called for many accounts together. If the database refuses a
-set of accounts, the set is halved until the faulty ones are found (`each_by_itself`).
-"""
+"""The lines of a chunk and their results, and the steps that accounts and added data have in common."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from traceback import extract_tb
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from psycopg.errors import DeadlockDetected, LockNotAvailable
-from sqlalchemy import and_, case, exists, select, text
+from sqlalchemy import Row, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
     AccountImportInProgressError,
-    DuplicateLineError,
     ErrorItem,
     ImportSupplierMismatchError,
     LineFailedUnexpectedlyError,
-    NewerVersionRefusedError,
+    LineKindMismatchError,
     ServiceError,
 )
-from migration_service.models import AccountImportProcess, SkipMark
-from migration_service.rules.catalogue import RULES_VERSION
-from migration_service.schemas.json import parse_json
-from migration_service.schemas.moments import write_moment
-from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS
-from migration_service.services.batches.work.added_data.marks import find_other_kind
-from migration_service.services.batches.work.attempts import (
-    ChunkJob,
-    LineToDo,
-    PerformedLine,
-    record_attempts,
-)
-from migration_service.services.batches.work.newer import find_newer_versions
-from migration_service.services.batches.work.processor_time import (
-    PieceTime,
-)
-from migration_service.services.imports import storing
-from migration_service.services.imports.payload_differences import compare_with_created
-from migration_service.services.imports.staging import refusal_of
-from migration_service.services.imports.states import refusal
+from migration_service.models import BatchChunk
+from migration_service.schemas.account import AccountImportSchema
+from migration_service.schemas.json import encode_json, storable_text
+from migration_service.services.batches.work.added_data.instructions import Answer, InstructionKey
+from migration_service.services.batches.work.processor_time import PieceTime
 from migration_service.services.imports.storing import StagedProcess
-from migration_service.services.imports.validation import ValidatedAccount, validate_text
-from migration_service.services.processing.creation import (
-    KEEP_THE_PLAN,
-    CreatedAccount,
-    create_accounts,
-    explain_refusal,
-)
-from migration_service.states import BatchMode, ImportState, LineStatus, StagingResult
+from migration_service.services.processing.creation import explain_refusal
+from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import BatchKind, BatchMode, ImportState, LineStatus, Profile, StagingResult
 
 logger = logging.getLogger(__name__)
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _Read = TypeVar("_Read")
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPlan:
+    """The details of a chunk that a worker needs before it claims the chunk."""
+
+    #: The number of lines to process together. Fewer after a worker died on the chunk or ran out of time, and
+    #: one after the second time, so that only the faulty line fails.
+    lines: int
+    #: The organisation that needs a slot for each line, or None if the lines need no slots.
+    slot_owner: int | None
+    #: The concurrency limit in force, or None if it is off.
+    limit: int | None
+    #: Whether to ask payment vendors first.
+    asks_vendors: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkJob:
+    """The settings for processing the lines of a chunk."""
+
+    chunk: BatchChunk
+    supplier: KnownSupplier
+    kind: BatchKind
+    mode: BatchMode
+    options: Mapping[str, bool]
+    #: The profile used to validate the lines.
+    profile: Profile
+    operations_team_id: int | None
+    api_key_id: int | None
+    extracted_at: datetime | None
+    #: The vendors' responses to the payment instructions in the lines.
+    answers: Mapping[InstructionKey, Answer]
+    #: Whether a line may wait for an account that does not exist.
+    may_defer: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LineToDo:
+    """A pending line. Its payload is its own text, or the one staged for the process."""
+
+    line_number: int
+    payload: bytes | None
+    external_account_number: str | None
+    account_import_process_id: int | None
+    #: When the line failed, if it is being retried.
+    failed_at: datetime | None
 
 
 @dataclass(slots=True)
@@ -80,6 +100,8 @@ class LineResult:
     sha256: bytes | None = None
     #: The line was retried, but a newer version had arrived in the meantime.
     is_outdated: bool = False
+    #: The account was refused before an attempt to create it started.
+    is_refused: bool = False
 
     def refuse(self, error: ServiceError, process: StagedProcess | None = None) -> None:
         """Record that the account was refused for this reason."""
@@ -89,95 +111,35 @@ class LineResult:
         self.service_account_number = process.service_account_number if process else None
 
 
-@dataclass(slots=True)
-class _Candidate:
-    """A line with a valid payload whose account is not staged or created yet."""
+class LineWork(Protocol):
+    """The processing of lines of one kind: accounts, or data to add to accounts."""
 
-    result: LineResult
-    attempt_id: UUID
-    #: None if the payload is already staged.
-    account: ValidatedAccount | None = None
-    process: StagedProcess | None = None
+    #: Whether the supplier must be ONGOING, except to validate.
+    needs_ongoing_supplier: bool
 
+    def read_plan(self, session: Session, batch: Row[Any], lines: int) -> ChunkPlan:
+        """Return the plan for at most `lines` lines, from the columns of their batch."""
 
-def work_on_lines(
-    session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
-) -> list[LineResult]:
-    """Return the outcome of each line in the mode of its batch. `attempts` has an id for each line.
+    def work(
+        self, session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
+    ) -> list[LineResult]:
+        """Return the outcome of each line in the mode of its batch. `attempts` has an id for each line.
 
-    A dry run is rolled back to its savepoint. The caller must commit the outcomes in the same transaction.
-    """
-    results, candidates = _read_lines(session, job, lines, attempts)
-    if job.mode is BatchMode.VALIDATE:
-        for candidate in candidates:
-            candidate.result.status = LineStatus.VALID
-        return results
-    candidates = _leave_newer_versions(session, job, lines, results, candidates)
-    if job.mode is not BatchMode.DRY_RUN:
-        record_attempts(session, job, _perform(session, job, candidates))
-        return results
-    everything = session.begin_nested()
-    performed = _perform(session, job, candidates)
-    everything.rollback()
-    # A process staged for the first time by the dry run no longer exists, so nothing can refer to it.
-    record_attempts(session, job, [one for one in performed if not one.process.first])
-    return results
+        Lines without time left are absent. A dry run is rolled back to its savepoint. The caller must commit
+        the outcomes in the same transaction.
+        """
+
+    def give_up(self, session: Session, job: ChunkJob, line: LineToDo) -> LineResult:
+        """Return the outcome of a line that ended too many workers."""
 
 
-def _read_lines(
-    session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
-) -> tuple[list[LineResult], list[_Candidate]]:
-    """Return a result for each line, FAILED with its errors if it has any, and the candidates.
-
-    Lines that validation has no time for are absent, and stay unchanged.
-    """
+def take_in_time(lines: Sequence[LineToDo]) -> Iterator[tuple[LineToDo, LineResult]]:
+    """Yield the lines that there is time to validate, each with a result: FAILED until that is changed."""
     time_left = PieceTime()
-    results: list[LineResult] = []
-    candidates: list[_Candidate] = []
-    staged = _lock_staged(session, job, lines)
-    numbers: set[str | None] = set()
-    for line, attempt_id in zip(lines, attempts, strict=False):
-        if results and time_left.is_over():
-            break
-        candidate = _Candidate(
-            LineResult(line.line_number, LineStatus.FAILED, line.external_account_number), attempt_id
-        )
-        results.append(candidate.result)
-        if line.account_import_process_id is not None:
-            sound = _take_staged(job, line.account_import_process_id, staged, candidate)
-        else:
-            sound = _read_payload(job, line.payload or b"", candidate)
-        if sound and candidate.result.external_account_number in numbers:
-            # Repeated accounts were found while the file arrived, except for numbers written with escapes.
-            candidate.result.refuse(DuplicateLineError())
-        elif sound:
-            numbers.add(candidate.result.external_account_number)
-            candidates.append(candidate)
-    return results, candidates
-
-
-def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
-    """Validate a payload and store the result in the candidate. Return whether it has no errors."""
-    result = candidate.result
-    account = read_guarded(job, result, partial(_validate, job, payload))
-    if account is None:
-        return False
-    found = account.data.get("import_supplier", job.supplier.code)
-    if found != job.supplier.code:
-        account.errors += ImportSupplierMismatchError(found=found, expected=job.supplier.code).errors
-    result.external_account_number = account.data.get("external_account_number")
-    result.errors, result.warnings = account.errors, account.warnings
-    candidate.account = account
-    if not account.errors:
-        result.sha256 = account.sha256
-    return not account.errors
-
-
-def _validate(job: ChunkJob, payload: bytes) -> ValidatedAccount:
-    account = validate_text(payload, job.profile, job.supplier.time_zone)
-    if account.errors and (other := find_other_kind(parse_json(payload), job.kind)):
-        raise other
-    return account
+    for index, line in enumerate(lines):
+        if index and time_left.is_over():
+            return
+        yield line, LineResult(line.line_number, LineStatus.FAILED, line.external_account_number)
 
 
 def read_guarded(job: ChunkJob, result: LineResult, read: Callable[[], _Read]) -> _Read | None:
@@ -187,192 +149,50 @@ def read_guarded(job: ChunkJob, result: LineResult, read: Callable[[], _Read]) -
     except ServiceError as error:
         result.errors = error.errors
     except _FAULTS as error:
-        _log_fault(job, result.line_number, error)
+        # Not its message, which could contain values of the line.
+        place = extract_tb(error.__traceback__)[-1]
+        logger.error(
+            "Line %d of batch %s failed: %s in %s, line %s",
+            *(result.line_number, job.chunk.batch_id, type(error).__name__, place.filename, place.lineno),
+        )
         result.refuse(LineFailedUnexpectedlyError())
     return None
 
 
 #: Exceptions caused by defects in the validation, unlike a lost connection or the time limit of a task.
 _FAULTS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RuntimeError,
-    TypeError,
-    ValueError,
+    *(ArithmeticError, AssertionError, AttributeError, LookupError),
+    *(MemoryError, RuntimeError, TypeError, ValueError),
 )
 
 
-def _log_fault(job: ChunkJob, line_number: int, error: Exception) -> None:
-    """Log the origin of an exception, but not its message, which could contain values of the line."""
-    place = extract_tb(error.__traceback__)[-1]
-    logger.error(
-        "Line %d of batch %s failed: %s in %s, line %s",
-        *(line_number, job.batch_id, type(error).__name__, place.filename, place.lineno),
-    )
+def find_mismatch(job: ChunkJob, data: Mapping[str, Any]) -> list[ErrorItem]:
+    """Return an error if the data names another supplier than that of the batch."""
+    found, expected = data.get("import_supplier", job.supplier.code), job.supplier.code
+    return [] if found == expected else ImportSupplierMismatchError(found=found, expected=expected).errors
 
 
-@dataclass(frozen=True, slots=True)
-class _Staged:
-    process: StagedProcess
-    #: The payload, if it must be revalidated because the rules or the supplier's profile changed.
-    payload: bytes | None
-    #: When a newer version that was refused was sent.
-    refused_at: datetime | None
-    #: The stored warnings of the staged payload.
-    warnings: list[dict[str, Any]]
+#: Members that account payloads share with other bodies.
+_SHARED = {"import_supplier", "external_account_number", "statements"}
+#: The members that identify a line of each kind, in order of precedence.
+_MARKS = {
+    BatchKind.ACCOUNTS: sorted(AccountImportSchema().fields.keys() - _SHARED),
+    BatchKind.NOTES: ["notes"],
+    BatchKind.TRANSACTIONS: ["transactions"],
+    BatchKind.STATEMENTS: ["statements"],
+    BatchKind.PAYMENT_INSTRUCTIONS: ["vendor", "reference", "type"],
+}
 
 
-def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> dict[int, _Staged]:
-    """Lock and return the processes of lines of source `pending`, except those locked already."""
-    ids = [line.account_import_process_id for line in lines if line.account_import_process_id is not None]
-    if not ids:
-        return {}
-    process = AccountImportProcess
-    stale = (process.rules_version != RULES_VERSION) | (process.profile != job.profile)
-    payload = case((stale, process.payload.op("::")(text("text")))).label("payload")
-    # An account that an operator skipped before it was first staged is PENDING and has a skip mark.
-    is_marked = exists().where(
-        SkipMark.import_supplier_id == process.import_supplier_id,
-        SkipMark.external_account_number == process.external_account_number,
-    )
-    marked = and_(process.state == ImportState.PENDING, is_marked)
-    state = case((marked, ImportState.SKIPPED.value), else_=process.state).label("state")
-    rows = session.execute(
-        select(
-            process.id,
-            state,
-            process.service_account_number,
-            process.refused_at,
-            payload,
-            process.warnings,
-        )
-        .where(process.id.in_(ids))
-        .with_for_update(skip_locked=True)
-    )
-    return {
-        row.id: _Staged(
-            StagedProcess(row.id, ImportState(row.state), service_account_number=row.service_account_number),
-            row.payload.encode() if row.payload else None,
-            row.refused_at,
-            row.warnings or [],
-        )
-        for row in rows
-    }
-
-
-def _take_staged(job: ChunkJob, process_id: int, staged: dict[int, _Staged], candidate: _Candidate) -> bool:
-    found = staged.get(process_id)
-    process = found.process if found else StagedProcess(process_id, ImportState.IN_PROGRESS)
-    number = candidate.result.external_account_number or ""
-    if error := refusal(process.state, number, process.service_account_number):
-        candidate.result.refuse(error, process)
-        return False
-    if found and found.refused_at and not job.options.get(INCLUDE_OLDER_VERSIONS):
-        candidate.result.refuse(NewerVersionRefusedError.at(write_moment(found.refused_at)))
-        return False
-    candidate.process = process
-    if found and found.payload:
-        return _read_payload(job, found.payload, candidate)
-    candidate.result.warnings = [ErrorItem(**it) for it in (found.warnings if found else ())]
-    return True
-
-
-def _leave_newer_versions(
-    session: Session,
-    job: ChunkJob,
-    lines: Sequence[LineToDo],
-    results: Sequence[LineResult],
-    candidates: list[_Candidate],
-) -> list[_Candidate]:
-    """Return the candidates, except those that would replace a version sent after they had failed."""
-    newer = find_newer_versions(session, job, lines)
-    for result in results:
-        found = newer.get(result.line_number)
-        result.is_outdated = found is not None and found.is_other(result.sha256)
-    left = []
-    for candidate in candidates:
-        result = candidate.result
-        if result.is_outdated and newer[result.line_number].is_pending:
-            result.refuse(newer[result.line_number].error())
-        else:
-            left.append(candidate)
-    return left
-
-
-def _perform(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:
-    """Stage the candidates and create their accounts, depending on the mode. Return the attempts made."""
-    _stage(session, job, [candidate for candidate in candidates if candidate.account])
-    taken = [candidate for candidate in candidates if candidate.process and not candidate.result.errors]
-    if not job.mode.creates:
-        for candidate in taken:
-            candidate.result.status = LineStatus.STAGED
-        return []
-    return _create(session, job, taken)
-
-
-def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> None:
-    def stage(some: Sequence[_Candidate]) -> list[StagedProcess]:
-        accounts = [it.account for it in some if it.account]
-        return storing.stage(
-            OpenTransaction.of(session),
-            job.supplier,
-            accounts,
-            profile=job.profile,
-            extracted_at=job.extracted_at,
-            is_sent=not any(it.process for it in some),
-        )
-
-    outcomes: list[StagedProcess | ServiceError] = each_by_itself(session, candidates, stage)
-    for candidate, outcome in zip(candidates, outcomes, strict=True):
-        if isinstance(outcome, ServiceError):
-            candidate.result.refuse(outcome)
-            continue
-        candidate.process = outcome
-        number = candidate.result.external_account_number or ""
-        if error := refusal_of(outcome, number, job.extracted_at):
-            candidate.result.refuse(error, outcome)
-        elif job.mode is not BatchMode.DRY_RUN:
-            candidate.result.staging_result = outcome.result
-    _compare_repeated(session, candidates)
-
-
-def _compare_repeated(session: Session, candidates: Sequence[_Candidate]) -> None:
-    """Add a warning to lines whose account exists but was created from different data."""
-    repeated = [
-        (candidate, candidate.process, candidate.account)
-        for candidate in candidates
-        if candidate.process and candidate.account and candidate.process.state is ImportState.IMPORTED
-    ]
-    pairs = [(process, account) for _, process, account in repeated]
-    differing = compare_with_created(OpenTransaction.of(session), pairs)
-    for (candidate, _, _), items in zip(repeated, differing, strict=True):
-        candidate.result.warnings = [*candidate.result.warnings, *items]
-
-
-def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[PerformedLine]:
-    def create(some: Sequence[_Candidate]) -> list[CreatedAccount]:
-        teams = {it.process.id: job.operations_team_id or 0 for it in some if it.process}
-        made = create_accounts(OpenTransaction.of(session), teams)
-        created = {account.account_import_process_id: account for account in made}
-        return [created[process_id] for process_id in teams]
-
-    session.execute(text(KEEP_THE_PLAN))
-    done = LineStatus.WOULD_IMPORT if job.mode is BatchMode.DRY_RUN else LineStatus.IMPORTED
-    performed = []
-    outcomes: list[CreatedAccount | ServiceError] = each_by_itself(session, candidates, create)
-    for candidate, outcome in zip(candidates, outcomes, strict=True):
-        if isinstance(outcome, ServiceError):
-            candidate.result.refuse(outcome)
-        else:
-            candidate.result.status = done
-            if done is LineStatus.IMPORTED:
-                candidate.result.service_account_number = outcome.service_account_number
-        if candidate.process:
-            performed.append(PerformedLine(candidate.attempt_id, candidate.process, outcome))
-    return performed
+def find_other_kind(payload: Any, kind: BatchKind) -> LineKindMismatchError | None:
+    """Return an error if a line has members of another kind and none that are specific to its own kind."""
+    if not isinstance(payload, dict):
+        return None
+    found = {it: mark for it, marks in _MARKS.items() for mark in reversed(marks) if mark in payload}
+    if kind in found and not (kind is BatchKind.STATEMENTS and BatchKind.ACCOUNTS in found):
+        return None
+    other = next(iter(found), None)
+    return LineKindMismatchError(found[other], other, kind) if other else None
 
 
 def each_by_itself(
@@ -402,3 +222,36 @@ def each_by_itself(
     middle = len(items) // 2
     first = each_by_itself(session, items[:middle], action, explain)
     return first + each_by_itself(session, items[middle:], action, explain)
+
+
+def write_outcomes(session: Session, batch_id: UUID, results: Sequence[LineResult]) -> None:
+    """Store the outcomes of lines, with one statement."""
+    rows = [
+        {
+            "line_number": result.line_number,
+            "status": result.status,
+            "external_account_number": storable_text(result.external_account_number),
+            "service_account_number": result.service_account_number,
+            "errors": _storable_items(result.errors),
+            "warnings": _storable_items(result.warnings),
+            "staging_result": result.staging_result,
+        }
+        for result in results
+    ]
+    session.execute(_WRITE_OUTCOMES, {"batch_id": batch_id, "results": encode_json(rows).decode()})
+
+
+def _storable_items(items: Sequence[ErrorItem]) -> list[dict[str, str | None]] | None:
+    # Otherwise the database would refuse the outcomes of the whole chunk because of one line.
+    return [{name: storable_text(text) for name, text in item.to_dict().items()} for item in items] or None
+
+
+_WRITE_OUTCOMES = text("""
+    UPDATE batch_line SET status = result.status, external_account_number = result.external_account_number,
+        service_account_number = result.service_account_number,
+        errors = result.errors, warnings = result.warnings, staging_result = result.staging_result
+    FROM jsonb_to_recordset(CAST(:results AS jsonb)) AS result (
+        line_number bigint, status text, external_account_number text, service_account_number text,
+        errors jsonb, warnings jsonb, staging_result text)
+    WHERE batch_id = :batch_id AND batch_line.line_number = result.line_number
+""")

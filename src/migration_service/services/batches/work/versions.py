@@ -1,22 +1,30 @@
-"""Newer versions of accounts on lines of a batch that were not accepted."""
+"""Newer versions of accounts: those that arrived after a line had failed, and those that were not accepted.
+
+A retry of a line does not replace a version that arrived after it had failed. If the time of either extract
+is unknown, the version that arrived later counts as newer.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy.orm import Session
 
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import (
     DuplicateLineError,
+    ErrorItem,
     ImportSupplierMismatchError,
     LineKindMismatchError,
+    NewerVersionRefusedError,
     NewerVersionStagedError,
     PayloadDiffersError,
     ServiceError,
 )
-from migration_service.services.batches.work.attempts import ChunkJob, LineToDo
-from migration_service.services.batches.work.lines import LineResult, each_by_itself
+from migration_service.schemas.moments import write_moment
+from migration_service.services.batches.work.lines import ChunkJob, LineResult, LineToDo, each_by_itself
 from migration_service.services.imports.newer_versions import RefusedVersion, note_refused, note_taken
-from migration_service.states import BatchMode, LineStatus
+from migration_service.states import BatchMode, ImportState, LineStatus
 
 #: Errors of lines that contain no newer version of an account of the supplier.
 _NO_VERSION = {
@@ -25,6 +33,53 @@ _NO_VERSION = {
     LineKindMismatchError.code,
     NewerVersionStagedError.code,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class NewerVersion:
+    """A version that arrived after a line had failed."""
+
+    #: The hash of the payload that was staged, or None.
+    staged_sha256: bytes | None
+    #: When a version was refused, or None.
+    refused_at: datetime | None
+    #: Whether the account has not been created yet.
+    is_pending: bool
+
+    def is_other(self, sha256: bytes | None) -> bool:
+        """Return whether the payload has another hash."""
+        return self.refused_at is not None or self.staged_sha256 != sha256
+
+    def error(self) -> ServiceError:
+        """Return the error of a line that is not accepted because of this version."""
+        if self.refused_at is not None:
+            return NewerVersionRefusedError.at(write_moment(self.refused_at))
+        return NewerVersionStagedError("Another payload was staged after the line had failed. It is kept.")
+
+
+def find_newer_versions(
+    session: Session, job: ChunkJob, lines: Sequence[LineToDo]
+) -> dict[int, NewerVersion]:
+    """Return the newer versions of the accounts of retried lines, by line number."""
+    retried = [line for line in lines if line.failed_at and line.account_import_process_id is None]
+    if not retried:
+        return {}
+    values = {
+        "import_supplier_id": job.supplier.id,
+        "batch_id": job.chunk.batch_id,
+        "extracted_at": job.extracted_at,
+        "lines": [line.line_number for line in retried],
+        "numbers": [line.external_account_number for line in retried],
+        "failed": [line.failed_at for line in retried],
+    }
+    return {
+        row.line_number: NewerVersion(
+            row.payload_sha256 if row.is_staged else None,
+            row.refused_at if row.is_refused else None,
+            row.state == ImportState.PENDING,
+        )
+        for row in OpenTransaction.of(session).execute(_NEWER, values)
+    }
 
 
 def note_versions(
@@ -38,41 +93,57 @@ def note_versions(
         return
     sent = {line.line_number for line in lines if line.account_import_process_id is None}
     left = [
-        one
-        for one in results
-        if one.line_number in sent and one.external_account_number and not one.is_outdated
+        it for it in results if it.line_number in sent and it.external_account_number and not it.is_outdated
     ]
     refused = [version for one in left if (version := _find_refused(one))]
-    transaction = OpenTransaction.of(session)
+    transaction, extracted_at = OpenTransaction.of(session), job.extracted_at
 
     def note(some: Sequence[RefusedVersion]) -> Sequence[None]:
-        note_refused(transaction, job.supplier.id, some, extracted_at=job.extracted_at, batch_id=job.batch_id)
+        batch_id = job.chunk.batch_id
+        note_refused(transaction, job.supplier.id, some, extracted_at=extracted_at, batch_id=batch_id)
         return [None] * len(some)
 
     outcomes: list[ServiceError | None] = each_by_itself(session, refused, note)
-    held = {
-        version.line_number: outcome.errors
-        for version, outcome in zip(refused, outcomes, strict=True)
-        if outcome is not None
-    }
+    locked = {it.line_number: error.errors for it, error in zip(refused, outcomes, strict=True) if error}
     for one in left:
         known = {item.code for item in one.errors}
-        one.errors += [item for item in held.get(one.line_number, ()) if item.code not in known]
-    same = [one.external_account_number or "" for one in left if _is_as_created(one)]
+        one.errors += [item for item in locked.get(one.line_number, ()) if item.code not in known]
+    same = [
+        one.external_account_number or ""
+        for one in left
+        if one.status is LineStatus.ALREADY_IMPORTED and not _find_differences(one)
+    ]
     if same:
-        note_taken(transaction, job.supplier.id, same, extracted_at=job.extracted_at)
+        note_taken(transaction, job.supplier.id, same, extracted_at=extracted_at)
 
 
 def _find_refused(one: LineResult) -> RefusedVersion | None:
-    errors = one.errors
-    if one.status is LineStatus.ALREADY_IMPORTED:
-        errors = [item for item in one.warnings if item.code == PayloadDiffersError.code]
+    errors = _find_differences(one) if one.status is LineStatus.ALREADY_IMPORTED else one.errors
     taken = one.staging_result is not None or _NO_VERSION.intersection(item.code for item in errors)
     if taken or not errors:
         return None
     return RefusedVersion(one.external_account_number or "", errors, one.sha256, one.line_number)
 
 
-def _is_as_created(one: LineResult) -> bool:
-    differs = any(item.code == PayloadDiffersError.code for item in one.warnings)
-    return one.status is LineStatus.ALREADY_IMPORTED and not differs
+def _find_differences(one: LineResult) -> list[ErrorItem]:
+    return [item for item in one.warnings if item.code == PayloadDiffersError.code]
+
+
+# If both extract times are known, they decide. For staged payloads, staging compares them.
+_NEWER = """
+    SELECT * FROM (
+        SELECT line_number, process.payload_sha256, process.refused_at, process.state,
+            process.staged_at > failed_at
+                AND (process.extracted_at IS NULL OR %(extracted_at)s::timestamptz IS NULL) AS is_staged,
+            coalesce(process.refused_at > failed_at
+                AND (process.refused_batch_id, process.refused_line_number)
+                    IS DISTINCT FROM (%(batch_id)s::uuid, line_number)
+                AND coalesce(process.refused_extracted_at > %(extracted_at)s::timestamptz, true), false)
+                AS is_refused
+        FROM unnest(%(lines)s::bigint[], %(numbers)s::text[], %(failed)s::timestamptz[])
+                 AS line (line_number, number, failed_at)
+        JOIN account_import_process AS process
+          ON process.import_supplier_id = %(import_supplier_id)s
+         AND process.external_account_number = line.number) AS found
+    WHERE is_staged OR is_refused
+"""

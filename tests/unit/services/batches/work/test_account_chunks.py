@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from migration_service.services.batches.intake.added_data_chunks import AccountChunks
 from migration_service.services.batches.intake.ndjson import Line
+from migration_service.services.batches.intake.ranges import AccountChunks
 
 
 def _chunks(lines: int, stored_bytes: int = 0, chunk_lines: int = 100) -> AccountChunks:

@@ -15,13 +15,12 @@ from migration_service.services.batches.work import chunks
 from migration_service.services.batches.work.added_data.lines import PIECE_LINES
 from migration_service.services.batches.work.chunks import (
     ChunkKey,
-    ChunkPlan,
     claim_chunk,
     read_chunk,
     release_chunk,
     work_on_chunk,
 )
-from migration_service.services.batches.work.outcomes import write_outcomes
+from migration_service.services.batches.work.lines import ChunkPlan, write_outcomes
 from migration_service.services.processing.attempts import MAX_TRIES
 from migration_service.states import ChunkState
 from support.factories import Customer

@@ -20,7 +20,7 @@ from migration_service.models import (
     ImportSupplier,
     SkipMark,
 )
-from migration_service.services.batches.work import lines as batch_lines
+from migration_service.services.batches.work import accounts as batch_accounts
 from migration_service.services.batches.work import processor_time
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.batches.work.lines import each_by_itself
@@ -287,7 +287,7 @@ def test_a_line_that_validation_stumbles_over_fails_and_the_log_says_where(
         return validate_text(payload, profile, time_zone)
 
     key = make_chunk(session, customer, [payload_of(customer, it) for it in ("secret", "a")], mode="validate")
-    with patch.object(batch_lines, "validate_text", stumble):
+    with patch.object(batch_accounts, "validate_text", stumble):
         work(session, key, 2)
     assert codes_of(session, key) == [("FAILED", [("line_failed_unexpectedly", None)]), ("VALID", [])]
     line = stumble.__code__.co_firstlineno + 2

@@ -4,8 +4,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import ErrorItem
 from migration_service.services.batches.work.chunks import ChunkKey
-from migration_service.services.batches.work.lines import LineResult
-from migration_service.services.batches.work.outcomes import write_outcomes
+from migration_service.services.batches.work.lines import LineResult, write_outcomes
 from migration_service.states import LineStatus
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_lines, lines_of, make_batch

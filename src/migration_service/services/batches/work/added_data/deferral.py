@@ -8,7 +8,7 @@ gets its outcome once the account exists, is no longer expected, or the longest 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import ARRAY, Text, bindparam, func, select, text, update
+from sqlalchemy import ARRAY, ColumnElement, Text, and_, bindparam, func, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import one_of
@@ -44,39 +44,34 @@ def wake_lines(
         return Woken(0, is_late=False)
     late = func.now() - chunk.deferred_since > func.make_interval(0, 0, 0, 0, 0, 0, longest_deferral)
     is_late = bool(session.scalar(select(late)))
-    deferred = (
-        BatchLine.batch_id == chunk.batch_id,
-        BatchLine.chunk_line == chunk.first_line,
-        BatchLine.status == LineStatus.DEFERRED,
-    )
     waiting: Collection[str] = ()
     if not is_late:
-        numbers = session.scalars(select(BatchLine.external_account_number).where(*deferred).distinct())
-        waiting = find_coming(session, import_supplier_id, [number for number in numbers if number])
+        waiting = find_coming(session, import_supplier_id, find_deferred(session, chunk))
     woken = session.execute(
         update(BatchLine)
-        .where(*deferred, ~one_of(BatchLine.external_account_number.expression, waiting))
+        .where(_is_deferred(chunk), ~one_of(BatchLine.external_account_number.expression, waiting))
         .values(status=LineStatus.PENDING, warnings=None)
         .returning(BatchLine.line_number)
     )
     return Woken(len(woken.all()), is_late)
 
 
-def find_deferred(session: Session, chunk: BatchChunk, numbers: Collection[str]) -> set[str]:
-    """Return the accounts with deferred lines in the chunk. Their other lines have to wait behind these."""
+def find_deferred(session: Session, chunk: BatchChunk, numbers: Collection[str] | None = None) -> set[str]:
+    """Return the accounts with deferred lines in the chunk, of all accounts or of these.
+
+    Their other lines have to wait behind the deferred ones.
+    """
     if chunk.deferred_since is None:
         return set()
-    found = session.scalars(
-        select(BatchLine.external_account_number)
-        .where(
-            BatchLine.batch_id == chunk.batch_id,
-            BatchLine.chunk_line == chunk.first_line,
-            BatchLine.status == LineStatus.DEFERRED,
-            one_of(BatchLine.external_account_number.expression, numbers),
-        )
-        .distinct()
-    )
-    return {number for number in found if number}
+    found = select(BatchLine.external_account_number).where(_is_deferred(chunk)).distinct()
+    if numbers is not None:
+        found = found.where(one_of(BatchLine.external_account_number.expression, numbers))
+    return {number for number in session.scalars(found) if number}
+
+
+def _is_deferred(chunk: BatchChunk) -> ColumnElement[bool]:
+    own = and_(BatchLine.batch_id == chunk.batch_id, BatchLine.chunk_line == chunk.first_line)
+    return and_(own, BatchLine.status == LineStatus.DEFERRED)
 
 
 def find_coming(session: Session, import_supplier_id: int, numbers: Collection[str]) -> set[str]:
@@ -94,14 +89,9 @@ def find_coming(session: Session, import_supplier_id: int, numbers: Collection[s
 
 def find_existing(session: Session, import_supplier_id: int, numbers: Collection[str]) -> set[str]:
     """Return the external account numbers that have an account, locked or not."""
-    return set(
-        session.scalars(
-            select(Account.external_account_number).where(
-                Account.import_supplier_id == import_supplier_id,
-                one_of(Account.external_account_number.expression, numbers),
-            )
-        )
-    )
+    wanted = one_of(Account.external_account_number.expression, numbers)
+    existing = select(Account.external_account_number).where(wanted)
+    return set(session.scalars(existing.where(Account.import_supplier_id == import_supplier_id)))
 
 
 _COMING = text(f"""

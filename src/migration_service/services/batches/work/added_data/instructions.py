@@ -56,28 +56,27 @@ class Confirmed:
 
 
 Answer: TypeAlias = Confirmed | ServiceError
+_Orders: TypeAlias = Mapping[InstructionKey, InstructionOrder]
 
 
 def ask_vendors(
     sessions: sessionmaker[Session], wanted: Sequence[tuple[OpenAccount, dict[str, Any]]]
 ) -> dict[InstructionKey, Answer]:
-    """Ask the vendors about as many payment instructions as there is time for. Return the responses.
-
-    Instructions that no vendor was asked about are absent.
-    """
+    """Ask the vendors about as many payment instructions as there is time for. Return their responses."""
     answers: dict[InstructionKey, Answer] = {}
     orders: dict[InstructionKey, InstructionOrder] = {}
     with sessions.begin() as session:
         for account, data in wanted:
+            key = InstructionKey.of(data)
             try:
                 order = find_instruction(session, account, data)
             except ServiceError as error:
-                answers[InstructionKey.of(data)] = error
+                answers[key] = error
                 continue
             if order.exists:
-                answers[InstructionKey.of(data)] = Confirmed(order, None)
+                answers[key] = Confirmed(order, None)
             else:
-                orders[InstructionKey.of(data)] = order
+                orders[key] = order
     with ThreadPoolExecutor(_VENDORS) as pool:
         for found in pool.map(lambda reserved: _ask(*reserved), _reserve(sessions, orders)):
             answers |= found
@@ -86,11 +85,9 @@ def ask_vendors(
     return answers
 
 
-def _reserve(
-    sessions: sessionmaker[Session], orders: Mapping[InstructionKey, InstructionOrder]
-) -> list[tuple[Mapping[InstructionKey, InstructionOrder], ReservedCalls]]:
+def _reserve(sessions: sessionmaker[Session], orders: _Orders) -> list[tuple[_Orders, ReservedCalls]]:
     """Reserve calls to the first vendors. Return, for each vendor, the instructions to ask about now."""
-    reserved: list[tuple[Mapping[InstructionKey, InstructionOrder], ReservedCalls]] = []
+    reserved: list[tuple[_Orders, ReservedCalls]] = []
     for vendor_id in islice(dict.fromkeys(order.vendor.id for order in orders.values()), _VENDORS):
         own = {key: order for key, order in orders.items() if order.vendor.id == vendor_id}
         with sessions.begin() as session:
@@ -100,9 +97,7 @@ def _reserve(
     return reserved
 
 
-def _ask(
-    orders: Mapping[InstructionKey, InstructionOrder], calls: ReservedCalls
-) -> dict[InstructionKey, Answer]:
+def _ask(orders: _Orders, calls: ReservedCalls) -> dict[InstructionKey, Answer]:
     """Make the reserved calls to one vendor. The first failure counts for all remaining instructions."""
     begin = time.monotonic() + calls.delay
     unavailable: list[PaymentVendorUnavailableError] = []
@@ -147,15 +142,11 @@ def add_instructions(
             results.append(answer)
         elif isinstance(answer, ServiceError):
             results.append(answer)
+        elif answer.details is None:
+            results.append(False)
         else:
-            results.append(_store(session, answer))
+            try:
+                results.append(store_instruction(session, answer.order, answer.details))
+            except ServiceError as error:
+                results.append(error)
     return results
-
-
-def _store(session: Session, confirmed: Confirmed) -> bool | ServiceError:
-    if confirmed.details is None:
-        return False
-    try:
-        return store_instruction(session, confirmed.order, confirmed.details)
-    except ServiceError as error:
-        return error

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from psycopg.errors import LockNotAvailable
+from sqlalchemy import Row
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
@@ -22,12 +24,10 @@ from migration_service.errors import (
     AlreadyAddedError,
     DryRunInLineError,
     ErrorItem,
-    ImportSupplierMismatchError,
     LineFailedUnexpectedlyError,
     PaymentVendorUnavailableError,
     ServiceError,
 )
-from migration_service.models import BatchChunk
 from migration_service.schemas.json import parse_json
 from migration_service.services.accounts.added_data import (
     Addition,
@@ -44,17 +44,21 @@ from migration_service.services.batches.work.added_data.deferral import (
     find_deferred,
     find_existing,
 )
-from migration_service.services.batches.work.added_data.marks import find_other_kind
-from migration_service.services.batches.work.added_data.operations import KINDS, Added, Kind
-from migration_service.services.batches.work.attempts import ChunkJob, LineToDo
+from migration_service.services.batches.work.added_data.operations import OPERATIONS, Added, Operation
 from migration_service.services.batches.work.lines import (
+    ChunkJob,
+    ChunkPlan,
     LineResult,
+    LineToDo,
     each_by_itself,
+    find_mismatch,
+    find_other_kind,
     read_guarded,
+    take_in_time,
 )
-from migration_service.services.batches.work.processor_time import PieceTime
+from migration_service.services.processing.attempts import out_of_tries
 from migration_service.services.processing.creation import is_refusal
-from migration_service.states import BatchMode, LineStatus
+from migration_service.states import BatchKind, BatchMode, LineStatus
 
 logger = logging.getLogger(__name__)
 
@@ -80,101 +84,101 @@ class _Candidate:
         self.result.status = LineStatus.DEFERRED
         self.result.warnings = reason.errors
 
+    def finish(self, status: LineStatus) -> None:
+        self.result.status = status
+        self.result.warnings = self.checked.warnings + self.result.warnings
 
-def work_on_added_lines(
-    session: Session, job: ChunkJob, chunk: BatchChunk, lines: Sequence[LineToDo], *, may_defer: bool
-) -> list[LineResult]:
-    """Return the outcome of each line in the mode of its batch. Lines without time left are absent.
+    def fail(self, errors: Sequence[ErrorItem]) -> None:
+        self.result.errors = list(errors)
+        self.finish(LineStatus.FAILED)
 
-    A dry run is rolled back to its savepoint. Without `may_defer` no line waits for an account that does not
-    exist. The caller must commit the outcomes in the same transaction.
-    """
-    kind = KINDS[job.kind]
-    results, candidates = _read_lines(job, kind, lines)
-    if job.mode is BatchMode.VALIDATE:
+
+class AddedDataWork:
+    """The processing of lines with data to add to accounts, as in `LineWork`."""
+
+    needs_ongoing_supplier = False
+
+    def read_plan(self, _session: Session, batch: Row[Any], lines: int) -> ChunkPlan:
+        asks_vendors = batch.kind == BatchKind.PAYMENT_INSTRUCTIONS and batch.mode != BatchMode.VALIDATE
+        return ChunkPlan(min(lines, PIECE_LINES), slot_owner=None, limit=None, asks_vendors=asks_vendors)
+
+    def work(
+        self, session: Session, job: ChunkJob, lines: Sequence[LineToDo], _attempts: Sequence[UUID]
+    ) -> list[LineResult]:
+        operation = OPERATIONS[job.kind]
+        results, candidates = _read_lines(job, operation, lines)
+        if job.mode is BatchMode.VALIDATE:
+            for candidate in candidates:
+                if candidate.checked.errors:
+                    candidate.fail(candidate.checked.errors)
+                else:
+                    candidate.finish(LineStatus.VALID)
+            return results
+        everything = session.begin_nested() if job.mode is BatchMode.DRY_RUN else None
+        sound = []
         for candidate in candidates:
-            _finish(candidate, LineStatus.VALID, candidate.checked.errors)
-        return results
-    everything = session.begin_nested() if job.mode is BatchMode.DRY_RUN else None
-    sound = []
-    for candidate in candidates:
-        if candidate.checked.errors and not kind.adds_faulty:
-            _finish(candidate, LineStatus.FAILED, candidate.checked.errors)
-        else:
-            sound.append(candidate)
-    _find_accounts(session, job, chunk, sound, may_defer=may_defer)
-    opened = [candidate for candidate in sound if candidate.account]
-    _add(session, job, kind, opened, may_defer=may_defer)
-    if everything:
-        everything.rollback()
-    return [result for result in results if result.status is not LineStatus.PENDING]
+            if candidate.checked.errors and not operation.adds_faulty:
+                candidate.fail(candidate.checked.errors)
+            else:
+                sound.append(candidate)
+        _find_accounts(session, job, sound)
+        _add(session, job, operation, [candidate for candidate in sound if candidate.account])
+        if everything:
+            everything.rollback()
+        return [result for result in results if result.status is not LineStatus.PENDING]
+
+    def give_up(self, _session: Session, _job: ChunkJob, line: LineToDo) -> LineResult:
+        errors = LineFailedUnexpectedlyError(out_of_tries().detail).errors
+        return LineResult(line.line_number, LineStatus.FAILED, line.external_account_number, errors=errors)
 
 
 def read_wanted(
     session: Session, job: ChunkJob, lines: Sequence[LineToDo]
 ) -> list[tuple[OpenAccount, dict[str, Any]]]:
     """Return the data that valid lines add to existing accounts, without locking anything."""
-    _, candidates = _read_lines(job, KINDS[job.kind], lines)
+    _, candidates = _read_lines(job, OPERATIONS[job.kind], lines)
     sound = [candidate for candidate in candidates if not candidate.checked.errors]
     accounts = find_accounts(session, job.supplier, {candidate.number for candidate in sound})
     return [(accounts[it.number], it.body.data) for it in sound if it.number in accounts]
 
 
 def _read_lines(
-    job: ChunkJob, kind: Kind, lines: Sequence[LineToDo]
+    job: ChunkJob, operation: Operation, lines: Sequence[LineToDo]
 ) -> tuple[list[LineResult], list[_Candidate]]:
-    time_left = PieceTime()
     results: list[LineResult] = []
     candidates: list[_Candidate] = []
     _, today = terms_of(job.supplier)
-    for line in lines:
-        if results and time_left.is_over():
-            break
-        result = LineResult(line.line_number, LineStatus.FAILED, line.external_account_number)
+    for line, result in take_in_time(lines):
         results.append(result)
-        body = read_guarded(job, result, partial(_load, job, kind, line.payload or b""))
+        body = read_guarded(job, result, partial(_load, job, operation, line.payload or b""))
         if body is None:
             continue
         result.external_account_number = body.data.get("external_account_number")
-        if body.errors and body.data.get("external_account_number") is None:
+        if body.errors and result.external_account_number is None:
             result.errors = body.errors
             continue
-        checked = read_guarded(job, result, partial(kind.check, body, job.profile, today))
+        checked = read_guarded(job, result, partial(operation.check, body, job.profile, today))
         if checked is not None:
             candidates.append(_Candidate(result, body, checked))
     return results, candidates
 
 
-def _load(job: ChunkJob, kind: Kind, payload: bytes) -> PostedBody:
+def _load(job: ChunkJob, operation: Operation, payload: bytes) -> PostedBody:
     """Return the body of a line, with the errors that only batches can have."""
     value = parse_json(payload)
     if other := find_other_kind(value, job.kind):
         raise other
-    body = load_posted(kind.schema, value)
-    errors = list(body.errors)
-    found = body.data.get("import_supplier", job.supplier.code)
-    if found != job.supplier.code:
-        errors += ImportSupplierMismatchError(found=found, expected=job.supplier.code).errors
-    if body.dry_run:
-        errors += DryRunInLineError().errors
-    return replace(body, errors=errors)
+    body = load_posted(operation.schema, value)
+    dry_run = DryRunInLineError().errors if body.dry_run else []
+    return replace(body, errors=[*body.errors, *find_mismatch(job, body.data), *dry_run])
 
 
-def _finish(candidate: _Candidate, status: LineStatus, errors: Sequence[ErrorItem] = ()) -> None:
-    result = candidate.result
-    result.status = LineStatus.FAILED if errors else status
-    result.errors = list(errors)
-    result.warnings = candidate.checked.warnings + result.warnings
-
-
-def _find_accounts(
-    session: Session, job: ChunkJob, chunk: BatchChunk, candidates: Sequence[_Candidate], *, may_defer: bool
-) -> None:
+def _find_accounts(session: Session, job: ChunkJob, candidates: Sequence[_Candidate]) -> None:
     """Lock the accounts of the candidates. Candidates without an account are deferred or fail."""
     numbers = {candidate.number for candidate in candidates}
-    held = find_deferred(session, chunk, numbers)
-    accounts = _lock_accounts(session, job, numbers - held)
-    missing = numbers - held - accounts.keys()
+    deferred = find_deferred(session, job.chunk, numbers)
+    accounts = _lock_accounts(session, job, numbers - deferred)
+    missing = numbers - deferred - accounts.keys()
     # The order matters; see `find_coming`.
     coming = find_coming(session, job.supplier.id, missing)
     busy = find_existing(session, job.supplier.id, missing) if missing else set()
@@ -183,15 +187,16 @@ def _find_accounts(
         if isinstance(account, OpenAccount):
             candidate.account = account
         elif isinstance(account, AccountErasedError):
-            _finish(candidate, LineStatus.FAILED, account.errors)
+            candidate.fail(account.errors)
         elif candidate.checked.errors:
-            _finish(candidate, LineStatus.FAILED, candidate.checked.errors)
+            candidate.fail(candidate.checked.errors)
         elif candidate.number in busy:
             candidate.defer(AccountBusyError())
-        elif may_defer and (candidate.number in coming or candidate.number in held):
+        elif job.may_defer and (candidate.number in coming or candidate.number in deferred):
             candidate.defer(AccountImportInProgressError())
         else:
-            _finish(candidate, LineStatus.FAILED, _not_found())
+            error = AccountNotFoundInBodyError
+            candidate.fail([ErrorItem(error.code, error.default_detail, "external_account_number")])
 
 
 def _lock_accounts(
@@ -208,31 +213,23 @@ def _lock_accounts(
     return open_accounts(session, supplier, numbers, skip_locked=True)
 
 
-def _not_found() -> list[ErrorItem]:
-    error = AccountNotFoundInBodyError
-    return [ErrorItem(error.code, error.default_detail, "external_account_number")]
-
-
-def _add(
-    session: Session, job: ChunkJob, kind: Kind, candidates: Sequence[_Candidate], *, may_defer: bool
-) -> None:
+def _add(session: Session, job: ChunkJob, operation: Operation, candidates: Sequence[_Candidate]) -> None:
     def add(some: Sequence[_Candidate]) -> Sequence[Added | ServiceError | None]:
         additions = [Addition(it.account, it.body.data, it.checked.errors) for it in some if it.account]
-        return kind.add(session, additions, job)
+        return operation.add(session, additions, job)
 
-    for candidate, outcome in zip(
-        candidates, each_by_itself(session, candidates, add, _explain), strict=True
-    ):
+    outcomes = each_by_itself(session, candidates, add, _explain)
+    for candidate, outcome in zip(candidates, outcomes, strict=True):
         if candidate.account:
             candidate.result.service_account_number = candidate.account.service_account_number
         if outcome is None:
             candidate.result.status = LineStatus.PENDING
-        elif may_defer and isinstance(outcome, PaymentVendorUnavailableError):
+        elif job.may_defer and isinstance(outcome, PaymentVendorUnavailableError):
             candidate.defer(outcome)
         elif isinstance(outcome, ServiceError):
-            _finish(candidate, LineStatus.FAILED, outcome.errors)
+            candidate.fail(outcome.errors)
         else:
-            _settle(job, kind, candidate, outcome)
+            _accept(job, operation, candidate, outcome)
 
 
 def _explain(error: DBAPIError) -> ServiceError | None:
@@ -244,26 +241,25 @@ def _explain(error: DBAPIError) -> ServiceError | None:
     return LineFailedUnexpectedlyError("The database refused a value of the line.")
 
 
-def _settle(job: ChunkJob, kind: Kind, candidate: _Candidate, added: Added) -> None:
+def _accept(job: ChunkJob, operation: Operation, candidate: _Candidate, added: Added) -> None:
     """Record that a line was accepted. If some of its items existed already, each gets a warning."""
     candidate.result.warnings = added.warnings
     if not any(added.is_new):
-        _finish(candidate, LineStatus.ALREADY_ADDED)
+        candidate.finish(LineStatus.ALREADY_ADDED)
         return
     if not all(added.is_new):
-        candidate.result.warnings += _find_known(kind, candidate.body.data[kind.member], added.is_new)
-    dry_run = job.mode is BatchMode.DRY_RUN
-    _finish(candidate, LineStatus.WOULD_ADD if dry_run else LineStatus.ADDED)
+        candidate.result.warnings += _find_known(operation, candidate.body.data, added.is_new)
+    candidate.finish(LineStatus.WOULD_ADD if job.mode is BatchMode.DRY_RUN else LineStatus.ADDED)
 
 
-def _find_known(kind: Kind, items: Sequence[dict[str, Any]], is_new: Sequence[bool]) -> list[ErrorItem]:
+def _find_known(operation: Operation, data: dict[str, Any], is_new: Sequence[bool]) -> list[ErrorItem]:
     """Return a warning for each item that was not added because it exists already or is repeated."""
     own = set()
     warnings = []
-    for index, item in enumerate(items):
+    for index, item in enumerate(map(operation.identify, data[operation.member])):
         if is_new[index]:
-            own.add(kind.identify(item))
+            own.add(item)
             continue
-        error = AlreadyAddedError.within_line() if kind.identify(item) in own else AlreadyAddedError()
-        warnings += [replace(it, attr=f"{kind.member}.{index}") for it in error.errors]
+        error = AlreadyAddedError.within_line() if item in own else AlreadyAddedError()
+        warnings += [replace(it, attr=f"{operation.member}.{index}") for it in error.errors]
     return warnings

@@ -15,10 +15,7 @@ from migration_service.schemas.added_data import (
     StatementsRequestSchema,
     TransactionsRequestSchema,
 )
-from migration_service.services.accounts.added_data import (
-    Addition,
-    Check,
-)
+from migration_service.services.accounts.added_data import Addition, Check
 from migration_service.services.accounts.notes import (
     NoteStatus,
     add_notes_to_accounts,
@@ -30,7 +27,7 @@ from migration_service.services.accounts.statements import add_statements_to_acc
 from migration_service.services.accounts.transaction_checks import check_transactions
 from migration_service.services.accounts.transactions import TransactionStatus, add_transactions_to_accounts
 from migration_service.services.batches.work.added_data.instructions import InstructionKey, add_instructions
-from migration_service.services.batches.work.attempts import ChunkJob
+from migration_service.services.batches.work.lines import ChunkJob
 from migration_service.states import BatchKind
 
 
@@ -44,8 +41,8 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of added data."""
+class Operation:
+    """The addition of one kind of data."""
 
     schema: AddedDataSchema
     #: The member of a body that contains the items.
@@ -105,9 +102,9 @@ def _add_instructions(
     ]
 
 
-KINDS = {
-    BatchKind.NOTES: Kind(NotesRequestSchema(), "notes", hash_sameness, check_notes, _add_notes),
-    BatchKind.TRANSACTIONS: Kind(
+OPERATIONS = {
+    BatchKind.NOTES: Operation(NotesRequestSchema(), "notes", hash_sameness, check_notes, _add_notes),
+    BatchKind.TRANSACTIONS: Operation(
         TransactionsRequestSchema(),
         "transactions",
         itemgetter("transaction_id"),
@@ -115,14 +112,14 @@ KINDS = {
         _add_transactions,
         adds_faulty=True,
     ),
-    BatchKind.STATEMENTS: Kind(
+    BatchKind.STATEMENTS: Operation(
         StatementsRequestSchema(),
         "statements",
         itemgetter("statement_id"),
         check_statements,
         _add_statements,
     ),
-    BatchKind.PAYMENT_INSTRUCTIONS: Kind(
+    BatchKind.PAYMENT_INSTRUCTIONS: Operation(
         PaymentInstructionRequestSchema(),
         "reference",
         InstructionKey.of,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from migration_service.services.batches.work.added_data.marks import find_other_kind
+from migration_service.services.batches.work.lines import find_other_kind
 from migration_service.states import BatchKind
 
 _PAYLOADS: dict[BatchKind, dict[str, Any]] = {

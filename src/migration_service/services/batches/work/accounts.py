@@ -1,0 +1,320 @@
+"""Validation, staging and creation of the accounts of a chunk's lines. Each line has its own outcome.
+
+The functions are those of the single endpoints, called for many accounts together. If the database refuses a
+set of accounts, the set is halved until the faulty ones are found (`each_by_itself`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, and_, case, exists, select, text
+from sqlalchemy.orm import Session
+
+from migration_service.db.statements import OpenTransaction
+from migration_service.errors import (
+    AccountCreationFailedError,
+    AccountImportInProgressError,
+    AccountNotStorableError,
+    DryRunSucceededError,
+    DuplicateLineError,
+    ErrorItem,
+    NewerVersionRefusedError,
+    ServiceError,
+)
+from migration_service.models import AccountImportProcess, ServiceLimit, SkipMark
+from migration_service.origin import current_origin
+from migration_service.rules.catalogue import RULES_VERSION
+from migration_service.schemas.json import parse_json
+from migration_service.schemas.moments import write_moment
+from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS
+from migration_service.services.batches.work.lines import (
+    ChunkJob,
+    ChunkPlan,
+    LineResult,
+    LineToDo,
+    each_by_itself,
+    find_mismatch,
+    find_other_kind,
+    read_guarded,
+    take_in_time,
+)
+from migration_service.services.batches.work.versions import find_newer_versions, note_versions
+from migration_service.services.imports import storing
+from migration_service.services.imports.payload_differences import compare_with_created
+from migration_service.services.imports.staging import refusal_of
+from migration_service.services.imports.states import EndedAttempt, RunningAttempt, refusal
+from migration_service.services.imports.storing import StagedProcess
+from migration_service.services.imports.validation import ValidatedAccount, validate_text
+from migration_service.services.processing.attempts import complete_attempts, out_of_tries, with_account
+from migration_service.services.processing.creation import (
+    KEEP_THE_PLAN,
+    CreatedAccount,
+    create_accounts,
+)
+from migration_service.states import BatchMode, ImportState, LineStatus
+
+#: The errors of accounts whose creation was attempted.
+_OF_ATTEMPTS = {AccountCreationFailedError.code, AccountNotStorableError.code}
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A line with a valid payload whose account is not staged or created yet."""
+
+    result: LineResult
+    attempt_id: UUID
+    #: None if the payload is already staged.
+    account: ValidatedAccount | None = None
+    process: StagedProcess | None = None
+
+    @property
+    def number(self) -> str:
+        return self.result.external_account_number or ""
+
+
+class AccountWork:
+    """The processing of lines with account payloads, as in `LineWork`."""
+
+    needs_ongoing_supplier = True
+
+    def read_plan(self, session: Session, batch: Row[Any], lines: int) -> ChunkPlan:
+        limit = session.scalar(select(ServiceLimit.concurrency_limit))
+        return ChunkPlan(lines, batch.organisation_id if BatchMode(batch.mode).creates else None, limit)
+
+    def work(
+        self, session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
+    ) -> list[LineResult]:
+        results, candidates = _read_lines(session, job, lines, attempts)
+        if job.mode is BatchMode.VALIDATE:
+            for candidate in candidates:
+                candidate.result.status = LineStatus.VALID
+        else:
+            candidates = _leave_newer_versions(session, job, lines, results, candidates)
+            everything = session.begin_nested() if job.mode is BatchMode.DRY_RUN else None
+            ended = _stage_and_create(session, job, candidates)
+            if everything:
+                everything.rollback()
+            sends = job.supplier.sends_customer_emails
+            complete_attempts(OpenTransaction.of(session), ended, begun=False, sends_customer_emails=sends)
+        _note_refusals(session, job, lines, results)
+        return results
+
+    def give_up(self, session: Session, job: ChunkJob, line: LineToDo) -> LineResult:
+        result = LineResult(line.line_number, LineStatus.FAILED, line.external_account_number)
+        result.errors = out_of_tries().errors
+        _note_refusals(session, job, [line], [result])
+        return result
+
+
+def _note_refusals(
+    session: Session, job: ChunkJob, lines: Sequence[LineToDo], results: Sequence[LineResult]
+) -> None:
+    for result in results:
+        attempted = any(item.code in _OF_ATTEMPTS for item in result.errors)
+        result.is_refused = job.mode.creates and result.status is LineStatus.FAILED and not attempted
+    note_versions(session, job, lines, results)
+
+
+def _read_lines(
+    session: Session, job: ChunkJob, lines: Sequence[LineToDo], attempts: Sequence[UUID]
+) -> tuple[list[LineResult], list[_Candidate]]:
+    """Return a result for each line, FAILED with its errors if it has any, and the candidates."""
+    results: list[LineResult] = []
+    candidates: list[_Candidate] = []
+    staged = _lock_staged(session, job, lines)
+    numbers: set[str | None] = set()
+    for (line, result), attempt_id in zip(take_in_time(lines), attempts, strict=False):
+        candidate = _Candidate(result, attempt_id)
+        results.append(result)
+        if line.account_import_process_id is not None:
+            sound = _take_staged(job, staged.get(line.account_import_process_id), candidate)
+        else:
+            sound = _read_payload(job, line.payload or b"", candidate)
+        if sound and result.external_account_number in numbers:
+            # Repeated accounts were found while the file arrived, except for numbers written with escapes.
+            result.refuse(DuplicateLineError())
+        elif sound:
+            numbers.add(result.external_account_number)
+            candidates.append(candidate)
+    return results, candidates
+
+
+def _read_payload(job: ChunkJob, payload: bytes, candidate: _Candidate) -> bool:
+    """Validate a payload and store the result in the candidate. Return whether it has no errors."""
+    result = candidate.result
+    account = read_guarded(job, result, partial(_validate, job, payload))
+    if account is None:
+        return False
+    account.errors += find_mismatch(job, account.data)
+    result.external_account_number = account.data.get("external_account_number")
+    result.errors, result.warnings = account.errors, account.warnings
+    candidate.account = account
+    if not account.errors:
+        result.sha256 = account.sha256
+    return not account.errors
+
+
+def _validate(job: ChunkJob, payload: bytes) -> ValidatedAccount:
+    account = validate_text(payload, job.profile, job.supplier.time_zone)
+    if account.errors and (other := find_other_kind(parse_json(payload), job.kind)):
+        raise other
+    return account
+
+
+def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> Mapping[int, Row[Any]]:
+    """Lock and return the processes of lines of source `pending`, except those locked already.
+
+    They have their payload if it must be revalidated because the rules or the supplier's profile changed.
+    """
+    ids = [line.account_import_process_id for line in lines if line.account_import_process_id is not None]
+    if not ids:
+        return {}
+    process = AccountImportProcess
+    stale = (process.rules_version != RULES_VERSION) | (process.profile != job.profile)
+    payload = case((stale, process.payload.op("::")(text("text")))).label("payload")
+    # An account that an operator skipped before it was first staged is PENDING and has a skip mark.
+    is_marked = exists().where(
+        SkipMark.import_supplier_id == process.import_supplier_id,
+        SkipMark.external_account_number == process.external_account_number,
+    )
+    marked = and_(process.state == ImportState.PENDING, is_marked)
+    state = case((marked, ImportState.SKIPPED.value), else_=process.state).label("state")
+    columns = (process.service_account_number, process.refused_at, payload, process.warnings)
+    locked = select(process.id, state, *columns).where(process.id.in_(ids)).with_for_update(skip_locked=True)
+    return {row.id: row for row in session.execute(locked)}
+
+
+def _take_staged(job: ChunkJob, found: Row[Any] | None, candidate: _Candidate) -> bool:
+    """Store a staged process in the candidate. Return whether its account can be created."""
+    result = candidate.result
+    if found is None:
+        result.refuse(AccountImportInProgressError())
+        return False
+    state, service_number = ImportState(found.state), found.service_account_number
+    process = StagedProcess(found.id, state, service_account_number=service_number)
+    if error := refusal(state, candidate.number, service_number):
+        result.refuse(error, process)
+        return False
+    if found.refused_at and not job.options.get(INCLUDE_OLDER_VERSIONS):
+        result.refuse(NewerVersionRefusedError.at(write_moment(found.refused_at)))
+        return False
+    candidate.process = process
+    if found.payload:
+        return _read_payload(job, found.payload.encode(), candidate)
+    result.warnings = [ErrorItem(**it) for it in found.warnings or ()]
+    return True
+
+
+def _leave_newer_versions(
+    session: Session,
+    job: ChunkJob,
+    lines: Sequence[LineToDo],
+    results: Sequence[LineResult],
+    candidates: list[_Candidate],
+) -> list[_Candidate]:
+    """Return the candidates, except those that would replace a version sent after they had failed."""
+    newer = find_newer_versions(session, job, lines)
+    for result in results:
+        found = newer.get(result.line_number)
+        result.is_outdated = found is not None and found.is_other(result.sha256)
+    left = []
+    for candidate in candidates:
+        result = candidate.result
+        if result.is_outdated and newer[result.line_number].is_pending:
+            result.refuse(newer[result.line_number].error())
+        else:
+            left.append(candidate)
+    return left
+
+
+def _stage_and_create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:
+    """Stage the candidates and create their accounts, depending on the mode. Return the attempts made."""
+    _stage(session, job, [candidate for candidate in candidates if candidate.account])
+    taken = [candidate for candidate in candidates if candidate.process and not candidate.result.errors]
+    if job.mode.creates:
+        return _create(session, job, taken)
+    for candidate in taken:
+        candidate.result.status = LineStatus.STAGED
+    return []
+
+
+def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> None:
+    def stage(some: Sequence[_Candidate]) -> list[StagedProcess]:
+        return storing.stage(
+            OpenTransaction.of(session),
+            job.supplier,
+            [it.account for it in some if it.account],
+            profile=job.profile,
+            extracted_at=job.extracted_at,
+            is_sent=not any(it.process for it in some),
+        )
+
+    outcomes: list[StagedProcess | ServiceError] = each_by_itself(session, candidates, stage)
+    for candidate, outcome in zip(candidates, outcomes, strict=True):
+        if isinstance(outcome, ServiceError):
+            candidate.result.refuse(outcome)
+            continue
+        candidate.process = outcome
+        if error := refusal_of(outcome, candidate.number, job.extracted_at):
+            candidate.result.refuse(error, outcome)
+        elif job.mode is not BatchMode.DRY_RUN:
+            candidate.result.staging_result = outcome.result
+    _compare_repeated(session, candidates)
+
+
+def _compare_repeated(session: Session, candidates: Sequence[_Candidate]) -> None:
+    """Add a warning to lines whose account exists but was created from different data."""
+    repeated = [
+        (candidate.result, (candidate.process, candidate.account))
+        for candidate in candidates
+        if candidate.process and candidate.account and candidate.process.state is ImportState.IMPORTED
+    ]
+    differing = compare_with_created(OpenTransaction.of(session), [pair for _, pair in repeated])
+    for (result, _), items in zip(repeated, differing, strict=True):
+        result.warnings = [*result.warnings, *items]
+
+
+def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:
+    def create(some: Sequence[_Candidate]) -> list[CreatedAccount]:
+        teams = {it.process.id: job.operations_team_id or 0 for it in some if it.process}
+        made = create_accounts(OpenTransaction.of(session), teams)
+        created = {account.account_import_process_id: account for account in made}
+        return [created[process_id] for process_id in teams]
+
+    session.execute(text(KEEP_THE_PLAN))
+    ended = []
+    outcomes: list[CreatedAccount | ServiceError] = each_by_itself(session, candidates, create)
+    for candidate, outcome in zip(candidates, outcomes, strict=True):
+        if isinstance(outcome, ServiceError):
+            candidate.result.refuse(outcome)
+        elif job.mode is BatchMode.DRY_RUN:
+            candidate.result.status = LineStatus.WOULD_IMPORT
+        else:
+            candidate.result.status = LineStatus.IMPORTED
+            candidate.result.service_account_number = outcome.service_account_number
+        # A process staged for the first time by the dry run will not exist, so nothing can refer to it.
+        if candidate.process and not (job.mode is BatchMode.DRY_RUN and candidate.process.first):
+            ended.append(_end(job, candidate.attempt_id, candidate.process.id, outcome))
+    return ended
+
+
+def _end(
+    job: ChunkJob, attempt_id: UUID, process_id: int, outcome: CreatedAccount | ServiceError
+) -> EndedAttempt:
+    attempt = RunningAttempt(
+        id=attempt_id,
+        account_import_process_id=process_id,
+        operations_team_id=job.operations_team_id or 0,
+        api_key_id=job.api_key_id,
+        dry_run=job.mode is BatchMode.DRY_RUN,
+        request_id=f"batch {job.chunk.batch_id}",
+        address=current_origin().address,
+    )
+    if isinstance(outcome, ServiceError):
+        return EndedAttempt.with_error(attempt, outcome)
+    if attempt.dry_run:
+        return EndedAttempt.with_error(attempt, DryRunSucceededError())
+    return with_account(attempt, outcome)
