@@ -30,18 +30,14 @@ def read_brake(
     stop_ignore_codes: Sequence[str] = (),
     stop_count_warnings: Sequence[str] = (),
 ) -> Brake | None:
-    """Return the requested error threshold, or None if the request has none.
-
-    Raise RequestFailedValidationError if the parts are not valid, or do not fit together.
-    """
+    """Return the requested error threshold, or None. Raise RequestFailedValidationError if it is wrong."""
     others = {"stop_min_lines": stop_min_lines, "stop_window_lines": stop_window_lines}
     given = {name: number for name, number in others.items() if number is not None}
     lists = {"stop_ignore_codes": stop_ignore_codes, "stop_count_warnings": stop_count_warnings}
     names = [*given, *(name for name, codes in lists.items() if codes)]
     errors = _faults_of_threshold(stop_after_errors, names)
-    for name, number in given.items():
-        if not 1 <= number <= MAX_WINDOW:
-            errors.append(ErrorItem("out_of_range", f"Expected 1 to {MAX_WINDOW:,} lines.", name))
+    out_of_range = (name for name, number in given.items() if not 1 <= number <= MAX_WINDOW)
+    errors += [ErrorItem("out_of_range", f"Expected 1 to {MAX_WINDOW:,} lines.", it) for it in out_of_range]
     if len(stop_ignore_codes) > MAX_IGNORED_CODES or not all(map(_CODE.fullmatch, stop_ignore_codes)):
         detail = f"Expected at most {MAX_IGNORED_CODES} error codes, as invalid_phone_number."
         errors.append(ErrorItem("invalid", detail, "stop_ignore_codes"))
@@ -52,15 +48,19 @@ def read_brake(
         return None
     if stop_after_errors.endswith("%") and stop_min_lines is None:
         stop_min_lines = stop_window_lines or USUAL_MIN_LINES
-    brake = Brake(
+    number = int(stop_after_errors) if _NUMBER.fullmatch(stop_after_errors) else 0
+    if stop_window_lines is not None and stop_window_lines < max(number, stop_min_lines or 0):
+        detail = (
+            "The window has fewer lines than the error threshold needs, so it would never pause the batch."
+        )
+        raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "stop_window_lines")])
+    return Brake(
         stop_after_errors=stop_after_errors,
         stop_min_lines=stop_min_lines,
         stop_window_lines=stop_window_lines,
         stop_ignore_codes=tuple(stop_ignore_codes),
         stop_count_warnings=tuple(stop_count_warnings),
     )
-    _require_reachable(brake)
-    return brake
 
 
 def _faults_of_threshold(threshold: str | None, others: Sequence[str]) -> list[ErrorItem]:
@@ -100,14 +100,3 @@ def known_warnings() -> frozenset[str]:
     rules = (rule.code for rule in RULES if rule.severity is Severity.WARNING)
     of_lines = (error.code for error in LineError.__subclasses__() if error.severity == "warning")
     return frozenset((*rules, *ADDED_DATA_RULES, *of_lines, "unknown_field"))
-
-
-def _require_reachable(brake: Brake) -> None:
-    """Raise RequestFailedValidationError if the window is too small for the threshold ever to be reached."""
-    window = brake.stop_window_lines
-    number = int(brake.stop_after_errors) if _NUMBER.fullmatch(brake.stop_after_errors) else 0
-    if window is not None and window < max(number, brake.stop_min_lines or 0):
-        detail = (
-            "The window has fewer lines than the error threshold needs, so it would never pause the batch."
-        )
-        raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "stop_window_lines")])

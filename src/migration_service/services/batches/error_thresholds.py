@@ -1,4 +1,4 @@
-"""Error thresholds (`Brake` in the code): a batch with too many errors is paused before it does more harm.
+"""Error thresholds: a batch with too many errors is paused before it does more harm.
 
 Selected warnings can count as errors. A line that fails and has such a warning counts once.
 
@@ -16,9 +16,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, BigInteger, DateTime, Text, bindparam, text
 from sqlalchemy.orm import Session
 
-from migration_service.errors import (
-    BatchStateError,
-)
+from migration_service.errors import BatchStateError
 from migration_service.models import Batch
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED, pause_by_brake
@@ -56,13 +54,14 @@ class Brake:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stored form. Without warnings, earlier versions of the service can read it."""
-        stored = asdict(self) | {"stop_ignore_codes": list(self.stop_ignore_codes)}
-        warnings = list(stored.pop("stop_count_warnings"))
+        stored = self.to_report()
+        warnings = stored.pop("stop_count_warnings")
         return stored | ({"stop_count_warnings": warnings} if warnings else {})
 
     def to_report(self) -> dict[str, Any]:
         """Return the reported form, with every member."""
-        return {"stop_count_warnings": []} | self.to_dict()
+        lists = {"stop_ignore_codes": [*self.stop_ignore_codes]}
+        return asdict(self) | lists | {"stop_count_warnings": [*self.stop_count_warnings]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,23 +122,21 @@ def set_brake(session: Session, batch: Batch, brake: Brake) -> None:
     if batch.state == BatchState.CANCELLED:
         raise BatchStateError("The batch was cancelled.")
     batch.brake = brake_to_store(brake)
-    _record(session, AuditAction.BATCH_BRAKE_SET, batch.id, batch.organisation_id, brake.to_dict())
+    owner, details = batch.organisation_id, brake.to_dict()
+    record(session, AuditAction.BATCH_BRAKE_SET, "batch", batch.id, organisation_id=owner, details=details)
 
 
 def apply_brake(session: Session, batch_id: UUID, values: dict[str, Any], since: datetime | None) -> bool:
-    """Pause the batch if its error threshold is reached. Return whether it is.
-
-    `values` and `since` are `Batch.brake` and `Batch.brake_since`.
-    """
+    """Pause the batch if its error threshold, `Batch.brake`, is reached. Return whether it is."""
     brake = stored_brake(values)
     measured = measure(session, batch_id, brake, since)
     if not brake.is_reached(measured):
         return False
-    organisation_id = pause_by_brake(session, batch_id)
-    if organisation_id is not None:
+    owner = pause_by_brake(session, batch_id)
+    if owner is not None:
         codes = count_codes(session, batch_id, brake, since)
         details = {"reason": ERROR_THRESHOLD_REACHED, **asdict(measured), "codes": codes, **brake.to_dict()}
-        _record(session, AuditAction.BATCH_PAUSED, batch_id, organisation_id, details)
+        record(session, AuditAction.BATCH_PAUSED, "batch", batch_id, organisation_id=owner, details=details)
     return True
 
 
@@ -163,12 +160,6 @@ def _values(batch_id: UUID, brake: Brake, since: datetime | None) -> dict[str, A
         "ignored": list(brake.stop_ignore_codes),
         "counted": list(brake.stop_count_warnings),
     }
-
-
-def _record(
-    session: Session, action: AuditAction, batch_id: UUID, organisation_id: int, details: dict[str, Any]
-) -> None:
-    record(session, action, "batch", batch_id, organisation_id=organisation_id, details=details)
 
 
 # The key of `failures` is the codes of its lines, separated by spaces. The key of `warned` is the error codes

@@ -5,13 +5,13 @@ from dataclasses import replace
 from uuid import UUID
 
 from redis import Redis
-from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import AccountImportProcess, Batch, BatchLine
+from migration_service.models import Batch, BatchLine
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SentFile
 from migration_service.services.batches.intake.storing import IntakeLimits, take_in_batch
+from migration_service.services.batches.results.line_results import TEXT, read_pieces, select_lines, text_of
 from migration_service.services.setup.suppliers import KnownSupplier
 
 #: The number of lines whose text is read together.
@@ -29,40 +29,24 @@ def repeat_batch(
 ) -> UUID:
     """Start a batch with all lines of another one, at the same positions. Return its id.
 
-    Its file is the original one. Lines that were too long to keep are blank. Raise the errors of
-    `take_in_batch`.
+    Its file is the original one. Lines that were too long to keep are blank.
     """
     with sessions.begin() as session:
         earlier = session.get_one(Batch, batch_id)
         sent_file = SentFile(earlier.file_sha256, earlier.file_bytes, earlier.file_totals)
         order = replace(order, sent_file=sent_file, control_totals=earlier.control_totals)
-    return take_in_batch(
-        sessions, supplier, order, stream_lines(sessions, batch_id), redis=redis, limits=limits
-    )
+    lines = stream_lines(sessions, batch_id)
+    return take_in_batch(sessions, supplier, order, lines, redis=redis, limits=limits)
 
 
 def stream_lines(sessions: sessionmaker[Session], batch_id: UUID) -> Iterator[bytes]:
     """Yield the lines of a batch as they were sent, at their original line numbers, in pieces."""
-    statement = (
-        select(
-            BatchLine.line_number,
-            BatchLine.payload,
-            AccountImportProcess.payload.op("::")(text("text")).label("staged"),
-        )
-        .outerjoin(AccountImportProcess, AccountImportProcess.id == BatchLine.account_import_process_id)
-        .where(BatchLine.batch_id == batch_id)
-        .order_by(BatchLine.line_number)
-        .limit(_PIECE)
-    )
+    statement = select_lines(batch_id, BatchLine.line_number, *TEXT)
     written = 0
-    while True:
-        with sessions.begin() as session:
-            rows = session.execute(statement.where(BatchLine.line_number > written)).all()
-        if not rows:
-            return
+    for rows in read_pieces(sessions, statement, _PIECE):
         piece = b""
         for row in rows:
-            sent = row.payload if row.payload is not None else (row.staged or "").encode()
-            piece += b"\n" * (row.line_number - written - 1) + bytes(sent) + b"\n"
-            written = row.line_number
+            sent = text_of(row["payload"], row["staged"]) or b""
+            piece += b"\n" * (row["line_number"] - written - 1) + sent + b"\n"
+            written = row["line_number"]
         yield piece

@@ -43,10 +43,12 @@ _ALL = ResultFilter()
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """The number of failed lines that are pending again, and of those left as they are."""
+    """The number of failed lines that are pending again, and of those left as they are.
+
+    Those are left because of their content or because of the filter.
+    """
 
     retried: int
-    #: Failed lines left as they are, because of their content or because of the filter.
     left: int
 
 
@@ -55,7 +57,7 @@ def retry_failed(
 ) -> Retried:
     """Make the FAILED lines that may pass now pending again.
 
-    Raise BatchStateError if there are none, or if accounts of the batch are being undone.
+    Raise BatchStateError if the batch was cancelled, has no lines, or is being undone.
 
     A line may pass if it failed because of infrastructure or the state of its account, or if the rules or the
     profile have changed since, but not if the database refused one of its values. With `everything`, lines
@@ -83,14 +85,9 @@ def retry_failed(
         batch.started_at = None
     take_over(session, batch)
     details = {"lines": len(lines), "code": wanted.code, "path": wanted.path, "line": wanted.line}
-    record(
-        session,
-        AuditAction.BATCH_RETRIED,
-        "batch",
-        batch.id,
-        organisation_id=batch.organisation_id,
-        details={name: value for name, value in details.items() if value is not None},
-    )
+    told = {name: value for name, value in details.items() if value is not None}
+    owner = batch.organisation_id
+    record(session, AuditAction.BATCH_RETRIED, "batch", batch.id, organisation_id=owner, details=told)
     failed = count_lines(session, [batch.id])[batch.id].get(LineStatus.FAILED, 0)
     return Retried(len(lines), failed)
 

@@ -22,11 +22,7 @@ from sqlalchemy import func, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import literals
-from migration_service.errors import (
-    BatchStateError,
-    ImportSupplierCompleteError,
-    ImportSupplierPausedError,
-)
+from migration_service.errors import BatchStateError, ImportSupplierCompleteError, ImportSupplierPausedError
 from migration_service.models import Batch
 from migration_service.states import BatchKind, BatchMode, BatchState, ChunkState, SupplierStatus
 

@@ -6,27 +6,32 @@ A caller sees the suppliers of its own organisation only. Others do not exist fo
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import TypeVar
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
 from migration_service.config.variables import is_time_zone
+from migration_service.db.base import one_of
 from migration_service.db.statements import OpenTransaction, Statements
 from migration_service.errors import (
     ImportSupplierNotFoundError,
     ImportSupplierNotFoundInBodyError,
     NameInvalidError,
+    NotFoundError,
     PermissionDeniedError,
     quoted,
 )
-from migration_service.models import ImportSupplier, Organisation
+from migration_service.models import Batch, ImportSupplier, Organisation, Undo, WavePlan
 from migration_service.origin import current_origin
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.states import SupplierStatus
 
+_Owned = TypeVar("_Owned", Batch, WavePlan, Undo)
 _NotFound = type[ImportSupplierNotFoundError] | type[ImportSupplierNotFoundInBodyError]
 
 #: The largest length of the code of an import supplier.
@@ -171,6 +176,35 @@ def require_supplier_allowed(import_supplier_id: int, code: str) -> None:
     allowed = current_origin().import_supplier_ids
     if allowed is not None and import_supplier_id not in allowed:
         raise PermissionDeniedError(f"The API key may not be used for import supplier {code!r}.")
+
+
+def get_owned(
+    session: Session, model: type[_Owned], id_: str, error: type[NotFoundError], organisation_id: int | None
+) -> _Owned:
+    """Return the organisation's row with this id, or any row if the organisation is None, for operators.
+
+    Raise `error` if it does not exist, and PermissionDeniedError if the actor is limited to other suppliers.
+    """
+    try:
+        found = session.get(model, UUID(id_), populate_existing=True)
+    except ValueError:
+        found = None
+    if found is None or organisation_id not in (None, found.organisation_id):
+        raise error(found=id_)
+    if organisation_id is not None:
+        supplier = session.get_one(ImportSupplier, found.import_supplier_id)
+        require_supplier_allowed(supplier.id, supplier.code)
+    return found
+
+
+def which_are_owned(
+    model: type[Batch | WavePlan | Undo], organisation_id: int | None, import_supplier: str | None
+) -> list[ColumnElement[bool]]:
+    """Return the conditions for rows that the actor may see, of this organisation and supplier or of any."""
+    owned = [] if organisation_id is None else [model.organisation_id == organisation_id]
+    allowed = current_origin().import_supplier_ids
+    owned += [] if allowed is None else [one_of(model.import_supplier_id.expression, allowed)]
+    return owned + ([] if import_supplier is None else [ImportSupplier.code == import_supplier])
 
 
 def list_import_suppliers(session: Session) -> Sequence[tuple[ImportSupplier, str]]:

@@ -9,13 +9,11 @@ from uuid import UUID
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.base import one_of
 from migration_service.errors import UndoNotFoundError
 from migration_service.models import ImportSupplier, Undo, Wave
-from migration_service.origin import current_origin
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.results.line_results import ResultFormat, write_csv
-from migration_service.services.setup.suppliers import require_supplier_allowed
+from migration_service.services.setup.suppliers import get_owned, which_are_owned
 from migration_service.services.waves.reading import find_wave
 from migration_service.states import UndoOutcome
 
@@ -48,17 +46,7 @@ class UndoReport:
 
 def get_undo(session: Session, undo_id: str, *, organisation_id: int | None) -> Undo:
     """Return the organisation's undo, or any undo if the organisation is None. Raise UndoNotFoundError."""
-    try:
-        wanted = UUID(undo_id)
-    except ValueError:
-        raise UndoNotFoundError(found=undo_id) from None
-    undo = session.get(Undo, wanted, populate_existing=True)
-    if undo is None or organisation_id not in (None, undo.organisation_id):
-        raise UndoNotFoundError(found=undo_id)
-    if organisation_id is not None:
-        supplier = session.get_one(ImportSupplier, undo.import_supplier_id)
-        require_supplier_allowed(supplier.id, supplier.code)
-    return undo
+    return get_owned(session, Undo, undo_id, UndoNotFoundError, organisation_id)
 
 
 def report_undo(session: Session, undo: Undo) -> UndoReport:
@@ -85,16 +73,10 @@ def list_undos(
         select(Undo, ImportSupplier.code, Wave)
         .join(ImportSupplier, ImportSupplier.id == Undo.import_supplier_id)
         .outerjoin(Wave, Wave.batch_id == Undo.batch_id)
+        .where(*which_are_owned(Undo, organisation_id, import_supplier))
         .order_by(Undo.id.desc())  # in chronological order
         .limit(limit)
     )
-    if organisation_id is not None:
-        statement = statement.where(Undo.organisation_id == organisation_id)
-    allowed = current_origin().import_supplier_ids
-    if allowed is not None:
-        statement = statement.where(one_of(Undo.import_supplier_id.expression, allowed))
-    if import_supplier is not None:
-        statement = statement.where(ImportSupplier.code == import_supplier)
     if before is not None:
         statement = statement.where(Undo.id < before)
     return [UndoReport(**_fields(*row)) for row in session.execute(statement)]

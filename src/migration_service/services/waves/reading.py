@@ -7,26 +7,12 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import WaveNotFoundError, WavePlanNotFoundError
 from migration_service.models import Batch, ImportSupplier, Wave, WavePlan
-from migration_service.origin import current_origin
-from migration_service.services.setup.suppliers import require_supplier_allowed
+from migration_service.services.setup.suppliers import get_owned, which_are_owned
 
 
 def get_plan(session: Session, plan_id: str, *, organisation_id: int | None) -> WavePlan:
-    """Return the organisation's plan, or any plan if the organisation is None, for operators.
-
-    Raise WavePlanNotFoundError if it does not exist.
-    """
-    try:
-        wanted = UUID(plan_id)
-    except ValueError:
-        raise WavePlanNotFoundError(found=plan_id) from None
-    plan = session.get(WavePlan, wanted)
-    if plan is None or organisation_id not in (None, plan.organisation_id):
-        raise WavePlanNotFoundError(found=plan_id)
-    if organisation_id is not None:
-        supplier = session.get_one(ImportSupplier, plan.import_supplier_id)
-        require_supplier_allowed(supplier.id, supplier.code)
-    return plan
+    """Return the organisation's plan, or any plan if the organisation is None, as `get_owned` does."""
+    return get_owned(session, WavePlan, plan_id, WavePlanNotFoundError, organisation_id)
 
 
 def list_plans(
@@ -37,26 +23,15 @@ def list_plans(
     only_open: bool = False,
     limit: int = 50,
 ) -> list[WavePlan]:
-    """Return the plans of the organisation, or of all if it is None, newest first.
-
-    `only_open` leaves out finished plans.
-    """
+    """Return the plans, or only the unfinished ones, of the organisation or of all if None, newest first."""
     statement = (
         select(WavePlan)
         .join(ImportSupplier, ImportSupplier.id == WavePlan.import_supplier_id)
+        .where(*which_are_owned(WavePlan, organisation_id, import_supplier))
         .order_by(WavePlan.id.desc())
         .limit(limit)
     )
-    if organisation_id is not None:
-        statement = statement.where(WavePlan.organisation_id == organisation_id)
-    allowed = current_origin().import_supplier_ids
-    if allowed is not None:
-        statement = statement.where(WavePlan.import_supplier_id.in_(allowed))
-    if import_supplier is not None:
-        statement = statement.where(ImportSupplier.code == import_supplier)
-    if only_open:
-        statement = statement.where(WavePlan.finished_at.is_(None))
-    return [*session.scalars(statement)]
+    return [*session.scalars(statement.where(WavePlan.finished_at.is_(None)) if only_open else statement)]
 
 
 def get_wave(session: Session, plan: WavePlan, number: int) -> Wave:

@@ -36,11 +36,9 @@ class ControlTotals:
     batch_id: UUID
     #: As the supplier gave them, or None if it gave none.
     control_totals: Mapping[str, Any] | None
-    #: The totals. Empty if the batch has no file of accounts.
+    #: Empty if the batch has no file of accounts.
     totals: list[ControlTotal]
-    #: The number of totals that differ, or None if there is nothing to compare.
     differing: int | None
-    #: Whether no total differs and the whole file could be read, or None if there is nothing to compare.
     as_given: bool | None
     unreadable_lines: int
     unreadable_amounts: int
@@ -57,22 +55,14 @@ def report_control_totals(batch: Batch) -> ControlTotals:
 
 
 def set_control_totals(session: Session, batch: Batch, given: Mapping[str, Any]) -> ControlTotals:
-    """Store the control totals of a batch, as returned by `read_control_totals`, in place of earlier ones.
-
-    Raise BatchStateError if the batch has no file of accounts.
-    """
+    """Store the control totals of a batch. Raise BatchStateError if it has no file of accounts."""
     require_file_totals(batch.file_totals)
     batch.control_totals = dict(given)
     session.flush()
     report = report_control_totals(batch)
-    record(
-        session,
-        AuditAction.BATCH_CONTROL_TOTALS_SET,
-        "batch",
-        batch.id,
-        organisation_id=batch.organisation_id,
-        details={"differing": report.differing, "as_given": report.as_given},
-    )
+    details = {"differing": report.differing, "as_given": report.as_given}
+    owner, action = batch.organisation_id, AuditAction.BATCH_CONTROL_TOTALS_SET
+    record(session, action, "batch", batch.id, organisation_id=owner, details=details)
     return report
 
 

@@ -100,14 +100,12 @@ class FileTotals:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the totals in the form of control totals, and the number of unreadable things."""
+        balances, sums = sorted(self.ledger_balances.items()), sorted(self.sums.items())
         return {
             "accounts": self.accounts,
-            "ledger_balances": {
-                code: format(sum_, "f") for code, sum_ in sorted(self.ledger_balances.items())
-            },
+            "ledger_balances": {code: format(sum_, "f") for code, sum_ in balances},
             "transactions": {
-                kind: {"count": self.numbers[kind], "sum": format(sum_, "f")}
-                for kind, sum_ in sorted(self.sums.items())
+                kind: {"count": self.numbers[kind], "sum": format(sum_, "f")} for kind, sum_ in sums
             },
             "statements": self.statements,
             "unreadable_lines": self.unreadable_lines,
@@ -173,10 +171,7 @@ def add_up(lines: Iterable[bytes | None]) -> FileTotals:
 
 
 def list_measures(totals: Mapping[str, Any]) -> dict[str, Decimal]:
-    """Return each total by its name in reconciliation. `totals` is the result of `to_dict`.
-
-    Totals that are absent from `totals` are absent here.
-    """
+    """Return each total of `to_dict`, as far as it is present, by its name in reconciliation."""
     measures: dict[str, Decimal] = {}
     if "accounts" in totals:
         measures["accounts"] = Decimal(totals["accounts"])

@@ -35,13 +35,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """Limits on a file."""
+    """Limits on a file: bytes in a line, and in all after decompression, and the number of lines."""
 
-    #: Bytes in a line.
     line: int
-    #: Bytes after decompression.
     total: int
-    #: Lines, blank ones included.
     lines: int = sys.maxsize
     #: Bytes after decompression for each byte sent.
     ratio: int = sys.maxsize
@@ -61,11 +58,12 @@ def read_lines(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[Line]:
     BatchFileTooLargeError, BatchTooManyLinesError or BatchCompressionError beyond `limits`.
     """
     number, head, too_long = 0, b"", False
+    detail = f"The file has more than {limits.lines:,} lines. Split it into several batches."
     for block in _decompress_within(blocks, limits):
         first, *rest = block.split(b"\n")
         head += b"" if too_long else first
         if number + len(rest) > limits.lines:
-            raise _too_many_lines(limits)
+            raise BatchTooManyLinesError(detail)
         for text in rest:
             number += 1
             if line := _line(number, head, too_long or len(head) > limits.line):
@@ -75,14 +73,8 @@ def read_lines(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[Line]:
             head, too_long = head[:_START], True
     if line := _line(number + 1, head, too_long):
         if line.number > limits.lines:
-            raise _too_many_lines(limits)
+            raise BatchTooManyLinesError(detail)
         yield line
-
-
-def _too_many_lines(limits: FileLimits) -> BatchTooManyLinesError:
-    return BatchTooManyLinesError(
-        f"The file has more than {limits.lines:,} lines. Split it into several batches."
-    )
 
 
 def _line(number: int, text: bytes, too_long: bool) -> Line | None:
@@ -123,12 +115,11 @@ def _decompress(blocks: Iterable[bytes]) -> Iterator[bytes]:
     blocks = iter(blocks)
     while len(start) < len(_GZIP) and (block := next(blocks, b"")):
         start += block
-    if not start.startswith(_GZIP):
-        if start:
-            yield start
+    if start.startswith(_GZIP):
+        yield from _gunzip(start, blocks)
+    else:
+        yield start
         yield from blocks
-        return
-    yield from _gunzip(start, blocks)
 
 
 def _gunzip(data: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:

@@ -50,12 +50,10 @@ class Summary:
     #: The number of non-blank lines, and of those with an error.
     lines: int = 0
     failed: int = 0
-    #: The number of lines with an error, or a warning, of each code.
+    #: The number of lines, and the first examples, by code.
     errors: Counter[str] = field(default_factory=Counter)
     warnings: Counter[str] = field(default_factory=Counter)
-    #: The first places of each code.
     examples: dict[str, list[Example]] = field(default_factory=dict)
-    #: The totals of the lines.
     totals: FileTotals = field(default_factory=FileTotals)
 
     def add(self, other: "Summary") -> None:
@@ -106,7 +104,8 @@ def check_lines(
     The default of `processes` is one per processor.
     """
     seen: dict[bytes, bytes] = {}
-    blocks = _split(lines)
+    rest = iter(lines)
+    blocks = iter(lambda: list(islice(rest, _BLOCK)), [])
     check = partial(_check_block, profile=profile, supplier=supplier, time_zone=time_zone)
     if processes == 1:
         for block in blocks:
@@ -120,12 +119,6 @@ def check_lines(
                 yield _summarise(*waiting.popleft().result(), seen)
         while waiting:
             yield _summarise(*waiting.popleft().result(), seen)
-
-
-def _split(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    rest = iter(lines)
-    while block := list(islice(rest, _BLOCK)):
-        yield block
 
 
 def _check_block(

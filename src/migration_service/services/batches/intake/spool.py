@@ -30,20 +30,15 @@ _DISK_CHECK = 16_000_000
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """The hash and size of a file as it was sent, as shown by `sha256sum` and `ls -l`."""
+    """The hash and size of a file as it was sent, and its `FileTotals`. None if there are none."""
 
-    #: None if there was no file, or if it was not counted.
     sha256: bytes | None = None
     bytes: int | None = None
-    #: The totals of its lines, as in `FileTotals`. None if they are not accounts.
     totals: dict[str, Any] | None = None
 
 
 class SpooledLines:
-    """The lines of a file that has been read completely once and is within its limits.
-
-    They can be read again. `on_block` is then called for each block of the file.
-    """
+    """The lines of a file that has been read completely once and is within its limits."""
 
     def __init__(
         self,
@@ -56,13 +51,11 @@ class SpooledLines:
     ) -> None:
         """Read the file, or write the blocks of `arriving` into it. The hash starts with `identity`.
 
-        Raise the errors of `read_lines` and `require_ndjson`.
+        `on_block` is called for each block of the file when the lines are read again.
         """
         self._file, self._limits, self._on_block = file, limits, on_block
-        #: Bytes that the lines take in the database.
-        self.stored_bytes = 0
-        #: The number of lines.
-        self.count = 0
+        #: The number of lines, and the bytes that they take in the database.
+        self.count = self.stored_bytes = 0
         hashed = sha256(identity)
         self._file_hash, self._file_bytes, totals = sha256(), 0, FileTotals()
         blocks = self._counted(self._blocks() if arriving is None else arriving)
@@ -101,10 +94,7 @@ def spool(
     folder: str = "",
     on_block: Callable[[], None] = lambda: None,
 ) -> Iterator[SpooledLines]:
-    """Keep the contents of `blocks` in a file in `folder` until the end of the with statement.
-
-    Raise the errors of SpooledLines, and UploadStorageFullError if the disk is too full.
-    """
+    """Keep the contents of `blocks` in a file. Raise UploadStorageFullError if the disk is too full."""
     with TemporaryFile(dir=folder or None) as file:
         arriving = _keep(blocks, file, Path(folder or gettempdir()), on_block)
         yield SpooledLines(file, limits, identity=identity, arriving=arriving, on_block=on_block)
@@ -118,7 +108,8 @@ def _keep(
         unchecked += len(block)
         if unchecked >= _DISK_CHECK:
             unchecked = 0
-            _require_room(folder)
+            if not has_room(folder):
+                raise UploadStorageFullError
         try:
             file.write(block)
         except OSError as error:
@@ -127,11 +118,6 @@ def _keep(
             raise UploadStorageFullError from error
         on_block()
         yield block
-
-
-def _require_room(folder: Path) -> None:
-    if not has_room(folder):
-        raise UploadStorageFullError
 
 
 def has_room(folder: Path) -> bool:

@@ -32,11 +32,10 @@ _LONGEST_WAIT = 900.0
 
 @dataclass(frozen=True, slots=True)
 class IntakeLimits:
-    """The limits on an upload and on its organisation."""
+    """The limits on an upload and on its organisation, and on the simultaneous uploads of that."""
 
     file: FileLimits
     quotas: BatchQuotas
-    #: Simultaneous uploads of an organisation.
     uploads: int
     #: The folder for uploads, or empty for the system's temporary folder.
     folder: str = ""
@@ -53,8 +52,7 @@ def take_in_batch(
 ) -> UUID:
     """Read an upload completely and store it. Return the id of the batch.
 
-    No database connection is held while `blocks` arrive. Raise the errors of `start_batch`, `spool`,
-    `lease_upload` and `require_room`; nothing remains of the upload then.
+    No database connection is held while `blocks` arrive. After an error, nothing remains of the upload.
     """
     with sessions.begin() as session:
         _check(session, supplier, order, limits)
@@ -67,10 +65,7 @@ def take_in_batch(
 def take_in_pending(
     sessions: sessionmaker[Session], supplier: KnownSupplier, order: BatchOrder, limits: IntakeLimits
 ) -> UUID:
-    """Store a batch of all pending accounts of the supplier. Return its id.
-
-    Raise the errors of `start_batch` and `require_room`.
-    """
+    """Store a batch of all pending accounts of the supplier. Return its id."""
     return _store(sessions, supplier, order, limits)
 
 

@@ -26,9 +26,13 @@ from migration_service.origin import current_origin
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.error_thresholds import brake_to_store, usual_brake
-from migration_service.services.batches.intake.added_data_chunks import AccountChunks
 from migration_service.services.batches.intake.options import BatchOrder, record_order
-from migration_service.services.batches.intake.ranges import LAST_CHUNK_LINES, RangeChunks, cut_lines
+from migration_service.services.batches.intake.ranges import (
+    LAST_CHUNK_LINES,
+    AccountChunks,
+    RangeChunks,
+    cut_lines,
+)
 from migration_service.services.batches.intake.repeated import refuse_repeated
 from migration_service.services.batches.intake.spool import LINE_OVERHEAD, SentFile, SpooledLines
 from migration_service.services.batches.results.counts import recount
@@ -38,7 +42,7 @@ from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchMode, BatchState, ImportState, LineStatus
 
-#: The number of lines in a chunk, which one worker processes. It is less if lines are long, and at the end.
+#: The largest number of lines in a chunk, which one worker processes.
 CHUNK_LINES = 100
 #: The state of a wave's batch before the wave starts: paused, with a window that has ended.
 _HELD = {
@@ -51,10 +55,7 @@ _LONGEST_COPY = "1h"
 
 
 def check_order(session: Session, supplier: KnownSupplier, order: BatchOrder) -> bool:
-    """Return whether a new batch would be started. If not, one with the same key was started earlier.
-
-    Raise the errors that `start_batch` would raise before storing a line.
-    """
+    """Return whether a new batch would be started. If not, one with the same key was started earlier."""
     if _find_earlier(session, supplier, order):
         return False
     _require_startable(session, supplier, order)
@@ -80,13 +81,14 @@ def start_batch(
     if batch_id is None:  # a concurrent request with the same key has just committed its batch
         return start_batch(session, supplier, order, lines)
     session.execute(text(f"SET LOCAL statement_timeout = '{_LONGEST_COPY}'"))
+    older = None
     if lines is None:
-        _take_pending(session, batch_id, supplier.id, order)
+        older = _take_pending(session, batch_id, supplier.id, order)
     else:
         _copy_lines(session, supplier, batch_id, lines, order)
     recount(session, batch_id)
     counted = {"stored_bytes": lines.stored_bytes if lines else None, "overhead": LINE_OVERHEAD}
-    session.execute(_COUNT_LINES, {"batch_id": batch_id, "sha256": digest, **counted})
+    session.execute(_COUNT_LINES, {"batch_id": batch_id, "sha256": digest, "older": older, **counted})
     record_order(session, order, batch_id, supplier.organisation_id)
     return batch_id
 
@@ -105,18 +107,14 @@ def _digest(supplier: KnownSupplier, order: BatchOrder, lines: SpooledLines | No
 def _find_earlier(session: Session, supplier: KnownSupplier, order: BatchOrder) -> Batch | None:
     if order.idempotency_key is None:
         return None
-    return session.execute(
-        select(Batch).where(
-            Batch.organisation_id == supplier.organisation_id,
-            Batch.idempotency_key == order.idempotency_key,
-        )
-    ).scalar_one_or_none()
+    own = Batch.organisation_id == supplier.organisation_id
+    return session.scalar(select(Batch).where(own, Batch.idempotency_key == order.idempotency_key))
 
 
 def _require_startable(session: Session, supplier: KnownSupplier, order: BatchOrder) -> int | None:
     """Return the id of the team, or None if the mode needs no team."""
     # Data can be added to existing accounts whatever the status of their supplier.
-    if order.mode is not BatchMode.VALIDATE and not order.kind.is_added_data:
+    if order.mode is not BatchMode.VALIDATE and order.has_accounts:
         require_ongoing(supplier.status)
     if not order.creates_accounts:
         return None
@@ -150,7 +148,7 @@ def _insert_batch(
             file_name=order.file_name,
             file_sha256=sent_file.sha256,
             file_bytes=sent_file.bytes,
-            file_totals=None if order.kind.is_added_data else sent_file.totals,
+            file_totals=sent_file.totals if order.has_accounts else None,
             control_totals=order.control_totals,
             profile=order.profile,
             extracted_at=order.extracted_at,
@@ -193,38 +191,35 @@ def _copy_lines(
     session: Session, supplier: KnownSupplier, batch_id: UUID, lines: SpooledLines, order: BatchOrder
 ) -> None:
     too_long = Jsonb([item.to_dict() for item in LineTooLongError().errors])
-    by_account = order.kind.is_added_data
-    chunks: RangeChunks | AccountChunks
-    if by_account:
-        chunks = AccountChunks(lines, CHUNK_LINES)
-    else:
+    pending, refused = (LineStatus.PENDING.value, None), (LineStatus.FAILED.value, too_long)
+    chunks: RangeChunks | AccountChunks = AccountChunks(lines, CHUNK_LINES)
+    if order.has_accounts:
         chunks = RangeChunks(lines.count, CHUNK_LINES, _smallest_chunk(order))
     with OpenTransaction.of(session).copy(_COPY) as copy:
         copy.set_types(["uuid", "int8", "bytea", "text", "text", "jsonb", "int8"])
         for line in lines:
             number = None if line.text is None else _find_number(line.text)
-            status, errors = LineStatus.PENDING, None
-            if line.text is None:
-                status, errors = LineStatus.FAILED, too_long
-            row = (batch_id, line.number, line.text, number, status.value, errors, chunks.add(line, number))
-            copy.write_row(row)
-    if not by_account:
+            outcome = refused if line.text is None else pending
+            copy.write_row((batch_id, line.number, line.text, number, *outcome, chunks.add(line, number)))
+    if order.has_accounts:
         refuse_repeated(session, supplier, batch_id, order)
-    _insert_chunks(session, batch_id, chunks.ranges, by_account=by_account)
+    _insert_chunks(session, batch_id, chunks.ranges, by_account=not order.has_accounts)
 
 
-def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, order: BatchOrder) -> None:
-    values: dict[str, Any] = {
-        "batch_id": batch_id,
-        "import_supplier_id": import_supplier_id,
-        "include": order.includes_older_versions,
-    }
+def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, order: BatchOrder) -> int | None:
+    """Insert a line for each pending account, or for those of a wave.
+
+    Return the number of accounts left out because a newer version was refused, or None for a wave.
+    """
+    include = order.includes_older_versions
+    values = {"batch_id": batch_id, "import_supplier_id": import_supplier_id, "include": include}
+    older: int | None = None
     if order.wave_processes is None:
         lines, older = session.execute(_TAKE_PENDING, values).one()
-        session.execute(_COUNT_OLDER, {"batch_id": batch_id, "older": older})
     else:
         lines, _ = session.execute(_TAKE_LISTED, values | {"process_ids": list(order.wave_processes)}).one()
     _insert_chunks(session, batch_id, cut_lines(lines, CHUNK_LINES, _smallest_chunk(order)))
+    return older
 
 
 def _smallest_chunk(order: BatchOrder) -> int:
@@ -252,10 +247,7 @@ _INSERT_CHUNKS = text("""
 
 
 def _take(condition: str = "true") -> str:
-    """Return the statement that inserts a line for each pending account.
-
-    It returns the number of lines, and the number of accounts left out because a newer version was refused.
-    """
+    """Return the statement that inserts lines and returns their number, and that of accounts left out."""
     pending = f"""
         FROM account_import_process
         WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}' AND {condition}"""
@@ -277,10 +269,9 @@ _TAKE_LISTED = text(_take("id = ANY (:process_ids)")).bindparams(
     bindparam("process_ids", type_=ARRAY(BigInteger))
 )
 
-_COUNT_OLDER = text("UPDATE batch SET older_versions = :older WHERE id = :batch_id")
-
 _COUNT_LINES = text("""
-    UPDATE batch SET request_sha256 = :sha256, lines = counted.lines, runs_since = clock_timestamp(),
+    UPDATE batch SET request_sha256 = :sha256, older_versions = CAST(:older AS bigint),
+        lines = counted.lines, runs_since = clock_timestamp(),
         stored_bytes = coalesce(CAST(:stored_bytes AS bigint), counted.lines * :overhead)
     FROM (SELECT coalesce(sum(CAST(value AS bigint)), 0) AS lines
           FROM batch_chunk, jsonb_each(counts) WHERE batch_id = :batch_id) AS counted

@@ -1,13 +1,16 @@
-"""Whether running batches make progress, and the reason if they do not."""
+"""Whether running batches make progress, and what they wait for if they do not."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from migration_service.states import BatchCondition, BatchKind, BatchState, LineStatus
+from migration_service.errors import PaymentVendorUnavailableError
+from migration_service.states import BatchCondition, BatchKind, BatchState, ChunkState, LineStatus
 
 #: Seconds without a processed line after which a running batch counts as stalled.
 STALLED_AFTER = 60.0
@@ -45,16 +48,9 @@ class Activity:
 
 def read_activity(session: Session, batch_ids: Sequence[UUID]) -> dict[UUID, Activity]:
     """Return the activity of each of these batches that is running and has pending lines."""
-    rows = session.execute(_ACTIVITY, {"batch_ids": [*batch_ids]})
     return {
-        row.id: Activity(
-            float(row.idle),
-            bool(row.is_throttled),
-            row.processor_wait,
-            bool(row.is_taken),
-            BatchKind(row.kind).queue,
-        )
-        for row in rows
+        id_: Activity(float(idle), bool(throttled), wait, bool(taken), BatchKind(kind).queue)
+        for id_, kind, idle, throttled, taken, wait in session.execute(_ACTIVITY, {"batch_ids": [*batch_ids]})
     }
 
 
@@ -62,7 +58,7 @@ def read_activity(session: Session, batch_ids: Sequence[UUID]) -> dict[UUID, Act
 # just published is no sign of work, so only outcomes count. A worker that hangs is stopped by its time limit
 # of a minute.
 _ACTIVITY = text(f"""
-    SELECT batch.id, batch.kind, found.*, (
+    SELECT batch.id, batch.kind, found.idle, found.is_throttled, found.is_taken, (
         SELECT avg(last.processor_wait) FROM (
             SELECT processor_wait FROM batch_chunk
             WHERE batch_id = batch.id AND worked_at > greatest(now() - interval '5 minutes', batch.runs_since)
@@ -75,4 +71,54 @@ _ACTIVITY = text(f"""
                bool_or(counts ? '{LineStatus.PENDING}') AS has_pending
         FROM batch_chunk WHERE batch_id = batch.id) AS found
     WHERE batch.id = ANY (:batch_ids) AND batch.state = '{BatchState.RUNNING}' AND found.has_pending
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A running batch with deferred lines and no pending ones."""
+
+    #: The number of deferred lines.
+    lines: int
+    #: The vendors that the first of these lines wait for. Empty if all wait for accounts.
+    vendors: list[str]
+    #: The time of the next retry, which is earlier if an import batch of the supplier ends. None if all lines
+    #: are being retried now.
+    next_try_at: datetime | None
+
+
+def read_waiting(session: Session, batch_ids: Sequence[UUID]) -> dict[UUID, Waiting]:
+    """Return the Waiting of each of these batches that is running and has only deferred lines left."""
+    waiting = {}
+    for row in session.execute(_WAITING, {"batch_ids": [*batch_ids]}).all():
+        payloads = session.scalars(_PAYLOADS, {"batch_id": row.batch_id}) if row.asks_vendors else ()
+        vendors = sorted({str(json.loads(payload)["vendor"]) for payload in payloads})
+        waiting[row.batch_id] = Waiting(row.lines, vendors, row.next_try_at)
+    return waiting
+
+
+_WAITING = text(f"""
+    SELECT batch_id, CAST(sum(CAST(counts -> '{LineStatus.DEFERRED}' AS bigint)) AS bigint) AS lines,
+           bool_or(warning_counts ? '{PaymentVendorUnavailableError.code}') AS asks_vendors,
+           min(not_before) AS next_try_at
+    FROM batch JOIN batch_chunk ON batch_chunk.batch_id = batch.id
+    WHERE batch.id = ANY (:batch_ids) AND batch.state = '{BatchState.RUNNING}'
+    GROUP BY batch_id
+    HAVING bool_or(counts ? '{LineStatus.DEFERRED}') AND NOT bool_or(counts ? '{LineStatus.PENDING}')
+""")
+
+# A few lines of a few chunks, since a batch may have a million. Lines being retried are PENDING.
+_PAYLOADS = text(f"""
+    SELECT line.payload
+    FROM (SELECT first_line FROM batch_chunk
+          WHERE batch_id = :batch_id AND state <> '{ChunkState.DONE}'
+            AND warning_counts ? '{PaymentVendorUnavailableError.code}'
+            AND NOT counts ? '{LineStatus.PENDING}'
+          ORDER BY first_line LIMIT 20) AS chunk
+    CROSS JOIN LATERAL (
+        SELECT payload FROM batch_line
+        WHERE batch_id = :batch_id AND chunk_line = chunk.first_line
+          AND (status = '{LineStatus.PENDING}' OR status = '{LineStatus.DEFERRED}'
+               AND warnings @> '[{{"code": "{PaymentVendorUnavailableError.code}"}}]')
+        ORDER BY line_number LIMIT 5) AS line
 """)

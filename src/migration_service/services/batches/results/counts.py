@@ -111,14 +111,11 @@ def recount(
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """The progress of a batch."""
+    """The progress of a batch: numbers of lines by status, by code and by result of staging, and its rate."""
 
-    #: The number of lines by status. A status without lines is absent.
     counts: dict[str, int]
-    #: The number of lines with each error code, the most frequent first. Likewise for warnings.
     error_counts: dict[str, int]
     warning_counts: dict[str, int]
-    #: The number of lines by the effect of staging their payload.
     staging_counts: dict[str, int]
     #: Lines per second of running time: weighted towards recent chunks while it runs, afterwards of the whole
     #: run. None if unknown.
@@ -142,7 +139,7 @@ def count_lines(session: Session, batch_ids: list[UUID]) -> dict[UUID, dict[str,
 
 def get_progress(session: Session, batch: Batch) -> BatchProgress:
     """Return the counts of a batch, its rate, and its pace if it runs."""
-    found: dict[str, dict[str, int]] = {"counts": {}, "errors": {}, "warnings": {}, "staging": {}}
+    found: dict[str, dict[str, int]] = {kind: {} for kind in ("counts", "errors", "warnings", "staging")}
     for kind, key, n in session.execute(_PROGRESS, {"batch_id": batch.id}):
         found[kind][key] = n
     work = [Work(float(row.at), row.lines) for row in session.execute(_WORK, {"batch_id": batch.id})]

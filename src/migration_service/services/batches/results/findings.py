@@ -5,27 +5,37 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, bindparam, func, select, text, union_all
+from sqlalchemy import Text, bindparam, select, text, union_all
 from sqlalchemy.orm import Session
 
 from migration_service.errors import ParseError
-from migration_service.models import AccountImportProcess, Batch, BatchLine
+from migration_service.models import Batch, BatchLine
 from migration_service.schemas.json import parse_json
 from migration_service.services.batches.results.counts import LINES_OF_CHUNK
-from migration_service.services.batches.results.line_results import ResultFilter, value_at
+from migration_service.services.batches.results.line_results import (
+    COLUMNS,
+    TEXT,
+    ResultFilter,
+    select_lines,
+    text_of,
+    value_at,
+)
 
 #: The number of lines whose values are read.
 _SAMPLE = 500
 #: The number of values shown for a path.
 _MOST_VALUES = 20
+_COLUMNS = COLUMNS[:6]
 
 
 @dataclass(frozen=True, slots=True)
 class FaultyPath:
-    """A path at which lines have an error or a warning of one code. `*` stands for any index."""
+    """A path at which lines have an error or a warning of one code, with the message of one of them.
+
+    `*` stands for any index.
+    """
 
     path: str | None
-    #: The number of lines that have it, and the message of one of them.
     lines: int
     detail: str
 
@@ -44,11 +54,10 @@ class ShownLine:
 
 @dataclass(frozen=True, slots=True)
 class SentLine:
-    """A line with its payload, as sent or as staged, or None if it is no longer kept or not JSON."""
+    """A line with its payload, as sent or as staged, or with its text if that is not JSON."""
 
     line: ShownLine
     payload: Any
-    #: The text, if it is not JSON.
     text: str | None
 
 
@@ -62,50 +71,30 @@ def list_lines(
     session: Session, batch_id: UUID, wanted: ResultFilter, *, after: int = 0, limit: int = 50
 ) -> list[ShownLine]:
     """Return the matching lines of a batch after line `after`, in order."""
-    statement = (
-        select(*_COLUMNS)
-        .where(BatchLine.batch_id == batch_id, BatchLine.line_number > after, wanted.condition())
-        .order_by(BatchLine.line_number)
-        .limit(limit)
-    )
-    return [_shown(row) for row in session.execute(statement)]
-
-
-def count_lines_of(session: Session, batch_id: UUID, wanted: ResultFilter) -> int:
-    """Return the number of matching lines of a batch."""
-    counted = select(func.count()).where(BatchLine.batch_id == batch_id, wanted.condition())
-    return session.scalar(counted) or 0
+    statement = select_lines(batch_id, *_COLUMNS).where(BatchLine.line_number > after, wanted.condition())
+    return [_shown(row) for row in session.execute(statement.limit(limit))]
 
 
 def find_line(session: Session, batch_id: UUID, line_number: int) -> SentLine | None:
     """Return a line of a batch with its payload, or None if there is no such line."""
-    row = session.execute(
-        select(*_COLUMNS, BatchLine.payload, _STAGED)
-        .outerjoin(AccountImportProcess, AccountImportProcess.id == BatchLine.account_import_process_id)
-        .where(BatchLine.batch_id == batch_id, BatchLine.line_number == line_number)
-    ).one_or_none()
+    statement = select_lines(batch_id, *_COLUMNS, *TEXT).where(BatchLine.line_number == line_number)
+    row = session.execute(statement).one_or_none()
     if row is None:
         return None
-    sent = row.payload if row.payload is not None else (row.staged or "").encode() or None
+    sent = text_of(row.payload, row.staged)
     try:
         return SentLine(_shown(row), parse_json(sent) if sent is not None else None, None)
     except ParseError:
-        return SentLine(_shown(row), None, bytes(sent or b"").decode(errors="replace"))
+        return SentLine(_shown(row), None, (sent or b"").decode(errors="replace"))
 
 
 def list_lines_of_account(
     session: Session, import_supplier_id: int, external_account_number: str, limit: int = 20
 ) -> list[dict[str, Any]]:
     """Return all lines of batches with this account, newest first, with their outcomes."""
+    batch = (Batch.id.label("batch_id"), Batch.name.label("batch_name"), Batch.kind, Batch.mode)
     found = (
-        select(
-            Batch.id.label("batch_id"),
-            Batch.name.label("batch_name"),
-            Batch.kind,
-            Batch.mode,
-            Batch.created_at,
-            *_COLUMNS,
-        )
+        select(*batch, Batch.created_at, *_COLUMNS)
         .join(Batch, Batch.id == BatchLine.batch_id)
         .where(
             Batch.import_supplier_id == import_supplier_id,
@@ -116,13 +105,12 @@ def list_lines_of_account(
     )
     # Two statements, because the index by account covers only lines of accounts (`chunk_line` is null).
     of_accounts = BatchLine.chunk_line.is_(None)
-    both = union_all(
-        *(select(found.where(is_it).subquery()) for is_it in (of_accounts, ~of_accounts))
-    ).subquery()
-    order = (both.c.batch_id.desc(), both.c.line_number)
-    rows = session.execute(select(both).order_by(*order).limit(limit))
+    parts = (select(found.where(is_it).subquery()) for is_it in (of_accounts, ~of_accounts))
+    both = union_all(*parts).subquery()
+    newest = select(both).order_by(both.c.batch_id.desc(), both.c.line_number).limit(limit)
     return [
-        {**row, "errors": row["errors"] or [], "warnings": row["warnings"] or []} for row in rows.mappings()
+        {**row, "errors": row["errors"] or [], "warnings": row["warnings"] or []}
+        for row in session.execute(newest).mappings()
     ]
 
 
@@ -131,17 +119,11 @@ def count_values(session: Session, batch_id: UUID, wanted: ResultFilter) -> list
 
     Only the first lines are read. The caller ensures that the values are not personal data.
     """
-    statement = (
-        select(*_COLUMNS, BatchLine.payload, _STAGED)
-        .outerjoin(AccountImportProcess, AccountImportProcess.id == BatchLine.account_import_process_id)
-        .where(BatchLine.batch_id == batch_id, wanted.condition())
-        .order_by(BatchLine.line_number)
-        .limit(_SAMPLE)
-    )
+    statement = select_lines(batch_id, *_COLUMNS, *TEXT).where(wanted.condition()).limit(_SAMPLE)
     values: Counter[str] = Counter()
     for row in session.execute(statement):
         try:
-            payload = parse_json(row.payload if row.payload is not None else (row.staged or "").encode())
+            payload = parse_json(text_of(row.payload, row.staged) or b"")
         except ParseError:
             continue
         shown = _shown(row)
@@ -149,17 +131,6 @@ def count_values(session: Session, batch_id: UUID, wanted: ResultFilter) -> list
             if wanted.picks(finding) and (value := value_at(payload, finding["attr"])) is not None:
                 values[value] += 1
     return values.most_common(_MOST_VALUES)
-
-
-_COLUMNS = (
-    BatchLine.line_number,
-    BatchLine.external_account_number,
-    BatchLine.status,
-    BatchLine.service_account_number,
-    BatchLine.errors,
-    BatchLine.warnings,
-)
-_STAGED = AccountImportProcess.payload.op("::")(text("text")).label("staged")
 
 
 def _shown(row: Any) -> ShownLine:

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -11,18 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import (
-    ColumnElement,
-    RowMapping,
-    Text,
-    and_,
-    bindparam,
-    func,
-    literal,
-    select,
-    text,
-    true,
-)
+from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, func, literal, select, text, true
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import ConflictingLinesError, DuplicateLineError
@@ -34,21 +23,16 @@ from migration_service.states import LineStatus, StagingResult
 _PIECE = 1_000
 #: The number of lines whose text is read together.
 _TEXT_PIECE = 50
-_COLUMNS = (
-    BatchLine.line_number,
-    BatchLine.external_account_number,
-    BatchLine.status,
-    BatchLine.service_account_number,
-    BatchLine.errors,
-    BatchLine.warnings,
-    BatchLine.staging_result,
+COLUMNS = (
+    *(BatchLine.line_number, BatchLine.external_account_number, BatchLine.status),
+    *(BatchLine.service_account_number, BatchLine.errors, BatchLine.warnings, BatchLine.staging_result),
 )
-_NAMES = tuple(column.key for column in _COLUMNS)
-_CSV_NAMES = (*_NAMES[:4], "severity", "code", "path", "detail", "value")
+_NAMES = tuple(column.key for column in COLUMNS[:4])
+_CSV_NAMES = (*_NAMES, "severity", "code", "path", "detail", "value")
 #: The number of characters of a value that are shown with its error.
 _VALUE_LENGTH = 200
-# The text of a line, or of the staged payload that it refers to.
-_TEXT = (BatchLine.payload, AccountImportProcess.payload.op("::")(text("text")).label("staged"))
+#: The text of a line, and of the staged payload that it refers to.
+TEXT = (BatchLine.payload, AccountImportProcess.payload.op("::")(text("text")).label("staged"))
 _IS_DUPLICATE = func.coalesce(
     BatchLine.errors.contains([{"code": DuplicateLineError.code}])
     & ~BatchLine.errors.contains([{"code": ConflictingLinesError.code}]),
@@ -131,9 +115,14 @@ def stream_results(
 
     Each piece is read in a separate transaction, so a slow reader keeps none open.
     """
-    if result_format is ResultFormat.CSV:
-        return _csv(sessions, batch_id, wanted)
-    return _ndjson(_read_found(sessions, batch_id, wanted))
+    is_csv = result_format is ResultFormat.CSV
+    if is_csv:
+        yield write_csv([_CSV_NAMES])
+    for piece in _read_found(sessions, batch_id, wanted):
+        if is_csv:
+            yield write_csv(row for line in piece for row in _rows(line, wanted))
+        else:
+            yield b"".join(encode_json(line) + b"\n" for line in piece)
 
 
 def stream_failed_lines(
@@ -145,27 +134,28 @@ def stream_failed_lines(
 
     Lines that were too long to keep, or are the same as an earlier line, are left out.
     """
-    failed = replace(wanted, status=LineStatus.FAILED)
-    columns = (BatchLine.line_number, *_TEXT)
-    condition = failed.condition() & ~_IS_DUPLICATE
-    for piece in _read(sessions, batch_id, condition, columns, _TEXT_PIECE):
-        yield b"".join(text + b"\n" for line in piece if (text := _text(line)) is not None)
+    condition = replace(wanted, status=LineStatus.FAILED).condition() & ~_IS_DUPLICATE
+    columns = select_lines(batch_id, BatchLine.line_number, *TEXT).where(condition)
+    for piece in read_pieces(sessions, columns, _TEXT_PIECE):
+        texts = (text_of(line["payload"], line["staged"]) for line in piece)
+        yield b"".join(text + b"\n" for text in texts if text is not None)
 
 
-def _read(
-    sessions: sessionmaker[Session],
-    batch_id: UUID,
-    condition: ColumnElement[bool],
-    columns: Sequence[Any],
-    piece: int,
-) -> Iterator[list[RowMapping]]:
-    statement = (
+def select_lines(batch_id: UUID, *columns: Any) -> Select[Any]:
+    """Return the statement for these columns of the lines of a batch, in order."""
+    return (
         select(*columns)
         .outerjoin(AccountImportProcess, AccountImportProcess.id == BatchLine.account_import_process_id)
-        .where(BatchLine.batch_id == batch_id, BatchLine.line_number > bindparam("after"), condition)
+        .where(BatchLine.batch_id == batch_id)
         .order_by(BatchLine.line_number)
-        .limit(piece)
     )
+
+
+def read_pieces(
+    sessions: sessionmaker[Session], statement: Select[Any], piece: int
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows of `select_lines` in pieces, each read in a separate transaction."""
+    statement = statement.where(BatchLine.line_number > bindparam("after")).limit(piece)
     after = 0
     while True:
         with sessions.begin() as session:
@@ -173,7 +163,7 @@ def _read(
         if not rows:
             return
         after = rows[-1]["line_number"]
-        yield [*rows]
+        yield [dict(row) for row in rows]
 
 
 def _read_found(
@@ -183,67 +173,40 @@ def _read_found(
 
     Texts are read only for lines with an error or a warning.
     """
-    for piece in _read(sessions, batch_id, wanted.condition(), _COLUMNS, _PIECE):
-        lines = [
-            {**line, "errors": line["errors"] or [], "warnings": line["warnings"] or []} for line in piece
-        ]
+    for lines in read_pieces(sessions, select_lines(batch_id, *COLUMNS).where(wanted.condition()), _PIECE):
+        for line in lines:
+            line |= {"errors": line["errors"] or [], "warnings": line["warnings"] or []}
         found = [line for line in lines if line["errors"] or line["warnings"]]
         for start in range(0, len(found), _TEXT_PIECE):
-            some = found[start : start + _TEXT_PIECE]
-            payloads = _read_payloads(sessions, batch_id, [line["line_number"] for line in some])
-            for line in some:
+            some = {line["line_number"]: line for line in found[start : start + _TEXT_PIECE]}
+            statement = select_lines(batch_id, BatchLine.line_number, *TEXT)
+            with sessions.begin() as session:
+                texts = session.execute(statement.where(BatchLine.line_number.in_(some))).all()
+            payloads = {row.line_number: _decoded(text_of(row.payload, row.staged)) for row in texts}
+            for number, line in some.items():
                 for item in (*line["errors"], *line["warnings"]):
-                    item["value"] = value_at(payloads.get(line["line_number"]), item["attr"])
+                    item["value"] = value_at(payloads.get(number), item["attr"])
         yield lines
-
-
-def _read_payloads(sessions: sessionmaker[Session], batch_id: UUID, numbers: Sequence[int]) -> dict[int, Any]:
-    statement = (
-        select(BatchLine.line_number, *_TEXT)
-        .outerjoin(AccountImportProcess, AccountImportProcess.id == BatchLine.account_import_process_id)
-        .where(BatchLine.batch_id == batch_id, BatchLine.line_number.in_(numbers))
-    )
-    with sessions.begin() as session:
-        rows = session.execute(statement).mappings().all()
-    return {row["line_number"]: _payload(row) for row in rows}
-
-
-def _ndjson(pieces: Iterable[list[dict[str, Any]]]) -> Iterator[bytes]:
-    for piece in pieces:
-        yield b"".join(encode_json(line) + b"\n" for line in piece)
-
-
-def _csv(sessions: sessionmaker[Session], batch_id: UUID, wanted: ResultFilter) -> Iterator[bytes]:
-    yield write_csv([_CSV_NAMES])
-    for piece in _read_found(sessions, batch_id, wanted):
-        yield write_csv(row for line in piece for row in _rows(line, wanted))
 
 
 def _rows(line: dict[str, Any], wanted: ResultFilter) -> Iterator[list[Any]]:
     """Yield a row of CSV for each error and warning of a line, or one row if the line has none."""
-    head = [line[name] for name in _NAMES[:4]]
-    findings = [
-        (severity, item)
-        for severity, items in (("error", line["errors"]), ("warning", line["warnings"]))
-        for item in items
-    ]
-    if not findings:
+    head = [line[name] for name in _NAMES]
+    if not line["errors"] and not line["warnings"]:
         yield [*head, *[None] * 5]
-        return
-    for severity, item in findings:
-        if wanted.picks(item):
+    for severity in ("error", "warning"):
+        for item in filter(wanted.picks, line[f"{severity}s"]):
             yield [*head, severity, item["code"], item["attr"], item["detail"], item["value"]]
 
 
-def _text(line: RowMapping) -> bytes | None:
+def text_of(payload: bytes | None, staged: str | None) -> bytes | None:
     """Return the text of a line as it was sent, or the staged payload if the line has no text."""
-    if line["payload"] is not None:
-        return bytes(line["payload"])
-    return line["staged"].encode() if line["staged"] is not None else None
+    if payload is not None:
+        return bytes(payload)
+    return None if staged is None else staged.encode()
 
 
-def _payload(line: RowMapping) -> Any:
-    text = _text(line)
+def _decoded(text: bytes | None) -> Any:
     try:
         return _decode(text) if text is not None else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

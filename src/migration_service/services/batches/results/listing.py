@@ -6,13 +6,12 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
-from migration_service.db.base import one_of
 from migration_service.models import Batch, ImportSupplier, OperationsTeam
-from migration_service.origin import current_origin
 from migration_service.services.batches.control import BatchReport, fields_of
 from migration_service.services.batches.results.counts import count_lines
 from migration_service.services.batches.results.reverted import count_created, count_reverted
 from migration_service.services.batches.states import OPEN, WINDOW_CLOSED
+from migration_service.services.setup.suppliers import which_are_owned
 from migration_service.states import BatchKind, BatchMode, BatchState
 
 _OVER = (BatchState.COMPLETED, BatchState.CANCELLED)
@@ -89,12 +88,9 @@ def count_batches(
 
 def list_modes(session: Session, import_supplier_id: int) -> set[BatchMode]:
     """Return the modes of a supplier's finished batches of accounts."""
-    ended = select(Batch.mode).where(
-        Batch.import_supplier_id == import_supplier_id,
-        Batch.kind == BatchKind.ACCOUNTS,
-        Batch.state == BatchState.COMPLETED,
-    )
-    return set(map(BatchMode, session.scalars(ended.distinct())))
+    ended = (Batch.kind == BatchKind.ACCOUNTS) & (Batch.state == BatchState.COMPLETED)
+    modes = select(Batch.mode).where(Batch.import_supplier_id == import_supplier_id, ended)
+    return set(map(BatchMode, session.scalars(modes.distinct())))
 
 
 def _wanted(
@@ -103,16 +99,6 @@ def _wanted(
     kind: BatchKind | None,
     state: BatchState | None,
 ) -> list[ColumnElement[bool]]:
-    wanted: list[ColumnElement[bool]] = []
-    if organisation_id is not None:
-        wanted.append(Batch.organisation_id == organisation_id)
-    allowed = current_origin().import_supplier_ids
-    if allowed is not None:
-        wanted.append(one_of(Batch.import_supplier_id.expression, allowed))
-    if import_supplier is not None:
-        wanted.append(ImportSupplier.code == import_supplier)
-    if kind is not None:
-        wanted.append(Batch.kind == kind)
-    if state is not None:
-        wanted.append(Batch.state == state)
-    return wanted
+    own = which_are_owned(Batch, organisation_id, import_supplier)
+    given = ((Batch.kind, kind), (Batch.state, state))
+    return own + [column == value for column, value in given if value is not None]

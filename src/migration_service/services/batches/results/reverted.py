@@ -56,7 +56,6 @@ NAMED = (
         (BatchLine.batch_id == Batch.id)
         & (BatchLine.external_account_number == AccountImportProcess.external_account_number)
         & (BatchLine.service_account_number == UndoLine.service_account_number)
-        # As the condition of the index has it.
         & BatchLine.chunk_line.is_(None),
     )
     .where(UndoLine.outcome == UndoOutcome.REVERTED)

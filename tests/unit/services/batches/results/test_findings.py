@@ -10,7 +10,6 @@ from migration_service.models import AccountImportProcess, Batch, BatchLine
 from migration_service.services.batches.results.counts import recount
 from migration_service.services.batches.results.findings import (
     FaultyPath,
-    count_lines_of,
     count_paths,
     count_values,
     find_line,
@@ -122,7 +121,6 @@ def test_lines_are_wanted_by_status_number_code_and_path(
 ) -> None:
     without_indexes(session)
     assert [it.line_number for it in list_lines(session, batch.id, wanted)] == numbers
-    assert count_lines_of(session, batch.id, wanted) == len(numbers)
     assert [it.line_number for it in list_lines(session, batch.id, wanted, after=4)] == [
         it for it in numbers if it > 4
     ]
