@@ -10,7 +10,6 @@ from flask.testing import FlaskClient
 from jsonschema_rs import Draft202012Validator
 
 from migration_service.blueprints.description.error_catalogue import request_errors
-from migration_service.blueprints.description.examples import NUMBER, SUPPLIER
 from migration_service.blueprints.requests.error_bodies import RETRY_LATER_CODES
 from support.supplier_client import API, SupplierClient
 
@@ -69,18 +68,6 @@ def test_everything_has_a_sentence_for_people(description: Any) -> None:
                 assert media["schema"].get("type") != "string" or media["schema"]["description"]
 
 
-def test_it_says_where_it_is_from_and_whom_to_ask(description: Any) -> None:
-    assert {"title", "version", "summary", "description", "contact"} <= set(description["info"])
-    assert [it["url"] for it in description["servers"]] == ["/"]
-
-
-def test_each_tag_is_written_for_people_and_has_operations(description: Any) -> None:
-    tags = [it["name"] for it in description["tags"]]
-    assert set(tags) == {tag for it in _operations(description) for tag in it["tags"]}
-    assert {"Access", "Account imports", "Status and lists"} <= set(tags)
-    assert all(re.fullmatch("[A-Z][a-z ]+", tag) for tag in tags)
-
-
 def test_each_reference_leads_to_a_component_and_each_component_is_referred_to(description: Any) -> None:
     references = {it["$ref"] for _, _, it in _objects(description) if "$ref" in it}
     components = {
@@ -116,13 +103,6 @@ def _codes_of(answer: Any) -> set[str]:
             (item,) = example["errors"][:1]
             codes |= {example["code"]} if "code" in example else {item["extensions"]["errorCode"]}
     return codes
-
-
-def test_added_data_is_answered_with_201_and_a_dry_run_with_200(description: Any) -> None:
-    for kind in ("notes", "transactions", "historical-statements", "payment-instruction"):
-        responses = description["paths"][f"{API}/{kind}/create/"]["post"]["responses"]
-        bodies = [responses[it]["content"]["application/json"]["schema"] for it in ("200", "201")]
-        assert bodies[0] == bodies[1]
 
 
 def test_an_operation_has_the_errors_of_a_body_if_it_takes_one(description: Any) -> None:
@@ -161,35 +141,12 @@ def test_a_400_has_retry_after_if_one_of_its_errors_passes(description: Any) -> 
             assert ("Retry-After" in answer["headers"]) == passes, operation["operationId"]
 
 
-def test_numbers_in_headers_are_not_negative(description: Any) -> None:
-    kinds = [it["schema"] for it in description["components"]["headers"].values()]
-    assert {it.get("minimum") for it in kinds if it["type"] == "integer"} == {0}
-
-
-def test_a_location_is_an_address(description: Any) -> None:
-    assert not _allows(description["components"]["headers"]["Location"]["schema"], "no address")
-
-
-def test_a_file_is_described_as_bytes_that_may_be_absent(description: Any) -> None:
-    body = description["paths"][f"{API}/batches/"]["post"]["requestBody"]
-    assert body["description"]
-    assert not body.get("required")
-    assert {(it["schema"]["type"], it["schema"]["format"]) for it in body["content"].values()} == {
-        ("string", "binary")
-    }
-
-
 def test_no_parameter_in_a_path_is_empty_and_an_id_is_a_uuid(description: Any) -> None:
     for item in description["paths"].values():
         for parameter in item.get("parameters", []):
             assert not _allows(parameter["schema"], "")
             is_id = parameter["name"].endswith("_id")
             assert (parameter["schema"] == {"type": "string", "format": "uuid"}) == is_id, parameter
-
-
-def test_the_examples_of_a_path_name_the_account_of_the_examples(description: Any) -> None:
-    examples = {it["name"]: it["example"] for it in description["paths"][_STATUS_PATH]["parameters"]}
-    assert examples == {"import_supplier_code": SUPPLIER, "external_account_number": NUMBER}
 
 
 @pytest.mark.parametrize("length", [1, 128, 129])
@@ -222,17 +179,6 @@ def test_an_idempotency_key_may_be_as_long_as_described(
     codes = {item["code"] for item in (answer.json or {})["errors"]}
     assert ("idempotency_key_invalid" not in codes) == _allows(key["schema"], "1" * length)
     assert not _allows(key["schema"], "")
-
-
-def test_the_example_of_prefer_is_applied(description: Any, supplier: SupplierClient) -> None:
-    _, prefer = sorted(
-        _header_parameters(description, "/account-import-process/process/"), key=lambda it: str(it["name"])
-    )
-    (account,) = supplier.accounts()
-    supplier.stage(account)
-    (example,) = prefer["schema"]["examples"]
-    answer = supplier.process(account["external_account_number"], prefer=example)
-    assert (answer.status_code, answer.headers["Preference-Applied"]) == (202, example)
 
 
 def _header_parameters(description: Any, path: str) -> list[Any]:

@@ -15,51 +15,12 @@ from support.factories import MakeClient
 from support.supplier_client import API, SupplierClient
 
 STAGE = "/account-import-process/create-or-update/"
-GZIP = {"Accept-Encoding": "gzip"}
-
-
-def test_a_list_is_compressed_if_the_client_accepts_gzip(supplier: SupplierClient) -> None:
-    for account in supplier.accounts(30):
-        supplier.stage(account)
-    path = f"/all-account-import-processes/{supplier.code}/"
-    plain, compressed = supplier.get(path), supplier.get(path, headers=GZIP)
-    assert "Content-Encoding" not in plain.headers
-    assert compressed.headers["Content-Encoding"] == "gzip"
-    assert "Accept-Encoding" in compressed.headers["Vary"]
-    assert gzip.decompress(compressed.data) == plain.data
-    assert len(compressed.data) < len(plain.data) / 5
-
-
-def test_a_short_answer_is_not_compressed(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    supplier.stage(account)
-    number = account["external_account_number"]
-    answer = supplier.get(f"/account-transfer-status/{supplier.code}/{number}/", headers=GZIP)
-    assert "Content-Encoding" not in answer.headers
 
 
 def test_a_compressed_body_is_read(supplier: SupplierClient) -> None:
     (account,) = supplier.accounts()
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
     assert supplier.post(STAGE, data=gzip.compress(encode_json(account)), headers=headers).status_code == 201
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "code"),
-    [
-        (gzip.compress(b" " * 9_000_000, mtime=0), 413, "request_too_large"),
-        (gzip.compress(b"{}", mtime=0)[:-3], 400, "parse_error"),
-        (gzip.compress(b"{}", mtime=0) + b"x", 400, "parse_error"),
-        (b"{}", 400, "parse_error"),
-    ],
-    ids=["too large", "cut off", "more follows", "not gzip"],  # gzip data contains the time
-)
-def test_a_compressed_body_is_refused_if_it_is_too_large_or_broken(
-    supplier: SupplierClient, body: bytes, status: int, code: str
-) -> None:
-    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    answer = supplier.post(STAGE, data=body, headers=headers)
-    assert (answer.status_code, answer.json and answer.json["code"]) == (status, code)
 
 
 def test_a_path_is_answered_without_its_slash(supplier: SupplierClient) -> None:

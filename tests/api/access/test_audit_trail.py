@@ -1,6 +1,5 @@
 """The whole audit: the rows that requests write tell who wrote them, and each filter selects its entries."""
 
-from datetime import datetime
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
@@ -36,9 +35,7 @@ from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import (
-    FIELDS,
     TrailFilter,
-    list_entries_about,
     read_trail,
     stream_trail,
 )
@@ -446,65 +443,3 @@ def test_rows_of_the_same_moment_are_on_one_page_each(supplier: SupplierClient) 
         found = _read_one_by_one(session, TrailFilter(action="account.staged"), 4)
     numbers = [f"{supplier.code} {it['external_account_number']}" for it in accounts]
     assert sorted(it["subject"] for it in found) == sorted(numbers)
-
-
-def test_lines_of_undos_that_end_at_the_same_moment_are_told_once_each(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    undos, expected = UndoClient(supplier), set()
-    for request in ("one", "other"):
-        numbers = [ImportedAccount.create(supplier, worker_resources).number for _ in range(2)]
-        undos.work(json_of(undos.post(*numbers, headers={"X-Request-ID": request}))["undo_id"])
-        expected |= {(request, f"{supplier.code} {number}") for number in numbers}
-    with supplier.Session.begin() as session:
-        session.execute(update(UndoLine).values(finished_at=func.now()))
-        found = _read_one_by_one(session, TrailFilter(action="account.reverted"), 4)
-    assert {(it["request_id"], it["subject"]) for it in found} == expected
-
-
-@pytest.mark.usefixtures("entries")
-def test_a_page_has_every_field_of_its_entries_and_leads_to_the_next_one(supplier: SupplierClient) -> None:
-    with supplier.Session.begin() as session:
-        (first,), cursor = read_trail(session, TrailFilter(only_entries=True), limit=1)
-        rest, _ = read_trail(session, TrailFilter(only_entries=True), limit=4, cursor=cursor)
-    assert tuple(first) == FIELDS
-    assert isinstance(first.pop("at"), datetime)
-    assert first == {
-        "actor_kind": "operator",
-        "actor": "actor 4",
-        "organisation": None,
-        "address": "10.0.0.4",
-        "request_id": "request 4",
-        "action": "thing.done_4",
-        "subject_kind": "team",
-        "subject": "4",
-        "outcome": "DONE",
-        "code": None,
-        "details": {"number": 4},
-    }
-    assert [it["subject"] for it in rest] == ["3", "2", "1", "0"]
-    assert rest[1]["code"] == "not_allowed"
-    assert rest[3]["organisation"] == supplier.organisation
-
-
-def test_the_entries_about_a_subject_by_its_names_are_the_newest(
-    supplier: SupplierClient, entries: list[str]
-) -> None:
-    with supplier.Session() as session:
-        found = list_entries_about(session, "batch", entries[1:])
-        assert [it["subject"] for it in found] == ["3", "2"]
-        assert [it["subject"] for it in list_entries_about(session, "batch", entries, limit=2)] == ["3", "2"]
-    refused = found[1]
-    assert isinstance(refused.pop("at"), datetime)
-    assert refused == {
-        "actor_kind": "operator",
-        "actor": "actor 2",
-        "address": "10.0.0.2",
-        "request_id": "request 2",
-        "action": "thing.done_2",
-        "subject_kind": "batch",
-        "subject": "2",
-        "outcome": "REFUSED",
-        "code": "not_allowed",
-        "details": {"number": 2},
-    }

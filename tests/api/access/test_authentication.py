@@ -211,17 +211,3 @@ def test_a_token_is_accepted_in_every_form(
     path = f"/v1/data-import/all-account-import-processes/{customer.import_supplier}/"
     response = client.get(path, headers={"Authorization": form.format(token)})
     assert (response.status_code, response.json) == (200, [])
-
-
-def test_revoking_the_key_ends_a_token_between_two_requests(
-    client: FlaskClient, customer: Customer, token: str, sessions: sessionmaker[Session]
-) -> None:
-    path = f"/v1/data-import/all-account-import-processes/{customer.import_supplier}/"
-    headers = {"Authorization": f"Token {token}"}
-    refresh_token = obtain(client, APIKey=customer.api_key)["refreshToken"]
-    assert client.get(path, headers=headers).json == []
-    with sessions.begin() as session:
-        revoke_api_key(session, customer.prefix)
-    assert client.get(path, headers=headers).status_code == 401
-    assert obtain(client, refreshToken=refresh_token)["errorCode"] == "authentication_failed"
-    assert obtain(client, APIKey=customer.api_key)["errorCode"] == "authentication_failed"

@@ -1,22 +1,19 @@
 """The limits of a key over HTTP: scopes, import suppliers, networks and expiry."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.requests.auth import SCOPES, scopes_of
-from migration_service.models import ApiKey, AuditEntry
+from migration_service.models import AuditEntry
 from migration_service.services.access.api_keys import (
     KeyLimits,
-    find_prefix,
     issue_api_key,
-    roll_api_key,
 )
 from migration_service.services.access.scopes import Scope
 from migration_service.services.setup.suppliers import create_import_supplier
@@ -81,12 +78,6 @@ def test_a_key_that_reads_reaches_whatever_changes_nothing_except_for_sessions(a
     reads = {rule.endpoint for rule in rules if "GET" in (rule.methods or ())}
     reached = {rule.endpoint for rule in rules if Scope.READ in scopes_of(rule.endpoint)}
     assert reached == reads - {"sessions.list_sessions"}
-
-
-def test_a_key_without_limits_reaches_everything(client: FlaskClient, customer: Customer) -> None:
-    headers = _token(client, customer.api_key)
-    path = f"{PREFIX}/all-account-import-processes/{customer.import_supplier}/"
-    assert client.get(path, headers=headers).json == []
 
 
 def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
@@ -161,39 +152,6 @@ def test_a_key_is_used_only_from_its_networks(
         assert (answer.status_code, _body(answer)["code"]) == (403, "permission_denied")
         assert address in _body(answer)["detail"]
         assert obtain(client, APIKey=api_key)["errorCode"] == "permission_denied"
-
-
-def test_a_key_expires_with_its_tokens(
-    client: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
-) -> None:
-    api_key = _issue(sessions, customer.organisation, expires_at=datetime.now(UTC) + timedelta(days=1))
-    tokens = obtain(client, APIKey=api_key)
-    path = f"{PREFIX}/all-account-import-processes/{customer.import_supplier}/"
-    headers = {"Authorization": tokens["token"]}
-    assert client.get(path, headers=headers).status_code == 200
-    with sessions.begin() as session:
-        over = {"expires_at": datetime.now(UTC) - timedelta(seconds=1)}
-        session.execute(update(ApiKey).where(ApiKey.prefix == find_prefix(api_key)).values(over))
-    answer = client.get(path, headers=headers)
-    assert "has expired" in _body(answer)["detail"]
-    assert answer.status_code == 401
-    assert obtain(client, APIKey=api_key)["errorCode"] == "authentication_failed"
-    assert obtain(client, refreshToken=tokens["refreshToken"])["errorCode"] == "authentication_failed"
-
-
-def test_a_rolled_key_and_its_successor_are_accepted_together(
-    client: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
-) -> None:
-    api_key = _issue(sessions, customer.organisation, scopes=[Scope.READ], networks=["10.0.0.0/8"])
-    with sessions.begin() as session:
-        successor, old = roll_api_key(session, api_key, timedelta(days=7))
-        assert old.expires_at is not None
-        assert timedelta(days=6) < old.expires_at - datetime.now(UTC) <= timedelta(days=7)
-    path = f"{PREFIX}/all-account-import-processes/{customer.import_supplier}/"
-    for key in (api_key, successor):
-        headers = _token(client, key)
-        assert client.get(path, headers=headers).status_code == 200
-        assert client.post(f"{PREFIX}/notes/create/", headers=headers, json={}).status_code == 403
 
 
 def test_refusals_are_in_the_audit_once_an_address_and_minute(

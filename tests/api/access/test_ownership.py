@@ -9,16 +9,12 @@ from flask import Flask
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import AccountImportProcess, Attempt, Batch, PaymentInstruction
+from migration_service.models import Attempt, PaymentInstruction
 from migration_service.payment_vendors.protocol import VendorKind
-from migration_service.schemas.json import encode_json
 from migration_service.services.access.api_keys import find_prefix, revoke_api_key
-from migration_service.services.audit.trail import TrailFilter, stream_trail
 from migration_service.services.batches.work.feed import dispatch_chunks
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.setup.vendors import create_payment_vendor
-from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient
 from support.imported_account import ImportedAccount
 from support.supplier_client import SupplierClient
 from support.vendor_servers import run_sandbox
@@ -132,22 +128,6 @@ def test_the_account_that_the_vendor_names_must_match_and_is_stored(
     assert kept[0].api_key_id is not None
 
 
-def test_an_instruction_of_another_organisations_customer_is_refused(
-    account: ImportedAccount,
-    other: SupplierClient,
-    worker_resources: WorkerResources,
-    sessions: sessionmaker[Session],
-    sandbox_url: str,
-) -> None:
-    shared = _vendor(sessions, sandbox_url, None)
-    customer = secrets.token_hex(4)
-    thief = ImportedAccount.create(other, worker_resources)
-    assert _instruct(account, shared, f"card-customer-{customer}-1")[0] == 201
-    assert _instruct(account, shared, f"card-customer-{customer}-2")[0] == 201
-    stolen = _instruct(thief, shared, f"card-customer-{customer}-2")
-    assert stolen == _instruct(thief, shared, "card-refuse-2") == (400, "payment_instruction_rejected")
-
-
 def test_the_batch_of_a_revoked_key_pauses_until_somebody_else_resumes_it(
     supplier: SupplierClient, sessions: sessionmaker[Session]
 ) -> None:
@@ -169,23 +149,3 @@ def test_the_batch_of_a_revoked_key_pauses_until_somebody_else_resumes_it(
 def _feed(sessions: sessionmaker[Session]) -> None:
     with sessions.begin() as session:
         dispatch_chunks(session, 8)
-
-
-def test_lines_of_a_batch_are_traced_to_who_started_it(
-    supplier: SupplierClient, sessions: sessionmaker[Session], worker_resources: WorkerResources
-) -> None:
-    supplier.renew_key()  # the first key and its organisation may have the same id
-    batches = BatchClient(supplier, worker_resources)
-    (account,) = supplier.accounts()
-    started = batches.post(encode_json(account), "stage", headers={"X-Request-ID": "b-1"})
-    batches.work()
-    number = account["external_account_number"]
-    with sessions() as session:
-        batch = session.get_one(Batch, _body(started)["batch_id"])
-        assert (batch.request_id, batch.address) == ("b-1", "127.0.0.1")
-        process = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
-        assert process.staged_by_api_key_id == batch.api_key_id is not None
-        assert batch.api_key_id != batch.organisation_id
-        assert (process.staged_request_id, process.staged_address) == (f"batch {batch.id}", "127.0.0.1")
-        (entry,) = stream_trail(session, TrailFilter(request_id="b-1", actor=find_prefix(supplier.api_key)))
-    assert (entry["action"], entry["subject"]) == ("batch.started", _body(started)["batch_id"])

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from support.imported_account import ImportedAccount, at_once, code_of, codes_of
+from support.imported_account import ImportedAccount, code_of, codes_of
 from support.supplier_client import SupplierClient
 
 STATEMENT: dict[str, Any] = {
@@ -46,11 +45,6 @@ def test_a_repeated_statement_is_accepted_and_changes_nothing(account: ImportedA
     assert [statement["statement_id"] for statement in _added(account)] == ["S-2024", "S-2023"]
 
 
-def test_the_same_twice_in_a_request_is_added_once(account: ImportedAccount) -> None:
-    assert account.post_statements(STATEMENT, STATEMENT).status_code == 201
-    assert len(_added(account)) == 1
-
-
 def test_a_statement_of_the_staged_payload_may_be_sent_again(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
@@ -81,12 +75,6 @@ def test_a_different_statement_with_a_known_id_is_an_error_and_none_is_added(
     assert len(_added(account)) == 1
 
 
-def test_simultaneous_requests_add_a_statement_once(account: ImportedAccount) -> None:
-    answers = at_once(lambda: account.post_statements(STATEMENT, OTHER), times=6)
-    assert {answer.status_code for answer in answers} == {201}
-    assert len(_added(account)) == 2
-
-
 @pytest.mark.parametrize(
     ("change", "error"),
     [
@@ -107,30 +95,3 @@ def test_a_faulty_statement_is_refused_with_its_path_and_none_is_added(
     assert answer.status_code == 400
     assert codes_of(answer) == [error]
     assert _added(account) == []
-
-
-def test_warnings_of_rules_are_errors_under_the_strict_profile(
-    account: ImportedAccount, strict_account: ImportedAccount
-) -> None:
-    # The document is optional here, under any profile.
-    future = {name: value for name, value in STATEMENT.items() if name != "statement_path"}
-    future["issued_date"] = "2999-01-01"
-    assert account.post_statements(future).status_code == 201
-    answer = strict_account.post_statements(future)
-    assert codes_of(answer) == [("statements.0.issued_date", "statement_issued_in_future")]
-
-
-def test_an_account_that_is_not_imported_is_an_error(supplier: SupplierClient) -> None:
-    (payload,) = supplier.accounts()
-    supplier.stage(payload)
-    answer = ImportedAccount(supplier, payload["external_account_number"]).post_statements(STATEMENT)
-    assert answer.status_code == 400
-    assert code_of(answer) == "account_not_found"
-
-
-@pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])
-def test_statements_are_added_also_if_the_supplier_is_paused_or_complete(
-    account: ImportedAccount, status: SupplierStatus
-) -> None:
-    account.supplier.set_status(status)
-    assert account.post_statements(STATEMENT).status_code == 201

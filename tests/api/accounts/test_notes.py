@@ -4,12 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from flask import Flask
-from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.states import SupplierStatus
-from support.imported_account import ImportedAccount, at_once, code_of, codes_of
-from support.supplier_client import SupplierClient
+from support.imported_account import ImportedAccount, codes_of
 
 SUCCESS, EXISTS = "NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"
 MOMENT = "2025-11-03T09:30:00Z"
@@ -76,24 +72,11 @@ def test_a_note_equals_one_with_the_same_body_and_created_at(
     assert len(account.notes()) == (1 if status == EXISTS else 2)
 
 
-def test_the_same_note_twice_in_a_request_is_created_once(account: ImportedAccount) -> None:
-    answer = account.post_notes({"body": "a"}, {"body": "a"}, {"body": "a", "created_at": MOMENT})
-    assert _statuses(answer) == [SUCCESS, EXISTS, SUCCESS]
-    assert len(account.notes()) == 2
-
-
 def test_the_returned_created_at_identifies_the_note(account: ImportedAccount) -> None:
     echoed = account.post_notes({"body": "a"}).json[0]["created_at"]  # type: ignore[index]
     answer = account.post_notes({"body": "a", "created_at": echoed}, {"body": "a"})
     assert _statuses(answer) == [EXISTS, EXISTS]
     assert [result["created_at"] for result in answer.json] == [echoed, echoed]  # type: ignore[union-attr]
-
-
-def test_simultaneous_requests_create_a_note_once(account: ImportedAccount) -> None:
-    answers = at_once(lambda: account.post_notes({"body": "at once"}), times=6)
-    statuses = [status for answer in answers for status in _statuses(answer)]
-    assert sorted(statuses) == [EXISTS] * 5 + [SUCCESS]
-    assert len(account.notes()) == 1
 
 
 def test_documents_are_resolved_below_the_root_of_the_supplier(account: ImportedAccount) -> None:
@@ -146,49 +129,6 @@ def test_a_faulty_note_is_refused_with_its_path_and_none_is_added(
     assert answer.status_code == 400
     assert (attr, code) in codes_of(answer)
     assert account.notes() == []
-
-
-def test_a_request_needs_the_account_and_a_note(account: ImportedAccount) -> None:
-    answer = account.supplier.post("/notes/create/", {})
-    assert answer.status_code == 400
-    assert codes_of(answer) == [
-        (name, "required") for name in ("import_supplier", "external_account_number", "notes")
-    ]
-    assert codes_of(account.post_notes()) == [("notes", "empty")]
-
-
-def test_an_account_that_is_only_staged_is_not_found(supplier: SupplierClient) -> None:
-    (payload,) = supplier.accounts()
-    supplier.stage(payload)
-    answer = ImportedAccount(supplier, payload["external_account_number"]).post_notes({"body": "a"})
-    assert answer.status_code == 404
-    assert code_of(answer) == "account_not_found"
-
-
-def test_an_unknown_account_is_not_found(supplier: SupplierClient) -> None:
-    refused = ImportedAccount(supplier, "nobody's").post_notes({"body": "a"})
-    assert "No imported account exists" in refused.text
-    assert refused.status_code == 404
-
-
-def test_an_unknown_supplier_is_not_found_and_neither_is_another_organisations(
-    app: Flask, sessions: sessionmaker[Session], account: ImportedAccount
-) -> None:
-    stranger = SupplierClient.create(app, sessions)
-    for code in ("NOBODY", account.supplier.code):
-        body = {**account.pair, "import_supplier": code, "notes": [{"body": "a"}]}
-        answer = stranger.post("/notes/create/", body)
-        assert answer.status_code == 404
-        assert codes_of(answer) == [("import_supplier", "import_supplier_not_found")]
-    assert account.notes() == []
-
-
-@pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])
-def test_notes_are_added_also_if_the_supplier_is_paused_or_complete(
-    account: ImportedAccount, status: SupplierStatus
-) -> None:
-    account.supplier.set_status(status)
-    assert _statuses(account.post_notes({"body": "late"})) == [SUCCESS]
 
 
 _UNPIN_FAULTS: list[tuple[dict[str, Any], str]] = [

@@ -14,9 +14,7 @@ from sqlalchemy.pool import QueuePool
 from migration_service.blueprints.requests.resources import resources
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.setup.vendors import create_payment_vendor
-from migration_service.states import SupplierStatus
 from support.imported_account import ImportedAccount, at_once, code_of, codes_of
-from support.supplier_client import SupplierClient
 from support.vendor_servers import run_localstripe, run_sandbox
 
 SANDBOX_KEY, STRIPE_KEY = "the-sandbox-secret", "sk_test_12345"
@@ -200,20 +198,6 @@ def test_the_secret_is_in_no_answer_and_no_log(
     assert SANDBOX_KEY not in caplog.text
 
 
-def test_an_unknown_vendor_is_an_error(account: ImportedAccount) -> None:
-    answer = account.post_payment_instruction(vendor="nobody", reference="card-ok-1", type="CARD")
-    assert answer.status_code == 400
-    assert codes_of(answer) == [("vendor", "payment_vendor_not_found")]
-
-
-def test_a_vendor_without_its_secret_is_a_permanent_error(
-    account: ImportedAccount, sessions: sessionmaker[Session], sandbox_url: str
-) -> None:
-    vendor = _make_vendor(sessions, VendorKind.HTTP, sandbox_url, "TEST_VARIABLE_THAT_IS_NOT_SET")
-    answer = account.post_payment_instruction(vendor=vendor, reference="card-ok-1", type="CARD")
-    assert (answer.status_code, code_of(answer)) == (400, "payment_vendor_unreachable")
-
-
 @pytest.mark.parametrize(
     ("change", "error"),
     [
@@ -232,42 +216,6 @@ def test_a_faulty_body_is_refused_with_its_path(
     answer = account.post_payment_instruction(**body)
     assert answer.status_code == 400
     assert codes_of(answer) == [error]
-
-
-def test_an_account_that_is_not_imported_is_an_error(supplier: SupplierClient, sandbox: str) -> None:
-    missing = ImportedAccount(supplier, "nobody's")
-    answer = missing.post_payment_instruction(vendor=sandbox, reference="card-ok-1", type="CARD")
-    assert (answer.status_code, code_of(answer)) == (400, "account_not_found")
-
-
-@pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])
-def test_payment_instructions_are_added_also_if_the_supplier_is_paused_or_complete(
-    account: ImportedAccount, sandbox: str, status: SupplierStatus
-) -> None:
-    account.supplier.set_status(status)
-    answer = account.post_payment_instruction(vendor=sandbox, reference="card-ok-1", type="CARD")
-    assert answer.status_code == 201
-
-
-def test_the_name_of_a_vendor_is_compared_without_case(account: ImportedAccount, sandbox: str) -> None:
-    instruction = {"reference": "card-ok-1", "type": "CARD"}
-    for name in (sandbox.upper(), sandbox, sandbox.title()):
-        assert account.post_payment_instruction(vendor=name, **instruction).status_code == 201
-    (kept,) = _instructions(account)
-    assert kept["vendor"] == sandbox
-
-
-def test_of_two_vendors_that_differ_in_case_the_exact_name_is_taken(
-    account: ImportedAccount, sessions: sessionmaker[Session], sandbox: str, sandbox_url: str
-) -> None:
-    with sessions.begin() as session:
-        create_payment_vendor(
-            session, sandbox.upper(), kind=VendorKind.HTTP, url=sandbox_url, secret_env=_SANDBOX_VARIABLE
-        )
-    for name in (sandbox.upper(), sandbox):
-        answer = account.post_payment_instruction(vendor=name, reference="card-ok-1", type="CARD")
-        assert answer.status_code == 201
-    assert [it["vendor"] for it in _instructions(account)] == [sandbox.upper(), sandbox]
 
 
 def test_a_dry_run_asks_the_vendor_and_keeps_nothing(account: ImportedAccount, sandbox: str) -> None:

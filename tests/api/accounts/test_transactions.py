@@ -8,9 +8,8 @@ import pytest
 from werkzeug.test import TestResponse
 
 from migration_service.schemas.json import parse_json
-from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
-from support.imported_account import LEDGER, ImportedAccount, at_once, codes_of
+from support.imported_account import LEDGER, ImportedAccount, codes_of
 from support.supplier_client import SupplierClient
 
 ADDED, EXISTS = "TRANSACTION_ADDED_TO_ACCOUNT", "TRANSACTION_ALREADY_EXISTS"
@@ -132,13 +131,6 @@ def test_a_transaction_of_the_staged_payload_counts_as_added_before(
     assert account.balance() == Decimal("10.00")
 
 
-def test_the_same_twice_in_a_request_is_added_once(account: ImportedAccount) -> None:
-    results = _results(account.post_transactions(PAYMENT, PAYMENT))
-    assert [result["status"] for result in results] == [ADDED, EXISTS]
-    assert results[1]["transaction_data"]["status"] == "TRANSACTION_IMPORT_SUCCESS"
-    assert account.balance() == Decimal("95.50")
-
-
 @pytest.mark.parametrize("change", [{"amount": 85.51}, {"type": "CREDIT"}])
 def test_another_amount_or_type_with_a_known_id_is_an_error(
     account: ImportedAccount, change: dict[str, Any]
@@ -227,24 +219,6 @@ def test_a_transaction_outside_the_open_period_fails_if_it_may_not_be_moved(
     assert account.balance() == Decimal("10.00")
 
 
-def test_a_ledger_that_was_never_settled_is_open_for_any_day_of_the_past(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    account = ImportedAccount.create(supplier, worker_resources, ledgers=[])
-    old = PAYMENT | {"transaction_date": "1970-01-01"}
-    assert _statuses(account.post_transactions(old, force_add_to_current_statement="false")) == [ADDED]
-    assert account.balance() == Decimal("85.5")
-
-
-def test_a_ledger_that_was_settled_today_is_open_from_tomorrow(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    ledger = LEDGER | {"last_settlement_closing_date": str(TODAY)}
-    account = ImportedAccount.create(supplier, worker_resources, ledgers=[ledger])
-    assert _statuses(account.post_transactions(PAYMENT)) == [ADDED]
-    assert account.added_transactions()[0]["transaction_date"] == TODAY + timedelta(days=1)
-
-
 def _meter_point(ean: str, supply_type: str) -> dict[str, Any]:
     return {"ean": ean, "supply_type": supply_type}
 
@@ -277,15 +251,6 @@ def test_a_transaction_goes_to_the_ledger_of_its_supply_type_or_the_energy_ledge
     )
     assert _statuses(account.post_transactions(transaction)) == [ADDED]
     assert len(account.added_transactions(ledger_code)) == 1
-
-
-def test_simultaneous_requests_add_transactions_once(account: ImportedAccount) -> None:
-    many = [PAYMENT | {"transaction_id": f"T-{number}", "amount": "1.10"} for number in range(10)]
-    answers = at_once(lambda: account.post_transactions(*many), times=6)
-    statuses = sorted(status for answer in answers for status in _statuses(answer))
-    assert statuses == [ADDED] * 10 + [EXISTS] * 50
-    assert account.balance() == Decimal("21.00")
-    assert len(account.added_transactions()) == 10
 
 
 @pytest.mark.parametrize(
@@ -356,96 +321,9 @@ def test_every_refusal_has_the_body_of_a_failed_import(account: ImportedAccount)
     assert _failure(broken)["code"] == "parse_error"
 
 
-def test_a_transaction_nested_as_deep_as_can_be_read_is_answered(account: ImportedAccount) -> None:
-    for depth in range(600, 1_000, 20):
-        nested = b"[" * depth + b"]" * depth
-        body = b'{"transactions": [{"note": %s}]}' % nested
-        answer = account.supplier.post("/transactions/create/", data=body, content_type="application/json")
-        assert answer.status_code == 400
-
-
 def test_more_than_a_thousand_transactions_are_added_in_one_request(account: ImportedAccount) -> None:
     """SQLAlchemy inserts a thousand in a statement."""
     many = [PAYMENT | {"transaction_id": f"T-{number}", "amount": 1} for number in range(1_100)]
     assert set(_statuses(account.post_transactions(*many))) == {ADDED}
     assert set(_statuses(account.post_transactions(*many))) == {EXISTS}
     assert account.balance() == Decimal("1110.00")
-
-
-@pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])
-def test_transactions_are_added_also_if_the_supplier_is_paused_or_complete(
-    account: ImportedAccount, status: SupplierStatus
-) -> None:
-    account.supplier.set_status(status)
-    assert _statuses(account.post_transactions(PAYMENT)) == [ADDED]
-
-
-#: A rule refuses it under the strict profile only.
-_RULE_FAULT = PAYMENT | {"transaction_id": "rule", "type": "CHARGE"}
-_ID_FAULT = PAYMENT | {"transaction_id": "T-1", "amount": 1}
-_PERIOD_FAULT = PAYMENT | {"transaction_id": "period", "transaction_date": "2999-01-01"}
-_SCHEMA_FAULT = PAYMENT | {"transaction_id": "schema", "amount": "ten"}
-
-
-@pytest.mark.parametrize(
-    ("faulty", "codes"),
-    [
-        (
-            [_PERIOD_FAULT, _SCHEMA_FAULT],
-            [
-                ("transactions.0.transaction_date", "transaction_outside_open_period"),
-                ("transactions.1.amount", "invalid"),
-            ],
-        ),
-        (
-            [_SCHEMA_FAULT, _ID_FAULT, _PERIOD_FAULT],
-            [
-                ("transactions.0.amount", "invalid"),
-                ("transactions.1.transaction_id", "transaction_id_already_used"),
-                ("transactions.2.transaction_date", "transaction_outside_open_period"),
-            ],
-        ),
-        (
-            [
-                _ID_FAULT,
-                _RULE_FAULT | {"tax_items": [{"amount": 1, "tax_type": "VAT", "params": {"vat_on": "?"}}]},
-            ],
-            [
-                ("transactions.0.transaction_id", "transaction_id_already_used"),
-                ("transactions.1.tax_items.0.params.vat_on", "unknown_vat_reference"),
-            ],
-        ),
-        (
-            [_PERIOD_FAULT | {"amount": "ten"}],
-            [
-                ("transactions.0.amount", "invalid"),
-                ("transactions.0.transaction_date", "transaction_outside_open_period"),
-            ],
-        ),
-    ],
-)
-def test_all_transactions_are_checked_and_the_first_failing_one_is_returned(
-    account: ImportedAccount, faulty: list[dict[str, Any]], codes: list[tuple[str, str]]
-) -> None:
-    account.post_transactions(PAYMENT)
-    sound = PAYMENT | {"transaction_id": "sound"}
-    answer = account.post_transactions(*faulty, sound, force_add_to_current_statement="false")
-    body = _failure(answer)
-    assert sorted(codes_of(answer)) == sorted(codes)
-    assert body["transaction_data"] == faulty[0]
-    assert body["errors"][0]["attr"].startswith("transactions.0.")
-    assert body["error_detail"].endswith(body["errors"][0]["detail"])
-    assert [it["transaction_id"] for it in account.added_transactions()] == ["T-1"]
-
-
-def test_the_errors_of_a_body_without_an_account_are_all_listed(account: ImportedAccount) -> None:
-    unknown = ImportedAccount(account.supplier, "nobody's").post_transactions(PAYMENT, _SCHEMA_FAULT)
-    assert _failure(unknown)["transaction_data"] == _SCHEMA_FAULT
-    assert codes_of(unknown) == [(None, "account_not_found"), ("transactions.1.amount", "invalid")]
-    body = {"import_supplier": account.supplier.code, "transactions": [PAYMENT, _SCHEMA_FAULT]}
-    nameless = account.supplier.post("/transactions/create/", body)
-    assert _failure(nameless)["code"] == "request_failed_validation"
-    assert codes_of(nameless) == [
-        ("external_account_number", "required"),
-        ("transactions.1.amount", "invalid"),
-    ]

@@ -4,7 +4,6 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 from unittest.mock import patch
@@ -19,7 +18,6 @@ from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
 from migration_service.services.batches.intake.upload import start_batch
-from migration_service.services.batches.results.line_results import write_csv
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, SupplierStatus
@@ -28,11 +26,6 @@ from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts, ndjson
 from support.messages import noted_messages
 from support.supplier_client import SupplierClient
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 def _error(answer: Any) -> tuple[int, str]:
@@ -74,12 +67,6 @@ def test_a_compressed_file_is_read_with_and_without_the_header(
     assert counts(batches.get((answer.json or {})["batch_id"])) == {"VALID": 3}
 
 
-def test_line_numbers_are_those_of_the_file(batches: BatchClient) -> None:
-    first, second = batches.supplier.accounts(2)
-    report = batches.run([b"\xef\xbb\xbf", b"", first, b"  \r", second], "validate")
-    assert [line["line_number"] for line in batches.results(report["batch_id"])] == [3, 5]
-
-
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -119,13 +106,6 @@ def test_a_file_beyond_the_limit_is_413_even_if_it_is_small_when_compressed(batc
     ):
         answer = batches.post(zlib.compress(b"\n" * 1_000_000, wbits=31))
     assert _error(answer) == (413, "batch_file_too_large")
-
-
-def test_a_line_that_is_too_long_fails_on_its_own(batches: BatchClient) -> None:
-    (account,) = batches.supplier.accounts()
-    report = batches.run([b'{"a":"' + b"x" * 8_000_000 + b'"}', account], "validate")
-    assert counts(report) == {"VALID": 1, "FAILED": 1}
-    assert report["error_counts"] == {"line_too_long": 1}
 
 
 @pytest.mark.parametrize(
@@ -212,10 +192,6 @@ def test_results_are_csv_if_the_accept_header_asks_for_it(batches: BatchClient) 
     assert [row["status"] for row in rows] == ["VALID", "FAILED"]
     assert (rows[0]["code"], rows[0]["path"]) == ("", "")
     assert (rows[1]["code"], rows[1]["path"], rows[1]["value"]) == ("required", "external_account_number", "")
-
-
-def test_every_cell_of_a_csv_is_quoted_and_exactly_the_value() -> None:
-    assert write_csv([["=1+1", '-5 "x"', 5, None]]) == b'"=1+1","-5 ""x""","5",""\r\n'
 
 
 def test_results_are_filtered_by_status_code_and_path(batches: BatchClient) -> None:
@@ -310,15 +286,6 @@ def test_a_batch_is_paused_resumed_and_cancelled(batches: BatchClient) -> None:
     assert counts(batches.get(batch_id)) == {"PENDING": 2}
     for action in ("pause", "resume", "cancel", "retry-failed"):
         assert _error(batches.change(batch_id, action)) == (400, "batch_state_conflict")
-
-
-def test_a_batch_that_is_resumed_goes_on_at_once(batches: BatchClient) -> None:
-    with patch("migration_service.blueprints.batches.feed_batches"):
-        batch_id = batches.start([b"{}"], "validate")
-    batches.change(batch_id, "pause")
-    with noted_messages() as messages:
-        batches.change(batch_id, "resume")
-    assert messages == [(RUN_CHUNK, (batch_id, 1))]
 
 
 def test_a_brake_is_set_changed_and_taken_away(batches: BatchClient) -> None:
@@ -418,33 +385,6 @@ def test_a_key_of_a_batch_of_what_is_pending_is_of_one_request(batches: BatchCli
     assert (first.status_code, again.status_code, again.json) == (202, 202, first.json)
     other = batches.post(None, "dry-run", source="pending", headers=key)
     assert _error(other) == (400, "idempotency_key_reused")
-
-
-def _others(batch_id: str) -> Iterator[tuple[str, str]]:
-    yield "GET", f"/batches/{batch_id}/"
-    yield "GET", f"/batches/{batch_id}/results/"
-    for action in ("pause", "resume", "cancel", "retry-failed"):
-        yield "POST", f"/batches/{batch_id}/{action}/"
-    yield "POST", f"/batches/{batch_id}/brake/?stop_after_errors=off"
-
-
-def test_another_organisation_sees_nothing_of_a_batch(batches: BatchClient) -> None:
-    batch_id = batches.start(batches.supplier.accounts())
-    other = SupplierClient.create(batches.supplier.app, batches.supplier.Session)
-    for method, path in [*_others(batch_id), *_others(str(uuid4())), *_others("nothing")]:
-        assert _error(other._call(method, path)) == (404, "batch_not_found")
-    assert other.get("/batches/").json == []
-    query = {"import_supplier": batches.supplier.code, "mode": "validate"}
-    assert _error(other.post("/batches/", query_string=query, data=b"{}")) == (
-        400,
-        "import_supplier_not_found",
-    )
-
-
-def test_every_route_of_batches_needs_a_token(batches: BatchClient) -> None:
-    for method, path in [*_others(str(uuid4())), ("POST", "/batches/"), ("GET", "/batches/")]:
-        answer = batches.supplier.app.test_client().open(f"/v1/data-import{path}", method=method)
-        assert answer.status_code == 401
 
 
 def test_the_list_is_newest_first_in_pages(batches: BatchClient) -> None:

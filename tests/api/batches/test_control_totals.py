@@ -7,15 +7,8 @@ import msgspec
 import pytest
 
 from migration_service.models import AuditEntry
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    """The batches of a new supplier."""
-    return BatchClient(supplier, worker_resources)
 
 
 def _totals(client: BatchClient, batch_id: str) -> dict[str, Any]:

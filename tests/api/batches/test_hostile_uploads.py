@@ -222,15 +222,6 @@ def test_open_batches_are_limited_but_a_retry_with_its_key_is_answered(
     assert batches.post(b"{}", "validate").status_code == 202
 
 
-def test_the_bytes_of_an_organisations_lines_are_limited(make_batches: MakeBatches) -> None:
-    batches = make_batches(max_batch_storage_bytes=1_000)
-    before = _bytes_of_tables(batches)
-    assert _error(batches.post(b"{}\n" * 5, "validate")) == (429, "batch_storage_quota_reached")
-    assert _bytes_of_tables(batches) - before < _NOTHING
-    assert batches.post(b"{}\n" * 4, "validate").status_code == 202
-    assert _error(batches.post(b"{}\n", "validate")) == (429, "batch_storage_quota_reached")
-
-
 def test_a_full_disk_is_503_and_leaves_nothing(make_batches: MakeBatches, tmp_path: Path) -> None:
     batches = make_batches()
     with patch("migration_service.services.batches.intake.spool._FREE_SHARE", 1.0):

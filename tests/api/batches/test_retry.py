@@ -6,15 +6,8 @@ import pytest
 from flask import Flask
 
 from migration_service.tasks.names import RUN_CHUNK
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
 from support.messages import noted_messages
-from support.supplier_client import SupplierClient
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 @pytest.fixture

@@ -11,11 +11,9 @@ from migration_service.app import create_app
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.services.access.operators import OperatorRole
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn, make_operator
 from support.factories import disconnect
-from support.supplier_client import SupplierClient
 
 
 @pytest.fixture(scope="session")
@@ -52,12 +50,6 @@ def log_in(console_app: Flask, sessions: sessionmaker[Session]) -> LogIn:
 def administrator(log_in: LogIn) -> ConsoleClient:
     """An operator who may do everything."""
     return log_in()
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    """The batches of a new supplier."""
-    return BatchClient(supplier, worker_resources)
 
 
 @pytest.fixture

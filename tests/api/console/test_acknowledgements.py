@@ -108,27 +108,6 @@ def test_what_was_not_refused_is_not_acknowledged_and_a_reason_is_needed(
     assert _open(batches) == 5
 
 
-def test_a_newer_version_that_was_refused_is_acknowledged_too(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    _listed, new = _paths(batches)
-    (account,) = batches.supplier.accounts(1)
-    batches.run([account])
-    account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
-    refused = batches.run([account])["batch_id"]
-    assert _open(batches) == 1
-    form = f"{new}?batch={refused}&error={_PHONE}"
-    assert administrator.form(form).facts["Accounts"] == account["external_account_number"]
-    administrator.act(form, {"reason": _REASON})
-    assert _open(batches) == 0
-
-
-def test_a_check_has_nothing_to_acknowledge(administrator: ConsoleClient, batches: BatchClient) -> None:
-    checked = batches.run([b"{no json"], "validate")["batch_id"]
-    for path in (f"/batches/{checked}/", f"/batches/{checked}/codes/parse_error/"):
-        assert "Acknowledge" not in administrator.see(path)
-
-
 @pytest.mark.usefixtures("broken_batch")
 def test_old_and_new_numbers_are_downloaded(administrator: ConsoleClient, batches: BatchClient) -> None:
     code = batches.supplier.code

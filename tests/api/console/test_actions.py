@@ -254,6 +254,7 @@ def test_a_key_is_shown_once_then_rolled_and_revoked(
         "name": "nightly",
         "scopes": ["read", "stage"],
         "networks": "192.0.2.0/24",
+        "suppliers": batches.supplier.code,
         "days": "30",
     }
     issued, again = administrator.post(path, fields), administrator.post(path, fields)
@@ -261,13 +262,20 @@ def test_a_key_is_shown_once_then_rolled_and_revoked(
     assert again.status_code == 303
     with sessions() as session:
         (key,) = session.scalars(select(ApiKey).where(ApiKey.name == "nightly"))
+        code = ImportSupplier.code == batches.supplier.code
+        supplier_id = session.scalars(select(ImportSupplier.id).where(code)).one()
     assert (key.scopes, key.allowed_networks) == (["read", "stage"], ["192.0.2.0/24"])
+    assert key.import_supplier_ids == [supplier_id]
+    month = datetime.now(UTC) + timedelta(days=30)
+    assert key.expires_at and abs(key.expires_at - month) < timedelta(hours=1)
     assert "nightly" in administrator.see("/setup/keys/")
     rolled = administrator.send(f"/setup/keys/{key.prefix}/roll/", {"days": "1"})
     assert 'value="ami_' in rolled.text
     with sessions() as session:
         ends = session.scalars(select(ApiKey.expires_at).where(ApiKey.prefix == key.prefix)).one()
     assert ends and timedelta(hours=23) < ends - datetime.now(UTC) <= timedelta(days=1)
+    sentence = "The key and 0 sessions end immediately. Its batches are paused. This is permanent."
+    assert administrator.form(f"/setup/keys/{key.prefix}/revoke/").sentence == sentence
     administrator.send(f"/setup/keys/{key.prefix}/revoke/")
     assert len(_audited(sessions, "api_key.revoked", key.prefix)) == 1
     wrong = administrator.send(path, {"organisation": batches.supplier.organisation, "networks": "nowhere"})
@@ -328,6 +336,9 @@ def test_organisations_suppliers_teams_and_operators_are_created(
     assert made.location == "/console/setup/operators/jan/password/"
     administrator.send("/setup/operators/jan/password/", {"password": "p" * 12, "again": "p" * 12})
     administrator.send("/setup/operators/jan/role/", {"role": "operate"})
+    assert ConsoleClient(administrator.app).log_in("jan", "p" * 12).status_code == 303
+    ends = "1 session of the operator ends immediately."
+    assert administrator.form("/setup/operators/jan/disable/").sentence == ends
     administrator.send("/setup/operators/jan/disable/")
     with sessions() as session:
         (operator,) = session.scalars(select(Operator).where(Operator.name == "jan"))

@@ -58,21 +58,6 @@ def _created(client: ConsoleClient, batches: BatchClient) -> str:
     return page[page.index('<title id="days-title">') :].split("</title>")[0].split(">")[-1]
 
 
-def test_the_accounts_of_each_day_are_counted_once_a_minute(
-    administrator: ConsoleClient, batches: BatchClient, redis: Redis
-) -> None:
-    one, two = (f"{n} accounts in 30 days, at most {n} on one" for n in (1, 2))
-    first, second = batches.supplier.accounts(2)
-    batches.run([first])
-    assert _created(administrator, batches) == one
-    batches.run([second])
-    assert _created(administrator, batches) == one
-    (key,) = redis.scan_iter("migration:console:created:*")
-    assert redis.ttl(key) in range(1, 61)
-    redis.delete(key)
-    assert _created(administrator, batches) == two
-
-
 @pytest.mark.parametrize("failing", [("set",), ("get", "set")], ids=["full", "unavailable"])
 def test_without_redis_everything_is_counted(
     administrator: ConsoleClient,

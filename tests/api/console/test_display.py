@@ -12,21 +12,16 @@ from migration_service.blueprints.console.display import (
     DASH,
     ZONE_COOKIE,
     ago,
-    count_done,
     duration,
-    duration_range,
     here_with,
-    json_text,
     moment,
     number,
     percent,
     period,
-    prose,
-    share,
     zoned,
 )
 from migration_service.blueprints.console.filters import read_filter, read_id
-from migration_service.blueprints.console.languages import current_language, lazy_gettext
+from migration_service.blueprints.console.languages import current_language
 from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.states import LineStatus
 
@@ -57,19 +52,6 @@ def test_numbers(console_app: Flask, language: str, numbers: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "shown"),
-    [
-        ("en", ["40 to 70 s", "50 s to 3 min", "4 to 6 min", "83 min to 2 h 30 min"]),
-        ("nl", ["40 tot 70 s", "50 s tot 3 min", "4 tot 6 min", "83 min tot 2 u 30 min"]),
-    ],
-)
-def test_ranges_of_durations(console_app: Flask, language: str, shown: list[str]) -> None:
-    with _reading(console_app, language=language):
-        ranges = ((41, 69), (52, 170), (241, 359), (5_000, 9_000))
-        assert [duration_range(low, high) for low, high in ranges] == shown
-
-
-@pytest.mark.parametrize(
     ("part", "whole", "shown"),
     [
         (0, 0, DASH),
@@ -91,14 +73,6 @@ def test_a_share_is_all_or_nothing_only_if_it_is(
 ) -> None:
     with _reading(console_app):
         assert percent(part, whole) == shown
-
-
-def test_the_width_of_a_bar() -> None:
-    assert [share(1, 3), share(2, 2), share(0, 5), share(1, 0)] == ["33.33%", "100.00%", "0.00%", "0%"]
-
-
-def test_lines_with_an_outcome_are_done() -> None:
-    assert count_done({"PENDING": 5, "IMPORTED": 3, "FAILED": 2}) == 5
 
 
 @pytest.mark.parametrize(
@@ -173,11 +147,6 @@ def test_how_long_ago_a_time_was(console_app: Flask, monkeypatch: pytest.MonkeyP
         assert ">in 2 hours<" in ago(NOON + timedelta(hours=2))
 
 
-def test_json_and_sentences_with_code() -> None:
-    assert json_text({"at": NOON, "n": [1, None]}) == '{"at":"2026-03-02T12:00:05Z","n":[1,null]}'
-    assert prose("Set `a<b` or `c` & go.") == "Set <code>a&lt;b</code> or <code>c</code> &amp; go."
-
-
 @pytest.mark.parametrize(
     ("path", "changed", "address"),
     [
@@ -213,13 +182,6 @@ def test_the_language_is_the_chosen_one_or_else_that_of_the_browser(
 ) -> None:
     with _reading(console_app, language=preferred, cookie=f"console_language={chosen}"):
         assert current_language() == language
-
-
-def test_a_label_is_in_the_language_of_each_request(console_app: Flask) -> None:
-    label = lazy_gettext("Reason")
-    for language, text in (("nl", "Reden"), ("en", "Reason"), ("nl", "Reden")):
-        with _reading(console_app, language=language):
-            assert str(label) == text
 
 
 def test_what_is_no_filter_filters_nothing(console_app: Flask) -> None:

@@ -5,13 +5,10 @@ import logging
 import pytest
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.console import access
 from migration_service.errors import TooManyUploadsError
-from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
-from migration_service.services.setup.organisations import create_organisation
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn, text_of
 
@@ -107,24 +104,6 @@ def test_what_does_not_exist_is_said_with_its_code_and_in_dutch(administrator: C
         "'NONE' does not exist, or belongs to another organisation. import_supplier_not_found "
         "Naar het overzicht"
     )
-
-
-def test_what_belongs_to_another_organisation_does_not_exist(
-    log_in: LogIn, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    code, prefix = batches.supplier.code, find_prefix(batches.supplier.api_key)
-    batch_id = batches.start(batches.supplier.accounts(1))
-    with sessions.begin() as session:
-        other = create_organisation(session, "Another organisation").name
-    client = log_in(OperatorRole.ADMINISTER, other)
-    for path, status, error in (
-        (f"/suppliers/{code}/", 404, "import_supplier_not_found"),
-        (f"/batches/{batch_id}/", 404, "batch_not_found"),
-        (f"/setup/keys/{prefix}/roll/", 400, "api_key_not_found"),
-    ):
-        answer = client.get(path)
-        assert answer.status_code == status
-        assert _main(answer.text).endswith(f" {error} Go to the overview")
 
 
 def test_a_value_that_the_database_cannot_have_is_the_clients_mistake(administrator: ConsoleClient) -> None:

@@ -8,9 +8,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import ImportSupplier
-from migration_service.services.access.operators import OperatorRole
 from support.batch_client import BatchClient
-from support.console_client import ConsoleClient, LogIn, text_of
+from support.console_client import ConsoleClient, text_of
 
 _FACT = re.compile(r"<dt>(.*?)</dt><dd>(.*?)</dd>", re.DOTALL)
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')
@@ -114,9 +113,3 @@ def test_what_was_not_shown_is_not_done(
     assert again.status_code == 200
     assert "<dd>3</dd>" in again.text
     assert _live_at(sessions, code) is None
-
-
-def test_whoever_may_not_administer_is_not_offered_it(log_in: LogIn, code: str) -> None:
-    lead = log_in(OperatorRole.OPERATE)
-    assert "/go-live/" not in lead.see(f"/suppliers/{code}/")
-    assert lead.get(f"/suppliers/{code}/go-live/").status_code == 403

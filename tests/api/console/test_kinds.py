@@ -25,28 +25,6 @@ def _upload(client: ConsoleClient, batches: BatchClient, lines: list[Any], **fie
     return client.client.post(f"/console{path}", data=form, content_type="multipart/form-data")
 
 
-def test_the_form_of_an_upload_offers_every_kind_and_step(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    page = administrator.see(f"/suppliers/{batches.supplier.code}/upload/")
-    kinds = re.findall('<option (?:selected )?value="(.*?)">(.*?)</option>', page)
-    assert kinds[:-1] == [
-        ("accounts", "Accounts (accounts)"),
-        ("notes", "Notes (notes)"),
-        ("transactions", "Transactions (transactions)"),
-        ("statements", "Statements (statements)"),
-        ("payment-instructions", "Payment instructions (payment-instructions)"),
-    ]
-    assert kinds[-1] == (batches.supplier.team,) * 2
-    steps = re.findall('id="step-([^"]*)" name="step".*?<b>(.*?)</b>', page)
-    assert steps == [
-        ("validate", "Check"),
-        ("stage", "Stage"),
-        ("dry-run", "Rehearse"),
-        ("import", "Import"),
-    ]
-
-
 def test_an_upload_says_that_its_batch_has_begun_and_tells_workers_at_once(
     administrator: ConsoleClient, batches: BatchClient
 ) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from types import ModuleType
 
 import pytest
 from sqlalchemy import select
@@ -27,33 +28,39 @@ def _read(console: ConsoleClient, path: str, row: str) -> list[list[str]]:
         path = unescape(following[1]).removeprefix("/console")
 
 
-def test_batches_are_listed_in_pages(
-    administrator: ConsoleClient, batches: BatchClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (account,) = batches.supplier.accounts(1)
-    for name in ("Alpha", "Beta", "Gamma"):
-        batches.start([account], "validate", name=name)
-    for size, pages in ((2, [["Gamma", "Beta"], ["Alpha"]]), (3, [["Gamma", "Beta", "Alpha"]])):
-        monkeypatch.setattr(batches_view, "_PAGE", size)
-        path = f"/batches/?supplier={batches.supplier.code}"
-        assert _read(administrator, path, ">(Alpha|Beta|Gamma)<") == pages
-
-
-def test_undos_are_listed_in_pages(
-    administrator: ConsoleClient, batches: BatchClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def pages_of_lists(batches: BatchClient, administrator: ConsoleClient) -> None:
+    """Three batches and three undos."""
     accounts = batches.supplier.accounts(3)
-    batches.run(accounts)
-    for reason, account in zip(("Alpha", "Beta", "Gamma"), accounts, strict=True):
+    batches.run(accounts, name="all")
+    for name, account in zip(("Alpha", "Beta", "Gamma"), accounts, strict=True):
+        batches.start([account], "validate", name=name)
         page = f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/undo/"
-        administrator.send(page, {"reason": reason})
+        administrator.send(page, {"reason": name})
+
+
+@pytest.mark.usefixtures("pages_of_lists")
+@pytest.mark.parametrize(("path", "module"), [("/batches/", batches_view), ("/undos/", undo)])
+def test_batches_and_undos_are_listed_in_pages(
+    administrator: ConsoleClient,
+    batches: BatchClient,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    module: ModuleType,
+) -> None:
     for size, pages in ((2, [["Gamma", "Beta"], ["Alpha"]]), (3, [["Gamma", "Beta", "Alpha"]])):
-        monkeypatch.setattr(undo, "_PAGE", size)
-        for query in ("", f"?supplier={batches.supplier.code}"):
-            assert _read(administrator, f"/undos/{query}", ">(Alpha|Beta|Gamma)<") == pages
-    other = SupplierClient.create(batches.supplier.app, batches.supplier.Session).code
+        monkeypatch.setattr(module, "_PAGE", size)
+        found = _read(administrator, f"{path}?supplier={batches.supplier.code}", ">(Alpha|Beta|Gamma)<")
+        assert [page for page in found if page] == pages
+
+
+@pytest.mark.usefixtures("pages_of_lists")
+def test_lists_have_nothing_of_another_supplier(
+    administrator: ConsoleClient, another: SupplierClient
+) -> None:
     for page in ("undos", "batches", "waves"):
-        assert _read(administrator, f"/{page}/?supplier={other}", "Alpha|Beta|Gamma") == [[]]
+        shown = administrator.see(f"/{page}/?supplier={another.code}")
+        assert not re.search("Alpha|Beta|Gamma", shown), page
 
 
 def test_lines_are_listed_in_pages(

@@ -12,15 +12,12 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.models import AuditEntry, Operator, OperatorSession
 from migration_service.services.access.operators import (
     OperatorRole,
-    disable_operator,
-    set_operator_password,
     set_operator_role,
 )
 from migration_service.services.access.throttle import (
     MOST_FAILED_LOGINS,
     MOST_FAILURES,
     client_of,
-    client_of_login,
 )
 from support.console_client import PASSWORD, ConsoleClient, LogIn, make_operator, text_of
 
@@ -90,7 +87,9 @@ def test_too_many_wrong_passwords_are_throttled_by_name_and_address_and_lock_nob
 ) -> None:
     for _ in range(MOST_FAILURES):
         assert stranger.log_in(name, "not the password").status_code == 401
-    assert stranger.log_in(name).status_code == 429
+    throttled = stranger.log_in(name)
+    assert throttled.status_code == 429
+    assert re.search(r"Try again in [1-9][0-9]* seconds\.", _said(throttled.text))
     elsewhere = ConsoleClient(console_app)
     assert elsewhere.log_in(name).status_code == 303
     colleague = make_operator(sessions, OperatorRole.READ)
@@ -120,21 +119,6 @@ def test_logging_out_ends_the_session_on_the_server(
     assert "operator.logged_out" in actions
 
 
-def test_another_password_and_disabling_end_every_session(
-    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
-) -> None:
-    stranger.log_in(name)
-    with sessions.begin() as session:
-        set_operator_password(session, name, PASSWORD)
-    assert not _is_in(stranger)
-    stranger.log_in(name)
-    assert _is_in(stranger)
-    with sessions.begin() as session:
-        disable_operator(session, name)
-    assert not _is_in(stranger)
-    assert stranger.log_in(name).status_code == 401
-
-
 def _move(sessions: sessionmaker[Session], name: str, **moments: datetime) -> None:
     of_operator = select(Operator.id).where(Operator.name == name).scalar_subquery()
     with sessions.begin() as session:
@@ -161,20 +145,9 @@ def test_a_session_ends_when_nothing_is_done_and_polling_does_not_keep_it(
     assert not _is_in(stranger)
 
 
-def test_a_session_ends_after_its_longest_time_in_any_case(
-    stranger: ConsoleClient, name: str, sessions: sessionmaker[Session]
-) -> None:
-    stranger.log_in(name)
-    _move(sessions, name, created_at=datetime.now(UTC) - timedelta(hours=13))
-    assert not _is_in(stranger)
-
-
 def test_an_operator_changes_their_own_password(stranger: ConsoleClient, name: str) -> None:
     stranger.log_in(name)
     new = "another password"
-    wrong = stranger.send("/password/", {"old": "not the password", "new": new, "again": new})
-    assert wrong.status_code == 401
-    assert stranger.send("/password/", {"old": PASSWORD, "new": "short", "again": "short"}).status_code == 400
     done = stranger.send("/password/", {"old": PASSWORD, "new": new, "again": new})
     assert done.location == "/console/login/"
     assert not _is_in(stranger)
@@ -212,20 +185,6 @@ def test_a_login_needs_a_name_and_a_password_of_possible_length(
     assert f'value="{name}"' in answer.text
 
 
-def test_too_many_attempts_are_told_when_to_try_again(
-    stranger: ConsoleClient, name: str, console_app: Flask
-) -> None:
-    with console_app.app_context():
-        for _attempt in range(MOST_FAILURES):
-            here = stranger.client.environ_base["REMOTE_ADDR"]
-            resources().throttle.count_failure(client_of_login(here, name))
-    answer = stranger.log_in(name)
-    assert answer.status_code == 429
-    assert re.search(
-        r"Too many attempts have failed\. Try again in [1-9][0-9]* seconds\.", _said(answer.text)
-    )
-
-
 def test_what_was_shown_to_one_operator_is_masked_for_the_next_at_the_same_browser(
     stranger: ConsoleClient, name: str, sessions: sessionmaker[Session], broken_batch: str
 ) -> None:
@@ -251,28 +210,6 @@ def test_what_was_shown_is_masked_once_the_role_may_not_see_it_any_more(
     with sessions.begin() as session:
         set_operator_role(session, name, OperatorRole.READ)
     assert "not a number" not in stranger.see(page)
-
-
-def test_logging_out_and_another_password_forget_the_session_and_say_so(
-    stranger: ConsoleClient, name: str
-) -> None:
-    console = stranger.app.extensions["migration_service_console"]
-    serializer = console.session_interface.get_signing_serializer(console)
-    for path, fields, said in (
-        ("/logout/", {}, "You have logged out."),
-        (
-            "/password/",
-            {"old": PASSWORD, "new": PASSWORD, "again": PASSWORD},
-            "Your password has been changed. Log in with it.",
-        ),
-    ):
-        stranger.log_in(name)
-        answer = stranger.send(path, fields, page="/password/")
-        assert (answer.status_code, answer.location) == (303, "/console/login/")
-        cookie = stranger.client.get_cookie("migration_console", path="/console")
-        assert cookie
-        assert set(serializer.loads(cookie.value)) == {"_flashes"}
-        assert said in _said(stranger.see("/login/"))
 
 
 def test_what_is_wrong_with_a_new_password_is_said(stranger: ConsoleClient, name: str) -> None:

@@ -12,13 +12,11 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.console.pages import overview
 from migration_service.models import Batch, BatchChunk, Ledger
-from migration_service.services.access.operators import OperatorRole
-from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.services.processing.slots import Slots
 from migration_service.states import WaveState
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.console_client import ConsoleClient, LogIn
+from support.console_client import ConsoleClient
 from support.wave_client import NIGHT, WaveClient
 
 _CONCERN = re.compile(r'<li class="(urgent)?">.*?<a href="/console(.*?)">(.*?)</a></li>')
@@ -44,42 +42,27 @@ def test_an_old_batch_that_is_paused_is_named_among_newer_ones(
     assert f"Batch {old[-12:]} is PAUSED, with 1 line left." in page
 
 
-def test_a_batch_that_runs_can_be_paused_from_the_overview(
-    administrator: ConsoleClient, log_in: LogIn, batches: BatchClient
-) -> None:
-    batch_id = batches.start(batches.supplier.accounts(1))
-    pause = f"/console/batches/{batch_id}/pause/"
-    assert pause in administrator.see("/")
-    assert pause not in log_in(OperatorRole.READ).see("/")
-    administrator.send(f"/batches/{batch_id}/pause/")
-    assert pause not in administrator.see("/")
-
-
 def test_a_wave_that_waits_for_its_window_is_no_open_batch(
-    administrator: ConsoleClient, batches: BatchClient
+    administrator: ConsoleClient, waves: WaveClient
 ) -> None:
-    waves = WaveClient(batches)
-    with waves.clock():
-        waves.stage(2)
-        waves.plan({"size": 1}, {"rest": True}, window=NIGHT)
-        assert "Nothing needs you. No batch is open." in administrator.see("/")
+    waves.stage(2)
+    waves.plan({"size": 1}, {"rest": True}, window=NIGHT)
+    assert "Nothing needs you. No batch is open." in administrator.see("/")
 
 
 def test_a_wave_that_differs_is_named_with_that(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
+    administrator: ConsoleClient, waves: WaveClient, sessions: sessionmaker[Session]
 ) -> None:
-    waves = WaveClient(batches)
-    with waves.clock():
-        waves.stage(2)
-        plan = waves.plan({"size": 1}, {"rest": True})
-        waves.act(plan, 1, "start")
-        waves.run()
-        with sessions.begin() as session:
-            session.execute(update(Ledger).values(ledger_balance=-1))
-        waves.act(plan, 1, "reconcile")
-        waves.run()
-        assert waves.states(plan)[0] == WaveState.DIFFERS
-        assert "has accounts that differ or are open, and waits for your decision" in administrator.see("/")
+    waves.stage(2)
+    plan = waves.plan({"size": 1}, {"rest": True})
+    waves.act(plan, 1, "start")
+    waves.run()
+    with sessions.begin() as session:
+        session.execute(update(Ledger).values(ledger_balance=-1))
+    waves.act(plan, 1, "reconcile")
+    waves.run()
+    assert waves.states(plan)[0] == WaveState.DIFFERS
+    assert "has accounts that differ or are open, and waits for your decision" in administrator.see("/")
 
 
 def test_what_needs_somebody_leads_to_its_page(
@@ -134,24 +117,6 @@ def test_a_batch_says_how_long_it_may_take_and_that_the_machine_is_busy(
     administrator.send(f"{page}cancel/")
 
 
-@pytest.mark.parametrize(("lines", "left"), [(1, "1 line"), (3, "3 lines")])
-def test_how_much_is_left_of_a_batch_that_somebody_or_a_brake_has_paused(
-    administrator: ConsoleClient,
-    batches: BatchClient,
-    sessions: sessionmaker[Session],
-    lines: int,
-    left: str,
-) -> None:
-    batch_id = batches.start(batches.supplier.accounts(lines), name="week 12")
-    administrator.send(f"/batches/{batch_id}/pause/")
-    path = f"/batches/{batch_id}/"
-    assert _concerns(administrator) == [(False, path, f"Batch week 12 is PAUSED, with {left} left.")]
-    with sessions.begin() as session:
-        session.execute(update(Batch).where(Batch.id == batch_id).values(reason=ERROR_THRESHOLD_REACHED))
-    braked = f"Batch week 12 was paused for too many errors, with {left} left."
-    assert _concerns(administrator) == [(False, path, braked)]
-
-
 def test_parts_that_do_not_work_need_somebody(
     administrator: ConsoleClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,27 +146,14 @@ def test_parts_that_do_not_work_need_somebody(
     assert _concerns(administrator) == [(True, "/work/", "Redis does not answer: nothing is processed.")]
 
 
-def test_the_batches_that_ended_last_are_listed(administrator: ConsoleClient, batches: BatchClient) -> None:
-    names = [f"Batch number {number}" for number in range(7)]
-    for name, account in zip(names, batches.supplier.accounts(7), strict=True):
-        batches.start([account], "validate", name=name)
-    batches.work()
-    batches.start(batches.supplier.accounts(1), "validate", name="Batch number 7")
-    page = administrator.see("/")
-    ended = page[page.index("Batches that ended last") :]
-    assert re.findall(r">(Batch number \d)<", ended) == names[:1:-1]
-
-
 def test_a_clean_wave_of_a_plan_that_goes_on_by_itself_waits_for_no_decision(
-    administrator: ConsoleClient, batches: BatchClient
+    administrator: ConsoleClient, waves: WaveClient
 ) -> None:
-    waves = WaveClient(batches)
-    with waves.clock():
-        waves.stage(2)
-        plan = waves.plan({"size": 1}, {"rest": True}, continue_if_clean=True)
-        waves.act(plan, 1, "start")
-        page = f"/waves/{plan['plan_id']}/"
-        waves.run()
-        assert waves.states(plan)[0] == WaveState.CLEAN
-        assert _concerns(administrator) == []
-        assert "Start now" not in administrator.see(f"{page}1/")
+    waves.stage(2)
+    plan = waves.plan({"size": 1}, {"rest": True}, continue_if_clean=True)
+    waves.act(plan, 1, "start")
+    page = f"/waves/{plan['plan_id']}/"
+    waves.run()
+    assert waves.states(plan)[0] == WaveState.CLEAN
+    assert _concerns(administrator) == []
+    assert "Start now" not in administrator.see(f"{page}1/")

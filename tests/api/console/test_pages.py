@@ -6,7 +6,7 @@ from migration_service.services.processing.slots import Slots
 from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.console_client import ConsoleClient, LogIn, text_of
+from support.console_client import ConsoleClient, text_of
 from support.servers import wait_until
 from support.supplier_client import SupplierClient
 
@@ -30,38 +30,6 @@ def test_the_pages_of_a_book_lead_from_the_supplier_to_the_faulty_value(
     assert "not a number" not in line
 
 
-def test_the_filters_and_parts_of_pages_answer(
-    administrator: ConsoleClient, batches: BatchClient, broken_batch: str
-) -> None:
-    code, number = batches.supplier.code, batches.supplier.accounts(1)[0]["external_account_number"]
-    for path in (
-        "/accounts/?q=nobody",
-        "/emails/?state=SENT",
-        f"/audit/?kind=everything&account={code} {number}",
-        f"/batches/{broken_batch}/lines/?status=FAILED",
-        f"/batches/{broken_batch}/lines/6/",
-        f"/batches/{broken_batch}/retry/?everything=1",
-        f"/suppliers/{code}/reconciliation/?batch={broken_batch}",
-        f"/batches/{broken_batch}/?part=1",
-        f"/suppliers/{code}/?part=1",
-    ):
-        assert administrator.see(path)
-
-
-def test_an_account_is_found_by_either_number_and_by_its_meter_point(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    (account,) = batches.supplier.accounts(1)
-    report = batches.run([account])
-    number = account["external_account_number"]
-    (line,) = batches.results(str(report["batch_id"]))
-    ean = account["supply_addresses"][0]["meter_points"][0]["ean"]
-    for wanted in (number, line["service_account_number"], ean):
-        answer = administrator.get(f"/accounts/?q={wanted}")
-        assert answer.status_code == 302, wanted
-        assert answer.location == f"/console/suppliers/{batches.supplier.code}/accounts/{number}/"
-
-
 def test_the_accounts_of_two_suppliers_with_one_number_are_listed(
     administrator: ConsoleClient, batches: BatchClient
 ) -> None:
@@ -82,19 +50,6 @@ def test_health_shows_the_lines_of_the_doctor(administrator: ConsoleClient) -> N
     text = administrator.see("/health/")
     for part in ("database", "redis", "revisions", "queue interactive", "slots"):
         assert f">{part}</td>" in text
-
-
-def test_the_console_speaks_dutch_to_whoever_prefers_it(log_in: LogIn) -> None:
-    client = log_in()
-    answer = client.get("/", headers={"Accept-Language": "nl-NL,nl;q=0.9"})
-    assert '<html lang="nl">' in answer.text
-    assert "Overzicht" in answer.text
-    assert answer.headers["Content-Language"] == "nl"
-    for language, label in (("en", "Organisation"), ("nl", "Organisatie"), ("en", "Organisation")):
-        form = client.get("/setup/keys/new/", headers={"Accept-Language": language}).text
-        assert f">{label}</label>" in form
-    client.send("/language/", {"language": "en", "next": "/console/work/"}, page="/")
-    assert '<html lang="en">' in client.get("/", headers={"Accept-Language": "nl"}).text
 
 
 def test_the_page_of_work_names_the_workers_of_each_queue_once_they_answered(
@@ -143,16 +98,3 @@ def test_stylesheets_are_kept_by_browsers_and_pages_are_not(
     page = administrator.get("/", headers={"Accept-Encoding": "gzip"})
     assert page.headers["Cache-Control"] == "no-store"
     assert page.headers["Content-Encoding"] == "gzip"
-
-
-def test_an_account_has_a_page_whatever_its_number_is_and_others_have_none(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    (account,) = batches.supplier.accounts(1)
-    odd = "A//1 b"
-    assert batches.supplier.stage(account | {"external_account_number": odd}).status_code == 201
-    accounts = f"/suppliers/{batches.supplier.code}/accounts"
-    assert "A//1 b" in administrator.see(f"{accounts}/A//1%20b/")
-    for path in (f"{accounts}/nobody/", f"{accounts}/A/1%20b/"):
-        assert administrator.get(path).status_code == 404
-        assert administrator.send(f"{path}reveal/", page="/password/").status_code == 404

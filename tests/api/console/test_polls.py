@@ -1,15 +1,12 @@
 """When a page asks again: soon while something moves, later while something may, never once it is over."""
 
-from uuid import UUID
-
 import pytest
 
 from migration_service.blueprints.console import polling
 from migration_service.blueprints.console.polling import BUSY, CALM
-from migration_service.services.undo.execution import Progress, revert_piece
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient
+from support.undo_client import UndoClient
 from support.wave_client import WaveClient
 
 NEVER = 0
@@ -25,9 +22,7 @@ def _waits(client: ConsoleClient, *paths: str) -> list[int]:
     return [int(client.get(path).headers["X-Poll-After"]) for path in paths]
 
 
-def test_batches_and_undos(
-    administrator: ConsoleClient, batches: BatchClient, worker_resources: WorkerResources
-) -> None:
+def test_batches_and_undos(administrator: ConsoleClient, batches: BatchClient) -> None:
     supplier = f"/suppliers/{batches.supplier.code}/"
     batch_id = batches.start(batches.supplier.accounts(1))
     pages = (f"/batches/{batch_id}/", supplier, "/")
@@ -41,30 +36,25 @@ def test_batches_and_undos(
 
     undo = administrator.send(f"{pages[0]}undo/", {"reason": "Again."}).location.removeprefix("/console")
     assert _waits(administrator, undo, "/undos/") == [BUSY, CALM]
-    progress = Progress.WORKED
-    while progress is Progress.WORKED:
-        with worker_resources.Session.begin() as session:
-            progress = revert_piece(session, UUID(undo.split("/")[-2]))
+    UndoClient(batches.supplier).work(undo.split("/")[-2])
     assert _waits(administrator, undo, "/undos/") == [NEVER, NEVER]
 
 
-def test_waves(administrator: ConsoleClient, batches: BatchClient) -> None:
-    waves = WaveClient(batches)
-    with waves.clock():
-        waves.stage(2)
-        plan = waves.plan({"size": 1}, {"rest": True})
-        path = f"/waves/{plan['plan_id']}/"
-        pages = ("/waves/", path, f"{path}1/", f"{path}2/")
-        assert _waits(administrator, *pages) == [CALM] * 4
-        waves.act(plan, 1, "start")
-        assert _waits(administrator, *pages) == [BUSY, BUSY, BUSY, CALM]
-        waves.run()
-        assert _waits(administrator, *pages) == [CALM] * 4
-        waves.act(plan, 1, "reconcile")
-        assert waves.states(plan)[0] == "RECONCILING"
-        assert _waits(administrator, *pages) == [BUSY, BUSY, BUSY, CALM]
-        waves.run()
-        waves.act(plan, 1, "approve", reason="It is right.")
-        assert _waits(administrator, *pages) == [CALM, CALM, NEVER, CALM]
-        waves.act(plan, 2, "stop", reason="Enough.")
-        assert _waits(administrator, *pages) == [NEVER] * 4
+def test_waves(administrator: ConsoleClient, waves: WaveClient) -> None:
+    waves.stage(2)
+    plan = waves.plan({"size": 1}, {"rest": True})
+    path = f"/waves/{plan['plan_id']}/"
+    pages = ("/waves/", path, f"{path}1/", f"{path}2/")
+    assert _waits(administrator, *pages) == [CALM] * 4
+    waves.act(plan, 1, "start")
+    assert _waits(administrator, *pages) == [BUSY, BUSY, BUSY, CALM]
+    waves.run()
+    assert _waits(administrator, *pages) == [CALM] * 4
+    waves.act(plan, 1, "reconcile")
+    assert waves.states(plan)[0] == "RECONCILING"
+    assert _waits(administrator, *pages) == [BUSY, BUSY, BUSY, CALM]
+    waves.run()
+    waves.act(plan, 1, "approve", reason="It is right.")
+    assert _waits(administrator, *pages) == [CALM, CALM, NEVER, CALM]
+    waves.act(plan, 2, "stop", reason="Enough.")
+    assert _waits(administrator, *pages) == [NEVER] * 4

@@ -1,9 +1,6 @@
 """The page of a supplier says which steps of the programme are done, and which is next."""
 
 import re
-from collections.abc import Iterator
-
-import pytest
 
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient
@@ -12,13 +9,6 @@ from support.wave_client import WaveClient
 
 _STEPS = re.compile(r'<ol class="steps">(.*?)</ol>', re.DOTALL)
 _STEP = re.compile(r'<li class="([a-z-]+)"')
-
-
-@pytest.fixture
-def waves(batches: BatchClient) -> Iterator[WaveClient]:
-    client = WaveClient(batches)
-    with client.clock():
-        yield client
 
 
 def _states(client: ConsoleClient, batches: BatchClient) -> list[str]:

@@ -7,7 +7,6 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import AuditEntry, Batch, ImportSupplier
 from migration_service.services.access.operators import OperatorRole
-from migration_service.states import BatchState
 from support.batch_client import BatchClient, counts
 from support.console_client import ConsoleClient, LogIn
 
@@ -113,29 +112,6 @@ def _make_pass(sessions: sessionmaker[Session]) -> None:
         session.execute(update(ImportSupplier).values(profile="strict"))
 
 
-def _set_state(sessions: sessionmaker[Session], state: BatchState) -> None:
-    with sessions.begin() as session:
-        session.execute(update(Batch).values(state=state))
-
-
-def test_a_batch_that_has_ended_offers_what_may_pass(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    good, one, two, three = batches.supplier.accounts(4)
-    for account in (one, two, three):
-        account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
-    none_failed, one_failed, two_failed = (
-        f"/batches/{batches.run(it)['batch_id']}/" for it in ([good], [one], [two, three])
-    )
-    assert "Retry 1 line" not in administrator.see(one_failed)
-    _make_pass(sessions)
-    assert "Retry 1 line" in administrator.see(one_failed)
-    assert "Retry 2 lines" in administrator.see(two_failed)
-    assert "Retry" not in administrator.see(none_failed)
-    _set_state(sessions, BatchState.RUNNING)
-    assert "Retry" not in administrator.see(two_failed)
-
-
 def test_lines_that_were_removed_are_neither_offered_nor_read(
     administrator: ConsoleClient, batches: BatchClient, broken_batch: str, sessions: sessionmaker[Session]
 ) -> None:
@@ -160,14 +136,3 @@ def test_lines_that_were_removed_are_neither_offered_nor_read(
         answer = administrator.get(path)
         assert answer.status_code == 400, path
         assert "The lines of the batch are no longer kept." in answer.text
-
-
-def test_a_code_of_a_batch_that_was_cancelled_offers_no_retry(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    (account,) = batches.supplier.accounts(1)
-    account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
-    code = f"/batches/{batches.run([account])['batch_id']}/codes/invalid_phone_number/"
-    assert "Retry this 1 failed line" in administrator.see(code)
-    _set_state(sessions, BatchState.CANCELLED)
-    assert "failed line" not in administrator.see(code)

@@ -7,13 +7,12 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.console.pages import suppliers
-from migration_service.models import Account, Customer, Ledger, Wave
+from migration_service.models import Account, Customer, Ledger
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, text_of
 from support.supplier_client import SupplierClient
-from support.wave_client import WaveClient
 
 _NOT_ASKED = "The created accounts are not compared on this page until you ask."
 
@@ -29,22 +28,6 @@ def test_the_keys_are_those_of_its_organisation_that_are_not_revoked(
     assert str(find_prefix(other.api_key)) not in shown
     administrator.send(f"/setup/keys/{own}/revoke/")
     assert f">{own}<" not in administrator.see(page)
-
-
-def test_the_wave_that_was_reconciled_last_is_named(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    waves, page = WaveClient(batches), f"/suppliers/{batches.supplier.code}/"
-    with waves.clock():
-        waves.stage(2)
-        plan = waves.plan({"size": 1}, {"rest": True})
-        for number in (1, 2):
-            assert f"Reconciliation of wave {number}" not in administrator.see(page)
-            waves.act(plan, number, "start")
-            waves.run()
-            assert f"Reconciliation of wave {number}" in administrator.see(page)
-            waves.act(plan, number, "approve", reason="It is right.")
-        assert "Reconciliation of wave 1" not in administrator.see(page)
 
 
 def test_a_large_book_is_compared_when_somebody_asks_for_it(
@@ -67,16 +50,6 @@ def test_a_large_book_is_compared_when_somebody_asks_for_it(
     assert administrator.lead(f"{page}?compare=1") == all_differ
     monkeypatch.setattr(suppliers, "_LARGE", 3)
     assert administrator.lead(page) == all_differ
-
-
-def test_refused_lines_of_added_data_are_told_though_nothing_is_open(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    names = {"import_supplier": batches.supplier.code, "external_account_number": "nobody"}
-    batches.run([{**names, "notes": [{"body": "Lost."}]}], kind="notes")
-    page = f"/suppliers/{batches.supplier.code}/reconciliation/"
-    assert administrator.lead(page) == "Nothing is open. Nothing was compared."
-    assert "do not count as open: 1. See" in administrator.see(page)
 
 
 def test_an_account_that_differs_is_listed_with_its_paths_and_masked_values(
@@ -142,25 +115,3 @@ def test_the_commonest_errors_are_those_of_what_is_refused_now(
     shown = administrator.see(page)
     assert code not in shown
     assert "No line of a batch is refused now." in shown
-
-
-def test_a_supplier_without_accounts_has_no_day_with_one(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    page = administrator.see(f"/suppliers/{batches.supplier.code}/")
-    assert "most: 0" in page
-    assert "0 accounts in 30 days, at most 0 on one" in page
-
-
-def test_what_is_open_of_a_wave_is_counted_again(administrator: ConsoleClient, batches: BatchClient) -> None:
-    waves, page = WaveClient(batches), f"/suppliers/{batches.supplier.code}/"
-    with waves.clock():
-        waves.stage(2)
-        plan = waves.plan({"rest": True})
-        waves.act(plan, 1, "start")
-        waves.run()
-        assert "are open." not in text_of(administrator.see(page))
-        with batches.supplier.Session.begin() as session:
-            session.execute(update(Wave).values(open=2))
-        assert "2 are open. Compared" in text_of(administrator.see(page))
-        assert "Now 0 are open." in text_of(administrator.see(page))

@@ -102,11 +102,3 @@ def test_a_setting_of_the_service_is_the_secret_of_no_vendor(
     assert answer.status_code == 400
     assert "is a setting of the service" in answer.text
     assert _find(sessions, fields["name"]) is None
-
-
-def test_only_administrators_of_the_whole_service_name_the_variable_of_a_secret(
-    log_in: LogIn, organisation: str
-) -> None:
-    bound = log_in(OperatorRole.ADMINISTER, organisation)
-    assert bound.get(_NEW).status_code == 403
-    assert _NEW not in bound.see("/setup/vendors/")

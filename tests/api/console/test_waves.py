@@ -1,44 +1,21 @@
 """Waves in the console: planned after their sizes were shown, carried on, decided, and in the audit."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
-from uuid import UUID
 
 import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import AuditEntry, WavePlan
-from migration_service.services.access.operators import OperatorRole
-from migration_service.services.setup.organisations import create_organisation
-from migration_service.services.undo.execution import Progress, revert_piece
-from migration_service.services.waves.orders import MAX_WAVES
-from migration_service.services.waves.reports import report_plan, report_plans
+from migration_service.models import AuditEntry
 from migration_service.services.waves.sweep import carry_on
-from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient
-from support.console_client import ConsoleClient, LogIn, text_of
+from support.console_client import ConsoleClient, text_of
 from support.messages import noted_messages
-from support.supplier_client import SupplierClient
-from support.wave_client import NIGHT, WaveClient
+from support.undo_client import UndoClient
+from support.wave_client import WaveClient
 
 _FACT = re.compile(r"<dt>(.*?)</dt><dd>(.*?)</dd>", re.DOTALL)
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')
-
-
-@pytest.fixture
-def waves(batches: BatchClient) -> Iterator[WaveClient]:
-    client = WaveClient(batches)
-    with client.clock():
-        yield client
-
-
-@pytest.fixture
-def other(waves: WaveClient, worker_resources: WorkerResources) -> WaveClient:
-    """A client of another supplier."""
-    supplier = SupplierClient.create(waves.supplier.app, waves.supplier.Session)
-    return WaveClient(BatchClient(supplier, worker_resources))
 
 
 def _fields(waves: WaveClient, *rows: tuple[str, str, str], **more: Any) -> dict[str, Any]:
@@ -59,24 +36,6 @@ def _plan(client: ConsoleClient, waves: WaveClient, *rows: tuple[str, str, str],
     made = client.post(path, {**fields, "seen": seen})
     assert made.status_code == 303, made.text
     return str(made.location).removeprefix("/console")
-
-
-def test_the_report_of_a_plan_and_of_a_wave_is_a_file(
-    administrator: ConsoleClient, log_in: LogIn, sessions: sessionmaker[Session], waves: WaveClient
-) -> None:
-    waves.stage(2)
-    plan = _plan(administrator, waves, ("Pilot", "rest", ""))
-    for path, shown in ((plan, "Wave plan Spring"), (f"{plan}1/", "Wave 1 of the plan Spring")):
-        assert f"{path}report.html" in administrator.see(path)
-        answer = administrator.get(f"{path}report.html")
-        assert answer.headers["Content-Disposition"].startswith("attachment; ")
-        assert shown in answer.text
-    assert administrator.get(f"{plan}2/report.html").status_code == 404
-    with sessions.begin() as session:
-        create_organisation(session, "Another one that reads reports")
-    stranger = log_in(OperatorRole.READ, "Another one that reads reports")
-    assert stranger.get(f"{plan}report.html").status_code == 404
-    assert stranger.get(f"{plan}1/report.html").status_code == 404
 
 
 def test_a_plan_is_made_only_after_its_effects_were_shown(
@@ -198,17 +157,6 @@ def test_what_does_not_fit_is_said_at_its_field_and_at_the_top(
     assert waves.supplier.get("/wave-plans/").json == []
 
 
-def test_what_is_wrong_is_listed_in_the_order_of_the_page(
-    administrator: ConsoleClient, waves: WaveClient
-) -> None:
-    waves.stage(1)
-    path = f"/suppliers/{waves.supplier.code}/waves/new/"
-    fields = _fields(waves, ("", "size", "many"), start="22:00")
-    page = administrator.post(path, administrator.tokens(path) | fields).text
-    assert re.findall('<li><a class="alert-link" href="#(.*?)">', page) == ["waves-0-which", "end"]
-    assert page.count(" autofocus") == 1
-
-
 def test_each_wave_may_have_a_window_a_threshold_a_rate_and_a_hold_of_its_own(
     administrator: ConsoleClient, waves: WaveClient
 ) -> None:
@@ -272,17 +220,6 @@ def test_the_fields_of_a_plan_have_bounds(administrator: ConsoleClient, waves: W
         for value, status in ((good, 200), (bad, 400)):
             fields = tokens | _fields(waves, ("", "rest", "")) | {field: value}
             assert administrator.post(path, fields).status_code == status, (field, value[:20])
-
-
-def test_the_form_has_no_more_rows_than_a_plan_has_waves(
-    administrator: ConsoleClient, waves: WaveClient
-) -> None:
-    path = f"/suppliers/{waves.supplier.code}/waves/new/"
-    assert administrator.see(path).count('-takes" name=') == 4
-    for rows, expected in ((4, 8), (MAX_WAVES - 1, MAX_WAVES), (MAX_WAVES, MAX_WAVES)):
-        fields = administrator.tokens(path) | _fields(waves, *[("", "size", "1")] * rows)
-        page = administrator.post(path, fields | {"more": "1"}).text
-        assert page.count('-takes" name=') == expected
 
 
 def test_a_second_plan_and_more_rows(administrator: ConsoleClient, waves: WaveClient) -> None:
@@ -355,10 +292,7 @@ def test_an_undo_of_a_wave_is_shown_where_it_holds_the_plan(
     for page in (plan, first):
         assert f"/console{undo}" in administrator.see(page)
         assert "No wave starts until it has ended." in administrator.see(page)
-    while True:
-        with sessions.begin() as session:
-            if revert_piece(session, UUID(undo.split("/")[-2])) is not Progress.WORKED:
-                break
+    UndoClient(waves.supplier).work(undo.split("/")[-2])
     page = administrator.see(first)
     assert "2 accounts of the wave were removed again." in page
     assert "0 of 2 accounts exist, 2 are undone, 0 failed" in page
@@ -376,63 +310,3 @@ def test_an_undo_of_a_wave_is_shown_where_it_holds_the_plan(
     waves.run()
     assert "2 accounts that were undone exist again." in administrator.see(supplier)
     assert "2 of 2 accounts done" in administrator.see(first)
-
-
-def test_waves_are_seen_and_steered_by_whoever_may(
-    log_in: LogIn, waves: WaveClient, sessions: sessionmaker[Session]
-) -> None:
-    waves.stage(2)
-    plan = waves.plan({"rest": True})
-    path, new = f"/waves/{plan['plan_id']}/", f"/suppliers/{waves.supplier.code}/waves/new/"
-    reader = log_in(OperatorRole.READ)
-    assert "Stop" not in reader.see(f"{path}1/")
-    for form in (f"{path}1/start/", f"{path}1/stop/", new):
-        assert reader.get(form).status_code == 403
-    with sessions() as session:
-        owner = session.get_one(WavePlan, plan["plan_id"]).organisation_id
-    assert owner
-    stranger = log_in(OperatorRole.ADMINISTER, _other_organisation(sessions))
-    for hidden in (path, f"{path}1/", f"{path}1/start/", new):
-        assert stranger.get(hidden).status_code == 404
-    assert plan["plan_id"] not in stranger.see("/waves/")
-
-
-def _other_organisation(sessions: sessionmaker[Session]) -> str:
-    with sessions.begin() as session:
-        return create_organisation(session, "Somebody else").name
-
-
-def test_the_list_has_the_plan_of_every_supplier(
-    administrator: ConsoleClient, waves: WaveClient, other: WaveClient, worker_resources: WorkerResources
-) -> None:
-    ids = []
-    for client, staged in ((waves, 3), (other, 2)):
-        client.stage(staged)
-        ids.append(UUID(client.plan({"size": 1}, {"rest": True})["plan_id"]))
-    waves.act(waves.get({"plan_id": ids[0]}), 1, "start")
-    with worker_resources.Session.begin() as session:
-        plans = [session.get_one(WavePlan, plan_id) for plan_id in ids]
-        reports = report_plans(session, plans)
-        assert reports == [report_plan(session, plan) for plan in plans]
-    assert [(it.import_supplier, [wave.lines for wave in it.waves]) for it in reports] == [
-        (waves.supplier.code, [1, 2]),
-        (other.supplier.code, [1, 1]),
-    ]
-    for path, shown in (
-        ("/waves/", [True, True]),
-        (f"/waves/?supplier={waves.supplier.code}", [True, False]),
-    ):
-        page = administrator.see(path)
-        assert [f"/waves/{plan_id}/" in page for plan_id in ids] == shown
-
-
-def test_the_windows_to_come_are_in_the_order_in_which_they_open(
-    administrator: ConsoleClient, waves: WaveClient, other: WaveClient
-) -> None:
-    ids = []
-    for client, day in ((waves, "2026-03-04"), (other, "2026-03-09")):
-        client.stage(1)
-        ids.append(client.plan({"rest": True}, window={**NIGHT, "first_day": day})["plan_id"])
-    page = administrator.see("/waves/")
-    windows = page[page.index("Windows to come") : page.index(">Plans<")]
-    assert re.findall(r"/console/waves/([-0-9a-f]+)/1/", windows) == ids

@@ -59,36 +59,6 @@ def test_a_body_beyond_the_bounds_of_json_is_refused_with_its_code(
     assert codes_of(answer) == [(None, code)]
 
 
-@pytest.mark.parametrize("report", ["", "?report=full"])
-@pytest.mark.parametrize("path", ["/validate-account/", _STAGE])
-def test_a_list_with_too_many_items_is_one_error(either: SupplierClient, path: str, report: str) -> None:
-    (account,) = either.accounts()
-    answer = either.post(path + report, account | {"statements": [{}] * (MAX_ITEMS + 1)})
-    assert answer.status_code == 400
-    assert codes_of(answer) == [("statements", "too_many_items")]
-
-
-@pytest.mark.parametrize("path", ["/validate-account/", _STAGE])
-def test_a_thousand_errors_are_listed_and_one_that_says_that_there_are_more(
-    either: SupplierClient, path: str
-) -> None:
-    (account,) = either.accounts()
-    answer = either.post(path, account | {"statements": [{}] * (MAX_ERRORS + 500)})
-    assert answer.status_code == 400
-    codes = codes_of(answer)
-    assert len(codes) == MAX_ERRORS + 1
-    assert codes[-1] == (None, "too_many_errors")
-
-
-def test_the_path_of_an_unknown_member_is_unambiguous(
-    strict: SupplierClient,
-) -> None:
-    (account,) = strict.accounts()
-    for answer in (strict.validate(account | {"customers.0": 1}), strict.stage(account | {"customers.0": 1})):
-        assert answer.status_code == 400
-        assert codes_of(answer) == [('"customers.0"', "unknown_field")]
-
-
 def _validate(supplier: SupplierClient, account: Any) -> TestResponse:
     return supplier.validate(account)
 

@@ -69,11 +69,6 @@ def test_the_full_report_of_a_faulty_account_is_a_400_with_errors_and_warnings(
     assert json_of(plain).keys() == {"detail", "code", "errors"}
 
 
-def test_restaging_with_a_report_answers_200(supplier: SupplierClient, payload: dict[str, Any]) -> None:
-    assert _stage(supplier, payload).status_code == 201
-    assert _stage(supplier, payload, "?report=full").status_code == 200
-
-
 @pytest.mark.parametrize("send", [_validate, _stage])
 def test_an_unknown_kind_of_report_is_refused(
     supplier: SupplierClient, payload: dict[str, Any], send: _Send

@@ -1,18 +1,10 @@
 """Sections 3.1, 3.2 and 4.2: payloads are stored, as often as needed until the account is created."""
 
 import threading
-from collections.abc import Callable
 
-import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from migration_service.errors import (
-    AccountAlreadyImportedError,
-    AccountImportInProgressError,
-    AccountNotStagedError,
-    NameInvalidError,
-)
 from migration_service.models import AccountImportProcess
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
@@ -69,75 +61,8 @@ def test_an_invalid_payload_is_refused_and_the_staged_one_is_kept(supplier: Supp
     assert payload["supply_addresses"] == account["supply_addresses"]
 
 
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        (SupplierStatus.PAUSED, "import_supplier_paused"),
-        (SupplierStatus.COMPLETE, "import_supplier_complete"),
-    ],
-)
-def test_a_supplier_that_is_not_ongoing_can_validate_but_not_stage(
-    supplier: SupplierClient, status: SupplierStatus, code: str
-) -> None:
-    (account,) = supplier.accounts()
-    supplier.set_status(status)
-    answer = supplier.stage(account)
-    assert (answer.status_code, _code(answer)) == (400, code)
-    assert supplier.validate(account).status_code == 200
-    supplier.set_status(SupplierStatus.ONGOING)
-    assert supplier.stage(account).status_code == 201
-
-
-def test_an_unknown_supplier_is_refused_by_name(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    account["import_supplier"] = "NOBODY"
-    answer = supplier.stage(account)
-    assert (answer.status_code, _code(answer)) == (400, "import_supplier_not_found")
-    assert answer.json is not None
-    assert answer.json["errors"][0]["attr"] == "import_supplier"
-
-
 def _id_of(session: Session, supplier: SupplierClient) -> int:
     return get_import_supplier(session, supplier.code, organisation_id=None).id
-
-
-def test_a_skipped_account_is_refused_until_it_is_unskipped(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    number = account["external_account_number"]
-    supplier.stage(account)
-    with supplier.Session.begin() as session:
-        skip_accounts(session, _id_of(session, supplier), [number])
-    for answer in (supplier.stage(account), supplier.process(number)):
-        assert (answer.status_code, _code(answer)) == (400, "account_marked_to_skip")
-    with supplier.Session.begin() as session:
-        unskip_accounts(session, _id_of(session, supplier), [number])
-    assert supplier.stage(account).status_code == 200
-
-
-def test_only_pending_accounts_can_be_skipped_and_unskipped(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    (account,) = supplier.accounts()
-    number = account["external_account_number"]
-
-    def change(action: Callable[[Session, int, list[str]], None]) -> str:
-        with supplier.Session.begin() as session:
-            action(session, _id_of(session, supplier), [number])
-        return str(_row(supplier, number).state)
-
-    with pytest.raises(AccountNotStagedError):
-        change(unskip_accounts)
-    supplier.stage(account)
-    assert change(unskip_accounts) == "PENDING"
-    assert [change(skip_accounts) for _ in range(2)] == ["SKIPPED"] * 2
-    assert change(unskip_accounts) == "PENDING"
-    supplier.process(number)
-    with pytest.raises(AccountImportInProgressError):
-        change(skip_accounts)
-    assert perform_attempt(worker_resources.Session, supplier.current_attempt(number))
-    for action in (skip_accounts, unskip_accounts):
-        with pytest.raises(AccountAlreadyImportedError):
-            change(action)
 
 
 def test_an_account_that_is_being_created_or_exists_cannot_be_staged(
@@ -224,28 +149,6 @@ def test_an_account_that_is_staged_and_skipped_simultaneously_cannot_be_created(
         skipping.join()
         assert _code(supplier.process(number)) == "account_marked_to_skip"
         assert _code(supplier.stage(account)) == "account_marked_to_skip"
-
-
-def test_many_accounts_are_skipped_together_or_not_at_all(supplier: SupplierClient) -> None:
-    running, staged = (it["external_account_number"] for it in supplier.accounts(2))
-    for account in supplier.accounts(2):
-        supplier.stage(account)
-    supplier.process(running)
-    with pytest.raises(AccountImportInProgressError), supplier.Session.begin() as session:
-        skip_accounts(session, _id_of(session, supplier), [staged, "not staged", running])
-    assert _row(supplier, staged).state == "PENDING"
-    with pytest.raises(NameInvalidError), supplier.Session.begin() as session:
-        skip_accounts(session, _id_of(session, supplier), [staged, "a\nb"])
-
-
-def test_staging_another_payload_and_then_the_first_one_again_stores_the_first_one(
-    supplier: SupplierClient,
-) -> None:
-    (first,) = supplier.accounts()
-    for account in (first, first | {"billing_address1": "Damrak 2"}, first):
-        assert supplier.stage(account).status_code in (200, 201)
-        payload = _row(supplier, first["external_account_number"]).payload or {}
-        assert payload["billing_address1"] == account["billing_address1"]
 
 
 def test_staging_the_same_payload_after_a_change_of_the_rules_or_the_profile_records_them(

@@ -24,16 +24,6 @@ def _list(supplier: SupplierClient, kind: str, query: str = "") -> Any:
     return answer.json
 
 
-def test_the_status_of_an_account_that_was_never_staged_is_404(supplier: SupplierClient) -> None:
-    answer = supplier.status("nothing")
-    assert (answer.status_code, (answer.json or {})["code"]) == (404, "account_not_found")
-
-
-def test_the_status_of_an_unknown_supplier_is_404(supplier: SupplierClient) -> None:
-    answer = supplier.get("/account-transfer-status/NOBODY/1/")
-    assert (answer.status_code, (answer.json or {})["code"]) == (404, "import_supplier_not_found")
-
-
 @pytest.mark.parametrize(
     "number",
     [
@@ -112,15 +102,6 @@ def test_a_list_has_the_accounts_of_its_supplier_in_the_order_of_their_numbers(
         assert [it["external_account_number"] for it in _list(supplier, kind)] == ["1", "2", "3"]
         first = _list(supplier, kind, "?limit=1")
         assert [it["external_account_number"] for it in first] == ["1"]
-
-
-def test_lists_are_empty_without_imports_and_404_for_an_unknown_supplier(
-    supplier: SupplierClient,
-) -> None:
-    for kind in ("all", "pending", "imported"):
-        assert _list(supplier, kind) == []
-        answer = supplier.get(f"/{kind}-account-import-processes/NOBODY/")
-        assert (answer.status_code, (answer.json or {})["code"]) == (404, "import_supplier_not_found")
 
 
 def test_pages_lead_through_the_whole_list(supplier: SupplierClient) -> None:

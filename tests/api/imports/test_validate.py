@@ -5,45 +5,10 @@ import pytest
 from support.supplier_client import SupplierClient
 
 
-def test_a_valid_payload_is_returned_as_it_would_be_stored(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    answer = supplier.validate(account)
-    assert answer.status_code == 200
-    assert answer.json == {**account, "unknown_occupier": account["unknown_occupier"] == "true"}
-
-
 def test_nothing_is_stored(supplier: SupplierClient) -> None:
     (account,) = supplier.accounts()
     supplier.validate(account)
     assert supplier.status(account["external_account_number"]).status_code == 404
-
-
-def test_every_error_is_answered_at_once_with_code_and_path(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    account["customers"] = [{"family_name": "Jansen"}, {"landline": "12", "family_name": ""}]
-    account["import_supplier"] = "NOBODY"
-    answer = supplier.validate(account)
-    assert answer.status_code == 400
-    assert answer.json is not None
-    assert answer.json["code"] == "account_failed_validation"
-    found = {(error["code"], error["attr"]) for error in answer.json["errors"]}
-    assert found >= {
-        ("invalid_phone_number", "customers.1.landline"),
-        ("customer_family_name_required", "customers.1.family_name"),
-        ("import_supplier_not_found", "import_supplier"),
-    }
-    assert all(error["detail"] for error in answer.json["errors"])
-
-
-def test_a_payload_with_forty_faults_is_answered_with_forty_errors(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    account["customers"] = [
-        {"family_name": "Jansen", "email": f"nobody{n}", "mobile": "12"} for n in range(20)
-    ]
-    answer = supplier.validate(account)
-    assert answer.json is not None
-    paths = sorted(error["attr"] for error in answer.json["errors"])
-    assert paths == sorted(f"customers.{n}.{field}" for n in range(20) for field in ("email", "mobile"))
 
 
 def test_the_profile_of_the_query_string_makes_warnings_errors(supplier: SupplierClient) -> None:

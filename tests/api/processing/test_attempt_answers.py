@@ -85,14 +85,6 @@ def test_the_error_of_an_unknown_supplier_names_the_field_of_the_body(
     assert codes_of(answer) == [("import_supplier_code", "import_supplier_not_found")]
 
 
-def test_if_no_worker_is_free_in_time_the_answer_has_its_own_code(impatient: SupplierClient) -> None:
-    number = _stage(impatient)
-    answer = impatient.process(number, prefer="")
-    assert (answer.status_code, code_of(answer)) == (429, "no_worker_available")
-    assert int(answer.headers["Retry-After"]) > 0
-    assert json_of(impatient.status(number))["status"] == "UNKNOWN"
-
-
 def test_a_202_has_the_address_of_the_attempt(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
@@ -110,14 +102,6 @@ def test_a_202_has_the_address_of_the_attempt(
     assert json_of(supplier.get(path))["state"] == "IN_PROGRESS"
     _work(supplier, worker_resources, number)
     assert json_of(supplier.get(path))["error"]["code"] == "dry_run_succeeded"
-
-
-def test_an_account_that_is_being_created_is_refused_with_retry_after(supplier: SupplierClient) -> None:
-    number = _stage(supplier)
-    supplier.process(number)
-    for answer in (supplier.process(number), supplier.stage(supplier.accounts()[0])):
-        assert (answer.status_code, code_of(answer)) == (400, "account_import_in_progress")
-        assert int(answer.headers["Retry-After"]) > 0
 
 
 def test_a_repeated_request_is_answered_with_the_state_of_its_attempt(

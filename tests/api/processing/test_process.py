@@ -2,7 +2,6 @@
 
 import re
 import threading
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -16,7 +15,6 @@ from migration_service.services.processing.signals import notify
 from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from support.factories import json_of
 from support.imported_account import codes_of
@@ -106,20 +104,6 @@ def test_a_false_notification_only_makes_the_request_ask_the_database(
     assert json_of(answers[0])["service_account_number"] == _created_number(supplier, number)
 
 
-def test_processing_an_imported_account_answers_its_two_numbers(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    number = _stage(supplier)
-    supplier.process(number)
-    _work(supplier, worker_resources, number)
-    answer = supplier.process(number)
-    assert answer.status_code == 400
-    assert answer.json is not None
-    assert json_of(answer)["code"] == "account_already_imported"
-    assert json_of(answer)["external_account_number"] == number
-    assert json_of(answer)["service_account_number"].startswith("A-")
-
-
 def test_a_dry_run_that_would_succeed_is_rolled_back_and_says_so(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
@@ -160,27 +144,6 @@ def test_an_account_that_the_database_refuses_fails_the_attempt_with_a_reason(
     assert _count_accounts(supplier) == 0
 
 
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        ({"operations_team_name": "Nobody"}, "operations_team_not_found"),
-        ({"import_supplier_code": "NOBODY"}, "import_supplier_not_found"),
-        ({"external_account_number": "never staged"}, "account_not_staged"),
-        ({"external_account_number": None}, "request_failed_validation"),
-        ({"dry_run": "perhaps"}, "request_failed_validation"),
-    ],
-)
-def test_a_request_that_cannot_be_processed_is_refused_with_its_code(
-    supplier: SupplierClient, fields: dict[str, Any], code: str
-) -> None:
-    number = _stage(supplier)
-    answer = supplier.process(number, **fields)
-    assert answer.status_code == 400
-    assert answer.json is not None
-    assert json_of(answer)["code"] == code
-    assert (supplier.status(number).json or {})["status"] == "UNKNOWN"
-
-
 def test_neither_a_neighbour_nor_a_namesake_of_another_supplier_matters(supplier: SupplierClient) -> None:
     other, third = (SupplierClient.create(supplier.app, supplier.Session) for _ in range(2))
     (account,) = supplier.accounts()
@@ -194,13 +157,6 @@ def test_neither_a_neighbour_nor_a_namesake_of_another_supplier_matters(supplier
             skip_accounts(session, known.id, [skipped])
     assert supplier.process(number).status_code == 202
     assert json_of(other.status(number))["status"] == "UNKNOWN"
-
-
-def test_accounts_of_a_paused_supplier_are_not_processed(supplier: SupplierClient) -> None:
-    number = _stage(supplier)
-    supplier.set_status(SupplierStatus.PAUSED)
-    answer = supplier.process(number)
-    assert (answer.status_code, (answer.json or {})["code"]) == (400, "import_supplier_paused")
 
 
 def test_a_service_account_number_that_exists_is_drawn_again_at_the_next_try(

@@ -29,7 +29,6 @@ from migration_service.services.processing.signals import (
     notify,
     wait_for_notification,
 )
-from migration_service.services.processing.slots import Slots
 from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.resources import WorkerResources
 from support.factories import MakeClient, close_celery, json_of
@@ -144,15 +143,6 @@ def test_a_request_whose_notification_cannot_be_read_asks_the_database(
         worker_resources.slots.release([str(attempt_id)])
     assert answer.status_code == 201
     assert json_of(supplier.status(number)) == {"status": "COMPLETED", **json_of(answer)}
-
-
-def test_a_worker_that_cannot_notify_logs_it_and_continues(
-    no_redis: Redis, caplog: pytest.LogCaptureFixture
-) -> None:
-    attempt_id = new_id()
-    with caplog.at_level(logging.WARNING):
-        notify(no_redis, Slots(no_redis), attempt_id, "A-7KX2M9QD")
-    assert f"nobody was notified of the attempts {attempt_id}" in caplog.text
 
 
 def test_a_message_that_cannot_be_published_is_left_to_the_sweep(

@@ -175,11 +175,6 @@ def test_an_unknown_attempt_is_not_found(supplier: SupplierClient, attempt_id: s
     assert (answer.status_code, answer.json["code"]) == (404, "attempt_not_found")  # type: ignore[index]
 
 
-def test_the_attempts_of_an_account_that_is_not_staged_are_not_found(supplier: SupplierClient) -> None:
-    answer = supplier.get(f"/account-import-attempts/{supplier.code}/nothing/")
-    assert (answer.status_code, answer.json["code"]) == (404, "account_not_found")  # type: ignore[index]
-
-
 def test_failed_imports_are_those_whose_last_attempt_failed(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:

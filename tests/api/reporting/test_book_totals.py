@@ -5,7 +5,6 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-import pytest
 from sqlalchemy import update
 
 from migration_service.models import Batch, Ledger
@@ -16,15 +15,7 @@ from migration_service.services.reconciliation.book_totals import count_book
 from migration_service.services.reconciliation.submitted import count_sent
 from migration_service.services.reporting.retention import remove_batch_lines
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts, ndjson
-from support.supplier_client import SupplierClient
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    """The batches of a new supplier."""
-    return BatchClient(supplier, worker_resources)
 
 
 def _book(client: BatchClient, batch_id: str | None = None) -> dict[str, Any]:

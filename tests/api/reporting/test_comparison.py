@@ -6,20 +6,13 @@ from typing import Any
 from uuid import uuid4
 
 import msgspec
-import pytest
 from flask import Flask
 from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Batch
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 def _broken(account: dict[str, Any]) -> dict[str, Any]:
@@ -125,12 +118,3 @@ def test_batches_of_two_suppliers_are_not_compared(
         for ending in ("", "accounts/"):
             answer = batches.supplier.get(f"/batches/{pair[0]}/comparison/{pair[1]}/{ending}")
             assert answer.status_code == 404, pair
-
-
-def test_lines_that_were_removed_cannot_be_compared(batches: BatchClient) -> None:
-    first, second = (batches.run([b"{}"], "validate")["batch_id"] for _ in range(2))
-    with batches.supplier.Session.begin() as session:
-        batch = session.get_one(Batch, second)
-        batch.lines_removed_at = batch.created_at
-    answer = batches.supplier.get(f"/batches/{first}/comparison/{second}/")
-    assert (answer.status_code, (answer.json or {})["code"]) == (400, "batch_state_conflict")

@@ -34,11 +34,6 @@ _UNKNOWN = "5d0c8d4e-3f0e-4c5e-9d5b-3b8b6a1d8f27"
 
 
 @pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
-
-
-@pytest.fixture
 def undos(supplier: SupplierClient) -> UndoClient:
     return UndoClient(supplier)
 
@@ -307,24 +302,11 @@ def test_a_batch_does_not_go_on_while_it_is_undone(
     assert batches.change(batch_id, action).status_code == 200
 
 
-def test_a_batch_of_another_supplier_is_not_found(
-    app: Flask, sessions: sessionmaker[Session], batches: BatchClient, undos: UndoClient
-) -> None:
-    stranger = BatchClient(SupplierClient.create(app, sessions), batches.resources)
-    batch_id = stranger.run(stranger.supplier.accounts(1))["batch_id"]
-    assert _error(undos.post(batch=batch_id)) == (404, "batch_not_found")
-
-
 def test_accounts_that_a_batch_only_found_are_not_its_own(batches: BatchClient, undos: UndoClient) -> None:
     accounts = batches.supplier.accounts(1)
     batches.run(accounts)
     second = batches.run(accounts)["batch_id"]
     assert _error(undos.post(batch=second)) == (400, "nothing_to_undo")
-
-
-def test_an_undo_is_answered_as_cancelled(account: ImportedAccount, undos: UndoClient) -> None:
-    answer = undos.supplier.post(f"/undos/{undos.start(account.number)}/cancel/")
-    assert (answer.status_code, (answer.json or {})["state"]) == (200, "CANCELLED")
 
 
 def test_an_undo_that_is_over_cannot_be_cancelled(account: ImportedAccount, undos: UndoClient) -> None:

@@ -9,21 +9,10 @@ import pytest
 
 from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.states import SupplierStatus
-from migration_service.tasks.names import RUN_CHUNK
-from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient
-from support.messages import noted_messages
 from support.supplier_client import SupplierClient
 from support.wave_client import NIGHT, WaveClient
 
 REST = {"rest": True}
-
-
-@pytest.fixture
-def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> Iterator[WaveClient]:
-    client = WaveClient(BatchClient(supplier, worker_resources))
-    with client.clock():
-        yield client
 
 
 def _errors(answer: Any) -> list[tuple[str, str | None]]:
@@ -82,14 +71,6 @@ def test_a_supplier_has_one_plan_at_a_time(waves: WaveClient) -> None:
     assert waves.post_plan(REST).json["code"] == "wave_plan_not_finished"
     assert waves.act(plan, 1, "stop", reason="another one").status_code == 200
     assert waves.plan(REST)["waves"][0]["lines"] == 2
-
-
-def test_the_first_lines_of_a_wave_that_begins_are_announced_at_once(waves: WaveClient) -> None:
-    waves.stage(1)
-    plan = waves.plan(REST)
-    with noted_messages() as messages:
-        assert waves.act(plan, 1, "start").status_code == 200
-    assert [task for task, _ in messages] == [RUN_CHUNK]
 
 
 def test_the_same_key_plans_once(waves: WaveClient) -> None:
@@ -160,12 +141,3 @@ def test_a_wave_that_does_not_exist_is_404_and_a_decision_needs_a_reason(waves: 
         answer = waves.act(plan, number, "start")
         assert (answer.status_code, answer.json["code"]) == (404, "wave_not_found")
     assert _errors(waves.act(plan, 1, "stop", reason="")) == [("blank", "reason")]
-
-
-@pytest.mark.parametrize("action", ["pause", "resume", "reconcile", "approve"])
-def test_what_is_not_possible_yet_is_refused(waves: WaveClient, action: str) -> None:
-    waves.stage(1)
-    plan = waves.plan(REST)
-    body = {"reason": "because"} if action == "approve" else {}
-    answer = waves.act(plan, 1, action, **body)
-    assert (answer.status_code, answer.json["code"]) == (400, "wave_state_conflict")
