@@ -8,6 +8,7 @@ from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.loading import begin_loading, end_loading
 from migration_service.log import configure_logging
+from migration_service.tasks.worker_pool import end_promptly
 
 settings = Settings.from_env(without=("secret_key",))
 configure_logging(settings.log_level, settings.log_format)
@@ -16,6 +17,7 @@ if settings.traces_endpoint:
     from migration_service.telemetry import trace_workers
 
     trace_workers()
+end_promptly()
 
 
 @worker_init.connect

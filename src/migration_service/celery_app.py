@@ -31,7 +31,6 @@ from migration_service.tasks.names import (
     SWEEP_UNDOS,
     SWEEP_WAVES,
 )
-from migration_service.tasks.worker_pool import end_children_promptly
 
 #: The most publishing connections of a web process. With fewer, requests would queue behind a broker that
 #: does not respond.
@@ -50,7 +49,6 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
     Beat and Flower load no tasks, only their names.
     """
     celery = MigrationCelery(settings, broker=settings.broker_url or settings.redis_url, set_as_current=True)
-    end_children_promptly()
     if settings.heartbeat_file:
         show_heartbeat(Path(settings.heartbeat_file))
     celery.conf.update(

@@ -12,14 +12,12 @@ from unittest.mock import Mock, call, patch
 from uuid import UUID
 
 import pytest
-from billiard import pool
 from celery.signals import (
     after_task_publish,
     beat_init,
     heartbeat_sent,
     task_postrun,
     task_prerun,
-    worker_init,
 )
 from sqlalchemy import select, text, update
 
@@ -48,7 +46,6 @@ from migration_service.tasks.names import REVERT_ACCOUNTS, RUN_CHUNK, RUN_VENDOR
 from migration_service.tasks.publishing import publish
 from migration_service.tasks.resources import WorkerResources
 from migration_service.tasks.undo import sweep_undos
-from migration_service.tasks.worker_pool import end_children_promptly
 from support.batch_client import BatchClient
 from support.messages import Message, noted_messages
 from support.supplier_client import SupplierClient
@@ -314,13 +311,3 @@ def test_waves_are_carried_on_and_reconciled_and_their_chunks_are_published(
         call.reconcile(sessions, seconds=seconds),
         call.feed(celery_app(), sessions),
     ]
-
-
-def test_the_children_of_a_worker_that_begins_end_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT", 300)
-    monkeypatch.setattr(worker_init, "receivers", [])
-    end_children_promptly()
-    gc.collect()
-    assert pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT == 300
-    worker_init.send(sender="a worker")
-    assert pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT == 20
