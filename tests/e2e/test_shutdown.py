@@ -48,15 +48,19 @@ def test_drained_workers_finish_what_they_have_and_take_nothing_until_they_are_r
     with ThreadPoolExecutor() as pool:
         answers = [pool.submit(scene.process, number, wait=True) for number in held]
         wait_until(lambda: scene.worker_at(WORKING), "a worker is creating one")
-        drained = _drain(scene)
-        assert drained.stdout.endswith(
-            "All tasks are finished. Stop the workers, or restart them to give them work again.\n"
-        )
-        assert scene.messages()["unacknowledged"] == 0
-        late = pool.submit(scene.process, *scene.stage(1, "LATE-DRAIN-"), wait=True)
-        wait_until(lambda: scene.messages()["interactive"], "the message waits")
-        assert _drain(scene).returncode == 1  # none takes work
-        _restart_workers(scene)
+        try:
+            drained = _drain(scene)
+            host = gethostname()
+            assert drained.stdout.endswith(
+                f"Without work: background@{host}, interactive@{host}. "
+                "Stop them, or restart them to give them work again.\n"
+            )
+            assert scene.messages()["unacknowledged"] == 0
+            late = pool.submit(scene.process, *scene.stage(1, "LATE-DRAIN-"), wait=True)
+            wait_until(lambda: scene.messages()["interactive"], "the message waits")
+            assert _drain(scene).returncode == 1  # none takes work
+        finally:
+            _restart_workers(scene)
         assert {answer.result().status_code for answer in [*answers, late]} == {201}
 
 

@@ -82,7 +82,8 @@ assert len(listed) == 2, listed
 assert all(item.service_account_number for item in listed), listed
 
 notes = added.create_notes(generated.NotesRequest.from_dict(PAIR | ORDER["notes"]))
-assert [note.status for note in notes] == ["NOTE_CREATION_SUCCESS"] * 2, notes
+# The list, and not the report that a parameter asks for.
+assert [note.status for note in notes.actual_instance] == ["NOTE_CREATION_SUCCESS"] * 2, notes
 transactions = added.create_transactions(
     generated.TransactionsRequest.from_dict(PAIR | ORDER["transactions"])
 )

@@ -28,7 +28,8 @@ _CONDITIONS = {
     "takes the queue {queue}.",
     BatchCondition.STARVING: "its workers spend most of their time waiting for a processor. The machine is "
     "busy with other work.",
-    BatchCondition.THROTTLED: "its lines wait for slots that requests or other batches hold. See limit show.",
+    BatchCondition.THROTTLED: "its lines wait for slots. Requests, other batches or a worker that was killed "
+    "hold them. See limit show.",
 }
 
 

@@ -37,25 +37,29 @@ def drain(host: str) -> None:
 
 
 def _drain(celery: MigrationCelery, host: str) -> None:
-    if not _stop_taking(celery, host):
+    drained: set[str] = set()
+    # A worker that was busy may not have answered in time.
+    while names := _stop_taking(celery, host):
+        drained.update(names)
+    if not drained:
         answering = sorted(
             {name for found in list_workers(celery, _ANSWER_SECONDS).values() for name in found}
         )
         raise RefusedError(
             f"No worker of {host} takes work. Workers that do: {', '.join(answering) or 'none'}."
         )
-    # A worker that was busy may not have answered in time.
-    while _stop_taking(celery, host):
-        pass
-    click.echo("All tasks are finished. Stop the workers, or restart them to give them work again.")
+    # Nothing is known about a worker that never answered.
+    click.echo(
+        f"Without work: {', '.join(sorted(drained))}. Stop them, or restart them to give them work again."
+    )
 
 
-def _stop_taking(celery: MigrationCelery, host: str) -> bool:
-    """Drain the workers of the host that take work. Return False if there is none."""
+def _stop_taking(celery: MigrationCelery, host: str) -> list[str]:
+    """Drain the workers of the host that take work, and return their names."""
     by_queue = list_workers(celery, _ANSWER_SECONDS)
     names = sorted({name for found in by_queue.values() for name in found if name.endswith(f"@{host}")})
     if not names:
-        return False
+        return []
     for queue, found in by_queue.items():
         if ours := [name for name in found if name in names]:
             celery.control.cancel_consumer(queue, destination=ours, reply=True, timeout=_ANSWER_SECONDS)
@@ -67,7 +71,7 @@ def _stop_taking(celery: MigrationCelery, host: str) -> bool:
         if time.monotonic() > deadline:
             raise RefusedError(f"Not finished: {'; '.join(left)}.")
         time.sleep(0.5)
-    return True
+    return names
 
 
 def _what_is_left(celery: MigrationCelery, names: list[str]) -> list[str]:

@@ -66,7 +66,7 @@ _ACTIVITY = text(f"""
     FROM batch CROSS JOIN LATERAL (
         SELECT extract(epoch FROM
                    now() - greatest(max(worked_at), batch.runs_since, batch.created_at)) AS idle,
-               bool_or(throttled_at > now() - interval '30 seconds') AS is_throttled,
+               bool_or(throttled_at > now() - interval '15 seconds') AS is_throttled,
                bool_or(attempts IS NOT NULL AND dispatched_at > now() - interval '1 minute') AS is_taken,
                bool_or(counts ? '{LineStatus.PENDING}') AS has_pending
         FROM batch_chunk WHERE batch_id = batch.id) AS found

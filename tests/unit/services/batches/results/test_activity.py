@@ -64,8 +64,8 @@ def test_a_batch_is_idle_since_lines_were_worked_on_or_it_began_to_run(
     assert (found.idle_seconds, found.is_throttled) == (idle, False)
 
 
-@pytest.mark.parametrize(("throttled", "expected"), [((29, 90), True), ((90, 31), False), ((None, 3), True)])
-def test_a_batch_is_throttled_for_half_a_minute(
+@pytest.mark.parametrize(("throttled", "expected"), [((14, 90), True), ((90, 16), False), ((None, 3), True)])
+def test_a_batch_is_throttled_for_fifteen_seconds(
     session: Session, customer: Customer, throttled: tuple[int | None, ...], *, expected: bool
 ) -> None:
     batch = make_batch(session, customer)
