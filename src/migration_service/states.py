@@ -180,7 +180,7 @@ class BatchCondition(StrEnum):
     STALLED = "STALLED"
     #: Its workers spend most of their time waiting for a processor, because the machine is busy.
     STARVING = "STARVING"
-    #: Workers release its chunks, because requests or other batches hold the slots.
+    #: Workers release its chunks, because no slots are free for them.
     THROTTLED = "THROTTLED"
 
 

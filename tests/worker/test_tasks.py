@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock, call, patch
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from celery.signals import (
@@ -33,6 +33,7 @@ from migration_service.metrics.shared import (
 from migration_service.models import BatchChunk, Organisation
 from migration_service.services.batches.intake import upload
 from migration_service.services.imports.quota import StagedQuota
+from migration_service.services.processing.slot_leases import acquire_slots
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState
 from migration_service.tasks import batches as batch_tasks
@@ -87,7 +88,7 @@ def test_a_chunk_that_gets_no_slot_says_so(batches: BatchClient, worker_resource
     try:
         batch_id = batches.start(batches.supplier.accounts(1), "import")
         (chunk,) = batches.dispatch()
-        worker_resources.slots.acquire(["another"], owner=1, limit=1)
+        assert acquire_slots(worker_resources.Session, worker_resources.slots, [uuid4()], owner=1, limit=1)
         assert run_chunk.run(batch_id, chunk.first_line) == "released: no slots, or no time left"
     finally:
         with worker_resources.Session.begin() as session:

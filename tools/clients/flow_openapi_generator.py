@@ -82,12 +82,12 @@ assert len(listed) == 2, listed
 assert all(item.service_account_number for item in listed), listed
 
 notes = added.create_notes(generated.NotesRequest.from_dict(PAIR | ORDER["notes"]))
-# The list, and not the report that a parameter asks for.
+# Answers have two shapes: these, and the report that a parameter asks for.
 assert [note.status for note in notes.actual_instance] == ["NOTE_CREATION_SUCCESS"] * 2, notes
 transactions = added.create_transactions(
     generated.TransactionsRequest.from_dict(PAIR | ORDER["transactions"])
 )
-assert len(transactions.results) == 2, transactions
+assert len(transactions.actual_instance.results) == 2, transactions
 added.create_historical_statements(generated.StatementsRequest.from_dict(PAIR | ORDER["statements"]))
 instruction = added.create_payment_instruction(
     generated.PaymentInstructionRequest.from_dict(PAIR | ORDER["payment_instruction"])
