@@ -22,11 +22,14 @@ from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.loading import begin_loading, end_loading
 from migration_service.services.access import operators
 from migration_service.tasks.resources import WorkerResources
+from support.batch_client import BatchClient
 from support.described import DescribedClient
 from support.factories import Customer, close_celery, close_resources, disconnect, make_customer
 from support.imported_account import ImportedAccount
 from support.servers import EmbeddedServers, temporary_folder
 from support.supplier_client import SEEDS, SupplierClient
+from support.undo_client import UndoClient
+from support.wave_client import WaveClient
 
 # Until all tests are collected, which then takes a sixth less processor time.
 begin_loading()
@@ -278,3 +281,23 @@ def kept_account(
 def account(supplier: SupplierClient, kept_account: ImportedAccount) -> ImportedAccount:
     """An account of the supplier that was imported, with one ledger."""
     return replace(kept_account, supplier=supplier)
+
+
+@pytest.fixture
+def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
+    """The batches of the supplier, which tests process as workers do."""
+    return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture
+def undos(supplier: SupplierClient) -> UndoClient:
+    """The undos of the supplier."""
+    return UndoClient(supplier)
+
+
+@pytest.fixture
+def waves(batches: BatchClient) -> Iterator[WaveClient]:
+    """The wave plans of the supplier, by a clock that the test sets."""
+    client = WaveClient(batches)
+    with client.clock():
+        yield client

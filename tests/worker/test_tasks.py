@@ -1,32 +1,24 @@
 """Tasks pass on what their services need, publish what comes next, and say how they ended."""
 
-import gc
 import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
-from pathlib import Path
 from typing import Any
-from unittest.mock import Mock, call, patch
-from uuid import UUID, uuid4
+from unittest.mock import patch
+from uuid import UUID
 
 import pytest
 from celery.signals import (
-    after_task_publish,
-    beat_init,
-    heartbeat_sent,
     task_postrun,
     task_prerun,
 )
-from sqlalchemy import select, text, update
+from sqlalchemy import select, update
 
 from migration_service.log import request_id
 from migration_service.metrics import shared
 from migration_service.metrics.shared import (
     is_resting,
-    keep_counts,
-    read_counts,
     read_queue_waits,
     read_task_times,
 )
@@ -36,17 +28,13 @@ from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.processing.slot_leases import acquire_slots
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState
-from migration_service.tasks import batches as batch_tasks
-from migration_service.tasks import maintenance, run_log, undo, waves
+from migration_service.tasks import maintenance, run_log
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import run_chunk, run_vendor_chunk
 from migration_service.tasks.counts import count_accounts_for_metrics
-from migration_service.tasks.heartbeat import show_heartbeat
 from migration_service.tasks.maintenance import sweep_batches
-from migration_service.tasks.names import REVERT_ACCOUNTS, RUN_CHUNK, RUN_VENDOR_CHUNK
-from migration_service.tasks.publishing import publish
+from migration_service.tasks.names import RUN_CHUNK, RUN_VENDOR_CHUNK
 from migration_service.tasks.resources import WorkerResources
-from migration_service.tasks.undo import sweep_undos
 from support.batch_client import BatchClient
 from support.messages import Message, noted_messages
 from support.supplier_client import SupplierClient
@@ -57,11 +45,6 @@ def published() -> Iterator[list[Message]]:
     """The messages that are published meanwhile."""
     with noted_messages() as messages:
         yield messages
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 @pytest.mark.parametrize("run", [run_chunk, run_vendor_chunk])
@@ -95,19 +78,6 @@ def test_a_chunk_that_gets_no_slot_says_so(batches: BatchClient, worker_resource
             set_concurrency_limit(session, before)
 
 
-def test_the_settings_say_how_a_chunk_is_worked_on(worker_resources: WorkerResources) -> None:
-    app, batch_id = celery_app(), UUID(int=1)
-    settings = replace(app.settings, batch_slot_reserve=7, deferral_hours=3)
-    with (
-        patch.object(app, "settings", settings),
-        patch.object(batch_tasks, "perform_chunk", return_value=True) as perform,
-    ):
-        assert run_chunk.run(str(batch_id), 5) == "done"
-    (_, _, key), named = perform.call_args
-    assert (key.batch_id, key.first_line) == (batch_id, 5)
-    assert named == {"reserve": 7, "longest_deferral": 3 * 3_600}
-
-
 def test_chunks_of_payment_instructions_are_published_for_their_own_workers(
     batches: BatchClient, published: list[Message]
 ) -> None:
@@ -118,46 +88,6 @@ def test_chunks_of_payment_instructions_are_published_for_their_own_workers(
     published.clear()
     sweep_batches()
     assert published == [(RUN_VENDOR_CHUNK, (batch_id, 1))]
-
-
-def test_each_undo_that_is_due_is_published(
-    worker_resources: WorkerResources, published: list[Message]
-) -> None:
-    due = [UUID(int=1), UUID(int=2)]
-    with patch.object(undo, "take_due_undos", return_value=due):
-        sweep_undos()
-    assert published == [(REVERT_ACCOUNTS, (str(it),)) for it in due]
-
-
-def test_if_an_undo_cannot_be_published_the_others_wait_for_the_next_sweep() -> None:
-    due = [UUID(int=1), UUID(int=2)]
-    with (
-        patch.object(undo, "take_due_undos", return_value=due),
-        patch.object(undo, "publish", return_value=False) as publishing,
-    ):
-        sweep_undos()
-    assert publishing.mock_calls == [call(celery_app(), REVERT_ACCOUNTS, str(due[0]))]
-
-
-def test_the_heartbeat_of_a_worker_and_each_task_that_beat_sends_touch_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "heartbeat"
-    before = {signal: list(signal.receivers) for signal in (heartbeat_sent, beat_init, after_task_publish)}
-    try:
-        show_heartbeat(file)
-        gc.collect()
-        after_task_publish.send(sender="a task of a web process")
-        assert not file.exists()
-        heartbeat_sent.send(sender="a worker")
-        assert file.exists()
-        file.unlink()
-        beat_init.send(sender="beat")
-        gc.collect()
-        assert not file.exists()
-        after_task_publish.send(sender="a task of beat")
-        assert file.exists()
-    finally:
-        for signal, receivers in before.items():
-            signal.receivers[:] = receivers
 
 
 @pytest.mark.parametrize(
@@ -227,25 +157,6 @@ def test_the_time_that_a_message_waited_in_its_queue_is_counted(
     assert all(known <= seconds for (_, seconds), (_, known) in zip(found, waits, strict=True))
 
 
-def test_a_message_has_the_request_that_published_it_and_is_not_tried_again(
-    worker_resources: WorkerResources,
-) -> None:
-    app = celery_app()
-    for given in ("the request", None):
-        with patch.object(app, "send_task") as send:
-            assert publish(app, RUN_CHUNK, "1", 2, shown="(line 2)", request_id=given)
-        (named,) = [it.kwargs for it in send.call_args_list]
-        headers = named["headers"]
-        assert headers.pop("published_at") <= time.time()
-        assert headers == ({"request_id": given} if given else {})
-        assert named == {"args": ("1", 2), "argsrepr": "(line 2)", "retry": False, "headers": headers}
-
-
-def test_connections_of_a_worker_are_recognised_by_their_name(worker_resources: WorkerResources) -> None:
-    with worker_resources.Session() as session:
-        assert session.scalar(text("SHOW application_name")) == "migration-worker"
-
-
 def test_the_audit_is_removed_after_the_time_of_the_settings(worker_resources: WorkerResources) -> None:
     app = celery_app()
     settings = replace(app.settings, audit_retention_days=123)
@@ -255,27 +166,6 @@ def test_the_audit_is_removed_after_the_time_of_the_settings(worker_resources: W
     ):
         maintenance.remove_old_data()
     assert remove.call_args.kwargs == {"after_days": 123}
-
-
-def test_it_is_logged_up_to_which_day_the_audit_is_sealed(
-    worker_resources: WorkerResources, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    with patch.object(maintenance, "seal_days", side_effect=[[], [date(2026, 3, 2), date(2026, 3, 1)]]):
-        maintenance.remove_old_data()
-        assert "sealed" not in caplog.text
-        maintenance.remove_old_data()
-    assert "The audit is sealed up to 2026-03-02" in caplog.text
-
-
-def test_while_a_long_count_rests_nothing_is_counted(worker_resources: WorkerResources) -> None:
-    redis, before = worker_resources.redis, {"accounts": "as they were"}
-    keep_counts(redis, before, rest_seconds=60)
-    count_accounts_for_metrics()
-    assert read_counts(redis) == before
-    redis.delete(shared._REST)
-    count_accounts_for_metrics()
-    assert read_counts(redis) != before
 
 
 def test_counting_notes_who_is_at_the_quota_and_rests_only_after_a_long_count(
@@ -296,19 +186,3 @@ def test_counting_notes_who_is_at_the_quota_and_rests_only_after_a_long_count(
         ]
     assert [quota.is_reached(it) for it in ids] == [True, False]
     assert not is_resting(worker_resources.redis)
-
-
-def test_waves_are_carried_on_and_reconciled_and_their_chunks_are_published(
-    worker_resources: WorkerResources,
-) -> None:
-    calls = Mock()
-    with patch.multiple(
-        waves, carry_on=calls.carry_on, reconcile_waves=calls.reconcile, feed_batches=calls.feed
-    ):
-        waves.sweep_waves()
-    sessions, seconds = celery_app().resources.Session, waves.RECONCILE_SECONDS
-    assert calls.mock_calls == [
-        call.carry_on(sessions),
-        call.reconcile(sessions, seconds=seconds),
-        call.feed(celery_app(), sessions),
-    ]

@@ -14,25 +14,13 @@ from migration_service.models import (
     Account,
     BatchChunk,
     Ledger,
-    Statement,
     Transaction,
 )
 from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work import execution
-from migration_service.services.batches.work.added_data.lines import PIECE_LINES
 from migration_service.services.batches.work.chunks import claim_chunk, work_on_chunk
-from migration_service.services.batches.work.execution import perform_chunk
 from migration_service.services.batches.work.feed import recover_chunks
-from migration_service.services.processing.slot_leases import list_live_attempts
-from migration_service.states import SupplierStatus
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
-from support.supplier_client import SupplierClient
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 @pytest.fixture(autouse=True)
@@ -173,30 +161,6 @@ def test_the_arguments_of_the_endpoint_apply_to_every_line(batches: BatchClient,
     ]
 
 
-def test_statements_with_an_id_of_another_content_fail(batches: BatchClient, numbers: list[str]) -> None:
-    number = numbers[0]
-    report = batches.run(
-        [
-            statement(batches, number, "S1", "S2"),
-            statement(batches, number, "S2", "S3"),
-            statement(batches, number, "S4", "S1", amount=1),
-            statement(batches, number, "S1"),
-        ],
-        kind="statements",
-    )
-    assert _statuses(batches, report["batch_id"]) == ["ADDED", "ADDED", "FAILED", "ALREADY_ADDED"]
-    assert _codes(batches, report["batch_id"])[2] == [
-        ("historical_statement_already_exists", "statements.1.statement_id")
-    ]
-    with batches.supplier.Session() as session:
-        rows = session.execute(
-            select(Statement.statement_id, Statement.position)
-            .where(Statement.account_pk == _account(batches, number).id, Statement.origin == "ADDED")
-            .order_by(Statement.position)
-        )
-        assert [tuple(row) for row in rows] == [("S1", 0), ("S2", 1), ("S3", 2)]
-
-
 def test_the_order_within_an_account_is_that_of_the_file(batches: BatchClient, numbers: list[str]) -> None:
     """The first line of an id wins, wherever the lines of the account are, and in pieces of any size."""
     lines = []
@@ -236,17 +200,6 @@ def test_lines_wait_for_an_import_batch_and_go_on_when_it_ends(batches: BatchCli
     assert _codes(batches, report["batch_id"])[2] == [("account_not_found", "external_account_number")]
 
 
-def test_an_account_with_more_lines_than_a_piece_is_no_special_case(
-    batches: BatchClient, numbers: list[str]
-) -> None:
-    lines = [payment(batches, numbers[0], f"L{i}", amount="0.01") for i in range(2 * PIECE_LINES + 1)]
-    account = _account(batches, numbers[0])
-    before = _balance(batches, account)
-    report = batches.run(lines, kind="transactions")
-    assert counts(report) == {"ADDED": 501}
-    assert _balance(batches, account) - before == Decimal("5.01")
-
-
 def test_a_killed_worker_loses_nothing_and_does_nothing_twice(
     batches: BatchClient, numbers: list[str]
 ) -> None:
@@ -280,16 +233,3 @@ def test_a_killed_worker_loses_nothing_and_does_nothing_twice(
             )
         ).one()
     assert added == 30
-
-
-def test_added_data_needs_neither_slots_nor_an_ongoing_supplier(
-    batches: BatchClient, numbers: list[str]
-) -> None:
-    batches.supplier.set_status(SupplierStatus.COMPLETE)
-    batch_id = batches.start([note(batches, numbers[0], "x")], kind="notes")
-    (key,) = batches.dispatch()
-    with batches.supplier.Session() as session:
-        assert claim_chunk(session, key, [new_id()])
-        assert list_live_attempts(session) == []  # what works on it holds no slot
-    assert perform_chunk(batches.resources.Session, batches.resources.slots, key, reserve=50)
-    assert counts(batches.get(batch_id)) == {"ADDED": 1}

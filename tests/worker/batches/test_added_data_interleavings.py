@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID, uuid4
 
-import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
@@ -15,15 +14,8 @@ from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk
 from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import LineStatus
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
-from support.supplier_client import SupplierClient
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 def _account(batches: BatchClient) -> dict[str, Any]:

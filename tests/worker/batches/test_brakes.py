@@ -6,7 +6,6 @@ from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
-import pytest
 from sqlalchemy import select
 
 from migration_service.db.base import new_id
@@ -15,17 +14,10 @@ from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work.added_data.lines import PIECE_LINES
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, read_chunk, work_on_chunk
 from migration_service.services.batches.work.execution import perform_chunk
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
-from support.supplier_client import SupplierClient
 
 BROKEN = b"{"
 REASON = "error_threshold_reached"
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 def _state(report: dict[str, Any]) -> tuple[str, str | None]:
@@ -39,20 +31,6 @@ def test_an_import_whose_lines_are_all_broken_from_some_line_on_is_paused(batche
     assert counts(report) == {"IMPORTED": 250, "FAILED": 150, "PENDING": 500}
     expected = {"stop_after_errors": "50%", "stop_window_lines": 200, "lines": 200, "errors": 150}
     assert report["brake"].items() >= expected.items()
-
-
-@pytest.mark.parametrize("mode", ["validate", "stage", "dry-run"])
-def test_a_rehearsal_goes_to_the_end(batches: BatchClient, mode: str) -> None:
-    report = batches.run([BROKEN] * 401, mode)
-    assert (report["state"], report["brake"]) == ("COMPLETED", None)
-    assert counts(report) == {"FAILED": 401}
-
-
-def test_a_rehearsal_may_have_a_brake_and_an_import_none(batches: BatchClient) -> None:
-    report = batches.run([BROKEN] * 801, "validate", stop_after_errors="101")
-    assert (_state(report), counts(report)) == (("PAUSED", REASON), {"FAILED": 200, "PENDING": 601})
-    report = batches.run([BROKEN] * 401, stop_after_errors="off")
-    assert (report["state"], report["brake"]) == ("COMPLETED", None)
 
 
 def test_who_resumes_has_seen_the_errors_up_to_now(batches: BatchClient) -> None:

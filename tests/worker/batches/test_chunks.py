@@ -6,11 +6,11 @@ from uuid import UUID
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from flask import Flask
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import func, select, update
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.base import new_id
-from migration_service.models import Account, AccountImportProcess, BatchChunk, ImportSupplier
+from migration_service.models import Account, BatchChunk, ImportSupplier
 from migration_service.services.batches.work import execution
 from migration_service.services.batches.work.chunks import (
     ChunkKey,
@@ -19,29 +19,9 @@ from migration_service.services.batches.work.chunks import (
 )
 from migration_service.services.batches.work.feed import dispatch_chunks, recover_chunks
 from migration_service.services.processing.attempts import MAX_TRIES
-from migration_service.services.processing.slot_leases import (
-    reconcile_slots,
-)
-from migration_service.states import ChunkState, ImportState, SupplierStatus
+from migration_service.states import ChunkState, SupplierStatus
 from migration_service.tasks.batches import run_chunk
-from migration_service.tasks.maintenance import sweep_batches
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
-from support.supplier_client import SupplierClient
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    """A client where nothing of other tests is left: chunks and slots are looked at across all suppliers."""
-    with worker_resources.Session.begin() as session:
-        session.execute(delete(BatchChunk))
-        session.execute(
-            update(AccountImportProcess)
-            .where(AccountImportProcess.state == ImportState.IN_PROGRESS)
-            .values(state=ImportState.PENDING, attempt_id=None)
-        )
-    worker_resources.redis.delete("migration:slots", "migration:slots:owners")
-    return BatchClient(supplier, worker_resources)
 
 
 def _accounts(batches: BatchClient) -> int:
@@ -84,7 +64,7 @@ def test_a_chunk_of_a_killed_worker_is_recovered_and_each_line_processed_once(ba
     (key,) = batches.dispatch()
     _claim(batches, key, 4)  # and then the worker was killed
     with batches.resources.Session.begin() as session:
-        recover_chunks(session)  # also of other tests, which share the tables
+        recover_chunks(session)
         chunk = session.get_one(BatchChunk, (key.batch_id, key.first_line))
         assert chunk.state == ChunkState.DISPATCHED, "the worker could still be running"
     _age(batches, key)
@@ -94,25 +74,6 @@ def test_a_chunk_of_a_killed_worker_is_recovered_and_each_line_processed_once(ba
     batches.work()
     report = batches.get(batch_id)
     assert (report["state"], counts(report), _accounts(batches)) == ("COMPLETED", {"IMPORTED": 4}, 4)
-
-
-def test_the_sweep_logs_the_chunks_that_were_lost_and_releases_their_slots(
-    batches: BatchClient, app: Flask, caplog: pytest.LogCaptureFixture
-) -> None:
-    with app.app_context():
-        celery = resources().celery
-    celery.set_current()
-    batches.start(batches.supplier.accounts(1))
-    (key,) = batches.dispatch()
-    (attempt,) = _claim(batches, key, 1)
-    with batches.resources.Session() as session:
-        reconcile_slots(session, batches.resources.slots)
-    _age(batches, key)
-    for logged in (True, False):  # once: the next sweep finds it dispatched
-        caplog.clear()
-        sweep_batches()
-        assert ("1 chunks of batches were lost" in caplog.text) == logged
-        assert batches.resources.redis.zscore("migration:slots", str(attempt)) is None
 
 
 @pytest.mark.parametrize("hindrance", ["the batch is paused", "the supplier is paused"])
@@ -132,18 +93,6 @@ def test_a_claim_on_a_batch_that_does_not_run_is_released_with_its_try(
     chunk = _chunk(batches, key)
     assert (chunk.state, chunk.attempts, chunk.tries) == (ChunkState.PENDING, None, 0)
     assert counts(batches.get(batch_id)) == {"PENDING": 2}
-
-
-def test_a_worker_that_dies_before_its_commit_leaves_every_line_pending(batches: BatchClient) -> None:
-    batch_id = batches.start(batches.supplier.accounts(3))
-    (key,) = batches.dispatch()
-    attempts = _claim(batches, key, 3)
-    session = batches.resources.Session()
-    assert work_on_chunk(session, key, attempts) == 0
-    session.rollback()
-    assert (counts(batches.get(batch_id)), _accounts(batches)) == ({"PENDING": 3}, 0)
-    batches.work()
-    assert (counts(batches.get(batch_id)), _accounts(batches)) == ({"IMPORTED": 3}, 3)
 
 
 def test_a_line_that_kills_its_workers_fails_and_the_other_lines_are_processed(batches: BatchClient) -> None:

@@ -25,11 +25,6 @@ _A_WEEK = 7 * 24 * 3600.0
 
 
 @pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
-
-
-@pytest.fixture
 def neighbour(app: Flask, sessions: sessionmaker[Session], worker_resources: WorkerResources) -> BatchClient:
     """The batches of another supplier."""
     return BatchClient(SupplierClient.create(app, sessions), worker_resources)

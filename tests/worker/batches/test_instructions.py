@@ -13,10 +13,8 @@ from sqlalchemy import select, text
 from migration_service.celery_app import create_celery
 from migration_service.cli.batch_progress import describe_condition
 from migration_service.config import Settings
-from migration_service.db.base import new_id
 from migration_service.doctor.diagnosis import ServiceParts
 from migration_service.doctor.work_checks import check_batches, check_vendors
-from migration_service.errors import PaymentVendorInvalidError, PaymentVendorNotFoundError
 from migration_service.metrics.shared import read_vendor_calls
 from migration_service.models import Account, PaymentInstruction
 from migration_service.payment_vendors.measured import CALLS
@@ -25,12 +23,10 @@ from migration_service.services.accounts.payment_instructions import ask_vendor
 from migration_service.services.batches.control import get_batch, report_batch
 from migration_service.services.batches.work import execution
 from migration_service.services.batches.work.added_data import instructions
-from migration_service.services.batches.work.chunks import claim_chunk, read_wanted_instructions
 from migration_service.services.reporting.counts import read_open_batches
 from migration_service.services.setup.vendors import create_payment_vendor, set_vendor_rate
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
-from support.supplier_client import SupplierClient
 from support.vendor_servers import run_sandbox
 
 _SECRET, _VARIABLE = "the-sandbox-secret", "TEST_SANDBOX_VARIABLE"
@@ -60,11 +56,6 @@ def _make_vendor(batches: BatchClient, url: str) -> str:
 def _unhurried_workers() -> Iterator[None]:
     with patch.object(execution, "CHUNK_TIMEOUT", 600.0):
         yield
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 @pytest.fixture
@@ -217,15 +208,6 @@ def test_no_transaction_is_open_while_a_vendor_is_asked(
     assert open_transactions == [0]
 
 
-def test_a_rate_has_bounds_and_a_vendor(batches: BatchClient, vendor: str) -> None:
-    with batches.supplier.Session() as session:
-        for rate in ("0", "-1", "1001"):
-            with pytest.raises(PaymentVendorInvalidError):
-                set_vendor_rate(session, vendor, Decimal(rate))
-        with pytest.raises(PaymentVendorNotFoundError):
-            set_vendor_rate(session, "nobody", Decimal(1))
-
-
 @pytest.fixture
 def parts(migrated: Settings, worker_resources: WorkerResources) -> Iterator[ServiceParts]:
     """What the doctor examines, with the calls of this process counted as those of a worker are."""
@@ -271,41 +253,3 @@ def test_everything_says_that_a_batch_waits_for_a_vendor_that_hangs(
     calls = {it.labels[1]: it.buckets[-1] for it in read_vendor_calls(parts.redis) if it.labels[0] == vendor}
     assert calls["confirmed"] == 1
     assert calls["payment_vendor_unavailable"] >= 1
-
-
-def test_a_batch_names_its_vendor_while_the_vendor_is_asked_again(
-    batches: BatchClient, number: str, vendor: str
-) -> None:
-    line = _line(batches, number, vendor, "card-busy-1")
-    batch_id = batches.run([line], kind="payment-instructions")["batch_id"]
-    _let_time_pass(batches, batch_id, "1 minute")
-    (key,) = batches.dispatch()
-    with batches.supplier.Session.begin() as session:
-        assert claim_chunk(session, key, [new_id()])
-        assert len(read_wanted_instructions(session, key, 1)) == 1
-    with batches.supplier.Session.begin() as session:
-        report = report_batch(session, get_batch(session, batch_id, organisation_id=None))
-    assert (report.waits_for_vendors, report.next_try_at) == ([vendor], None)
-    told = f"DEFERRED: 1 line deferred, waiting for vendor {vendor}, being tried right now"
-    assert describe_condition(report) == told
-
-
-def test_a_vendor_that_answers_again_is_no_longer_reported(
-    batches: BatchClient, number: str, vendor: str, parts: ServiceParts
-) -> None:
-    batches.run([_line(batches, number, vendor, "card-busy-1")], kind="payment-instructions")
-    assert [it.verdict for it in check_vendors(parts) if vendor in it.seen] == ["warning"]
-    batches.run([_line(batches, number, vendor, "card-refuse-1")], kind="payment-instructions")
-    assert not [it for it in check_vendors(parts) if vendor in it.seen]
-
-
-def test_lines_that_wait_for_accounts_wait_for_no_vendor(batches: BatchClient, vendor: str) -> None:
-    accounts = batches.supplier.accounts(1)
-    paused = batches.start(accounts)
-    batches.change(paused, "pause")
-    line = _line(batches, accounts[0]["external_account_number"], vendor, "card-ok-1")
-    batch_id = batches.run([line], kind="payment-instructions")["batch_id"]
-    with batches.supplier.Session.begin() as session:
-        report = report_batch(session, get_batch(session, batch_id, organisation_id=None))
-    assert (report.condition, report.waits_for_vendors) == ("DEFERRED", [])
-    assert "1 line deferred, waiting for an account, next try at" in str(describe_condition(report))

@@ -31,21 +31,14 @@ from migration_service.services.batches.work.chunks import (
     release_chunk,
     work_on_chunk,
 )
-from migration_service.services.batches.work.feed import dispatch_chunks, recover_chunks
+from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, BatchState, ChunkState, ImportState, Profile
-from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient, counts, ndjson
+from support.batch_client import BatchClient, ndjson
 from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
-from support.supplier_client import SupplierClient
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 def _accounts(batches: BatchClient) -> list[dict[str, Any]]:
@@ -349,39 +342,6 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_pending_accounts_is
     assert explore(supplier.Session, scenario) > 5
 
 
-def test_an_account_that_is_skipped_while_it_is_staged_first_is_never_created(batches: BatchClient) -> None:
-    supplier = batches.supplier
-    with supplier.Session() as session:
-        known = get_import_supplier(session, supplier.code, organisation_id=None)
-
-    def scenario() -> Scenario:
-        (payload,) = _accounts(batches)
-        number = payload["external_account_number"]
-        account = validate_account(parse_json(msgspec.json.encode(payload)), Profile.LENIENT)
-
-        def stage(session: Session) -> ImportState:
-            (staged,) = storing.stage(OpenTransaction.of(session), known, [account])
-            return staged.state
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            answer = supplier.process(number)
-            assert (answer.json or {})["code"] == "account_marked_to_skip"
-            answer = batches.post(None, source="pending")
-            batches.work()
-            batch_id = (answer.json or {})["batch_id"]
-            assert set(counts(batches.get(batch_id))) <= {"SKIPPED"}
-            assert Started(batches, UUID(batch_id), number).created() == 0
-
-        acts: dict[str, list[Step]] = {
-            "supplier": [("stage", stage), COMMIT],
-            "operator": [("skip", lambda session: skip_accounts(session, known.id, [number])), COMMIT],
-        }
-        return Scenario(acts, check)
-
-    assert explore(supplier.Session, scenario) >= 4
-
-
 def test_a_brake_that_is_taken_away_or_reached_while_somebody_cancels(batches: BatchClient) -> None:
     def scenario() -> Scenario:
         started = Started.start(batches, "validate")
@@ -444,22 +404,3 @@ def test_two_uploads_with_one_key_are_one_batch(batches: BatchClient, end: Step)
         return Scenario(acts, check)
 
     explore(supplier.Session, scenario)
-
-
-def test_two_feeders_dispatch_a_chunk_once(batches: BatchClient) -> None:
-    def scenario() -> Scenario:
-        started = Started.start(batches, "validate")
-        started.change(state=ChunkState.PENDING, dispatched_at=None)
-
-        def dispatch(session: Session) -> bool:
-            return (started.batch_id, 1) in dispatch_chunks(session, 8)
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            assert sorted([run.results["one.dispatch"], run.results["other.dispatch"]]) == [False, True]
-            assert started.chunk().state == ChunkState.DISPATCHED
-
-        acts = {name: [("dispatch", dispatch), COMMIT] for name in ("one", "other")}
-        return Scenario(acts, check)
-
-    explore(batches.supplier.Session, scenario)

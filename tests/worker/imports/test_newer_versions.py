@@ -22,18 +22,12 @@ from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.reporting.retention import remove_error_texts, remove_payloads
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import SupplierStatus
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
 from support.interleavings import COMMIT, Run, Scenario, explore
 from support.supplier_client import SupplierClient
 
 UNKNOWN = "onbekend"
 FEBRUARY, FIRST, SECOND, THIRD = (f"2026-{day}T22:00:00Z" for day in ("02-01", "03-01", "03-02", "03-03"))
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 @pytest.fixture

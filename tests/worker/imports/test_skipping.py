@@ -9,13 +9,10 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
 from migration_service.db.statements import OpenTransaction
-from migration_service.errors import AccountAlreadyImportedError
 from migration_service.models import AccountImportProcess, AuditEntry, ImportSupplier, SkipMark
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
-from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import ImportState
-from migration_service.tasks.resources import WorkerResources
 from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, explore
 from support.supplier_client import SupplierClient
 
@@ -33,14 +30,6 @@ def _marks(supplier: SupplierClient) -> list[str]:
     with supplier.Session() as session:
         of_supplier = SkipMark.import_supplier_id == _find(session, supplier).id
         return sorted(session.scalars(select(SkipMark.external_account_number).where(of_supplier)))
-
-
-def test_an_account_that_is_staged_is_skipped_without_a_mark(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    number = account["external_account_number"]
-    supplier.stage(account)
-    _change(supplier, skip_accounts, number, "not staged")
-    assert _marks(supplier) == ["not staged"]
 
 
 def test_no_other_account_is_skipped_or_included_again(supplier: SupplierClient) -> None:
@@ -106,25 +95,6 @@ def test_a_mark_counts_for_an_account_that_is_not_staged_or_was_staged_at_the_sa
         ids = session.scalars(select(AccountImportProcess.id).where(supplier.process_of(number)))
         (process,) = storing.find(OpenTransaction.of(session), supplier_id, [number]).values()
         assert (process.id, process.state) == (ids.one_or_none() or 0, found)
-
-
-def test_the_error_of_an_account_that_exists_has_its_two_numbers(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    (account,) = supplier.accounts()
-    number = account["external_account_number"]
-    supplier.stage(account)
-    supplier.process(number)
-    perform_attempt(worker_resources.Session, supplier.current_attempt(number))
-    for action in (skip_accounts, unskip_accounts):
-        with pytest.raises(AccountAlreadyImportedError) as raised:
-            _change(supplier, action, number)
-        with supplier.Session() as session:
-            created = session.scalar(
-                select(AccountImportProcess.service_account_number).where(supplier.process_of(number))
-            )
-        assert raised.value.external_account_number == number
-        assert raised.value.service_account_number == created
 
 
 def test_the_audit_has_each_staged_account_and_how_many_were_only_marked(supplier: SupplierClient) -> None:

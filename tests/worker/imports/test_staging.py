@@ -1,23 +1,18 @@
 """What staging stores, and how it is found again."""
 
 from datetime import datetime
-from itertools import count
 from typing import Any
 
-import pytest
-from sqlalchemy import select, text
-from sqlalchemy.exc import InvalidRequestError
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
-from migration_service.services.imports.staging import find_process
-from migration_service.services.imports.validation import ValidatedAccount, validate_account
+from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.states import ImportState, Profile
-from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, explore
 from support.supplier_client import SupplierClient
 
 #: What differs between two rows whatever they hold. The hash is that of a payload with its supplier.
@@ -26,24 +21,6 @@ _OF_THE_ROW = ("id", "import_supplier_id", "payload_sha256", "staged_at")
 
 def _known(session: Session, supplier: SupplierClient) -> KnownSupplier:
     return get_import_supplier(session, supplier.code, organisation_id=None)
-
-
-def test_an_account_is_found_by_its_supplier_and_number_without_its_payload(supplier: SupplierClient) -> None:
-    other = SupplierClient.create(supplier.app, supplier.Session)
-    first, second = supplier.accounts(2)
-    number = first["external_account_number"]
-    for account in (first, second):
-        supplier.stage(account)
-    other.stage(other.accounts()[0] | {"external_account_number": number})
-    with supplier.Session() as session:
-        suppliers = [_known(session, it).id for it in (supplier, other)]
-        found = [find_process(session, it, number) for it in suppliers]
-        assert [(it.import_supplier_id, it.external_account_number) for it in found if it] == [
-            (it, number) for it in suppliers
-        ]
-        assert find_process(session, suppliers[1], second["external_account_number"]) is None
-        with pytest.raises(InvalidRequestError):
-            found[0].payload  # type: ignore[union-attr]  # noqa: B018
 
 
 def test_a_replaced_payload_is_traced_to_the_request_that_replaced_it(supplier: SupplierClient) -> None:
@@ -108,36 +85,3 @@ def test_an_account_is_staged_alone_as_among_others(supplier: SupplierClient) ->
         (False, ImportState.PENDING, False),
         (False, ImportState.SKIPPED, True),
     ]
-
-
-def test_stagings_of_the_same_accounts_in_other_orders_wait_for_each_other_and_never_deadlock(
-    supplier: SupplierClient,
-) -> None:
-    """The account in the middle is locked, so that one staging may have the first and the other the last."""
-    with supplier.Session() as session:
-        known = _known(session, supplier)
-    rounds = count()
-
-    def scenario() -> Scenario:
-        template, name = supplier.accounts()[0], next(rounds)
-        first, middle, last = (
-            validate_account(template | {"external_account_number": f"{name}-{it}"}, Profile.LENIENT)
-            for it in range(3)
-        )
-
-        def stage(session: Session, *accounts: ValidatedAccount) -> None:
-            # Other joins with the marks to skip have an order of their own, the same for both.
-            session.execute(text("SET LOCAL enable_mergejoin = off; SET LOCAL enable_hashjoin = off"))
-            storing.stage(OpenTransaction.of(session), known, accounts)
-
-        acts = {
-            "middle": [("stage", lambda session: stage(session, middle)), ROLLBACK],
-            "forwards": [("stage", lambda session: stage(session, first, middle, last)), COMMIT],
-            "backwards": [("stage", lambda session: stage(session, last, middle, first)), COMMIT],
-        }
-        return Scenario(acts, check)
-
-    def check(run: Run) -> None:
-        assert run.errors == {}
-
-    assert explore(supplier.Session, scenario) > 10

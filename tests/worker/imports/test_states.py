@@ -166,10 +166,6 @@ def test_a_change_is_made_from_its_sources_and_refused_from_every_other_state(
     assert scene.process().state == (change.target if allowed else state)
 
 
-def test_a_process_is_staged_into_the_state_of_the_table(scene: Scene) -> None:
-    assert scene.process().state == STAGE.target
-
-
 @pytest.mark.parametrize("begun", [True, False])
 def test_single_attempts_and_those_of_batches_leave_the_same_rows(scene: Scene, *, begun: bool) -> None:
     if begun:
@@ -266,13 +262,3 @@ def test_an_attempt_that_is_not_the_current_one_cannot_end_the_process(scene: Sc
     with pytest.raises(StateChangeError), begin(scene.sessions) as transaction:
         states.complete(transaction, [other], begun=True)
     assert scene.process().state == ImportState.IN_PROGRESS
-
-
-@pytest.mark.parametrize(("durable", "setting"), [(True, "local"), (False, "off")])
-def test_the_commit_of_an_attempt_waits_for_the_disk_if_it_is_to_be_durable(
-    scene: Scene, *, durable: bool, setting: str
-) -> None:
-    with begin(scene.sessions) as transaction:
-        transaction.execute("SELECT set_config('synchronous_commit', 'local', true)", {})
-        assert states.begin(transaction, scene.attempt, durable=durable)
-        assert [tuple(row) for row in transaction.execute("SHOW synchronous_commit", {})] == [(setting,)]

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
@@ -15,17 +14,11 @@ from migration_service.services.imports import storing
 from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import ImportState, Profile, StagingResult
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.interleavings import COMMIT, Run, Scenario, explore
 from support.supplier_client import SupplierClient
 
 EARLY, LATE = "2026-03-01T22:00:00Z", "2026-03-02T22:00:00+01:00"
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 def _row(supplier: SupplierClient, number: str) -> AccountImportProcess:
@@ -71,13 +64,6 @@ def test_the_same_payload_of_a_later_extract_counts_from_then_on(supplier: Suppl
     assert supplier.stage(account, extracted_at=LATE).json["result"] == "UNCHANGED"  # type: ignore[index]
     supplier.stage(account)  # says nothing about its extract, and changes nothing
     assert supplier.stage(account, extracted_at=EARLY).json["code"] == "newer_version_staged"  # type: ignore[index]
-
-
-def test_two_extracts_of_the_same_second_are_of_the_same_moment(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    supplier.stage(account, extracted_at="2026-03-01T22:00:00.9Z")
-    changed = supplier.stage(account | {"billing_address1": "Elsewhere 1"}, extracted_at=EARLY)
-    assert changed.json["result"] == "REPLACED"  # type: ignore[index]
 
 
 def test_an_extract_is_a_moment_that_has_passed(supplier: SupplierClient) -> None:

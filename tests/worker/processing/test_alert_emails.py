@@ -1,6 +1,6 @@
 """Alerts: who runs a migration is told of what waits for them, through a real mail server, once each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
@@ -10,31 +10,24 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import AlertEmail
-from migration_service.services.alerts.messages import deliver_alert, record_alerts
+from migration_service.services.alerts.messages import record_alerts
 from migration_service.services.batches.intake import upload
-from migration_service.services.emails.outbox import mail_server, name_message
-from migration_service.states import EmailState
 from migration_service.tasks import emails as email_tasks
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.emails import send_alert_email, sweep_customer_emails
 from migration_service.tasks.names import SEND_ALERT_EMAIL
-from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
 from support.mail_box import SENDER, Mailbox
 from support.messages import noted_messages
-from support.supplier_client import SupplierClient
 from support.wave_client import EVENING, NIGHT, WaveClient
 
 ADA, BEN = "ada@migration.example", "ben@migration.example"
 CONSOLE = "https://migration.example/console/"
 
 
-@pytest.fixture
-def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> Iterator[WaveClient]:
-    client = WaveClient(BatchClient(supplier, worker_resources), EVENING)
-    with client.clock():
-        yield client
+@pytest.fixture(autouse=True)
+def _in_the_evening(waves: WaveClient) -> None:
+    waves.now = EVENING
 
 
 @pytest.fixture
@@ -42,15 +35,6 @@ def celery(make_celery: Callable[..., MigrationCelery], controller: Any) -> Migr
     url = f"smtp://127.0.0.1:{controller.port}"
     told = f"{ADA}, {BEN},, {ADA}"
     return make_celery(smtp_url=url, email_from=SENDER, alert_emails=told, console_url=CONSOLE)
-
-
-@pytest.fixture(autouse=True)
-def _told_of_others(sessions: sessionmaker[Session]) -> None:
-    """What other tests have left waiting has been told of."""
-    with sessions.begin() as session:
-        session.execute(delete(AlertEmail))
-        record_alerts(session, [ADA, BEN, "nobody"], "")
-        session.execute(update(AlertEmail).values(state=EmailState.REFUSED))
 
 
 def _send_due() -> int:
@@ -127,26 +111,6 @@ def test_a_wave_that_waits_for_a_decision_is_told_until_it_is_decided(
     waves.run()
     assert waves.states(plan)[2] == "CLEAN"
     assert _send_due() == 0, "nobody has to decide about the last one"
-
-
-def test_after_a_crash_between_sending_and_commit_the_repeat_has_the_same_message_id(
-    waves: WaveClient, celery: MigrationCelery, mailbox: Mailbox, sessions: sessionmaker[Session]
-) -> None:
-    _start_broken(waves)
-    waves.batches.work()
-    with sessions.begin() as session:
-        record_alerts(session, [ADA], CONSOLE)
-    with sessions.begin() as session:
-        email_id = session.scalars(select(AlertEmail.id).where(AlertEmail.state == "PENDING")).one()
-        name_message(session, AlertEmail, email_id, SENDER)
-    with sessions() as session:
-        assert deliver_alert(session, email_id, mail_server(celery.settings))
-        session.rollback()  # the process dies here
-    send_alert_email(email_id)
-    send_alert_email(email_id)
-    first, second = mailbox.message_ids
-    assert first == second
-    assert mailbox.messages[0].as_bytes() == mailbox.messages[1].as_bytes()
 
 
 def test_an_address_that_is_none_is_refused_and_the_others_are_told(

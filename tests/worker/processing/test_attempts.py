@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session as OrmSession
 
 from migration_service.db.statements import OpenTransaction
 from migration_service.errors import AccountCreationFailedError
-from migration_service.models import Account, AccountImportProcess, Attempt
+from migration_service.models import AccountImportProcess, Attempt
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.processing import attempts
 from migration_service.services.processing.attempts import (
@@ -27,14 +27,13 @@ from migration_service.services.processing.attempts import (
 )
 from migration_service.services.processing.execution import perform_alone, perform_attempt
 from migration_service.services.processing.signals import ANNOUNCED_KEY, ASK_DATABASE, notification_key
-from migration_service.services.processing.slot_leases import list_live_attempts, reconcile_slots
+from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.services.processing.slots import LiveAttempt, Slots
 from migration_service.states import ImportState, Outcome, Profile
 from migration_service.tasks.accounts import create_set
 from migration_service.tasks.maintenance import sweep_attempts
 from migration_service.tasks.resources import WorkerResources
 from support.supplier_client import SupplierClient
-from unit.services.batches.batch_rows import without_indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +145,6 @@ def test_an_attempt_that_a_worker_is_processing_is_not_given_out_again(
     assert begun.process().tries == 1
 
 
-def test_an_attempt_that_has_ended_is_not_given_out_again(begun: Begun, session: OrmSession) -> None:
-    begun.grow_old()
-    assert withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
-    session.commit()
-    assert lost(session) == SetApart([], [])
-    assert begun.process().tries == 1
-
-
 def test_organisations_take_turns_with_what_runs_alone(
     supplier: SupplierClient, session: OrmSession, worker_resources: WorkerResources
 ) -> None:
@@ -180,39 +171,6 @@ def test_organisations_take_turns_with_what_runs_alone(
     with supplier.Session() as found:
         outcomes = [found.get_one(Attempt, id_).outcome for id_ in [*many, *few]]
     assert outcomes == [Outcome.DRY_RUN_SUCCEEDED] * 5
-
-
-def test_two_workers_take_two_attempts_that_run_alone(supplier: SupplierClient, session: OrmSession) -> None:
-    for account in supplier.accounts(2):
-        supplier.stage(account)
-        supplier.process(account["external_account_number"], dry_run=True)
-    with supplier.Session() as other:
-        taken = [take_alone(OpenTransaction.of(it), ()) for it in (session, other)]
-        other.rollback()
-    session.rollback()
-    assert len({it.id for it in taken if it}) == 2
-
-
-def test_an_attempt_begins_with_its_first_try_at_this_moment(begun: Begun) -> None:
-    process = begun.process()
-    assert (process.tries, process.dispatched_at) == (1, begun.attempt().created_at)
-
-
-def test_the_oldest_are_given_out_first(
-    supplier: SupplierClient, session: OrmSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun = []
-    for account in supplier.accounts(3):
-        supplier.stage(account)
-        supplier.process(number := account["external_account_number"])
-        begun.append(Begun(supplier, number, supplier.current_attempt(number)))
-    for place, one in enumerate(begun):
-        one.grow_old(1_000_000 + (100, 300, 200)[place])
-    without_indexes(session)
-    monkeypatch.setattr(attempts, "_MOST_SET_APART", 1)
-    assert set_apart(session) == SetApart([begun[1].attempt_id], [])
-    monkeypatch.setattr(attempts, "_MOST_SET_APART", 2)
-    assert set(set_apart(session).waiting) == {begun[0].attempt_id, begun[2].attempt_id}
 
 
 def test_after_its_last_try_an_attempt_is_out_of_tries(begun: Begun, session: OrmSession) -> None:
@@ -263,17 +221,6 @@ def test_a_redelivered_message_is_counted_and_then_processed(
     assert (process.state, process.tries) == (ImportState.IMPORTED, MAX_TRIES), "the last try"
 
 
-def test_a_message_that_was_redelivered_too_often_ends_the_attempt(
-    begun: Begun, worker_resources: WorkerResources
-) -> None:
-    begun.change(tries=MAX_TRIES)
-    redelivered()
-    assert begun.attempt().outcome == Outcome.FAILED
-    assert begun.process().state == ImportState.PENDING
-    assert worker_resources.redis.lpop(notification_key(begun.attempt_id)) == ASK_DATABASE.encode()
-    assert begun.supplier.status(begun.number).json == {"status": "UNKNOWN", "service_account_number": ""}
-
-
 def test_a_message_that_is_redelivered_after_the_account_was_created_does_nothing(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:
@@ -284,22 +231,6 @@ def test_a_message_that_is_redelivered_after_the_account_was_created_does_nothin
     after = begun.process()
     assert (after.state, after.service_account_number, after.tries) == (ImportState.IMPORTED, before, 1)
     assert begun.attempt().outcome == Outcome.SUCCEEDED
-
-
-def test_a_withdrawn_attempt_never_runs(
-    begun: Begun, session: OrmSession, worker_resources: WorkerResources
-) -> None:
-    assert withdraw_attempt(OpenTransaction.of(session), begun.attempt_id)
-    session.commit()
-    assert not perform_attempt(worker_resources.Session, begun.attempt_id)
-    assert not withdraw_attempt(OpenTransaction.of(session), begun.attempt_id), "it was withdrawn twice"
-    attempt = begun.attempt()
-    assert (attempt.outcome, attempt.error_code) == (Outcome.WITHDRAWN, None)
-    assert attempt.finished_at is not None
-    assert begun.process().state == ImportState.PENDING
-    with begun.supplier.Session() as other:
-        accounts = select(Account).where(Account.external_account_number == begun.number)
-        assert other.scalars(accounts).all() == []
 
 
 def test_an_older_attempt_does_nothing_once_another_one_has_begun(
@@ -332,29 +263,6 @@ def test_a_failure_of_the_infrastructure_leaves_the_attempt_in_progress(
     assert begun.process().tries == 1
     monkeypatch.undo()
     assert perform_attempt(worker_resources.Session, begun.attempt_id)
-
-
-def test_attempts_in_progress_are_live_and_others_are_not(
-    begun: Begun, session: OrmSession, worker_resources: WorkerResources
-) -> None:
-    live = {attempt.id for attempt in list_live_attempts(session)}
-    assert str(begun.attempt_id) in live
-    assert [attempt.id for attempt in list_live_attempts(session, [begun.attempt_id])] == [
-        str(begun.attempt_id)
-    ]
-    assert list_live_attempts(session, []) == []
-    session.commit()
-    perform_attempt(worker_resources.Session, begun.attempt_id)
-    assert list_live_attempts(session, [begun.attempt_id]) == []
-
-
-def test_a_payload_of_older_rules_is_validated_again_and_records_the_version(
-    begun: Begun, worker_resources: WorkerResources
-) -> None:
-    begun.change(rules_version="older")
-    assert perform_attempt(worker_resources.Session, begun.attempt_id)
-    process = begun.process()
-    assert (process.state, process.rules_version) == (ImportState.IMPORTED, RULES_VERSION)
 
 
 def test_only_the_account_of_the_attempt_is_validated_again_under_the_profile_of_its_supplier(

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.db.statements import OpenTransaction
 from migration_service.models import Account, Customer, CustomerEmail
 from migration_service.services.emails.customer_emails import deliver_email, record_customer_emails
-from migration_service.services.emails.outbox import hold, hold_due, mail_server, name_message, take_due
+from migration_service.services.emails.outbox import hold_due, mail_server, name_message, take_due
 from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import set_customer_emails
@@ -96,13 +96,6 @@ def test_each_customer_with_an_address_gets_one_message_in_text_and_html(
         assert str(message["Subject"]).startswith("Welcome")
 
 
-def test_the_flag_is_off_by_default_and_then_nothing_is_recorded(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    account = ImportedAccount.create(supplier, worker_resources, customers=[ANNE])
-    assert _emails_of(account) == []
-
-
 def test_a_dry_run_records_nothing(
     sending_supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
@@ -135,16 +128,6 @@ def test_messages_are_recorded_in_the_transaction_that_creates_the_account(
     assert _emails_of(ImportedAccount(sending_supplier, number)) == []
     assert perform_attempt(worker_resources.Session, attempt_id)
     assert len(_emails_of(ImportedAccount(sending_supplier, number))) == 1
-
-
-def test_many_accounts_are_recorded_in_one_statement(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    accounts = [ImportedAccount.create(supplier, worker_resources, customers=[ANNE, BART]) for _ in range(3)]
-    with supplier.Session.begin() as session:
-        set_customer_emails(session, supplier.code, on=True)
-        _record(session, accounts[:2])
-    assert [len(_emails_of(account)) for account in accounts] == [2, 2, 0]
 
 
 def test_a_message_that_was_sent_is_not_sent_again(
@@ -332,16 +315,6 @@ def test_without_a_broker_the_sweep_stops_at_the_first_message_and_the_next_one_
         assert set(ids) <= set(take_due(session, CustomerEmail, 10_000))
 
 
-def test_a_sent_message_is_not_due(
-    create: Callable[..., list[int]], celery: MigrationCelery, sessions: sessionmaker[Session]
-) -> None:
-    (email_id,) = create(ANNE)
-    send_customer_email(email_id)
-    _make_due(sessions, email_id)
-    with sessions.begin() as session:
-        assert email_id not in take_due(session, CustomerEmail, 10_000)
-
-
 @pytest.mark.parametrize(
     ("configured", "reason"),
     [
@@ -385,50 +358,6 @@ def test_messages_are_recorded_for_the_customers_of_suppliers_that_send_them_onc
     assert [len(_emails_of(account)) for account in accounts] == [0, 1, 0]
 
 
-def test_the_message_was_written_when_the_account_was_created(
-    create: Callable[..., list[int]],
-    celery: MigrationCelery,
-    mailbox: Mailbox,
-    sessions: sessionmaker[Session],
-) -> None:
-    (email_id,) = create(ANNE)
-    created_at = datetime(2026, 1, 31, 12, 30, tzinfo=UTC)
-    with sessions.begin() as session:
-        this = update(CustomerEmail).where(CustomerEmail.id == email_id)
-        session.execute(this.values(created_at=created_at))
-    send_customer_email(email_id)
-    assert mailbox.messages[0]["Date"].datetime == created_at
-
-
-def test_a_message_keeps_its_name_and_no_other_gets_one(
-    create: Callable[..., list[int]], sessions: sessionmaker[Session]
-) -> None:
-    named, other = create(ANNE, BART)
-    names = []
-    for _ in range(2):
-        with sessions.begin() as session:
-            name_message(session, CustomerEmail, named, SENDER)
-        names.append(_row(sessions, named).message_id)
-    assert names[0] == names[1] is not None
-    assert _row(sessions, other).message_id is None
-
-
-def test_a_message_is_sent_while_its_account_is_locked(
-    create: Callable[..., list[int]],
-    celery: MigrationCelery,
-    mailbox: Mailbox,
-    sessions: sessionmaker[Session],
-) -> None:
-    (email_id,) = create(ANNE)
-    with sessions.begin() as session:
-        name_message(session, CustomerEmail, email_id, SENDER)
-    with sessions() as session:
-        session.execute(select(Account.id, Customer.id).join(Customer).with_for_update())
-        with sessions.begin() as other:
-            assert deliver_email(other, email_id, mail_server(celery.settings)) is True
-    assert len(mailbox.messages) == 1
-
-
 @pytest.mark.parametrize(("failures", "pause"), [(0, 60), (1, 120), (5, 1_920), (6, 3_600), (9, 3_600)])
 def test_the_pause_after_a_failure_doubles_up_to_an_hour(
     create: Callable[..., list[int]],
@@ -456,36 +385,10 @@ def test_the_pause_after_a_failure_doubles_up_to_an_hour(
     assert row.failures == failures + 1
 
 
-def test_whoever_delivers_is_told_that_the_mail_server_is_unavailable(
-    create: Callable[..., list[int]],
-    celery: MigrationCelery,
-    controller: Controller,
-    sessions: sessionmaker[Session],
-) -> None:
-    (email_id,) = create(ANNE)
-    controller.stop()
-    with sessions.begin() as session:
-        name_message(session, CustomerEmail, email_id, SENDER)
-        assert deliver_email(session, email_id, mail_server(celery.settings)) is False
-
-
 def _seconds_left(session: Session) -> dict[int, int]:
     """Return the seconds from the beginning of this transaction until each message is tried again."""
     left = func.extract("epoch", CustomerEmail.next_try_at - func.now())
     return {it.id: round(it.left) for it in session.execute(select(CustomerEmail.id, left.label("left")))}
-
-
-def test_a_message_that_is_held_waits_for_half_a_minute_if_it_is_pending(
-    create: Callable[..., list[int]], celery: MigrationCelery, sessions: sessionmaker[Session]
-) -> None:
-    held, other, sent = create(ANNE, BART, ANNE | {"given_name": "Another"})
-    send_customer_email(sent)
-    with sessions.begin() as session:
-        before = _seconds_left(session)
-        for email_id in (held, sent):
-            hold(session, CustomerEmail, email_id)
-        assert _seconds_left(session) == before | {held: 30}
-        assert other in before
 
 
 def test_the_oldest_messages_that_are_due_are_taken_and_those_that_a_worker_has_are_not(

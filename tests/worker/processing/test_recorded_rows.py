@@ -47,11 +47,6 @@ class Choice:
         return {"Authorization": f"Token {self.token}", "X-Request-ID": request_id}
 
 
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
-
-
 @pytest.fixture(params=["the first team and key", "the second team and key"])
 def choice(supplier: SupplierClient, request: pytest.FixtureRequest) -> Choice:
     other_team = f"{supplier.team} too"

@@ -1,6 +1,5 @@
 """Sets of attempts: one message, one statement and one commit for all that wait, and nothing lost by it."""
 
-import logging
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -21,10 +20,6 @@ from migration_service.models import (
 )
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.processing import execution
-from migration_service.services.processing.attempts import (
-    set_apart,
-    withdraw_attempt,
-)
 from migration_service.services.processing.execution import create_set, perform_attempt, perform_set, take_set
 from migration_service.services.processing.signals import (
     announce,
@@ -37,7 +32,6 @@ from migration_service.states import ImportState, Outcome
 from migration_service.tasks import accounts as tasks
 from migration_service.tasks.maintenance import sweep_attempts
 from migration_service.tasks.resources import WorkerResources
-from support.factories import make_customer
 from support.supplier_client import SupplierClient
 
 
@@ -166,15 +160,6 @@ def test_what_a_set_took_before_it_ended_in_vain_runs_alone(
     assert find_new(redis, waiting.ids[:1]) == {waiting.ids[0]}  # the key of the created one has gone
 
 
-def test_one_commit_creates_a_whole_set(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
-    waiting = wait_for_workers(supplier, 3)
-    assert create_all(worker_resources) == (3, 0)
-    with supplier.Session() as session:
-        created_in = select(func.count(text("DISTINCT account.xmin::text"))).select_from(Account)
-        numbers = Account.external_account_number.in_(waiting.numbers)
-        assert session.scalar(created_in.where(numbers)) == 1
-
-
 def test_all_that_begin_are_announced_by_one_message_until_a_worker_takes_it(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
@@ -198,12 +183,6 @@ class Calls:
 
     def __call__(self) -> None:
         self.count += 1
-
-
-def test_a_lost_announcement_is_trusted_for_a_second_only(worker_resources: WorkerResources) -> None:
-    announce(worker_resources.redis, lambda: None)
-    left = worker_resources.redis.pttl("migration:announced")
-    assert 0 < left <= 1_000
 
 
 def test_an_account_that_the_database_refuses_fails_alone(
@@ -246,17 +225,6 @@ def test_a_dry_run_never_is_in_a_set(supplier: SupplierClient, worker_resources:
     assert waiting.created() == {}
 
 
-def test_an_attempt_that_was_tried_before_runs_alone(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    waiting = wait_for_workers(supplier, 2)
-    waiting.change(0, dispatched_at=func.now() - text("interval '11 seconds'"))
-    with supplier.Session.begin() as session:
-        assert set_apart(session, age=10.0).waiting == [waiting.ids[0]]
-    assert create_all(worker_resources) == (1, 0)
-    assert waiting.states() == [ImportState.IN_PROGRESS, ImportState.IMPORTED]
-
-
 def test_a_message_that_came_back_sets_all_that_wait_apart(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
@@ -281,17 +249,6 @@ def test_more_than_a_set_are_announced_again(
     assert tasks.create_set.run() == "1 account: 1 SUCCEEDED"
 
 
-def test_workers_divide_what_waits_between_them_and_do_not_wait_for_each_other(
-    supplier: SupplierClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_customer(supplier.Session)
-    monkeypatch.setattr(execution, "MOST_IN_SET", 2)
-    waiting = wait_for_workers(supplier, 3)
-    with supplier.Session() as one, supplier.Session() as other:
-        taken = [take_set(OpenTransaction.of(session)) for session in (one, other)]
-    assert [[it.attempt.id for it in found] for found in taken] == [waiting.ids[:2], waiting.ids[2:]]
-
-
 def test_organisations_take_turns_in_a_set(
     supplier: SupplierClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,16 +259,6 @@ def test_organisations_take_turns_in_a_set(
     with supplier.Session() as session:
         taken = [it.attempt.id for it in take_set(OpenTransaction.of(session))]
     assert taken == [many.ids[0], few.ids[0], many.ids[1], few.ids[1]]
-
-
-def test_a_withdrawn_attempt_is_in_no_set(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    waiting = wait_for_workers(supplier, 2)
-    with supplier.Session.begin() as session:
-        assert withdraw_attempt(OpenTransaction.of(session), waiting.ids[0])
-    assert create_all(worker_resources) == (1, 0)
-    assert waiting.states() == [ImportState.PENDING, ImportState.IMPORTED]
 
 
 def test_a_set_whose_worker_was_lost_is_dispatched_again_one_by_one(
@@ -328,19 +275,6 @@ def test_a_set_whose_worker_was_lost_is_dispatched_again_one_by_one(
     assert waiting.tries() == [2, 2]
     assert [tasks.create_set.run() for _ in range(2)] == ["1 account: 1 alone: SUCCEEDED"] * 2
     assert waiting.states() == [ImportState.IMPORTED] * 2
-
-
-def test_the_log_has_a_line_for_each_account_with_the_id_of_its_own_request(
-    supplier: SupplierClient, worker_resources: WorkerResources, caplog: pytest.LogCaptureFixture
-) -> None:
-    waiting = wait_for_workers(supplier, 3)
-    with supplier.Session() as session:
-        expected = {str(id_): session.get_one(Attempt, id_).request_id for id_ in waiting.ids}
-    with caplog.at_level(logging.INFO, logger="migration_service.tasks.accounts"):
-        tasks.create_set.run()
-    lines = [vars(record) for record in caplog.records if "attempt_id" in vars(record)]
-    assert {line["attempt_id"]: line["request_id"] for line in lines} == expected
-    assert len(set(expected.values())) == 3
 
 
 def test_without_redis_an_announcement_is_published_and_every_attempt_is_new() -> None:

@@ -17,7 +17,6 @@ from migration_service.services.processing.slot_leases import (
     acquire_slots,
     list_live_attempts,
     reconcile_slots,
-    release_slots,
 )
 from migration_service.services.processing.slots import LiveAttempt, Slots, SlotsStaleError
 from migration_service.tasks.resources import WorkerResources
@@ -41,39 +40,6 @@ def _begin(supplier: SupplierClient) -> UUID:
     supplier.stage(account)
     assert supplier.process(account["external_account_number"]).status_code == 202
     return supplier.current_attempt(account["external_account_number"])
-
-
-def test_the_first_attempts_hold_the_slots_that_are_free(worker_resources: WorkerResources) -> None:
-    sessions, slots = worker_resources.Session, worker_resources.slots
-    attempts = [new_id() for _ in range(4)]
-    assert acquire_slots(sessions, slots, attempts, owner=1, limit=3) == attempts[:3]
-    assert acquire_slots(sessions, slots, attempts[3:], owner=1, limit=3) == []
-    release_slots(slots, attempts[:3])
-    assert acquire_slots(sessions, slots, attempts, owner=1, limit=5, batch_cap=2) == attempts[:2]
-    assert acquire_slots(sessions, slots, attempts[2:], owner=1, limit=None, batch_cap=3) == attempts[2:3]
-    assert acquire_slots(sessions, slots, attempts[3:], owner=1, limit=None) == attempts[3:]
-
-
-def test_whoever_waits_gets_the_slot_as_soon_as_it_is_free(worker_resources: WorkerResources) -> None:
-    sessions = worker_resources.Session
-    first, second = new_id(), new_id()
-    calls: list[object] = []
-
-    class Observed(Slots):
-        def acquire(self, *args: object, **limits: object) -> int:
-            calls.append(args)
-            if len(calls) == 3:
-                self.release([str(first)])
-            return super().acquire(*args, **limits)  # type: ignore[arg-type]
-
-    slots = Observed(worker_resources.redis)
-    acquire_slots(sessions, slots, [first], owner=1, limit=1, timeout=60)  # in a server that was just started
-    release_slots(slots, [first])
-    calls.clear()
-    assert acquire_slots(sessions, slots, [first], owner=1, limit=1, timeout=60) == [first]
-    assert len(calls) == 1
-    assert acquire_slots(sessions, slots, [second], owner=1, limit=1, timeout=60) == [second]
-    assert len(calls) == 3
 
 
 def test_slots_that_redis_lost_are_restored_before_another_one_is_acquired(

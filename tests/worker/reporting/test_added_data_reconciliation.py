@@ -3,16 +3,8 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
-from support.supplier_client import SupplierClient
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 @pytest.fixture
@@ -84,25 +76,3 @@ def test_every_cent_that_a_batch_sent_is_on_the_accounts(batches: BatchClient, n
     ]
     whole = _reconcile(batches)
     assert (whole["sent"]["added_lines_refused"], whole["sent"]["open"], whole["complete"]) == (2, 0, True)
-
-
-def test_a_cent_that_is_missing_is_found(batches: BatchClient, numbers: list[str]) -> None:
-    lines = [_line(batches, number, transactions=[_transaction("a", "10.01")]) for number in numbers]
-    report = batches.run(lines, kind="transactions")
-    with batches.supplier.Session.begin() as session:
-        session.execute(
-            text("""
-                UPDATE "transaction" SET amount = 10.00 WHERE transaction_id = 'a' AND account_pk =
-                    (SELECT max(id) FROM account WHERE external_account_number = :number)
-            """),
-            {"number": numbers[1]},
-        )
-    found = _reconcile(batches, report["batch_id"])
-    assert not found["clean"]
-    assert found["differing"] == 1
-    (account,) = found["differences"]
-    assert account["external_account_number"] == numbers[1]
-    assert account["differences"] == [
-        {"measure": "added amount of PAYMENT", "staged": 10.01, "created": 10.0}
-    ]
-    assert account["service_account_number"].startswith("A-")

@@ -1,8 +1,6 @@
 """Erasing one account: no personal data is left in any table, but the numbers and the amounts are."""
 
-import json
 import secrets
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,8 +8,6 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.reconciliation.created_accounts import find_differences
-from migration_service.services.reconciliation.differences import Totals
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
 from support.imported_account import ImportedAccount, code_of
@@ -67,22 +63,6 @@ def test_of_an_erased_account_only_numbers_and_amounts_are_left(
     assert "COMPLETED" in supplier.status(account.number).text
 
 
-def test_reconciliation_reports_that_an_erased_account_cannot_be_compared(
-    mark: str, supplier: SupplierClient, worker_resources: WorkerResources, sessions: sessionmaker[Session]
-) -> None:
-    kept = ImportedAccount.create(supplier, worker_resources, **marked_parts(mark))
-    erased = ImportedAccount.create(supplier, worker_resources, **marked_parts(mark))
-    assert erase(supplier, erased.number).status_code == 200
-    with sessions() as session:
-        supplier_id = get_import_supplier(session, supplier.code, organisation_id=None).id
-    totals = Totals()
-    assert list(find_differences(sessions, supplier_id, totals)) == []
-    assert totals.not_comparable == 1
-    assert totals.measures["accounts"] == (Decimal(2), Decimal(2))
-    assert totals.measures["customers"] == (Decimal(1), Decimal(1))
-    assert erase(supplier, kept.number).status_code == 200  # leave nothing for other tests
-
-
 def test_nothing_is_added_to_an_erased_account_and_erasing_it_again_changes_nothing(
     mark: str, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
@@ -108,43 +88,6 @@ def test_an_organisation_erases_one_account_after_the_other(
         assert erase(other.supplier, other.number).status_code == 200
         session.commit()
     assert erase(supplier, accounts[1].number).status_code == 200
-
-
-def test_an_account_that_was_only_staged_is_removed_and_not_staged_again(
-    mark: str, supplier: SupplierClient, sessions: sessionmaker[Session]
-) -> None:
-    payload = {
-        "import_supplier": supplier.code,
-        "external_account_number": "only staged",
-        **marked_parts(mark),
-    }
-    staged = supplier.stage(payload)
-    assert staged.status_code == 201, staged.text
-    answer = erase(supplier, "only staged")
-    assert (answer.status_code, answer.json["service_account_number"]) == (200, None)
-    assert find_mark(sessions, mark) == []
-    assert code_of(supplier.stage(payload)) == "account_marked_to_skip"
-    assert supplier.status("only staged").status_code == 404
-
-
-def test_lines_of_a_batch_are_erased_whether_they_were_processed_or_not(
-    mark: str, supplier: SupplierClient, sessions: sessionmaker[Session]
-) -> None:
-    number = "é/batch"
-    sound = {"import_supplier": supplier.code, "external_account_number": number, **marked_parts(mark)}
-    broken = json.dumps(sound)[:-1]  # escapes, and a line that is not JSON
-    other = json.dumps({**sound, "external_account_number": "another", "customers": []})
-    lines = "\n".join([json.dumps(sound, ensure_ascii=False), broken, other.replace(mark, "x")])
-    started = supplier.app.test_client().post(
-        f"/v1/data-import/batches/?import_supplier={supplier.code}&mode=stage",
-        data=lines.encode(),
-        headers={"Authorization": f"Token {supplier.token}", "Content-Type": "application/x-ndjson"},
-    )
-    assert started.status_code == 202, started.text
-    assert find_mark(sessions, mark) == ["batch_line"]
-    answer = erase(supplier, number)
-    assert (answer.status_code, answer.json["batch_lines"]) == (200, 2)
-    assert find_mark(sessions, mark) == []
 
 
 def test_unknown_accounts_those_being_created_and_those_of_others_are_not_erased(

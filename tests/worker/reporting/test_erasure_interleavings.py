@@ -20,16 +20,10 @@ from migration_service.services.imports import storing
 from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.states import Profile
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, ndjson
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
 from support.marked_person import find_mark, marked_parts
 from support.supplier_client import SupplierClient
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 @pytest.fixture

@@ -12,16 +12,9 @@ from migration_service.services.reconciliation.created_accounts import find_diff
 from migration_service.services.reconciliation.differences import Totals
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import Profile
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.mutations import places
 from support.planted_differences import PLANTED, make_book, plant
-from support.supplier_client import SupplierClient
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 def _reconcile(batches: BatchClient) -> Any:

@@ -2,34 +2,14 @@
 
 import csv
 import io
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
-import pytest
-from sqlalchemy import delete, select, text, update
-
-from migration_service.models import (
-    Account,
-    Batch,
-    BatchLine,
-    Ledger,
-    Statement,
-)
 from migration_service.schemas.json import parse_json
 from migration_service.services.audit.trail import TrailFilter, stream_trail
-from migration_service.services.reporting.retention import remove_batch_lines
 from migration_service.services.setup.suppliers import create_import_supplier
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
-
 
 #: What a program reads: everything, what was created, and what was sent.
 _CLEAN = ("clean", "created_clean", "complete")
@@ -76,29 +56,6 @@ def test_an_imported_book_has_no_differences_and_the_sums_of_the_file(batches: B
     assert totals["ledger_balances"] == (balance, balance)
     paid = sum(Decimal(str(it["amount"])) for it in transactions if it["type"] == "PAYMENT")
     assert totals["amount of PAYMENT"] == (paid, paid)
-
-
-def test_a_difference_of_a_cent_is_found_with_its_account(batches: BatchClient) -> None:
-    accounts, batch_id = _import(batches)
-    number = accounts[2]["external_account_number"]
-    with batches.supplier.Session.begin() as session:
-        account_id = select(Account.id).where(Account.external_account_number == number)
-        session.execute(
-            update(Ledger)
-            .where(Ledger.account_pk.in_(account_id), Ledger.position == 0)
-            .values(ledger_balance=Ledger.ledger_balance + Decimal("0.01"))
-        )
-        session.execute(delete(Statement).where(Statement.account_pk.in_(account_id)))
-    for query in ("", f"?batch={batch_id}"):
-        report = _reconcile(batches, query)
-        assert (report["clean"], report["differing"]) == (False, 1)
-        (found,) = report["differences"]
-        assert found["external_account_number"] == number
-        by_measure = {it["measure"]: it for it in found["differences"]}
-        assert set(by_measure) == {"ledger_balances", "statements"}
-        assert by_measure["statements"]["created"] == 0
-        balances = by_measure["ledger_balances"]
-        assert balances["created"] - balances["staged"] == Decimal("0.01")
 
 
 def _open(report: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -173,52 +130,6 @@ def test_only_refused_accounts_can_be_acknowledged(batches: BatchClient) -> None
     ):
         answer = _acknowledge(batches, **body)
         assert (answer.status_code, answer.json["errors"][0]["attr"]) == (400, attr)
-
-
-def test_added_data_is_not_compared(batches: BatchClient) -> None:
-    accounts, _ = _import(batches)
-    before = _reconcile(batches)
-    with batches.supplier.Session.begin() as session:
-        session.execute(
-            text("""
-                INSERT INTO "transaction" (position, ledger_pk, account_pk, period, transaction_id,
-                    transaction_date, amount, type)
-                SELECT 0, ledger.id, account_pk, 'ADDED', 'added-' || type, now(), 12.34, type
-                FROM ledger JOIN account ON account.id = account_pk,
-                    unnest(ARRAY['CHARGE', 'PAYMENT', 'REPAYMENT']) AS type
-                WHERE external_account_number = :number AND ledger.position = 0"""),
-            {"number": accounts[0]["external_account_number"]},
-        )
-        session.execute(
-            text("""
-                UPDATE ledger SET ledger_balance = ledger_balance - 12.34 FROM account
-                WHERE account.id = account_pk AND external_account_number = :number
-                  AND ledger.position = 0"""),
-            {"number": accounts[0]["external_account_number"]},
-        )
-    assert _reconcile(batches) == before
-
-
-def test_lines_are_removed_after_their_retention_time_and_the_counts_are_kept(batches: BatchClient) -> None:
-    _, batch_id = _import(batches)
-    with batches.supplier.Session.begin() as session:
-        remove_batch_lines(session, after_days=30)  # other tests share the tables
-        assert session.scalars(select(BatchLine).where(BatchLine.batch_id == UUID(batch_id))).all()
-        session.execute(
-            update(Batch)
-            .where(Batch.id == UUID(batch_id))
-            .values(finished_at=datetime.now(UTC) - timedelta(days=31))
-        )
-    with batches.supplier.Session.begin() as session:
-        assert remove_batch_lines(session, after_days=30) == 4
-        assert not session.scalars(select(BatchLine).where(BatchLine.batch_id == UUID(batch_id))).all()
-    report = batches.get(batch_id)
-    assert report["lines_removed_at"] is not None
-    assert report["counts"]["IMPORTED"] == 4
-    answer = batches.change(batch_id, "retry-failed")
-    assert (answer.json or {})["code"] == "batch_state_conflict"
-    answer = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/?batch={batch_id}")
-    assert (answer.status_code, (answer.json or {})["code"]) == (400, "batch_state_conflict")
 
 
 def test_the_id_map_has_the_old_and_the_new_numbers(batches: BatchClient) -> None:

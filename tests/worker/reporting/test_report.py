@@ -2,34 +2,23 @@
 
 import json
 import re
-from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner
-from sqlalchemy import update
 
 from migration_service.cli import main
 from migration_service.config import Settings
-from migration_service.models import Account, Ledger
 from migration_service.services.reporting.report import Report, make_report
 from migration_service.services.reporting.report_page import read_stylesheet, render_report
-from migration_service.services.reporting.report_subject import ReportKind, find_subject
-from migration_service.tasks.resources import WorkerResources
+from migration_service.services.reporting.report_subject import find_subject
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
-from support.undo_client import UndoClient
-from support.wave_client import EVENING, NIGHT, WaveClient
+from support.wave_client import WaveClient
 
 #: Values of customers and payloads that must not be on a page.
 SECRETS = ("Zwartendijk", "not-a-number-0612", "unheard@example.org", "Verborgenlaan")
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
 
 
 def _book(batches: BatchClient) -> list[Any]:
@@ -74,111 +63,6 @@ class _Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._in_style:
             self.text += data
-
-
-def _plan_of_two_waves(batches: BatchClient) -> dict[str, Any]:
-    """Return a plan whose first wave was approved although an account differs, and whose second one waits."""
-    waves = WaveClient(batches)
-    waves.stage(6)
-    with waves.clock():
-        pilot = {"name": "Pilot", "sample": 4, "window": NIGHT, "brake": {"stop_after_errors": "2%"}}
-        plan = waves.plan(pilot, {"rest": True}, name="Spring", seed=7)
-        waves.now = EVENING
-        waves.run()
-        number = waves.numbers(plan["waves"][0])[0]
-        with batches.supplier.Session.begin() as session:
-            mine = update(Ledger).where(
-                Ledger.account_pk == Account.id, Account.external_account_number == number
-            )
-            session.execute(mine.values(ledger_balance=Ledger.ledger_balance + 1))
-        assert waves.act(plan, 1, "reconcile").status_code == 200
-        waves.sweep()
-        assert waves.states(plan) == ["DIFFERS", "WAITING"]
-        assert waves.act(plan, 1, "approve", reason="Known rounding.").status_code == 200
-    return plan | {"differing": number}
-
-
-def test_a_plan_its_waves_and_its_batches_are_reported(batches: BatchClient) -> None:
-    (account,) = batches.supplier.accounts()
-    batches.run([account | {"external_account_number": "no part of the plan"}, b"no JSON"])
-    plan = _plan_of_two_waves(batches)
-    _check_the_first_wave(batches, plan)
-    _check_the_batch_of_the_second_wave(batches, plan)
-    _check_the_plan(batches, plan)
-    report = _report(batches.supplier, batches.supplier.code)
-    text = _Page(render_report(report)).text
-    for shown in ("Waves of the plan Spring", "Decisions after each wave", "Known rounding.", "Pilot"):
-        assert shown in text
-    actions = [it.action for it in report.decisions]
-    assert "wave.approved" in actions
-    assert "wave.found_different" not in actions, "the service has found it"
-    _check_what_is_undone(batches, plan)
-
-
-def _check_the_first_wave(batches: BatchClient, plan: dict[str, Any]) -> None:
-    """Expect its window and its decision."""
-    batch_id = plan["waves"][0]["batch_id"]
-    report = _report(batches.supplier, plan["plan_id"], 1)
-    assert (report.subject.kind, str(report.subject.batch_id)) == (ReportKind.WAVE, batch_id)
-    (wave,) = report.waves
-    assert (wave.number, wave.state, wave.differing, wave.open) == (1, "APPROVED", 1, 0)
-    assert (report.sent.sent, report.sent.created) == (4, 4)
-    (differing,) = report.differences
-    assert differing.external_account_number == plan["differing"]
-    assert report.rates is not None
-    assert sum(report.rates.done) == 4
-    assert [it.action for it in report.decisions] == [
-        "wave_plan.created",
-        "wave.queued",
-        "wave.reconciled",
-        "wave.approved",
-    ]
-    text = _Page(render_report(report)).text
-    for shown in (
-        *("Wave 1 of the plan Spring", "Pilot", "22:00 to 00:00 UTC, every day, from 2026-03-02"),
-        *("error threshold 2%", "APPROVED", "Known rounding.", f"API key {batches.supplier.api_key[:4]}"),
-        *("How wave 1 was drawn", "Seed 7", "Decision after the wave"),
-    ):
-        assert shown in text
-    assert "2 pending" not in text
-
-
-def _check_the_batch_of_the_second_wave(batches: BatchClient, plan: dict[str, Any]) -> None:
-    """Expect the wave in the report of its batch."""
-    report = _report(batches.supplier, plan["waves"][1]["batch_id"])
-    assert report.subject.kind is ReportKind.BATCH
-    assert [wave.number for wave in report.waves] == [2]
-    text = _Page(render_report(report)).text
-    for shown in ("Wave 2 of the plan Spring", "after the previous wave", "Nobody has decided yet."):
-        assert shown in text
-    assert "Known rounding." not in text
-
-
-def _check_the_plan(batches: BatchClient, plan: dict[str, Any]) -> None:
-    """Expect the sum of its waves, without what is in no wave."""
-    report = _report(batches.supplier, plan["plan_id"])
-    assert (report.subject.kind, report.subject.batch_id) == (ReportKind.PLAN, None)
-    assert [str(batch.batch_id) for batch, _ in report.batches] == [it["batch_id"] for it in plan["waves"]]
-    assert [wave.state for wave in report.waves] == ["APPROVED", "WAITING"]
-    assert (report.sent.sent, report.sent.created, report.sent.open) == (6, 4, 2)
-    assert report.totals.measures["accounts"] == (Decimal(4), Decimal(4))
-    assert (report.totals.differing, report.failed) == (1, [])
-    text = _Page(render_report(report)).text
-    for shown in ("Wave plan Spring", "Decisions after each wave", "Known rounding.", "WAITING"):
-        assert shown in text
-
-
-def _check_what_is_undone(batches: BatchClient, plan: dict[str, Any]) -> None:
-    """Undo the first wave, and expect that the report of the plan says so."""
-    undos = UndoClient(batches.supplier)
-    undo_id = undos.start(wave={"plan_id": plan["plan_id"], "number": 1}, reason="Wrong tariff.")
-    holds = "Accounts are being undone."
-    assert holds in _Page(render_report(_report(batches.supplier, plan["plan_id"]))).text
-    undos.work(undo_id)
-    text = _Page(render_report(_report(batches.supplier, plan["plan_id"]))).text
-    assert ", 4 undone" in text
-    assert "Wrong tariff." in text
-    assert holds not in text
 
 
 def test_a_supplier_is_reported_with_its_evidence(batches: BatchClient) -> None:
@@ -233,14 +117,6 @@ def _check_that_it_stands_alone(report: Report) -> None:
     assert ("href", "/console/report.css") in linked.attributes
     assert "style" not in linked.tags
     assert linked.text == page.text
-
-
-def test_a_supplier_that_has_sent_nothing_has_a_page(supplier: SupplierClient) -> None:
-    report = _report(supplier, supplier.code)
-    assert (report.batches, report.failed, report.rates) == ([], [], None)
-    text = _Page(render_report(report)).text
-    for shown in ("No batch was started.", "No line of a batch failed.", "No account was created."):
-        assert shown in text
 
 
 def test_the_command_writes_the_page(migrated: Settings, batches: BatchClient, tmp_path: Path) -> None:

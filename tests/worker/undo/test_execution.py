@@ -25,12 +25,8 @@ from migration_service.models import (
 )
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.audit.trail import TrailFilter, read_trail
-from migration_service.services.emails.outbox import name_message, take_due
 from migration_service.services.processing import creation
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.reconciliation.created_accounts import find_differences
-from migration_service.services.reconciliation.differences import Totals
-from migration_service.services.reconciliation.submitted import count_sent
 from migration_service.services.setup.suppliers import (
     KnownSupplier,
     get_import_supplier,
@@ -40,7 +36,7 @@ from migration_service.services.undo import execution
 from migration_service.services.undo.execution import MAX_TRIES, Progress, revert_piece, take_due_undos
 from migration_service.services.undo.go_live import set_live
 from migration_service.services.undo.removal import removal_statements
-from migration_service.states import EmailState, ImportState
+from migration_service.states import EmailState
 from migration_service.tasks import undo as undo_tasks
 from migration_service.tasks.names import REVERT_ACCOUNTS, SWEEP_UNDOS
 from migration_service.tasks.resources import WorkerResources
@@ -49,16 +45,6 @@ from support.imported_account import ImportedAccount
 from support.messages import noted_messages
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient, dump
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
-
-
-@pytest.fixture
-def undos(supplier: SupplierClient) -> UndoClient:
-    return UndoClient(supplier)
 
 
 @pytest.fixture
@@ -248,29 +234,6 @@ def test_the_account_is_created_again_with_another_number(
         assert not session.get(RetiredAccountNumber, second)
 
 
-def test_reconciliation_is_clean_afterwards(
-    supplier: SupplierClient, batches: BatchClient, undos: UndoClient
-) -> None:
-    _stage(supplier, 4)
-    undos.run(batch=_import_pending(batches))
-    totals, known = Totals(), _known(supplier)
-    assert list(find_differences(supplier.Session, known.id, totals)) == []
-    assert totals.measures == {}
-    with supplier.Session.begin() as session:
-        sent = count_sent(session, known.id)
-    assert (sent.sent, sent.staged, sent.created) == (4, 4, 0)
-
-
-def test_an_unsent_email_is_withdrawn(account: ImportedAccount, undos: UndoClient) -> None:
-    with account.supplier.Session() as session:
-        waiting = set(take_due(session, CustomerEmail, 1_000))
-        session.rollback()
-    undos.run(account.number)
-    with account.supplier.Session() as session:
-        assert len(waiting - set(take_due(session, CustomerEmail, 1_000))) == 1
-        session.rollback()
-
-
 @pytest.mark.parametrize(
     ("values", "reasons"),
     [
@@ -288,14 +251,6 @@ def test_an_email_that_was_or_may_have_been_sent_blocks(
     undo_id = undos.start(account.number)
     undos.work(undo_id)
     assert undos.reasons(undo_id) == [reasons]
-
-
-def test_naming_a_message_is_where_sending_begins(account: ImportedAccount, undos: UndoClient) -> None:
-    with account.supplier.Session.begin() as session:
-        of_account = select(CustomerEmail.id).join(Customer).join(Account)
-        (email,) = session.scalars(of_account.where(Account.external_account_number == account.number))
-        name_message(session, CustomerEmail, email, "us@example.org")
-    assert undos.preview(account.number)["blockers"][0]["code"] == "email_sent"
 
 
 def _add_note(account: ImportedAccount) -> None:
@@ -406,15 +361,6 @@ def test_an_overridden_blocker_does_not_count(account: ImportedAccount, undos: U
     assert (account.supplier.status(account.number).json or {})["status"] == "UNKNOWN"
 
 
-def test_a_process_that_was_removed_is_not_imported(account: ImportedAccount, undos: UndoClient) -> None:
-    late = undos.start(account.number)
-    undos.work(undos.start_beside(late, account.number))
-    _erase(account)
-    undos.work(late)
-    (line,) = undos.outcomes(late)
-    assert (line["external_account_number"], line["reasons"]) == (None, ["account_not_imported"])
-
-
 @pytest.mark.parametrize("table", ["account_import_process", "account", "customer_email"])
 def test_what_somebody_else_holds_is_left_for_later(
     account: ImportedAccount, undos: UndoClient, table: str
@@ -503,23 +449,6 @@ def test_every_table_that_refers_to_an_account_is_emptied() -> None:
         below |= more
     assert removed == below
     assert {"customer_email", "note", "payment_instruction", "tax_item"} < removed
-
-
-def test_the_state_of_a_process_that_is_not_imported_is_never_changed(
-    account: ImportedAccount, undos: UndoClient
-) -> None:
-    undo_id = undos.start(account.number)
-    with account.supplier.Session.begin() as session:  # as if the account had vanished by itself
-        process = account.supplier.process_of(account.number)
-        number = session.scalars(select(AccountImportProcess.service_account_number).where(process)).one()
-        account_id = session.scalars(select(Account.id).where(Account.service_account_number == number)).one()
-        for statement in removal_statements():
-            session.execute(statement, {"account_ids": [account_id]})
-    undos.work(undo_id)
-    assert undos.reasons(undo_id) == [["account_not_imported"]]
-    with account.supplier.Session() as session:
-        state = session.scalars(select(AccountImportProcess.state).where(process)).one()
-    assert state == ImportState.IMPORTED
 
 
 def test_the_task_reverts_everything_and_the_sweep_finds_what_was_lost(

@@ -56,11 +56,6 @@ from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
 
 
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    return BatchClient(supplier, worker_resources)
-
-
 @dataclass
 class Undone:
     """An account that was created, and an undo of it that no worker has taken yet."""
@@ -370,17 +365,6 @@ def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:
         return Scenario(acts, check)
 
     assert explore(batches.supplier.Session, scenario) > 3
-
-
-def test_another_worker_with_the_same_undo(start: Start) -> None:
-    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
-        def check(run: Run) -> None:
-            assert not run.errors
-            assert undone.outcome() == ("REVERTED", [])
-
-        return undone.revert(), check
-
-    assert _explore(start, make) >= 4
 
 
 def test_another_undo_of_the_same_account(start: Start) -> None:

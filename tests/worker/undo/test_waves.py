@@ -17,24 +17,16 @@ from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
 from migration_service.services.waves.sweep import carry_on_plan
 from migration_service.states import UndoState
-from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
 from support.wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
 
 
-@pytest.fixture
-def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> Iterator[WaveClient]:
-    client = WaveClient(BatchClient(supplier, worker_resources))
-    with client.clock(), patch.object(batch_upload, "CHUNK_LINES", 5):
-        yield client
-
-
-@pytest.fixture
-def undos(supplier: SupplierClient) -> UndoClient:
-    return UndoClient(supplier)
+@pytest.fixture(autouse=True)
+def _short_chunks() -> Iterator[None]:
+    with patch.object(batch_upload, "CHUNK_LINES", 5):
+        yield
 
 
 def _pilot(waves: WaveClient, beginning: str = "", **more: Any) -> dict[str, Any]:
@@ -137,16 +129,6 @@ def test_a_paused_wave_goes_on_only_after_the_decision_about_an_earlier_one_that
     assert waves.act(plan, 2, "resume").status_code == 200
 
 
-def test_the_batch_of_a_wave_is_the_wave(waves: WaveClient, undos: UndoClient) -> None:
-    plan = _pilot(waves)
-    report = undos.run(batch=plan["waves"][0]["batch_id"])
-    assert (report["plan_id"], report["wave_number"]) == (plan["plan_id"], 1)
-    waves.sweep()
-    assert waves.states(plan)[0] == "DIFFERS"
-    (listed,) = waves.supplier.get("/undos/").json or []
-    assert (listed["plan_id"], listed["wave_number"]) == (plan["plan_id"], 1)
-
-
 def test_a_wave_is_decided_about_again_if_one_of_its_accounts_is_undone_by_its_number(
     waves: WaveClient, undos: UndoClient
 ) -> None:
@@ -167,20 +149,6 @@ def test_a_wave_is_decided_about_again_if_one_of_its_accounts_is_undone_by_its_n
     assert waves.act(plan, 1, "approve", reason="It is sent later.").status_code == 200
     waves.sweep()
     assert waves.states(plan)[0] == "APPROVED", "the undo is counted once"
-
-
-def test_what_is_imported_again_after_an_undo_makes_the_wave_clean(
-    waves: WaveClient, undos: UndoClient
-) -> None:
-    plan = _pilot(waves)
-    numbers = waves.numbers(plan["waves"][0])
-    undos.run(wave=_wave(plan))
-    corrected = [
-        account for account in waves.supplier.accounts(6) if account["external_account_number"] in numbers
-    ]
-    waves.batches.run(corrected)
-    waves.run()
-    assert waves.states(plan)[0] == "CLEAN"
 
 
 def test_a_wave_is_not_undone_while_its_plan_is_at_work(waves: WaveClient, undos: UndoClient) -> None:
@@ -265,12 +233,6 @@ def test_a_finished_plan_stays_as_it_was_decided(waves: WaveClient, undos: UndoC
     assert (wave["state"], wave["decision_reason"], wave["reverted"]) == ("APPROVED", "Fine.", 2)
     assert report["finished_at"] is not None
     assert waves.plan({"rest": True})["waves"][0]["lines"] == 2, "what was reverted can be planned again"
-
-
-def test_a_wave_that_has_created_nothing_has_nothing_to_undo(waves: WaveClient, undos: UndoClient) -> None:
-    plan = _pilot(waves)
-    answer = undos.post(wave=_wave(plan, 2))
-    assert (answer.status_code, (answer.json or {})["code"]) == (400, "nothing_to_undo")
 
 
 @pytest.mark.parametrize("number", [0, 3, 2**31 - 1])

@@ -1,6 +1,6 @@
 """What locks a plan, a wave or its batch, in every order: sweeps, workers, reconciliation, and people."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
@@ -23,13 +23,6 @@ from support.interleavings import COMMIT, Run, Scenario, Step, explore
 from support.servers import EmbeddedServers
 from support.supplier_client import SupplierClient
 from support.wave_client import EVENING, NIGHT, NOON, WaveClient
-
-
-@pytest.fixture
-def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> Iterator[WaveClient]:
-    client = WaveClient(BatchClient(supplier, worker_resources))
-    with client.clock():
-        yield client
 
 
 class Planned:

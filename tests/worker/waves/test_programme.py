@@ -1,7 +1,6 @@
 """A whole plan while beat and workers are killed: each account once, and nothing outside a window."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from random import Random
@@ -20,9 +19,6 @@ from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
 from migration_service.services.waves.sweep import carry_on, carry_on_plan
 from migration_service.services.waves.windows import Opening, Window, find_opening
-from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient
-from support.supplier_client import SupplierClient
 from support.wave_client import WaveClient
 
 #: Nights of four hours, and of three on the second day, when the clock goes from 02:00 to 03:00.
@@ -110,26 +106,13 @@ class Chaos:
             self.worked_at.append(began_at)
 
 
-@pytest.fixture
-def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> Iterator[WaveClient]:
-    client = WaveClient(BatchClient(supplier, worker_resources), datetime(2026, 3, 27, 12, tzinfo=UTC))
-    with client.clock(), patch.object(batch_upload, "CHUNK_LINES", 2):
-        yield client
-
-
 @pytest.mark.parametrize("seed", [1, 3])
 def test_five_waves_over_three_nights_while_beat_and_workers_are_killed(waves: WaveClient, seed: int) -> None:
+    waves.now = datetime(2026, 3, 27, 12, tzinfo=UTC)
     numbers = waves.stage(ACCOUNTS)
-    plan = waves.plan(
-        {"sample": 8},
-        {"size": 10},
-        {"accounts": numbers[20:26]},
-        {"size": 12},
-        {"rest": True},
-        window=NIGHTS,
-        continue_if_clean=True,
-        seed=seed,
-    )
+    parts = ({"sample": 8}, {"size": 10}, {"accounts": numbers[20:26]}, {"size": 12}, {"rest": True})
+    with patch.object(batch_upload, "CHUNK_LINES", 2):
+        plan = waves.plan(*parts, window=NIGHTS, continue_if_clean=True, seed=seed)
     rng = Random(seed)
     chaos = Chaos(waves, plan, rng)
     until = waves.now + timedelta(days=12)

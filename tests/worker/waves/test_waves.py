@@ -1,6 +1,5 @@
 """Waves from their plan to their end, by a clock that the test sets."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
@@ -13,17 +12,13 @@ from migration_service.models import Account, AccountImportProcess, AuditEntry, 
 from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work.chunks import ChunkKey
 from migration_service.services.batches.work.execution import perform_chunk
-from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient
-from support.supplier_client import SupplierClient
 from support.wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
 
 
-@pytest.fixture
-def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> Iterator[WaveClient]:
-    client = WaveClient(BatchClient(supplier, worker_resources))
-    with client.clock(), patch.object(batch_upload, "CHUNK_LINES", 5):
-        yield client
+@pytest.fixture(autouse=True)
+def _short_chunks() -> Iterator[None]:
+    with patch.object(batch_upload, "CHUNK_LINES", 5):
+        yield
 
 
 def _wave(waves: WaveClient, plan: dict[str, Any], number: int) -> dict[str, Any]:
@@ -92,30 +87,6 @@ def _recover(waves: WaveClient) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("pilot", "plan_says"), [({}, {}), ({"continue_if_clean": False}, {"continue_if_clean": True})]
-)
-def test_otherwise_a_person_approves_a_clean_wave(
-    waves: WaveClient, pilot: dict[str, bool], plan_says: dict[str, bool]
-) -> None:
-    waves.stage(12)
-    plan = waves.plan({"sample": 4, **pilot}, {"rest": True}, window=NIGHT, **plan_says)
-    waves.now = EVENING
-    for _ in range(3):
-        waves.run()
-    assert waves.states(plan) == ["CLEAN", "WAITING"]
-    assert (_wave(waves, plan, 2)["waits_for"], len(_created(waves))) == ("approval", 4)
-    refused = waves.act(plan, 2, "start")
-    assert (refused.status_code, refused.json["code"]) == (400, "wave_state_conflict")
-    assert waves.act(plan, 1, "approve", reason="All four are right").status_code == 200
-    for _ in range(2):
-        waves.run()
-    assert (waves.states(plan), len(_created(waves))) == (["APPROVED", "CLEAN"], 12)
-    wave = _wave(waves, plan, 1)
-    assert (wave["decision_reason"], wave["decided_by"][:8]) == ("All four are right", "API key ")
-    assert ("wave.approved", "1") in _told(waves, plan)
-
-
 @pytest.mark.parametrize("kind", ["open", "differing"])
 def test_a_difference_waits_for_a_person_whatever_the_plan_says(waves: WaveClient, kind: str) -> None:
     numbers = waves.stage(10)
@@ -177,79 +148,6 @@ def test_failed_lines_that_are_retried_reopen_the_wave(waves: WaveClient) -> Non
     assert (waves.states(plan), len(_created(waves))) == (["CLEAN"], 5)
 
 
-@pytest.mark.parametrize("continues", [True, False])
-def test_without_windows_a_plan_begins_by_hand_and_goes_on_by_itself_or_once_it_is_approved(
-    waves: WaveClient, *, continues: bool
-) -> None:
-    waves.stage(10)
-    plan = waves.plan({"size": 5}, {"rest": True}, continue_if_clean=continues)
-    assert waves.act(plan, 1, "start").json["waves"][0]["state"] == "RUNNING"
-    again = waves.act(plan, 1, "start")
-    assert (again.status_code, again.json["code"]) == (400, "wave_state_conflict")
-    assert waves.act(plan, 1, "pause").json["waves"][0]["state"] == "PAUSED"
-    waves.run()
-    assert not _created(waves)
-    assert waves.act(plan, 1, "resume").json["waves"][0]["state"] == "RUNNING"
-    for _ in range(2):
-        waves.run()
-    if not continues:
-        assert (waves.states(plan), _wave(waves, plan, 2)["waits_for"]) == (["CLEAN", "WAITING"], "approval")
-        waves.act(plan, 1, "approve", reason="All five are right")
-        waves.run()
-    waves.run()
-    assert (waves.states(plan)[1], len(_created(waves))) == ("CLEAN", 10)
-
-
-def test_by_hand_a_wave_begins_only_within_its_window(waves: WaveClient) -> None:
-    waves.stage(5)
-    plan = waves.plan({"rest": True, "window": NIGHT})
-    refused = waves.act(plan, 1, "start")
-    assert (refused.status_code, refused.json["code"]) == (400, "wave_window_closed")
-    waves.now = EVENING
-    assert waves.act(plan, 1, "start").json["waves"][0]["state"] == "RUNNING"
-
-
-def test_a_person_who_pauses_keeps_the_wave_out_of_its_next_window(waves: WaveClient) -> None:
-    waves.stage(10)
-    plan = waves.plan({"rest": True, "window": NIGHT})
-    waves.now = EVENING
-    waves.sweep()
-    waves.now = NOON + DAY
-    waves.sweep()
-    assert _wave(waves, plan, 1)["reason"] == "window_closed"
-    assert waves.act(plan, 1, "pause").json["waves"][0]["reason"] is None
-    waves.now = EVENING + DAY
-    waves.run()
-    assert (waves.states(plan), _created(waves)) == (["PAUSED"], [])
-    waves.now = NOON + 2 * DAY
-    resumed = waves.act(plan, 1, "resume").json["waves"][0]
-    assert (resumed["state"], resumed["reason"]) == ("PAUSED", "window_closed")
-    assert _told(waves, plan)[-1] == ("wave.released", "1")
-    waves.run()
-    assert not _created(waves)
-    waves.now = EVENING + 2 * DAY
-    waves.run()
-    assert (waves.states(plan), len(_created(waves))) == (["CLEAN"], 10)
-
-
-def test_a_brake_pauses_the_wave_until_a_person_resumes_it(waves: WaveClient) -> None:
-    numbers = waves.stage(15)
-    _break(waves, sorted(numbers)[:10])
-    plan = waves.plan({"rest": True, "brake": {"stop_after_errors": "5"}}, window=NIGHT)
-    waves.now = EVENING
-    waves.run()
-    wave = _wave(waves, plan, 1)
-    assert (wave["state"], wave["reason"]) == ("PAUSED", "error_threshold_reached")
-    assert Counter(wave["counts"])["FAILED"] == 5
-    waves.now = EVENING + DAY
-    waves.run()
-    assert waves.states(plan) == ["PAUSED"], "nobody has looked at the errors"
-    waves.act(plan, 1, "resume")
-    _recover(waves)
-    waves.run()
-    assert _wave(waves, plan, 1)["counts"]["FAILED"] == 10
-
-
 def test_the_end_of_a_window_does_not_make_a_brake_forget(waves: WaveClient) -> None:
     numbers = waves.stage(15)
     _break(waves, numbers)
@@ -267,19 +165,6 @@ def test_the_end_of_a_window_does_not_make_a_brake_forget(waves: WaveClient) -> 
     waves.run()
     wave = _wave(waves, plan, 1)
     assert (wave["reason"], wave["counts"]["FAILED"]) == ("error_threshold_reached", 10)
-
-
-def test_a_batch_that_is_resumed_by_itself_does_not_run_outside_the_window(waves: WaveClient) -> None:
-    waves.stage(5)
-    plan = waves.plan({"rest": True, "window": NIGHT})
-    batch_id = plan["waves"][0]["batch_id"]
-    assert waves.batches.change(batch_id, "resume").status_code == 200
-    waves.run()
-    assert (waves.batches.get(batch_id)["reason"], _created(waves)) == ("window_closed", [])
-    waves.now = EVENING
-    _recover(waves)
-    waves.run()
-    assert len(_created(waves)) == 5
 
 
 def test_a_batch_is_not_run_outside_the_window_once_its_wave_was_resumed_there(waves: WaveClient) -> None:
