@@ -44,7 +44,7 @@ _MADE_ONCE = ("running", "port", "localstripe_url", "sandbox_url", "hasty", "imp
 #: The tests of the running service mostly wait, for a restart or a time-out. So two processes have one each:
 #: in one of them tests cause faults, in the other they use it as its clients do.
 _WITH_FAULTS = (
-    *("test_batches_for_real", "test_limit", "test_poison", "test_redis_away", "test_shutdown"),
+    *("test_batches_for_real", "test_limit", "test_redis_away", "test_shutdown"),
     "test_waves_for_real",
 )
 #: What takes longest begins first, so that no process is the only one that works at the end.

@@ -23,7 +23,7 @@ from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service_local.samples import generate_accounts
 from support.browser import DARK_PHONE, LIGHT, ZOOMED, Visitor, needs_chromium, open_browser
-from support.console_steps import log_in, upload, wait_for, wait_for_end
+from support.console_steps import log_in, upload, wait_for_end
 
 pytestmark = needs_chromium
 
@@ -95,11 +95,8 @@ def test_a_book_is_checked_rehearsed_corrected_imported_reconciled_and_undone(
 
         corrected = tmp_path / "corrected.ndjson"
         corrected.write_bytes(_correct(code, lines))
-        upload(visitor, code, corrected, "stage")
+        upload(visitor, code, corrected, "import")
         assert wait_for_end(visitor) == 0
-        _plan_waves(visitor, code, "rest")
-        _watch_and_approve_the_wave(visitor, len(lines))
-
         visitor.open(f"/suppliers/{code}/reconciliation/")
         expect(visitor.page.locator(".lead")).to_contain_text("matches what was staged")
 
@@ -125,32 +122,6 @@ def _retry_unchanged(visitor: Visitor, failed: int) -> None:
     page.click(f"text=Retry {failed} lines")
     page.wait_for_url("**/batches/*/")
     expect(page.locator(".alert-success")).to_contain_text(f"{failed} lines are pending again.")
-
-
-def _watch_and_approve_the_wave(visitor: Visitor, accounts: int) -> None:
-    """Start the wave in another tab, watch its bar move in this one, and approve what was found."""
-    page = visitor.page
-    page.click("main tbody a >> nth=0")
-    expect(page.locator(".lead")).to_contain_text(f"0 of {accounts} accounts done")
-    bar, legend = page.locator(".bar rect"), page.locator(".legend")
-    expect(bar).to_have_class("fill-secondary")
-    expect(legend).to_contain_text(f"PENDING {accounts}")
-    with visitor.second_tab() as other:
-        other.page.goto(page.url)
-        other.page.click("text=Start now")
-        other.page.click(f"text=Import {accounts} accounts")
-        expect(other.page.locator(".alert-success")).to_contain_text("The wave has started.")
-    wait_for(visitor, "CLEAN")
-    expect(bar).to_have_class("fill-success")
-    expect(legend).to_contain_text(f"IMPORTED {accounts}")
-    expect(page.locator("#reconciled ~ p")).to_contain_text("No created account was found to differ")
-    page.click("text=Approve")
-    page.fill("#reason", "Everything is as it was sent.")
-    page.click("main form button")
-    expect(page.locator(".lead")).to_contain_text("APPROVED")
-    expect(page.locator("#decision ~ p")).to_contain_text("admin")
-    if visitor.has_script:
-        assert visitor.find_barriers() == []
 
 
 def _follow_an_error_to_its_line(visitor: Visitor) -> None:
@@ -358,17 +329,3 @@ def _find_barriers_in_both_looks(visitor: Visitor, seen: set[str]) -> list[str]:
         barriers += [] if visitor.fits() else [f"{visitor.page.url} is wider than the window"]
     visitor.look(DARK_PHONE)
     return barriers
-
-
-def test_a_large_light_window_with_english_pages_can_be_used_by_everybody(
-    scene: Scene, browser: Browser
-) -> None:
-    with Visitor.arrive(browser, f"{scene.address.url}/console", **LIGHT) as visitor:
-        visitor.open("/login/")
-        barriers = visitor.find_barriers()
-        log_in(visitor, scene)
-        for path in ("/", "/work/", "/setup/vendors/new/"):
-            visitor.open(path)
-            barriers += visitor.find_barriers()
-        assert barriers == []
-        assert visitor.complaints == []

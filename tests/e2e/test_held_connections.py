@@ -65,14 +65,6 @@ def test_incomplete_request_heads_on_kept_alive_connections_hold_no_threads(port
         assert is_answered(port)
 
 
-def test_a_request_head_without_end_is_answered_431_and_not_stored(port: int) -> None:
-    with _connect(port) as connection:
-        connection.sendall(HEAD + b"X-A: " + b"b" * 66_000)
-        answer = connection.recv(65_536)
-    assert answer.startswith(b"HTTP/1.1 431 ")
-    assert b'"headers_too_large"' in answer
-
-
 def test_a_request_head_in_pieces_is_read_and_pipelined_requests_are_answered(port: int) -> None:
     request = b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"
     with _connect(port) as connection:

@@ -105,17 +105,6 @@ def test_a_request_is_retried_if_the_answer_asks_for_it(
     assert outcome.failures == []
 
 
-def test_an_account_that_was_imported_before_is_not_a_failure(
-    interface: Interface, over: threading.Event
-) -> None:
-    outcome = RequestOutcome()
-    interface.answers = [OK, (400, {"code": "account_already_imported"})]
-    with SupplierClient(interface.url, outcome, over) as client:
-        client.try_to_migrate(payload("1"), "team")
-    assert outcome.counts["imported before"] == 1
-    assert outcome.failures == []
-
-
 def test_a_refusal_is_a_failure_with_the_reason_of_the_interface(
     interface: Interface, over: threading.Event
 ) -> None:
@@ -127,14 +116,6 @@ def test_a_refusal_is_a_failure_with_the_reason_of_the_interface(
     assert failure.startswith("17 was not validated: 400")
     assert "ean is missing" in failure
     assert len(interface.requests) == 1
-
-
-def test_the_token_is_sent_with_each_request(interface: Interface, over: threading.Event) -> None:
-    with SupplierClient(interface.url, RequestOutcome(), over) as client:
-        client.log_in("key")
-        client.try_to_migrate(payload("1"), "team")
-    assert interface.requests[0][1]["variables"] == {"key": "key"}
-    assert {authorization for _, _, authorization in interface.requests[1:]} == {"Token T"}
 
 
 @pytest.mark.parametrize("answer", [(200, {"errors": [{"message": "unknown key"}]}), (401, {})])

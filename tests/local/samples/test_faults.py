@@ -3,22 +3,22 @@
 from copy import deepcopy
 from datetime import date
 from random import Random
+from typing import Any
 
 import pytest
 
-from local.samples.sample_checks import Account, check_account
 from migration_service_local.samples import FAULTS, break_account, generate_accounts
 
 TODAY = date(2026, 3, 15)
 
 
-def _accounts() -> list[Account]:
+def _accounts() -> list[dict[str, Any]]:
     return list(generate_accounts(60, supplier="NORTHSTAR", today=TODAY))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_broken_copy_fails_and_the_original_stays_valid(fault: str) -> None:
-    tried = 0
+def test_a_copy_is_broken_in_the_same_way_by_the_same_random_numbers(fault: str) -> None:
+    """That the service finds each of them is tried with its rules."""
     for position, account in enumerate(_accounts()):
         if FAULTS[fault].needs_customers and "customers" not in account:
             continue
@@ -26,19 +26,7 @@ def test_the_broken_copy_fails_and_the_original_stays_valid(fault: str) -> None:
         broken = break_account(account, fault, Random(position))
         assert account == before
         assert broken != account
-        if fault != "unknown_transaction_type":  # the checks have no closed lists
-            with pytest.raises(
-                (AssertionError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError, IndexError)
-            ):
-                check_account(broken, TODAY)
-        tried += 1
-    assert tried > 50
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_the_same_random_numbers_break_an_account_in_the_same_way(fault: str) -> None:
-    account = next(item for item in _accounts() if "customers" in item)
-    assert break_account(account, fault, Random(5)) == break_account(account, fault, Random(5))
+        assert broken == break_account(account, fault, Random(position))
 
 
 @pytest.mark.parametrize("fault", [name for name, fault in FAULTS.items() if fault.needs_customers])

@@ -183,22 +183,11 @@ def test_every_setting_that_a_file_names_exists() -> None:
     assert unknown == {"MIGRATION_SERVICE_IMAGE", "MIGRATION_SERVICE_SECRETS", "MIGRATION_SERVICE_RELEASE"}
 
 
-def test_web_can_be_limited_to_its_own_host_names() -> None:
-    environment = _services()["web"]["environment"]
-    assert environment["MIGRATION_SERVICE_ALLOWED_HOSTS"] == "${MIGRATION_SERVICE_ALLOWED_HOSTS:-}"
-
-
 def test_every_container_is_restricted() -> None:
     for name, service in _services().items():
         assert service["cap_drop"] == ["ALL"], name
         assert service["read_only"] is True, name
         assert service["security_opt"] == ["no-new-privileges:true"], name
-
-
-def test_workers_of_batches_get_less_of_the_processors_than_all_others() -> None:
-    given = {name: service.get("cpu_shares") for name, service in _services().items()}
-    assert given.pop("worker-batch") == 110
-    assert set(given.values()) == {None}
 
 
 def _compose() -> dict[str, Any]:

@@ -72,13 +72,6 @@ def as_server_user(servers: EmbeddedServers, code: str) -> subprocess.Popen[byte
     )
 
 
-def test_the_shared_settings_reach_both_servers(settings: Settings) -> None:
-    with psycopg.connect(settings.database_url) as connection:
-        assert connection.execute("SELECT current_database()").fetchone() == ("migration_service",)
-    with redis.Redis.from_url(settings.redis_url) as client:
-        assert client.ping()
-
-
 def test_committed_data_survives_kill_9_of_both_servers(servers: EmbeddedServers) -> None:
     write_row(servers.owner_url)
     with redis.Redis.from_url(servers.redis_url) as client:
@@ -139,14 +132,6 @@ def test_both_servers_require_the_password(embedded_servers: EmbeddedServers) ->
     client = redis.Redis(port=embedded_servers.valkey.port, retry=Retry(NoBackoff(), 0))
     with client, pytest.raises(redis.AuthenticationError):
         client.ping()
-
-
-def test_the_random_passwords_of_roles_are_checked_in_one_round(embedded_servers: EmbeddedServers) -> None:
-    with embedded_servers.connect_as_superuser() as connection:
-        kept = connection.execute(
-            "SELECT split_part(rolpassword, ':', 1) FROM pg_authid WHERE rolname LIKE 'migration_service%'"
-        ).fetchall()
-    assert kept == [("SCRAM-SHA-256$1",)] * 2
 
 
 def test_both_servers_listen_on_the_loopback_address_only(embedded_servers: EmbeddedServers) -> None:

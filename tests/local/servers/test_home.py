@@ -28,10 +28,6 @@ def test_a_secret_is_made_once_and_is_long_enough_for_a_signing_key(home: Home) 
     assert home.secret("another") != first
 
 
-def test_a_port_is_remembered(home: Home) -> None:
-    assert home.port("postgres") == home.port("postgres")
-
-
 def test_files_are_readable_by_us_alone_and_replaced_in_one_step(home: Home) -> None:
     home.write("settings.json", {"DATABASE_URL": "one"})
     (home.path / "settings.json").chmod(0o644)
@@ -39,10 +35,6 @@ def test_files_are_readable_by_us_alone_and_replaced_in_one_step(home: Home) -> 
     assert load_saved_settings(home.path) == {"DATABASE_URL": "two"}
     assert stat.S_IMODE((home.path / "settings.json").stat().st_mode) == 0o600
     assert not list(home.path.glob("*.new"))
-
-
-def test_a_missing_file_is_empty(home: Home) -> None:
-    assert home.read("demo.json") == {}
 
 
 def test_the_home_is_found_again_by_another_name(home: Home, tmp_path: Path) -> None:

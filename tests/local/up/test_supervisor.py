@@ -9,7 +9,6 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -214,21 +213,6 @@ def test_programs_continue_if_the_reader_of_the_output_ends(tmp_path: Path) -> N
             supervisor.run(until=(tmp_path / "one" / "done").exists)
 
 
-def test_programs_are_started_from_the_main_thread_only(tmp_path: Path) -> None:
-    caught: list[RuntimeError] = []
-
-    def start() -> None:
-        try:
-            Child(program(tmp_path, "one", SERVE), subprocess.DEVNULL)
-        except RuntimeError as error:
-            caught.append(error)
-
-    thread = threading.Thread(target=start)
-    thread.start()
-    thread.join()
-    assert "main thread" in str(caught[0])
-
-
 def printed_by(child: Child) -> bytes:
     """Return everything that it prints until its end."""
     assert child.process.stdout is not None
@@ -236,20 +220,6 @@ def printed_by(child: Child) -> bytes:
         printed = output.read()
     child.process.wait(60)
     return printed
-
-
-def test_a_program_leaves_the_processors_to_the_others(tmp_path: Path) -> None:
-    code = """
-        import os
-        from pathlib import Path
-
-        session = Path("/proc/self/autogroup")
-        print(os.nice(0), session.read_text().split()[-1] if session.exists() else "7")
-    """
-    nice = replace(program(tmp_path, "one", code), niceness=7)
-    child = Child(nice, subprocess.PIPE)
-    own, of_session = printed_by(child).split()
-    assert (int(own), int(of_session)) == (min(os.nice(0) + 7, 19), 7)
 
 
 @pytest.fixture
@@ -260,11 +230,6 @@ def programs() -> Iterator[Programs]:
     yield Programs(home, Scale())
     home.close()
     shutil.rmtree(folder)
-
-
-def test_only_the_worker_in_the_background_leaves_the_processors_to_the_others(programs: Programs) -> None:
-    workers = {worker.name: worker.niceness for worker in programs.workers()}
-    assert workers == {"interactive": 0, "background": 5}
 
 
 def test_each_queue_has_a_worker_and_a_program_has_longer_to_end_than_it_takes(programs: Programs) -> None:

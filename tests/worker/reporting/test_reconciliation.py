@@ -2,6 +2,7 @@
 
 import csv
 import io
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -130,6 +131,20 @@ def test_only_refused_accounts_can_be_acknowledged(batches: BatchClient) -> None
     ):
         answer = _acknowledge(batches, **body)
         assert (answer.status_code, answer.json["errors"][0]["attr"]) == (400, attr)
+
+
+def test_what_was_added_later_is_not_compared(batches: BatchClient) -> None:
+    accounts, _ = _import(batches)
+    before = _reconcile(batches)
+    for place, type_ in enumerate(("CHARGE", "PAYMENT", "REPAYMENT")):
+        added = {"transaction_id": f"later-{place}", "amount": "12.34", "type": type_}
+        body = {
+            "import_supplier": batches.supplier.code,
+            "external_account_number": accounts[0]["external_account_number"],
+            "transactions": [added | {"transaction_date": f"{datetime.now(UTC):%Y-%m-%d}"}],
+        }
+        assert batches.supplier.post("/transactions/create/", body).status_code == 201
+    assert _reconcile(batches) == before
 
 
 def test_the_id_map_has_the_old_and_the_new_numbers(batches: BatchClient) -> None:

@@ -15,7 +15,8 @@ from migration_service.services.reporting.report_page import read_stylesheet, re
 from migration_service.services.reporting.report_subject import find_subject
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
-from support.wave_client import WaveClient
+from support.undo_client import UndoClient
+from support.wave_client import EVENING, NIGHT, WaveClient
 
 #: Values of customers and payloads that must not be on a page.
 SECRETS = ("Zwartendijk", "not-a-number-0612", "unheard@example.org", "Verborgenlaan")
@@ -63,6 +64,36 @@ class _Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._in_style:
             self.text += data
+
+
+def test_a_plan_and_its_waves_are_reported(
+    waves: WaveClient, undos: UndoClient, supplier: SupplierClient
+) -> None:
+    waves.stage(6)
+    plan = waves.plan({"name": "Pilot", "sample": 4, "window": NIGHT}, {"rest": True}, name="Spring", seed=7)
+    waves.now = EVENING
+    waves.run()
+    assert waves.act(plan, 1, "approve", reason="Known rounding.").status_code == 200
+    first, both = _report(supplier, plan["plan_id"], 1), _report(supplier, plan["plan_id"])
+    of_batch = _report(supplier, plan["waves"][1]["batch_id"])
+    assert [[wave.number for wave in it.waves] for it in (first, both, of_batch)] == [[1], [1, 2], [2]]
+    assert [(it.sent.sent, it.sent.created) for it in (first, both)] == [(4, 4), (6, 4)]
+    text = _Page(render_report(first)).text
+    for shown in (
+        *("Wave 1 of the plan Spring", "Pilot", "22:00 to 00:00 UTC, every day, from 2026-03-02"),
+        *("APPROVED", "Known rounding.", "How wave 1 was drawn", "Seed 7", "Decision after the wave"),
+    ):
+        assert shown in text
+    assert "Known rounding." not in _Page(render_report(of_batch)).text
+
+    undo_id = undos.start(wave={"plan_id": plan["plan_id"], "number": 1}, reason="Wrong tariff.")
+    holds = "Accounts are being undone."
+    assert holds in _Page(render_report(_report(supplier, plan["plan_id"]))).text
+    undos.work(undo_id)
+    text = _Page(render_report(_report(supplier, plan["plan_id"]))).text
+    assert ", 4 undone" in text
+    assert "Wrong tariff." in text
+    assert holds not in text
 
 
 def test_a_supplier_is_reported_with_its_evidence(batches: BatchClient) -> None:

@@ -191,3 +191,35 @@ def test_an_account_that_was_imported_meanwhile_is_left_as_it_is(waves: WaveClie
     waves.run()
     assert waves.states(plan) == ["CLEAN"]
     assert _wave(waves, plan, 1)["counts"]["ALREADY_IMPORTED"] == 5
+
+
+def test_by_hand_a_wave_begins_only_within_its_window(waves: WaveClient) -> None:
+    waves.stage(5)
+    plan = waves.plan({"rest": True, "window": NIGHT})
+    refused = waves.act(plan, 1, "start")
+    assert (refused.status_code, refused.json["code"]) == (400, "wave_window_closed")
+    waves.now = EVENING
+    assert waves.act(plan, 1, "start").json["waves"][0]["state"] == "RUNNING"
+
+
+def test_a_person_who_pauses_keeps_the_wave_out_of_its_next_window(waves: WaveClient) -> None:
+    waves.stage(10)
+    plan = waves.plan({"rest": True, "window": NIGHT})
+    waves.now = EVENING
+    waves.sweep()
+    waves.now = NOON + DAY
+    waves.sweep()
+    assert _wave(waves, plan, 1)["reason"] == "window_closed"
+    assert waves.act(plan, 1, "pause").json["waves"][0]["reason"] is None
+    waves.now = EVENING + DAY
+    waves.run()
+    assert (waves.states(plan), _created(waves)) == (["PAUSED"], [])
+    waves.now = NOON + 2 * DAY
+    resumed = waves.act(plan, 1, "resume").json["waves"][0]
+    assert (resumed["state"], resumed["reason"]) == ("PAUSED", "window_closed")
+    assert _told(waves, plan)[-1] == ("wave.released", "1")
+    waves.run()
+    assert not _created(waves)
+    waves.now = EVENING + 2 * DAY
+    waves.run()
+    assert (waves.states(plan), len(_created(waves))) == (["CLEAN"], 10)
