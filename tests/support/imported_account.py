@@ -11,7 +11,6 @@ from werkzeug.test import TestResponse
 
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
 from support.supplier_client import SupplierClient
 
@@ -78,7 +77,7 @@ class ImportedAccount:
     def read(self) -> dict[str, Any]:
         """Return the account from its tables."""
         with self.supplier.Session() as session:
-            supplier = get_import_supplier(session, self.supplier.code, organisation_id=None)
+            supplier = self.supplier.known()
             found = find_account(session, supplier.id, self.number)
             assert found is not None
             return read_account(session, found)

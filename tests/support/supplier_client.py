@@ -15,7 +15,7 @@ from werkzeug.test import TestResponse
 
 from migration_service.models import AccountImportProcess, ImportSupplier
 from migration_service.services.access.api_keys import issue_api_key
-from migration_service.services.setup.suppliers import set_status
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier, set_status
 from migration_service.states import SupplierStatus
 from migration_service_local.samples import generate_accounts
 from support.factories import make_customer
@@ -100,6 +100,16 @@ class SupplierClient:
         with self.Session() as session:
             owner = select(ImportSupplier.organisation_id).where(ImportSupplier.code == self.code)
             return session.scalars(owner).one()
+
+    def known(self) -> KnownSupplier:
+        """Return the supplier as services know it."""
+        with self.Session() as session:
+            return get_import_supplier(session, self.code, organisation_id=None)
+
+    def process_row(self, number: str) -> AccountImportProcess:
+        """Return the row of the import process of an account."""
+        with self.Session() as session:
+            return session.scalars(select(AccountImportProcess).where(self.process_of(number))).one()
 
     def accounts(self, number: int = 1) -> list[dict[str, Any]]:
         """Return generated payloads of this supplier, the same at each call."""

@@ -12,7 +12,6 @@ from migration_service.models import Account, BatchLine, Note
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.processing.attempts import run_attempt
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import LineStatus
 from support.batch_client import BatchClient
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
@@ -141,7 +140,7 @@ def test_a_line_that_is_worked_on_while_its_account_is_erased(batches: BatchClie
         noted = Noted(batches, account["external_account_number"])
 
         def erase(session: Session) -> None:
-            supplier = get_import_supplier(session, batches.supplier.code, organisation_id=None)
+            supplier = batches.supplier.known()
             erase_account(session, supplier, noted.number, reason="test")
 
         def check(run: Run) -> None:

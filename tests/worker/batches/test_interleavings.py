@@ -35,7 +35,6 @@ from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.validation import validate_account
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import BatchMode, BatchState, ChunkState, ImportState, Profile
 from support.batch_client import BatchClient, ndjson
 from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
@@ -62,7 +61,7 @@ class Started:
         order = BatchOrder(mode=BatchMode(mode), operations_team_name=batches.supplier.team)
         limits = FileLimits(line=100_000, total=100_000)
         with batches.resources.Session.begin() as session:
-            known = get_import_supplier(session, batches.supplier.code, organisation_id=None)
+            known = batches.supplier.known()
             identity = order.identify(known.code)
             lines = SpooledLines(io.BytesIO(ndjson([account])), limits, identity=identity)
             batch_id = start_batch(session, known, order, lines)
@@ -293,8 +292,7 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_pending_accounts_is
     batches: BatchClient,
 ) -> None:
     supplier = batches.supplier
-    with supplier.Session() as session:
-        known = get_import_supplier(session, supplier.code, organisation_id=None)
+    known = supplier.known()
 
     def scenario() -> Scenario:
         (payload,) = _accounts(batches)
@@ -376,8 +374,7 @@ def test_a_brake_that_is_taken_away_or_reached_while_somebody_cancels(batches: B
 @pytest.mark.parametrize("end", [COMMIT, ROLLBACK], ids=["commit", "rollback"])
 def test_two_uploads_with_one_key_are_one_batch(batches: BatchClient, end: Step) -> None:
     supplier = batches.supplier
-    with supplier.Session() as session:
-        known = get_import_supplier(session, supplier.code, organisation_id=None)
+    known = supplier.known()
 
     def scenario() -> Scenario:
         key = str(uuid4())

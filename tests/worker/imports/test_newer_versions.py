@@ -20,7 +20,6 @@ from migration_service.services.imports.newer_versions import RefusedVersion, no
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.reporting.retention import remove_error_texts, remove_payloads
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import SupplierStatus
 from support.batch_client import BatchClient, counts
 from support.interleavings import COMMIT, Run, Scenario, explore
@@ -40,11 +39,6 @@ def _corrected(account: dict[str, Any], **customer: Any) -> dict[str, Any]:
     """Return the account with another address, and its first customer with these values."""
     first, *others = account["customers"]
     return account | {"billing_address1": "Elsewhere 1", "customers": [first | customer, *others]}
-
-
-def _process(supplier: SupplierClient, number: str) -> AccountImportProcess:
-    with supplier.Session() as session:
-        return session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
 
 
 def _create(batches: BatchClient, number: str) -> None:
@@ -93,7 +87,7 @@ def test_a_correction_that_is_refused_in_a_batch_keeps_the_older_version_from_be
 
     corrected = batches.run([_corrected(account, mobile="")])
     assert counts(corrected) == {"IMPORTED": 1}
-    assert (_process(supplier, number).payload or {})["billing_address1"] == "Elsewhere 1"
+    assert (supplier.process_row(number).payload or {})["billing_address1"] == "Elsewhere 1"
     assert _reconcile(supplier)["open"] == []
 
 
@@ -121,13 +115,13 @@ def test_what_is_refused_of_an_earlier_extract_is_no_newer_version(
     broken = _corrected(account, mobile=UNKNOWN)
     assert supplier.stage(broken, extracted_at=early).status_code == 400
     assert counts(batches.run([broken], extracted_at=early)) == {"FAILED": 1}
-    assert _process(supplier, number).refused_at is None
+    assert supplier.process_row(number).refused_at is None
     _create(batches, number)
     changed = batches.run([_corrected(account)], extracted_at=early)
     assert changed["warning_counts"]["payload_differs"] == 1
-    assert _process(supplier, number).refused_at is None
+    assert supplier.process_row(number).refused_at is None
     supplier.stage(_corrected(account), extracted_at=late)
-    assert _process(supplier, number).refused_at is not None
+    assert supplier.process_row(number).refused_at is not None
 
 
 def test_only_a_version_of_no_earlier_extract_than_the_refused_one_removes_the_mark(
@@ -157,12 +151,12 @@ def test_a_version_without_an_extract_is_the_newest_one_whether_it_is_taken_or_r
     supplier.stage(broken, extracted_at=THIRD)
     supplier.stage(broken)
     supplier.stage(account, extracted_at=SECOND)
-    assert _process(supplier, number).refused_at is not None
+    assert supplier.process_row(number).refused_at is not None
     supplier.stage(account)
-    assert _process(supplier, number).refused_at is None
+    assert supplier.process_row(number).refused_at is None
     supplier.stage(broken)
     supplier.stage(account, extracted_at=SECOND)
-    assert _process(supplier, number).refused_at is None, "nobody said when the refused one was extracted"
+    assert supplier.process_row(number).refused_at is None, "nobody said when the refused one was extracted"
 
 
 @pytest.mark.parametrize(
@@ -289,7 +283,7 @@ def test_what_names_no_account_of_the_supplier_marks_nothing(
         assert supplier.stage(payload).status_code in (200, 400)
     of_another = broken | {"import_supplier": other.code}
     batches.run([of_another, b"{", of_another], "stage")  # and a repetition
-    assert _process(supplier, account["external_account_number"]).refused_at is None
+    assert supplier.process_row(account["external_account_number"]).refused_at is None
 
 
 def test_an_older_version_is_created_if_somebody_asks_for_it_and_is_never_called_complete(
@@ -434,7 +428,7 @@ def test_what_was_removed_after_its_time_cannot_be_compared_and_is_said_so(
             text("UPDATE account_import_process SET account_created_at = now() - interval '9 days'")
         )
         assert remove_payloads(session, after_days=8) == 1
-    process = _process(supplier, number)
+    process = supplier.process_row(number)
     assert (process.refused_errors, process.refused_at is None) == (None, False)
     unchanged, changed = (supplier.stage(it).json["errors"] for it in (account, _corrected(account)))  # type: ignore[index]
     assert _codes(unchanged) == ["account_already_imported"]
@@ -461,7 +455,7 @@ def test_an_account_that_was_erased_is_never_marked(batches: BatchClient, accoun
     supplier.stage(_corrected(account, mobile=UNKNOWN))
     names = {"import_supplier": supplier.code, "external_account_number": number}
     supplier.post("/account-import-process/erase/", names | {"reason": "Request 1"})
-    assert _process(supplier, number).refused_errors is None
+    assert supplier.process_row(number).refused_errors is None
     batches.run([_corrected(account)])
     supplier.stage(_corrected(account, mobile=UNKNOWN))
     assert _codes(supplier.stage(_corrected(account)).json["errors"]) == ["account_already_imported"]  # type: ignore[index]
@@ -489,13 +483,13 @@ def test_a_newer_version_that_came_at_the_wrong_time_is_not_forgotten(
     supplier, number = batches.supplier, account["external_account_number"]
     supplier.stage(account)
     with supplier.Session.begin() as session:
-        supplier_id = get_import_supplier(session, supplier.code, organisation_id=None).id
+        supplier_id = supplier.known().id
         if reason == "account_marked_to_skip":
             skip_accounts(session, supplier_id, [number])
     if reason == "import_supplier_paused":
         supplier.set_status(SupplierStatus.PAUSED)
     assert supplier.stage(account).json["code"] == reason  # type: ignore[index]
-    assert _process(supplier, number).refused_at is None, "it is what is staged"
+    assert supplier.process_row(number).refused_at is None, "it is what is staged"
     assert supplier.stage(_corrected(account)).json["code"] == reason  # type: ignore[index]
     supplier.set_status(SupplierStatus.ONGOING)
     if reason == "account_marked_to_skip":
@@ -509,14 +503,14 @@ def test_a_correction_that_is_refused_while_the_account_is_created_marks_it_in_e
 ) -> None:
     supplier = batches.supplier
     with supplier.Session() as session:
-        known = get_import_supplier(session, supplier.code, organisation_id=None)
+        known = supplier.known()
         team = session.execute(text("SELECT id FROM operations_team ORDER BY id DESC LIMIT 1")).scalar_one()
     rounds = count()
 
     def scenario() -> Scenario:
         number = f"created-{next(rounds)}"
         supplier.stage(account | {"external_account_number": number})
-        process_id = _process(supplier, number).id
+        process_id = supplier.process_row(number).id
         attempt = states.RunningAttempt(
             id=new_id(),
             account_import_process_id=process_id,
@@ -537,7 +531,7 @@ def test_a_correction_that_is_refused_while_the_account_is_created_marks_it_in_e
         def check(run: Run) -> None:
             assert run.errors == {}
             assert run.results["request.begin"] is True
-            assert _process(supplier, number).refused_at is not None
+            assert supplier.process_row(number).refused_at is not None
 
         return Scenario(
             {"request": [("begin", begin), COMMIT], "correction": [("note", note), COMMIT]}, check
@@ -577,11 +571,11 @@ def test_a_retry_does_not_replace_what_was_staged_since(
 ) -> None:
     number = account["external_account_number"]
     assert batches.supplier.stage(_corrected(account)).status_code == 201
-    before = _process(batches.supplier, number)
+    before = batches.supplier.process_row(number)
     for _again in range(2):
         line = _retry(batches, failed)
         assert (line["status"], _codes(line["errors"])) == ("FAILED", ["newer_version_staged"])
-    after = _process(batches.supplier, number)
+    after = batches.supplier.process_row(number)
     assert (after.payload, after.state, after.refused_at) == (before.payload, "PENDING", None)
     assert batches.run([account | {"billing_postcode": "nowhere"}])["counts"]["IMPORTED"] == 1
 
@@ -594,7 +588,7 @@ def test_a_retry_does_not_mark_what_was_created_since_as_older(
     _create(batches, number)
     line = _retry(batches, failed)
     assert (line["status"], {*_codes(line["warnings"])} >= {"payload_differs"}) == ("ALREADY_IMPORTED", True)
-    assert _process(batches.supplier, number).refused_at is None
+    assert batches.supplier.process_row(number).refused_at is None
 
 
 def test_a_line_that_fails_again_does_not_mark_what_was_staged_since_as_older(
@@ -604,7 +598,7 @@ def test_a_line_that_fails_again_does_not_mark_what_was_staged_since_as_older(
     batches.supplier.stage(account)
     line = _retry(batches, batch_id)
     assert (line["status"], _codes(line["errors"])) == ("FAILED", ["invalid_phone_number"])
-    assert _process(batches.supplier, account["external_account_number"]).refused_at is None
+    assert batches.supplier.process_row(account["external_account_number"]).refused_at is None
 
 
 def test_a_retry_creates_nothing_of_which_a_newer_version_was_refused_since(
@@ -622,10 +616,10 @@ def test_a_retry_creates_nothing_of_which_a_newer_version_was_refused_since(
             .values(state="PENDING", attempt_id=None)
         )
     assert supplier.stage(_corrected(account, mobile=UNKNOWN)).status_code == 400
-    marked = _process(supplier, number)
+    marked = supplier.process_row(number)
     line = _retry(batches, batch_id)
     assert (line["status"], _codes(line["errors"])) == ("FAILED", ["newer_version_refused"])
-    kept = _process(supplier, number)
+    kept = supplier.process_row(number)
     assert (kept.refused_at, kept.refused_errors) == (marked.refused_at, marked.refused_errors)
     assert (kept.state, kept.refused_at is not None) == ("PENDING", True)
 

@@ -10,8 +10,8 @@ from migration_service.db.statements import OpenTransaction
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
+from migration_service.services.imports.staging import find_process
 from migration_service.services.imports.validation import validate_account
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.states import ImportState, Profile
 from support.supplier_client import SupplierClient
 
@@ -19,8 +19,16 @@ from support.supplier_client import SupplierClient
 _OF_THE_ROW = ("id", "import_supplier_id", "payload_sha256", "staged_at")
 
 
-def _known(session: Session, supplier: SupplierClient) -> KnownSupplier:
-    return get_import_supplier(session, supplier.code, organisation_id=None)
+def test_an_account_is_found_by_its_supplier_and_number(supplier: SupplierClient) -> None:
+    other = SupplierClient.create(supplier.app, supplier.Session)
+    (account,) = supplier.accounts()
+    for client in (supplier, other):
+        assert client.stage(account | {"import_supplier": client.code}).status_code == 201
+    with supplier.Session() as session:
+        suppliers = [it.known().id for it in (supplier, other)]
+        found = [find_process(session, it, account["external_account_number"]) for it in suppliers]
+        assert [it.import_supplier_id for it in found if it] == suppliers
+        assert find_process(session, suppliers[0], "nobody") is None
 
 
 def test_a_replaced_payload_is_traced_to_the_request_that_replaced_it(supplier: SupplierClient) -> None:
@@ -37,9 +45,8 @@ def test_a_replaced_payload_is_traced_to_the_request_that_replaced_it(supplier: 
             headers={"X-Request-ID": request_id},
             environ_overrides={"REMOTE_ADDR": address},
         )
-        with supplier.Session() as session:
-            row = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
-            return row.staged_at, row.staged_by_api_key_id, row.staged_request_id, row.staged_address
+        row = supplier.process_row(number)
+        return row.staged_at, row.staged_by_api_key_id, row.staged_request_id, row.staged_address
 
     before, key, *first = stage(account, "first", "10.0.0.1")
     supplier.renew_key()
@@ -63,7 +70,7 @@ def test_an_account_is_staged_alone_as_among_others(supplier: SupplierClient) ->
             validate_account(payload | {"import_supplier": client.code}, Profile.LENIENT)
             for payload in payloads
         ]
-        (staged, *_) = storing.stage(OpenTransaction.of(session), _known(session, client), accounts)
+        (staged, *_) = storing.stage(OpenTransaction.of(session), client.known(), accounts)
         row = session.execute(
             select(AccountImportProcess.__table__).where(client.process_of(number))
         ).mappings()
@@ -73,7 +80,7 @@ def test_an_account_is_staged_alone_as_among_others(supplier: SupplierClient) ->
 
     with supplier.Session.begin() as session:
         for client in (supplier, other):
-            skip_accounts(session, _known(session, client).id, [skipped["external_account_number"]])
+            skip_accounts(session, client.known().id, [skipped["external_account_number"]])
         seen = []
         for payload in (account, account, changed, skipped):
             alone = stage(session, supplier, payload)

@@ -28,7 +28,7 @@ from migration_service.services.imports.states import (
     StateChangeError,
 )
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import list_operations_teams
 from migration_service.states import ImportState, Outcome, Profile
 from support.supplier_client import SupplierClient
@@ -71,7 +71,7 @@ def scene(supplier: SupplierClient) -> Scene:
     (payload,) = supplier.accounts()
     account = validate_account(payload, Profile.LENIENT)
     with supplier.Session.begin() as session:
-        known = get_import_supplier(session, supplier.code, organisation_id=None)
+        known = supplier.known()
         (staged,) = storing.stage(OpenTransaction.of(session), known, [account])
         (team_id,) = [team.id for team, _ in list_operations_teams(session) if team.name == supplier.team]
     attempt = RunningAttempt(

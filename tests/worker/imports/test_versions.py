@@ -5,14 +5,13 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from migration_service.db.statements import OpenTransaction, Statements, autocommit
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import storing
 from migration_service.services.imports.validation import validate_account
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import ImportState, Profile, StagingResult
 from support.batch_client import BatchClient
 from support.interleavings import COMMIT, Run, Scenario, explore
@@ -21,13 +20,8 @@ from support.supplier_client import SupplierClient
 EARLY, LATE = "2026-03-01T22:00:00Z", "2026-03-02T22:00:00+01:00"
 
 
-def _row(supplier: SupplierClient, number: str) -> AccountImportProcess:
-    with supplier.Session() as session:
-        return session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
-
-
 def _address(supplier: SupplierClient, number: str) -> str:
-    return str((_row(supplier, number).payload or {})["billing_address1"])
+    return str((supplier.process_row(number).payload or {})["billing_address1"])
 
 
 def test_staging_says_whether_it_changed_anything(supplier: SupplierClient) -> None:
@@ -104,8 +98,7 @@ def test_only_a_file_of_accounts_has_an_extract(batches: BatchClient) -> None:
 
 
 def test_of_two_extracts_at_once_the_later_one_wins_in_every_order(supplier: SupplierClient) -> None:
-    with supplier.Session() as session:
-        known = get_import_supplier(session, supplier.code, organisation_id=None)
+    known = supplier.known()
     rounds = count()
 
     def scenario() -> Scenario:
@@ -164,8 +157,7 @@ def test_a_payload_that_arrives_as_an_attempt_fails_is_staged_and_not_only_said_
 
     become(ImportState.IN_PROGRESS, "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11")
     changed = validate_account(account | {"billing_address1": "Elsewhere 1"}, Profile.LENIENT)
-    with supplier.Session() as session:
-        known = get_import_supplier(session, supplier.code, organisation_id=None)
+    known = supplier.known()
     with autocommit(supplier.Session) as statements:
         meanwhile = _Meanwhile(statements, lambda: become(ImportState.PENDING, None))
         (staged,) = storing.stage(meanwhile, known, [changed])

@@ -45,9 +45,7 @@ class Begun:
     attempt_id: UUID
 
     def process(self) -> AccountImportProcess:
-        with self.supplier.Session() as session:
-            statement = select(AccountImportProcess).where(self.supplier.process_of(self.number))
-            return session.scalars(statement).one()
+        return self.supplier.process_row(self.number)
 
     def attempt(self) -> Attempt:
         with self.supplier.Session() as session:
@@ -298,3 +296,14 @@ def test_no_slot_is_restored_for_an_attempt_that_ends_while_the_slots_are_compar
 
     reconcile_slots(session, Meanwhile(worker_resources.redis))
     assert worker_resources.redis.zscore("migration:slots", name) is None
+
+
+def test_two_workers_take_two_attempts_that_run_alone(supplier: SupplierClient, session: OrmSession) -> None:
+    for account in supplier.accounts(2):
+        supplier.stage(account)
+        supplier.process(account["external_account_number"], dry_run=True)
+    with supplier.Session() as other:
+        taken = [take_alone(OpenTransaction.of(it), ()) for it in (session, other)]
+        other.rollback()
+    session.rollback()
+    assert len({it.id for it in taken if it}) == 2

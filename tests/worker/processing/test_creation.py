@@ -14,7 +14,6 @@ from migration_service.services.processing.creation import (
     new_service_account_number,
 )
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
 from support.supplier_client import SupplierClient
 
@@ -25,11 +24,7 @@ def _create(supplier: SupplierClient, resources: WorkerResources, account: dict[
     assert supplier.process(number).status_code == 202
     assert perform_attempt(resources.Session, supplier.current_attempt(number))
     with supplier.Session() as session:
-        found = find_account(
-            session,
-            get_import_supplier(session, supplier.code, organisation_id=None).id,
-            number,
-        )
+        found = find_account(session, supplier.known().id, number)
         assert found is not None
         created: dict[str, Any] = parse_json(encode_json(read_account(session, found)))
     return created

@@ -27,7 +27,7 @@ from migration_service.services.processing.attempts import (
 )
 from migration_service.services.processing.execution import create_set, take_set
 from migration_service.services.processing.signals import ANNOUNCED_KEY, announce, take_announcement
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import list_operations_teams
 from migration_service.states import ImportState, Outcome, Profile
 from migration_service.tasks.resources import WorkerResources
@@ -126,7 +126,7 @@ class Staged:
 def case(supplier: SupplierClient) -> Case:
     (payload,) = supplier.accounts()
     with supplier.Session() as session:
-        known = get_import_supplier(session, supplier.code, organisation_id=None)
+        known = supplier.known()
         (team_id,) = [team.id for team, _ in list_operations_teams(session) if team.name == supplier.team]
     return Case(supplier.Session, known, parse_json(msgspec.json.encode(payload)), team_id)
 

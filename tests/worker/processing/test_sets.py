@@ -78,11 +78,7 @@ class Waiting:
             )
 
     def _processes(self) -> list[AccountImportProcess]:
-        with self.supplier.Session() as session:
-            statement = select(AccountImportProcess)
-            return [
-                session.scalars(statement.where(self.supplier.process_of(it))).one() for it in self.numbers
-            ]
+        return [self.supplier.process_row(number) for number in self.numbers]
 
 
 def wait_for_workers(supplier: SupplierClient, count: int, **fields: Any) -> Waiting:

@@ -1,5 +1,6 @@
 """Erasing one account: no personal data is left in any table, but the numbers and the amounts are."""
 
+import json
 import secrets
 from typing import Any
 
@@ -8,8 +9,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
+from support.batch_client import BatchClient
 from support.imported_account import ImportedAccount, code_of
 from support.marked_person import find_mark, marked_parts
 from support.supplier_client import SupplierClient
@@ -80,7 +81,7 @@ def test_an_organisation_erases_one_account_after_the_other(
     accounts = [ImportedAccount.create(supplier, worker_resources) for _ in range(2)]
     other = ImportedAccount.create(SupplierClient.create(supplier.app, supplier.Session), worker_resources)
     with supplier.Session() as session:
-        known = get_import_supplier(session, supplier.code, organisation_id=None)
+        known = supplier.known()
         erase_account(session, known, accounts[0].number, reason="Request 1")
         refused = erase(supplier, accounts[1].number)
         assert (refused.status_code, code_of(refused)) == (429, "share_used")
@@ -111,3 +112,16 @@ def test_unknown_accounts_those_being_created_and_those_of_others_are_not_erased
     assert perform_attempt(worker_resources.Session, attempt_id)
     worker_resources.slots.release([str(attempt_id)])
     assert erase(supplier, "busy").status_code == 200
+
+
+def test_lines_of_a_batch_are_erased_whether_they_were_processed_or_not(
+    mark: str, batches: BatchClient, sessions: sessionmaker[Session]
+) -> None:
+    number, supplier = "é/batch", batches.supplier
+    sound = {"import_supplier": supplier.code, "external_account_number": number, **marked_parts(mark)}
+    broken = json.dumps(sound)[:-1].encode()  # it is no JSON, and the number is written with an escape
+    batches.start([sound, broken, {"external_account_number": "another"}], "stage")
+    assert find_mark(sessions, mark) == ["batch_line"]
+    answer = erase(supplier, number)
+    assert (answer.status_code, answer.json["batch_lines"]) == (200, 2)
+    assert find_mark(sessions, mark) == []

@@ -18,7 +18,7 @@ from migration_service.services.accounts.erasure import Erasure, erase_account, 
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.imports import storing
 from migration_service.services.imports.validation import validate_account
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import Profile
 from support.batch_client import BatchClient, ndjson
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
@@ -28,8 +28,7 @@ from support.supplier_client import SupplierClient
 
 @pytest.fixture
 def known(supplier: SupplierClient) -> KnownSupplier:
-    with supplier.Session() as session:
-        return get_import_supplier(session, supplier.code, organisation_id=None)
+    return supplier.known()
 
 
 def _payload(known: KnownSupplier, mark: str) -> dict[str, Any]:

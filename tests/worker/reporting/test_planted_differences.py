@@ -10,7 +10,6 @@ from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.reconciliation import created_accounts
 from migration_service.services.reconciliation.created_accounts import find_differences
 from migration_service.services.reconciliation.differences import Totals
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import Profile
 from support.batch_client import BatchClient
 from support.mutations import places
@@ -44,7 +43,7 @@ def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(
     totals = Totals()
     sessions = batches.supplier.Session
     with sessions.begin() as session:
-        supplier = get_import_supplier(session, batches.supplier.code, organisation_id=None)
+        supplier = batches.supplier.known()
     found = list(find_differences(sessions, supplier.id, totals, connections=2))
     assert parse_json(encode_json(found)) == after["differences"]
     assert parse_json(encode_json(totals.to_dict(0)["totals"])) == after["totals"]

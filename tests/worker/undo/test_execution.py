@@ -28,8 +28,6 @@ from migration_service.services.audit.trail import TrailFilter, read_trail
 from migration_service.services.processing import creation
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import (
-    KnownSupplier,
-    get_import_supplier,
     set_customer_emails,
 )
 from migration_service.services.undo import execution
@@ -54,11 +52,6 @@ def account(supplier: SupplierClient, worker_resources: WorkerResources) -> Impo
         set_customer_emails(session, supplier.code, on=True)
     customer = {"family_name": "Jansen", "email": "a@example.org"}
     return ImportedAccount.create(supplier, worker_resources, customers=[customer])
-
-
-def _known(supplier: SupplierClient) -> KnownSupplier:
-    with supplier.Session() as session:
-        return get_import_supplier(session, supplier.code, organisation_id=None)
 
 
 def _stage(supplier: SupplierClient, number: int) -> list[str]:
@@ -303,7 +296,7 @@ def _go_live(account: ImportedAccount) -> None:
 
 def _erase(account: ImportedAccount) -> None:
     with account.supplier.Session.begin() as session:
-        known = get_import_supplier(session, account.supplier.code, organisation_id=None)
+        known = account.supplier.known()
         erase_account(session, known, account.number, reason="A test.")
 
 

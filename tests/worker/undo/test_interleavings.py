@@ -42,7 +42,6 @@ from migration_service.services.batches.control import resume_batch
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.imports import states
 from migration_service.services.imports.states import RunningAttempt
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.undo.execution import revert_piece
 from migration_service.services.undo.go_live import set_live
 from migration_service.services.undo.orders import UndoOrder
@@ -77,10 +76,6 @@ class Undone:
     @property
     def supplier(self) -> SupplierClient:
         return self.batches.supplier
-
-    def known(self) -> KnownSupplier:
-        with self.supplier.Session() as session:
-            return get_import_supplier(session, self.supplier.code, organisation_id=None)
 
     def revert(self) -> list[Step]:
         return [("revert", lambda session: revert_piece(session, self.undo_id)), COMMIT]
@@ -162,7 +157,7 @@ def _explore(start: Start, make: Callable[[Undone], tuple[list[Step], Callable[[
 
 
 def _caller(undone: Undone) -> Caller:
-    known = undone.known()
+    known = undone.supplier.known()
     return Caller(organisation_id=known.organisation_id, api_key_id=1, prefix="test")
 
 
@@ -279,7 +274,7 @@ def test_a_process_request(batches: BatchClient, start: Start) -> None:
 
 def test_an_erasure(start: Start) -> None:
     def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
-        known = undone.known()
+        known = undone.supplier.known()
 
         def erase(session: Session) -> Any:
             return erase_account(session, known, undone.number, reason="A test.")
@@ -336,7 +331,7 @@ def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:
             session.get_one(Batch, batch_id).state = BatchState.PAUSED
 
         def undo(session: Session) -> UUID | None:
-            known = get_import_supplier(session, batches.supplier.code, organisation_id=None)
+            known = batches.supplier.known()
             batch = session.get_one(Batch, batch_id)
             try:
                 return start_undo(session, UndoOrder(supplier=known, batch=batch, reason="A test."))

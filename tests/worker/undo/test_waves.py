@@ -12,7 +12,6 @@ from migration_service.errors import WaveStateError
 from migration_service.models import AuditEntry, Batch, BatchChunk, WavePlan
 from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work.execution import perform_chunk
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
 from migration_service.services.waves.sweep import carry_on_plan
@@ -281,7 +280,7 @@ def test_a_sweep_and_an_undo_at_once_never_let_a_wave_begin_that_is_held(waves: 
         plan_id = plan["plan_id"]
 
         def undo(session: Any) -> str | None:
-            supplier = get_import_supplier(session, waves.supplier.code, organisation_id=None)
+            supplier = waves.supplier.known()
             batch = session.get_one(Batch, waves.batch_id(plan, 1))
             try:
                 return str(start_undo(session, UndoOrder(supplier=supplier, batch=batch, reason="A test.")))
