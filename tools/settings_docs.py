@@ -5,7 +5,7 @@ import textwrap
 from dataclasses import MISSING, fields
 from pathlib import Path
 
-from migration_service.config import Settings
+from migration_service.config import Settings, variable_of
 from migration_service.config.variables import describe_allowed
 
 FILE = Path(__file__).parent.parent / "docs/operators/settings.md"
@@ -38,7 +38,7 @@ def render() -> str:
             default = "empty"
         elif isinstance(setting.default, bool):
             default = "`on`" if setting.default else "`off`"
-        variable, help_text = setting.metadata["env"], setting.metadata["help"]
+        variable, help_text = variable_of(setting), setting.metadata["help"]
         if setting.metadata["secret"]:
             help_text += " *Secret.*"
         allowed = re.sub("^a (whole )?number (of|from) ", "", describe_allowed(setting))

@@ -8,7 +8,7 @@ import pytest
 
 from documentation.pages import PAGES, ROOT
 from migration_service.blueprints.description.error_catalogue import field_errors, request_errors
-from migration_service.config import Settings
+from migration_service.config import Settings, variable_of
 from migration_service.errors import ServiceError
 from migration_service.payment_vendors.connection import CallLimits
 from migration_service.schemas import bounds
@@ -51,7 +51,7 @@ def test_every_constant_exists_and_has_the_documented_value(name: str) -> None:
 
 
 def test_every_setting_exists_and_no_bound_is_left_out() -> None:
-    by_variable = {field.metadata["env"]: field.name for field in Settings.__dataclass_fields__.values()}
+    by_variable = {variable_of(field): field.name for field in Settings.__dataclass_fields__.values()}
     assert set(_SETTINGS) <= set(by_variable)
     expected = {env for env, name in by_variable.items() if _BOUNDS.search(env) and name not in _OTHERS}
     assert expected <= set(_SETTINGS)
@@ -59,7 +59,7 @@ def test_every_setting_exists_and_no_bound_is_left_out() -> None:
 
 @pytest.mark.parametrize("variable", [name for name in _SETTINGS if not name.endswith("FOLDER")])
 def test_every_default_is_the_one_of_the_setting(variable: str) -> None:
-    (field,) = [it for it in Settings.__dataclass_fields__.values() if it.metadata["env"] == variable]
+    (field,) = [it for it in Settings.__dataclass_fields__.values() if variable_of(it) == variable]
     value: Any = field.default
     shown = {f"{value:,}", f"{value:g} s", f"{value / 1_000_000:g} MB", f"{value / 1_000_000_000:g} GB"}
     rows = [row for row in _ROWS if any(f"`{variable}`" in cell for cell in row)]
@@ -68,7 +68,7 @@ def test_every_default_is_the_one_of_the_setting(variable: str) -> None:
 
 
 def _default(variable: str) -> Any:
-    (field,) = [it for it in Settings.__dataclass_fields__.values() if it.metadata["env"] == variable]
+    (field,) = [it for it in Settings.__dataclass_fields__.values() if variable_of(it) == variable]
     return field.default
 
 

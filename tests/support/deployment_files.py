@@ -5,11 +5,11 @@ from dataclasses import fields
 from pathlib import Path
 
 from migration_service.celery_app import create_celery
-from migration_service.config import Settings
+from migration_service.config import Settings, variable_of
 
 ROOT = Path(__file__).resolve().parents[2]
-_SETTINGS = {it.metadata["env"] for it in fields(Settings)}
-SECRET_SETTINGS = {it.metadata["env"] for it in fields(Settings) if it.metadata["secret"]}
+_SETTINGS = {variable_of(it) for it in fields(Settings)}
+SECRET_SETTINGS = {variable_of(it) for it in fields(Settings) if it.metadata["secret"]}
 
 
 def seconds_of_web(leave_seconds: float | None = None) -> float:

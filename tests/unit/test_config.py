@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from settings_docs import FILE, render
 
-from migration_service.config import CONNECTION_VARIABLES, Settings, SettingsError
+from migration_service.config import CONNECTION_VARIABLES, Settings, SettingsError, variable_of
 
 NEEDED = {
     "DATABASE_URL": "postgresql://u:p@127.0.0.1/db",
@@ -85,7 +85,7 @@ def test_a_value_at_the_edge_of_what_is_allowed_is_used(
 
 def test_the_default_of_a_setting_is_a_value_that_its_variable_may_have(tmp_path: Path) -> None:
     defaults = {
-        it.metadata["env"]: str(it.default)
+        variable_of(it): str(it.default)
         for it in fields(Settings)
         if it.default not in (MISSING, "") and not isinstance(it.default, bool)
     }

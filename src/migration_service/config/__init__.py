@@ -9,7 +9,7 @@ services.
 
 from migration_service.config.saved import CONNECTION_VARIABLES, home_folder, load_saved_settings
 from migration_service.config.settings import Settings, is_setting
-from migration_service.config.variables import SettingsError, read_secret, system_user
+from migration_service.config.variables import SettingsError, read_secret, system_user, variable_of
 
 __all__ = [
     "CONNECTION_VARIABLES",
@@ -20,4 +20,5 @@ __all__ = [
     "load_saved_settings",
     "read_secret",
     "system_user",
+    "variable_of",
 ]

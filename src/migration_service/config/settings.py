@@ -15,6 +15,7 @@ from migration_service.config.variables import (
     is_time_zone,
     read_text,
     setting,
+    variable_of,
 )
 
 
@@ -22,50 +23,45 @@ from migration_service.config.variables import (
 class Settings:
     """The settings of one process. The composition roots and the commands read them once."""
 
-    home: Path = setting("MIGRATION_SERVICE_HOME", "The folder of the embedded servers' data.")
+    home: Path = setting("The folder of the embedded servers' data.")
     database_url: str = setting(
-        "DATABASE_URL", "PostgreSQL, as postgresql://user:password@host:port/name.", secret=True
+        "PostgreSQL, as postgresql://user:password@host:port/name.", secret=True, env="DATABASE_URL"
     )
     owner_database_url: str = setting(
-        "MIGRATION_SERVICE_OWNER_DATABASE_URL",
         "The same database, as the role that owns the tables, for `revisions upgrade`. It grants the role "
         "of DATABASE_URL the necessary privileges. If empty, the role of DATABASE_URL owns the tables.",
         "",
         secret=True,
     )
-    redis_url: str = setting("REDIS_URL", "Redis or Valkey, as redis://:password@host:port/0.", secret=True)
+    redis_url: str = setting(
+        "Redis or Valkey, as redis://:password@host:port/0.", secret=True, env="REDIS_URL"
+    )
     secret_key: str = setting(
-        "MIGRATION_SERVICE_SECRET_KEY",
         "The key that signs the tokens: at least 32 characters, the same for all web processes.",
         secret=True,
     )
     accepted_secret_keys: str = setting(
-        "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS",
         "Further keys whose tokens are accepted, separated by commas: the next MIGRATION_SERVICE_SECRET_KEY "
         "before it is used, and the previous one until its refresh tokens have expired.",
         "",
         secret=True,
     )
     process_wait_seconds: float = setting(
-        "MIGRATION_SERVICE_PROCESS_WAIT_SECONDS",
         "Seconds that the process endpoint waits for the outcome before it answers 202 or 429.",
         25.0,
         at_least=0,
     )
     max_body_bytes: int = setting(
-        "MIGRATION_SERVICE_MAX_BODY_BYTES",
         "The largest request body in bytes. Larger bodies get a 413.",
         8_000_000,
         at_least=1,
     )
     request_seconds: float = setting(
-        "MIGRATION_SERVICE_REQUEST_SECONDS",
         "Seconds for a client to send a request, plus one second for each 10 kB sent.",
         20.0,
         at_least=0,
     )
     leave_seconds: float = setting(
-        "MIGRATION_SERVICE_LEAVE_SECONDS",
         "Seconds that a web server continues to work after it is told to stop, while /health/ready answers "
         "503, so that its load balancer stops sending requests. Use 0 without a load balancer. `up` always "
         "uses 0.",
@@ -74,145 +70,122 @@ class Settings:
         at_most=60,
     )
     max_batch_bytes: int = setting(
-        "MIGRATION_SERVICE_MAX_BATCH_BYTES",
         "The largest file of a batch, in bytes after decompression. Larger files get a 413.",
         16_000_000_000,
         at_least=1,
     )
     max_batch_lines: int = setting(
-        "MIGRATION_SERVICE_MAX_BATCH_LINES",
         "The largest number of lines in the file of a batch. Files with more get a 413.",
         2_000_000,
         at_least=1,
     )
     max_batch_ratio: int = setting(
-        "MIGRATION_SERVICE_MAX_BATCH_RATIO",
         "The largest ratio of the sizes of a batch's file after and before decompression. Files beyond it "
         "get a 413.",
         200,
         at_least=1,
     )
     max_uploads: int = setting(
-        "MIGRATION_SERVICE_MAX_UPLOADS",
         "The largest number of simultaneous uploads of an organisation. Further uploads get a 429.",
         4,
         at_least=1,
     )
     max_open_batches: int = setting(
-        "MIGRATION_SERVICE_MAX_OPEN_BATCHES",
         "The largest number of running, waiting and paused batches of an organisation. Further batches get "
         "a 429.",
         100,
         at_least=1,
     )
     max_batch_storage_bytes: int = setting(
-        "MIGRATION_SERVICE_MAX_BATCH_STORAGE_BYTES",
         "The largest number of bytes that the lines of an organisation's batches take in the database, with "
         "200 added for each line. Further batches get a 429.",
         64_000_000_000,
         at_least=1,
     )
     max_staged_accounts: int = setting(
-        "MIGRATION_SERVICE_MAX_STAGED_ACCOUNTS",
         "The largest number of an organisation's accounts that are staged but not created. Further accounts "
         "get a 429.",
         10_000_000,
         at_least=1,
     )
     max_sessions: int = setting(
-        "MIGRATION_SERVICE_MAX_SESSIONS",
         "The largest number of open sessions of an API key. If there are more, the oldest ones end.",
         10_000,
         at_least=1,
     )
     upload_folder: str = setting(
-        "MIGRATION_SERVICE_UPLOAD_FOLDER",
         "The folder for incoming files of batches. If empty, the system's folder for temporary files.",
         "",
     )
     deferral_hours: int = setting(
-        "MIGRATION_SERVICE_DEFERRAL_HOURS",
         "Hours that a line of added data waits for an account that is being created, or is in a batch that "
         "has not ended. After that it fails with account_not_found.",
         168,
         at_least=0,
     )
     batch_slot_reserve: int = setting(
-        "MIGRATION_SERVICE_BATCH_SLOT_RESERVE",
         "The number of slots of the concurrency limit that batches leave free for requests.",
         50,
         at_least=0,
     )
     batch_chunks_in_flight: int = setting(
-        "MIGRATION_SERVICE_BATCH_CHUNKS_IN_FLIGHT",
         "The number of messages that the batches of an organisation have in the queue. Use at least twice "
         "the number of batch worker processes.",
         8,
         at_least=1,
     )
     batch_retention_days: int = setting(
-        "MIGRATION_SERVICE_BATCH_RETENTION_DAYS",
         "Days that the lines and results of a batch are kept after it has ended.",
         30,
         at_least=30,
     )
     batch_idle_days: int = setting(
-        "MIGRATION_SERVICE_BATCH_IDLE_DAYS",
         "Days after which a batch that is paused or waits for its supplier is cancelled, so that its lines "
         "are removed too. 0 means never.",
         90,
         at_least=0,
     )
     audit_retention_days: int = setting(
-        "MIGRATION_SERVICE_AUDIT_RETENTION_DAYS",
         "Days that audit entries are kept. The hashes of the days are kept for ever.",
         730,
         at_least=90,
     )
     payload_retention_days: int = setting(
-        "MIGRATION_SERVICE_PAYLOAD_RETENTION_DAYS",
         "Days that the staged payload of an account is kept after the account was created. 0 means no limit.",
         180,
         at_least=0,
     )
     staged_retention_days: int = setting(
-        "MIGRATION_SERVICE_STAGED_RETENTION_DAYS",
         "Days that an account that was never created is kept after it was last staged. 0 means no limit.",
         180,
         at_least=0,
     )
     error_retention_days: int = setting(
-        "MIGRATION_SERVICE_ERROR_RETENTION_DAYS",
         "Days that the error texts of attempts and customer e-mails are kept. Their codes are kept. 0 means "
         "no limit.",
         90,
         at_least=0,
     )
     token_lifetime_seconds: int = setting(
-        "MIGRATION_SERVICE_TOKEN_LIFETIME_SECONDS",
         "Seconds that an access token is valid.",
         3600,
         at_least=1,
     )
     refresh_token_lifetime_seconds: int = setting(
-        "MIGRATION_SERVICE_REFRESH_TOKEN_LIFETIME_SECONDS",
         "Seconds that a refresh token is valid.",
         7 * 24 * 3600,
         at_least=1,
     )
     database_pool_size: int = setting(
-        "MIGRATION_SERVICE_DATABASE_POOL_SIZE",
         "The number of connections to PostgreSQL that one web process keeps open.",
         10,
         at_least=1,
     )
     database_pooler: bool = setting(
-        "MIGRATION_SERVICE_DATABASE_POOLER",
         "on if DATABASE_URL is a pgbouncer in transaction mode. Connections then keep no state.",
         False,
     )
     reference_lease_seconds: float = setting(
-        "MIGRATION_SERVICE_REFERENCE_LEASE_SECONDS",
         "Seconds for which a web process keeps an API key, a session or an import supplier in memory, from "
         "the start of its look-up. Revoking a key takes as long. Use the same value for every process. 0 "
         "means a look-up in each request.",
@@ -221,14 +194,12 @@ class Settings:
         at_most=1,
     )
     broker_url: str = setting(
-        "MIGRATION_SERVICE_BROKER_URL",
         "The broker of the queues, if it is not REDIS_URL. Any broker that Celery supports is possible, for "
         "example amqp://user:password@host:5672// or sentinel://host:26379/0.",
         "",
         secret=True,
     )
     broker_options: str = setting(
-        "MIGRATION_SERVICE_BROKER_OPTIONS",
         'Further options of the broker\'s transport as a JSON object, for example {"master_name": "main"}.',
         "{}",
         check=is_json_object,
@@ -236,129 +207,105 @@ class Settings:
         secret=True,
     )
     broker_visibility_timeout: int = setting(
-        "MIGRATION_SERVICE_BROKER_VISIBILITY_TIMEOUT",
         "Seconds after which an unacknowledged message is redelivered.",
         180,
         at_least=1,
     )
     smtp_url: str = setting(
-        "MIGRATION_SERVICE_SMTP_URL",
         "The mail server, as smtp://user:password@host:587?starttls=1 or smtps://host:465. "
         "If empty, no e-mails are sent.",
         "",
         secret=True,
     )
-    email_from: str = setting(
-        "MIGRATION_SERVICE_EMAIL_FROM", "The sender of the e-mails, as Name <address>.", ""
-    )
+    email_from: str = setting("The sender of the e-mails, as Name <address>.", "")
     alert_emails: str = setting(
-        "MIGRATION_SERVICE_ALERT_EMAILS",
         "The addresses, separated by commas, of the people to notify when a batch is paused after too many "
         "errors, or a wave waits for a decision. If empty, nobody is notified.",
         "",
     )
     log_level: str = setting(
-        "MIGRATION_SERVICE_LOG_LEVEL",
         "The lowest level of log lines.",
         "INFO",
         one_of=("DEBUG", "INFO", "WARNING", "ERROR"),
     )
     log_format: str = setting(
-        "MIGRATION_SERVICE_LOG_FORMAT",
         "The format of log lines. auto means text on a terminal and json elsewhere.",
         "auto",
         one_of=("json", "text", "auto"),
     )
     metrics_token: str = setting(
-        "MIGRATION_SERVICE_METRICS_TOKEN",
         "The bearer token that /metrics requires. If empty, only requests from this machine are answered.",
         "",
         secret=True,
     )
     trusted_proxies: int = setting(
-        "MIGRATION_SERVICE_TRUSTED_PROXIES",
         "The number of your own proxies in front of the service that add the client's address to "
         "X-Forwarded-For. 0 means that there are none, and the header is ignored.",
         0,
         at_least=0,
     )
     allowed_hosts: str = setting(
-        "MIGRATION_SERVICE_ALLOWED_HOSTS",
         "Host names allowed in the Host header of requests, separated by commas. Others get a 400. If "
         "empty, any name is allowed, which is right for a service on loopback.",
         "",
     )
-    console: bool = setting(
-        "MIGRATION_SERVICE_CONSOLE", "on if operators can log in to the console at /console/.", False
-    )
+    console: bool = setting("on if operators can log in to the console at /console/.", False)
     console_url: str = setting(
-        "MIGRATION_SERVICE_CONSOLE_URL",
         "The address of the console in a browser, as https://migration.example.com/console/. With https, "
         "its cookie is only sent encrypted. OpenID Connect returns to it. If empty, the address that the "
         "browser requests.",
         "",
     )
     console_idle_minutes: int = setting(
-        "MIGRATION_SERVICE_CONSOLE_IDLE_MINUTES",
         "Minutes without activity after which an operator has to log in to the console again.",
         60,
         at_least=1,
     )
     console_session_hours: int = setting(
-        "MIGRATION_SERVICE_CONSOLE_SESSION_HOURS",
         "Hours after which an operator has to log in to the console again even when active.",
         12,
         at_least=1,
     )
     console_time_zone: str = setting(
-        "MIGRATION_SERVICE_CONSOLE_TIME_ZONE",
         "The time zone of times in the console, for browsers without scripts.",
         "Europe/Amsterdam",
         check=is_time_zone,
         allowed="a time zone such as Europe/Amsterdam",
     )
     openid_issuer: str = setting(
-        "MIGRATION_SERVICE_OPENID_ISSUER",
         "The OpenID Connect provider with which operators log in, as https://login.example.com. If empty, "
         "there is none.",
         "",
     )
-    openid_client_id: str = setting(
-        "MIGRATION_SERVICE_OPENID_CLIENT_ID", "The client id of this service at the provider.", ""
-    )
+    openid_client_id: str = setting("The client id of this service at the provider.", "")
     openid_client_secret: str = setting(
-        "MIGRATION_SERVICE_OPENID_CLIENT_SECRET",
         "The client secret of this service at the provider.",
         "",
         secret=True,
     )
     openid_claim: str = setting(
-        "MIGRATION_SERVICE_OPENID_CLAIM",
         "The claim with the name of the operator. If it is email, the provider must mark it as verified.",
         "email",
     )
-    flower_url: str = setting("FLOWER_URL", "The address of Flower, to which the console links.", "")
-    grafana_url: str = setting(
-        "MIGRATION_SERVICE_GRAFANA_URL", "The address of the dashboard, to which the console links.", ""
-    )
+    flower_url: str = setting("The address of Flower, to which the console links.", "", env="FLOWER_URL")
+    grafana_url: str = setting("The address of the dashboard, to which the console links.", "")
     heartbeat_file: str = setting(
-        "MIGRATION_SERVICE_HEARTBEAT_FILE",
         "A file that workers and beat touch while they are alive, for health checks. If empty, there is "
         "none.",
         "",
     )
     traces_endpoint: str = setting(
-        "OTEL_EXPORTER_OTLP_ENDPOINT",
         "The address to which OpenTelemetry traces are sent, as http://host:4318. If empty, no traces are "
         "sent.",
         "",
+        env="OTEL_EXPORTER_OTLP_ENDPOINT",
     )
 
     metrics_folder: str = setting(
-        "PROMETHEUS_MULTIPROC_DIR",
         "The folder in which the processes of a web server share their metrics. If empty, gunicorn.conf.py "
         "creates one.",
         "",
+        env="PROMETHEUS_MULTIPROC_DIR",
     )
 
     @property
@@ -391,7 +338,7 @@ class Settings:
             if it.name in without:
                 values[it.name] = ""
                 continue
-            variable = it.metadata["env"]
+            variable = variable_of(it)
             text = read_text(variable, environ, secret=it.metadata["secret"]) or saved.get(variable)
             if text is not None:
                 values[it.name] = convert(it, text)
@@ -421,5 +368,5 @@ class Settings:
 
 def is_setting(variable: str) -> bool:
     """Return whether this environment variable is a setting of the service."""
-    known = {it.metadata["env"] for it in fields(Settings)}
+    known = {variable_of(it) for it in fields(Settings)}
     return variable.removesuffix(FILE_SUFFIX) in known or variable.startswith("MIGRATION_SERVICE_")

@@ -21,10 +21,10 @@ class SettingsError(Exception):
 
 
 def setting(
-    env: str,
     help_text: str,
     default: Any = MISSING,
     *,
+    env: str = "",
     at_least: float | None = None,
     at_most: float | None = None,
     one_of: Sequence[str] = (),
@@ -34,7 +34,8 @@ def setting(
 ) -> Any:
     """Return the field of a setting.
 
-    `env` is its variable, and `help_text` its description for operators. Bounds of numbers are inclusive.
+    `help_text` is its description for operators. `env` is its variable, unless that follows from its name
+    (`variable_of`). Bounds of numbers are inclusive.
     `one_of` lists the allowed texts, ignoring case. `check` returns whether a text is allowed, and `allowed`
     describes such texts. A `secret` can also be read from a file.
     """
@@ -50,6 +51,11 @@ def setting(
             "secret": secret,
         },
     )
+
+
+def variable_of(described: Field[Any]) -> str:
+    """Return the environment variable of a setting."""
+    return described.metadata["env"] or f"MIGRATION_SERVICE_{described.name.upper()}"
 
 
 def read_text(variable: str, environ: Mapping[str, str], *, secret: bool) -> str:
@@ -75,7 +81,7 @@ def convert(described: Field[Any], text: str) -> Any:
     try:
         return _convert(described, text)
     except ValueError as error:
-        variable = described.metadata["env"]
+        variable = variable_of(described)
         raise SettingsError(f"{variable} must be {describe_allowed(described)}, not {text!r}.") from error
 
 

@@ -1,7 +1,7 @@
 """The checks of `migration-service doctor`, with a function for each part."""
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 
 from kombu.exceptions import OperationalError as BrokerError
 from redis import RedisError
@@ -38,18 +38,15 @@ _MAY_CREATE = "SELECT has_schema_privilege('public', 'CREATE')"
 
 def examine(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Check every part. A part is not checked if one that it needs is unavailable."""
-    yield from _guarded("settings", check_settings, parts)
-    yield from _guarded("disk", check_disks, parts)
-    database = yield from _noting_health(_guarded("database", check_database, parts))
-    redis = yield from _noting_health(_guarded("redis", check_redis, parts))
-    broker = yield from _noting_health(_guarded("broker", check_broker, parts))
-    for part, check, needed in _DEPENDENT:
-        present = {"database": database, "redis": redis, "broker": broker}
-        missing = [name for name in needed if not present[name]]
-        if missing:
+    unhealthy: set[str] = set()
+    for part, check, needed in _CHECKS:
+        if missing := [name for name in needed if name in unhealthy]:
             yield Diagnosis(part, Verdict.UNKNOWN, f"not checked, because {missing[0]} is unavailable")
-        else:
-            yield from _guarded(part, check, parts)
+            continue
+        for finding in _guarded(part, check, parts):
+            if finding.verdict is Verdict.WRONG:
+                unhealthy.add(part)
+            yield finding
 
 
 def _guarded(part: str, check: Check, parts: ServiceParts) -> Iterator[Diagnosis]:
@@ -68,14 +65,6 @@ def _advice_on_disk(error: Exception) -> str:
     if "MISCONF" in str(error):
         return "Free disk space where Redis keeps its data: it cannot write to its disk. Its log says why."
     return ""
-
-
-def _noting_health(findings: Iterator[Diagnosis]) -> Generator[Diagnosis, None, bool]:
-    healthy = True
-    for finding in findings:
-        healthy = healthy and finding.verdict is not Verdict.WRONG
-        yield finding
-    return healthy
 
 
 _ADVICE = {
@@ -245,7 +234,13 @@ def check_clocks(parts: ServiceParts) -> Iterator[Diagnosis]:
         yield ok("clocks", "this machine, the database and Redis agree")
 
 
-_DEPENDENT: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
+#: The checks in their order, with the parts that each needs.
+_CHECKS: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
+    ("settings", check_settings, ()),
+    ("disk", check_disks, ()),
+    ("database", check_database, ()),
+    ("redis", check_redis, ()),
+    ("broker", check_broker, ()),
     ("revisions", check_revisions, ("database",)),
     ("clocks", check_clocks, ("database", "redis")),
     ("workers", check_workers, ("broker",)),

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from migration_service.config import Settings
+from migration_service.config import Settings, variable_of
 from migration_service.db.revisions import upgrade
 from migration_service.tasks.names import QUEUES
 from support.deployment_files import (
@@ -169,7 +169,7 @@ def test_each_queue_has_a_worker() -> None:
 
 
 def test_the_containers_keep_data_as_long_as_the_service_does_by_default() -> None:
-    defaults = {it.metadata["env"]: it.default for it in fields(Settings) if it.name.endswith("_days")}
+    defaults = {variable_of(it): it.default for it in fields(Settings) if it.name.endswith("_days")}
     environment = _services()["worker-maintenance"]["environment"]
     assert {name: environment.get(name) for name in defaults} == {
         name: f"${{{name}:-{days}}}" for name, days in defaults.items()
