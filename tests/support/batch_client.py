@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import func, select, update
 from werkzeug.test import TestResponse
 
 from migration_service.models import Batch, BatchChunk, ImportSupplier
@@ -88,6 +88,12 @@ class BatchClient:
                 .order_by(BatchChunk.batch_id, BatchChunk.first_line)
             )
             return [ChunkKey(*chunk) for chunk in chunks]
+
+    def cancel_all(self) -> None:
+        """Cancel the batches of all tests so far, whose chunks a worker might take instead."""
+        values = {"state": BatchState.CANCELLED, "finished_at": func.now()}
+        with self.resources.Session.begin() as session:
+            session.execute(update(Batch).where(Batch.finished_at.is_(None)).values(values))
 
     def get(self, batch_id: str) -> dict[str, Any]:
         """GET /batches/<id>/."""

@@ -51,20 +51,30 @@ def published() -> Iterator[list[Message]]:
 def test_a_chunk_is_worked_on_and_the_next_ones_are_published(
     batches: BatchClient, published: list[Message], run: Any
 ) -> None:
+    batches.cancel_all()
     with patch.object(upload, "CHUNK_LINES", 2):
         batch_id = batches.start(batches.supplier.accounts(5), "stage")
     with batches.supplier.Session.begin() as session:
         later = update(BatchChunk).where(BatchChunk.batch_id == UUID(batch_id), BatchChunk.first_line > 1)
         session.execute(later.values(state=ChunkState.PENDING, dispatched_at=None))
     published.clear()
-    assert run.run(batch_id, 1) == "done"
+    assert run.run(batch_id, 1) == f"line 1 of {batch_id}: done"
     assert sorted(published) == [(RUN_CHUNK, (batch_id, line)) for line in (3, 5)]
-    for _, (_, line) in list(published):
-        assert run.run(batch_id, line) == "done"
+    for line in (3, 5):
+        assert run.run(batch_id, line) == f"line {line} of {batch_id}: done"
     assert batches.get(batch_id)["state"] == "COMPLETED"
 
 
+def test_a_message_leads_to_the_chunk_whose_turn_it_is(batches: BatchClient) -> None:
+    batches.cancel_all()
+    with patch.object(upload, "CHUNK_LINES", 1):
+        batch_id = batches.start(batches.supplier.accounts(2), "stage")
+    for line in (1, 2):
+        assert run_chunk.run(batch_id, 2) == f"line {line} of {batch_id}: done"
+
+
 def test_a_chunk_that_gets_no_slot_says_so(batches: BatchClient, worker_resources: WorkerResources) -> None:
+    batches.cancel_all()
     with worker_resources.Session.begin() as session:
         before = get_concurrency_limit(session)
         set_concurrency_limit(session, 1)
@@ -72,7 +82,7 @@ def test_a_chunk_that_gets_no_slot_says_so(batches: BatchClient, worker_resource
         batch_id = batches.start(batches.supplier.accounts(1), "import")
         (chunk,) = batches.dispatch()
         assert acquire_slots(worker_resources.Session, worker_resources.slots, [uuid4()], owner=1, limit=1)
-        assert run_chunk.run(batch_id, chunk.first_line) == "released: no slots, or no time left"
+        assert "released: no slots, or no time left" in run_chunk.run(batch_id, chunk.first_line)
     finally:
         with worker_resources.Session.begin() as session:
             set_concurrency_limit(session, before)

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.batches.work.chunks import ChunkKey, release_chunk
 from migration_service.services.batches.work.execution import perform_chunk
-from migration_service.services.batches.work.feed import feed
+from migration_service.services.batches.work.feed import feed, take_chunk
 from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.names import RUN_CHUNK, RUN_VENDOR_CHUNK
 from migration_service.tasks.publishing import publish
@@ -20,22 +20,26 @@ logger = logging.getLogger(__name__)
 
 @shared_task(name=RUN_CHUNK)
 def run_chunk(batch_id: str, first_line: int) -> str:
-    """Process a chunk of a batch, then dispatch the next ones.
+    """Process the chunk whose turn it is, or else the named one, then dispatch the next ones.
 
     Flower and the log show the result.
     """
-    return _run(batch_id, first_line)
+    return _run(batch_id, first_line, asks_vendors=False)
 
 
 @shared_task(name=RUN_VENDOR_CHUNK)
 def run_vendor_chunk(batch_id: str, first_line: int) -> str:
     """Do the same for a chunk of payment instructions. The workers of its queue may wait for vendors."""
-    return _run(batch_id, first_line)
+    return _run(batch_id, first_line, asks_vendors=True)
 
 
-def _run(batch_id: str, first_line: int) -> str:
+def _run(batch_id: str, first_line: int, *, asks_vendors: bool) -> str:
     app = celery_app()
-    resources, key = app.resources, ChunkKey(UUID(batch_id), first_line)
+    resources = app.resources
+    with resources.Session.begin() as session:
+        taken = take_chunk(session, asks_vendors=asks_vendors)
+    # If a worker has died, nothing is waiting, but its chunk.
+    key = taken or ChunkKey(UUID(batch_id), first_line)
     try:
         done = perform_chunk(
             resources.Session,
@@ -50,7 +54,8 @@ def _run(batch_id: str, first_line: int) -> str:
         with resources.Session.begin() as session:
             release_chunk(session, key, is_throttled=False)
     feed_batches(app, resources.Session)
-    return "done" if done else "released: no slots, or no time left"
+    outcome = "done" if done else "released: no slots, or no time left"
+    return f"line {key.first_line} of {key.batch_id}: {outcome}"
 
 
 def feed_batches(app: MigrationCelery, sessions: sessionmaker[Session]) -> None:

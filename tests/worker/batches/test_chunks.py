@@ -114,6 +114,7 @@ def test_a_piece_that_takes_too_long_is_worked_on_again_in_smaller_ones(
 ) -> None:
     with app.app_context():
         resources().celery.set_current()
+    batches.cancel_all()
     batch_id = batches.start(batches.supplier.accounts(20))
     (key,) = batches.dispatch()
     pieces: list[int] = []

@@ -50,12 +50,12 @@ def perform_chunk(
     seconds that a line may wait for its account. Release the chunk and return False if lines are left because
     no slots were free or the time of the chunk is up.
     """
-    deadline, is_throttled = time.monotonic() + CHUNK_TIMEOUT, False
+    deadline, is_throttled, is_over = time.monotonic() + CHUNK_TIMEOUT, False, False
     while time.monotonic() < deadline:
         with sessions.begin() as session:
             plan = read_chunk(session, key)
-        if plan is None:
-            return True
+        if is_over := plan is None:
+            break
         attempts = _acquire_slots(sessions, slots, plan, reserve)
         if not attempts:
             is_throttled = True
@@ -68,7 +68,7 @@ def perform_chunk(
                 release_slots(slots, attempts)
     with sessions.begin() as session:
         release_chunk(session, key, is_throttled=is_throttled)
-    return False
+    return is_over
 
 
 def _perform_piece(

@@ -1,7 +1,9 @@
 """The choice of the next chunks: a few of each organisation, so that none waits for another.
 
 The batches of an organisation take turns within this share. The chunks in the database are the queue; a
-message only tells a worker to read one. `recover_chunks` finds chunks whose message was lost.
+message only tells that one is waiting. The worker that receives it takes the chunk whose turn it is, so an
+organisation's chunks do not wait behind the messages of others. `recover_chunks` finds chunks whose message
+was lost.
 """
 
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.services.batches.states import complete_batches, follow_keys, follow_suppliers
 from migration_service.services.batches.work.added_data.deferral import IS_DUE
+from migration_service.services.batches.work.chunks import ChunkKey
 from migration_service.states import BatchKind, BatchState, ChunkState
 
 
@@ -54,6 +57,15 @@ def _dispatch(session: Session, in_flight: int, *, asks_vendors: bool) -> list[t
     return [(row.batch_id, row.first_line) for row in sorted(rows, key=lambda row: (row.place, row.batch_id))]
 
 
+def take_chunk(session: Session, *, asks_vendors: bool) -> ChunkKey | None:
+    """Take a dispatched chunk of the organisation of which workers have the fewest. Return None without one.
+
+    The caller commits before processing it.
+    """
+    row = session.execute(_TAKE, {"asks_vendors": asks_vendors}).first()
+    return ChunkKey(*row) if row else None
+
+
 def recover_chunks(session: Session) -> list[list[UUID]]:
     """Release the chunks whose worker or message was lost. Return the attempts of each, which hold slots.
 
@@ -88,7 +100,7 @@ _DISPATCH = text(f"""
             SELECT batch_id, first_line FROM batch_chunk
             WHERE batch_id = batch.id AND state = '{ChunkState.PENDING}' AND {IS_DUE} ORDER BY first_line
             LIMIT least(:in_flight, {_ALLOWED}) FOR UPDATE SKIP LOCKED) AS chunk
-        WHERE batch.state = '{BatchState.RUNNING}' AND {_IS_OURS}),
+        WHERE batch.finished_at IS NULL AND batch.state = '{BatchState.RUNNING}' AND {_IS_OURS}),
     chosen AS (
         SELECT next.batch_id, next.first_line, coalesce(busy.chunks, 0)
                + row_number() OVER (PARTITION BY organisation_id ORDER BY place, next.batch_id) AS turn
@@ -100,7 +112,29 @@ _DISPATCH = text(f"""
     RETURNING batch_chunk.batch_id, batch_chunk.first_line, chosen.turn AS place
 """)
 
-# Workers have claimed a chunk, or had one within the last seconds: on a busy machine it takes them some time
+# A chunk with attempts is with a worker. It has none yet until the worker has acquired slots. `turn` includes
+# the chunks of the organisation that workers have. The commit need not wait for the disk: a crash of the
+# server that undoes it also cuts the worker's connection.
+_TAKE = text(f"""
+    WITH sooner AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+    dispatched AS MATERIALIZED (
+        SELECT batch_id, first_line, row_number() OVER (
+            PARTITION BY organisation_id ORDER BY attempts IS NULL, dispatched_at, first_line) AS turn
+        FROM batch JOIN batch_chunk ON batch_chunk.batch_id = batch.id
+        WHERE batch.finished_at IS NULL AND batch.state = '{BatchState.RUNNING}' AND {_IS_OURS}
+          AND batch_chunk.state = '{ChunkState.DISPATCHED}'),
+    next AS MATERIALIZED (
+        SELECT batch_id, first_line
+        FROM dispatched JOIN batch_chunk USING (batch_id, first_line) CROSS JOIN sooner
+        WHERE batch_chunk.state = '{ChunkState.DISPATCHED}' AND attempts IS NULL
+        ORDER BY turn, dispatched_at, first_line
+        LIMIT 1 FOR UPDATE OF batch_chunk SKIP LOCKED)
+    UPDATE batch_chunk SET attempts = '{{}}', dispatched_at = now()
+    FROM next WHERE batch_chunk.batch_id = next.batch_id AND batch_chunk.first_line = next.first_line
+    RETURNING batch_chunk.batch_id, batch_chunk.first_line
+""")
+
+# Workers have taken a chunk, or had one within the last seconds: on a busy machine it takes them some time
 # to claim the next one.
 _SOMEBODY_WORKS = """(
     EXISTS (SELECT FROM batch_chunk AS working

@@ -9,11 +9,13 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
 from migration_service.models import ApiKey, Batch, BatchChunk, ImportSupplier
+from migration_service.services.batches.work.chunks import ChunkKey
 from migration_service.services.batches.work.feed import (
     dispatch_chunks,
     dispatch_vendor_chunks,
     feed,
     recover_chunks,
+    take_chunk,
 )
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk, make_batch, seconds, without_indexes
@@ -58,6 +60,30 @@ def test_who_has_few_chunks_in_the_queue_comes_first(
     dispatch_chunks(session, 2)
     idle = _batch(session, other, 1)
     assert dispatch_chunks(session, 3) == [(idle.id, 1), (busy.id, 3)]
+
+
+def test_workers_take_the_chunks_of_organisations_in_turns(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    busy, idle = _batch(session, customer, 4), _batch(session, other, 2)
+    dispatch_chunks(session, 4)
+    earlier = update(BatchChunk).where(BatchChunk.batch_id == busy.id)
+    session.execute(earlier.values(dispatched_at=func.now() - seconds(1)))
+    paused = _batch(session, other, 0, state="PAUSED")
+    add_chunk(session, paused, state="DISPATCHED", dispatched_at=func.now())
+    assert take_chunk(session, asks_vendors=True) is None
+    taken = [take_chunk(session, asks_vendors=False) for _ in range(7)]
+    turns = [(busy, 1), (idle, 1), (busy, 2), (idle, 2), (busy, 3), (busy, 4)]
+    assert taken == [*(ChunkKey(batch.id, line) for batch, line in turns), None]
+
+
+def test_two_workers_take_different_chunks(sessions: sessionmaker[Session], customer: Customer) -> None:
+    with sessions.begin() as session:
+        _batch(session, customer, 2)
+        dispatch_chunks(session, 2)
+    with sessions.begin() as one, sessions.begin() as two:
+        taken = [take_chunk(session, asks_vendors=False) for session in (one, two, two)]
+    assert [key and key.first_line for key in taken] == [1, 2, None]
 
 
 def test_a_dispatched_chunk_waits_no_longer(session: Session, customer: Customer) -> None:
