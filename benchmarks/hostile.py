@@ -290,7 +290,6 @@ def main() -> None:
     chosen = [operation for operation in every if operation.name in only] or every
 
     def attack(attacker: Attacker) -> None:
-        attacker.log_in()
         while not over.is_set():
             operation = random.choice(chosen)
             try:

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.blueprints.batch_upload import BODY, read_brake_arguments, read_order, take_in
 from migration_service.blueprints.description import batch_examples as examples
+from migration_service.blueprints.description.error_catalogue import require_known_code
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.auth import caller, require_token
 from migration_service.blueprints.requests.body import document_parameters, query_arguments
@@ -136,11 +137,8 @@ def list_batches(arguments: dict[str, Any]) -> Response:
         )
     response = jsonify(BatchAnswerSchema(many=True).dump(reports[:limit]))
     if len(reports) > limit:
-        values: dict[str, Any] = {
-            "limit": limit,
-            "cursor": reports[limit - 1].batch_id,
-            "import_supplier": supplier,
-        }
+        values: dict[str, Any] = {"limit": limit, "import_supplier": supplier}
+        values["cursor"] = reports[limit - 1].batch_id
         response.headers["Link"] = f'<{url_for("batches.list_batches", **values)}>; rel="next"'
     return response
 
@@ -172,7 +170,7 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     """
     status = LineStatus(arguments["status"]) if "status" in arguments else None
     staged = StagingResult(arguments["staging_result"]) if "staging_result" in arguments else None
-    wanted = ResultFilter(status, arguments.get("code"), arguments.get("path"), staging_result=staged)
+    wanted = _filter(arguments, status=status, staging_result=staged)
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
     return stream_lines(lambda kind: stream_results(resources().Session, batch.id, kind, wanted))
@@ -188,9 +186,9 @@ def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
     NDJSON, streamed, to be corrected and sent as a new batch. Lines that were too long to keep, and lines
     that repeat an earlier account, are left out.
     """
+    wanted = _filter(arguments)
     with resources().Session.begin() as session:
         batch = batches.get_batch_with_lines(session, batch_id, organisation_id=caller().organisation_id)
-    wanted = ResultFilter(code=arguments.get("code"), path=arguments.get("path"))
     pieces = stream_failed_lines(resources().Session, batch.id, wanted)
     return stream(pieces, "application/x-ndjson; charset=utf-8")
 
@@ -268,15 +266,21 @@ def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
     batch. With `code` or `path`, only lines with such an error or warning are retried, as in the results with
     this filter.
     """
+    wanted = _filter(arguments)
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
-        wanted = ResultFilter(code=arguments.get("code"), path=arguments.get("path"))
         retried = retry.retry_failed(session, batch, wanted, everything=arguments["all"])
         counts = {"retried": retried.retried, "left": retried.left}
         answer = jsonify(_report(session, batch) | counts)
         keep_with_effect(session, answer)
     _feed()
     return answer
+
+
+def _filter(arguments: dict[str, Any], **others: Any) -> ResultFilter:
+    """Return the filter in a query string. Raise RequestFailedValidationError if its code is unknown."""
+    require_known_code(arguments.get("code"))
+    return ResultFilter(code=arguments.get("code"), path=arguments.get("path"), **others)
 
 
 def _progress(batch_id: str) -> dict[str, Any]:

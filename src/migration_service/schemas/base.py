@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError
 from marshmallow.fields import Field, Nested
 
-from migration_service.errors import ErrorItem
+from migration_service.errors import ErrorItem, quoted
 from migration_service.schemas.bounds import MAX_ERRORS, MAX_ITEMS, MAX_SHOWN
 from migration_service.schemas.fields import Message, load_object
 from migration_service.schemas.messages import shown
@@ -101,6 +101,13 @@ def suggest(name: str, known: Iterable[str]) -> str | None:
     folded = {member.replace("_", "").lower(): member for member in known}
     close = get_close_matches(name.replace("_", "").lower(), folded, n=1)
     return folded[close[0]] if close else None
+
+
+def unknown_word(word: str, known: Iterable[str], what: str, attr: str) -> ErrorItem:
+    """Return the error of a word that is not among the known ones, with the one that was probably meant."""
+    meant = suggest(word, known)
+    hint = f": did you mean {meant}?" if meant else "."
+    return ErrorItem("invalid_choice", f"{quoted(word)} is no {what}{hint}", attr)
 
 
 def find_unknown_fields(schema: Schema, value: Any) -> list[ErrorItem]:

@@ -16,12 +16,13 @@ from migration_service.errors import ServiceError
 from migration_service.models import AlertEmail, Batch, BatchChunk, CustomerEmail, Undo
 from migration_service.services.access.api_keys import get_api_key
 from migration_service.services.batches.error_thresholds import measure, usual_brake
+from migration_service.services.batches.states import complete_batches, follow_keys, follow_suppliers
 from migration_service.services.batches.work.added_data.deferral import (
     find_coming,
     find_deferred,
     find_existing,
 )
-from migration_service.services.batches.work.feed import recover_chunks
+from migration_service.services.batches.work.feed import dispatch_vendor_chunks, recover_chunks
 from migration_service.services.emails.outbox import take_due
 from migration_service.services.idempotency.keys import remove_old_keys, void_keys
 from migration_service.services.processing.attempts import is_waiting, set_apart
@@ -50,6 +51,10 @@ _CALLS: list[tuple[str, _Call]] = [
     ("ix_attempt_account_import_process_id", lambda session, _: read_attempts(session, 1)),
     ("uq_api_key_prefix", lambda session, _: get_api_key(session, "ami_0123456789")),
     ("ix_batch_open", lambda session, supplier: find_coming(session, supplier, ["1"])),
+    ("ix_batch_open", lambda session, _: complete_batches(session)),
+    ("ix_batch_open", lambda session, _: follow_keys(session)),
+    ("ix_batch_open", lambda session, _: follow_suppliers(session)),
+    ("ix_batch_open", lambda session, _: dispatch_vendor_chunks(session, 1)),
     ("ix_batch_chunk_open", lambda session, _: recover_chunks(session)),
     ("ix_batch_chunk_working", lambda session, _: list_live_attempts(session)),
     (

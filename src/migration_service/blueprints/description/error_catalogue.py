@@ -6,11 +6,13 @@
 import inspect
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 from migration_service import errors
 from migration_service.blueprints.requests.error_bodies import HTTP_CODES, status_of
 from migration_service.rules.added_data import ADDED_DATA_RULES
 from migration_service.rules.catalogue import RULES
+from migration_service.schemas.base import unknown_word
 
 
 class Place(StrEnum):
@@ -196,6 +198,20 @@ def rule_errors() -> list[CatalogueEntry]:
 def added_data_errors() -> list[CatalogueEntry]:
     """Return the codes of the rules for added data only."""
     return [CatalogueEntry(code, "warning", *texts) for code, texts in ADDED_DATA_RULES.items()]
+
+
+@cache
+def known_codes() -> frozenset[str]:
+    """Return every code that a response or a line can have."""
+    entries = (*request_errors(), *field_errors(), *rule_errors(), *added_data_errors())
+    return frozenset(entry.code for entry in entries)
+
+
+def require_known_code(code: str | None) -> None:
+    """Raise RequestFailedValidationError if no response and no line can have this code."""
+    if code is not None and code not in known_codes():
+        error = unknown_word(code, known_codes(), "code of an error or a warning", "code")
+        raise errors.RequestFailedValidationError(errors=[error])
 
 
 def _all_subclasses(error: type[errors.ServiceError]) -> list[type[errors.ServiceError]]:

@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from migration_service.errors import ErrorItem, LineError, RequestFailedValidationError, quoted
+from migration_service.errors import ErrorItem, LineError, RequestFailedValidationError
 from migration_service.rules.added_data import ADDED_DATA_RULES
 from migration_service.rules.catalogue import RULES
 from migration_service.rules.rule import Severity
-from migration_service.schemas.base import suggest
+from migration_service.schemas.base import unknown_word
 from migration_service.services.batches.error_thresholds import OFF, PERCENTAGE, Brake
 
 #: The largest window, and the largest number of lines before a percentage applies.
@@ -83,15 +83,8 @@ def _faults_of_warnings(codes: Sequence[str]) -> list[ErrorItem]:
     attr = "stop_count_warnings"
     if len(codes) > MAX_IGNORED_CODES:
         return [ErrorItem("invalid", f"Expected at most {MAX_IGNORED_CODES} codes of warnings.", attr)]
-    known = known_warnings()
-    errors = []
-    for code in codes:
-        if code not in known:
-            # A misspelt code would never count.
-            meant = suggest(code, known)
-            hint = f": did you mean {meant}?" if meant else "."
-            errors.append(ErrorItem("invalid_choice", f"{quoted(code)} is no code of a warning{hint}", attr))
-    return errors
+    known = known_warnings()  # a misspelt code would never count
+    return [unknown_word(code, known, "code of a warning", attr) for code in codes if code not in known]
 
 
 @cache

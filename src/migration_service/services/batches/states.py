@@ -100,7 +100,7 @@ def follow_suppliers(session: Session) -> None:
 
 _COMPLETE = text(f"""
     UPDATE batch SET state = '{BatchState.COMPLETED}', reason = NULL, finished_at = now()
-    WHERE state IN ({literals(OPEN)}) AND NOT EXISTS (
+    WHERE finished_at IS NULL AND state IN ({literals(OPEN)}) AND NOT EXISTS (
         SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state <> '{ChunkState.DONE}')
 """)
 
@@ -109,7 +109,7 @@ _FOLLOW_KEYS = text(f"""
     UPDATE batch SET state = '{PAUSE.target}', reason = '{API_KEY_REVOKED}'
     FROM api_key
     WHERE api_key.id = batch.api_key_id AND api_key.revoked_at IS NOT NULL
-      AND batch.state IN ({literals(PAUSE.sources)})
+      AND batch.finished_at IS NULL AND batch.state IN ({literals(PAUSE.sources)})
 """)
 
 _PAUSE = text(f"""
@@ -129,7 +129,7 @@ _FOLLOW_SUPPLIERS = text(f"""
             ('{SupplierStatus.PAUSED}', '{BatchState.WAITING}', '{ImportSupplierPausedError.code}'),
             ('{SupplierStatus.COMPLETE}', '{BatchState.STOPPED}', '{ImportSupplierCompleteError.code}')
         ) AS follow (status, state, reason) ON follow.status = supplier.status
-    WHERE supplier.id = batch.import_supplier_id AND batch.state IN ({literals(OPEN)})
-      AND batch.state <> follow.state AND batch.mode <> '{BatchMode.VALIDATE}'
-      AND batch.kind = '{BatchKind.ACCOUNTS}'
+    WHERE supplier.id = batch.import_supplier_id AND batch.finished_at IS NULL
+      AND batch.state IN ({literals(OPEN)}) AND batch.state <> follow.state
+      AND batch.mode <> '{BatchMode.VALIDATE}' AND batch.kind = '{BatchKind.ACCOUNTS}'
 """)

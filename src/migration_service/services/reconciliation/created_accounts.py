@@ -16,7 +16,7 @@ from uuid import UUID
 from sqlalchemy import Row
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.schemas.json import encode_json
+from migration_service.schemas.json import encode_json, finite
 from migration_service.schemas.moments import write_moment
 from migration_service.services.batches.results.line_results import write_csv
 from migration_service.services.imports.field_differences import compare_fields, read_json
@@ -186,17 +186,16 @@ def stream_reconciliation(
     totals = Totals()
     yield b'{"import_supplier":%b,"sent":%b,"open":[' % (encode_json(supplier.code), encode_json(sent))
     yield from _join(find_open(sessions, supplier.id, batch_id=batch_id))
-    yield b'],"book":%b,"differences":[' % encode_json(
-        count_book(sessions, supplier.id, sent, batch_id=batch_id)
-    )
+    book = count_book(sessions, supplier.id, sent, batch_id=batch_id)
+    yield b'],"book":%b,"differences":[' % encode_json(finite(book))
     yield from _join(find_differences(sessions, supplier.id, totals, batch_id=batch_id))
-    yield b"]," + encode_json(totals.to_dict(sent.open))[1:]
+    yield b"]," + encode_json(finite(totals.to_dict(sent.open)))[1:]
 
 
 def _join(items: Iterable[Any]) -> Iterator[bytes]:
     comma = b""
     for item in items:
-        yield comma + encode_json(item)
+        yield comma + encode_json(finite(item))
         comma = b","
 
 
