@@ -136,13 +136,9 @@ class BatchLine(Base):
             "line_number",
             postgresql_where=text("chunk_line IS NOT NULL"),
         ),
-        # Used to find lines whose account is still expected.
-        Index(
-            "ix_batch_line_account",
-            "batch_id",
-            "external_account_number",
-            postgresql_where=text("chunk_line IS NULL"),
-        ),
+        # Used to find the lines of an account, for added data that waits for it and for erasure, and lines
+        # without a number.
+        Index("ix_batch_line_number", "batch_id", "external_account_number"),
         # The text is stored outside the row, and half of each page is left free for the outcome. Writing the
         # outcome then changes neither the text nor the index.
         {"postgresql_with": {"toast_tuple_target": "128", "fillfactor": "50"}},

@@ -15,12 +15,13 @@ from migration_service.db.revisions import upgrade
 from migration_service.errors import ServiceError
 from migration_service.models import AlertEmail, Batch, BatchChunk, CustomerEmail, Undo
 from migration_service.services.access.api_keys import get_api_key
+from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.batches.error_thresholds import measure, usual_brake
 from migration_service.services.batches.states import complete_batches, follow_keys, follow_suppliers
 from migration_service.services.batches.work.added_data.deferral import (
     find_coming,
-    find_deferred,
     find_existing,
+    wake_lines,
 )
 from migration_service.services.batches.work.feed import dispatch_vendor_chunks, recover_chunks
 from migration_service.services.emails.outbox import take_due
@@ -40,6 +41,7 @@ _NOW = datetime.now(UTC)
 _BATCH, _UNDO = new_id(), new_id()
 _DEFERRED = BatchChunk(batch_id=_BATCH, first_line=1, deferred_since=_NOW)
 
+_Database: TypeAlias = tuple[sessionmaker[Session], Customer]
 _Call: TypeAlias = Callable[[Session, int], Any]
 #: What is called often or beside many rows, with the id of a supplier, by the index that it needs.
 _CALLS: list[tuple[str, _Call]] = [
@@ -61,8 +63,7 @@ _CALLS: list[tuple[str, _Call]] = [
         "ix_batch_chunk_worked",
         lambda session, _: measure(session, _BATCH, usual_brake(BatchMode.IMPORT), _NOW),
     ),
-    ("ix_batch_line_account", lambda session, supplier: find_coming(session, supplier, ["1"])),
-    ("ix_batch_line_chunk", lambda session, _: find_deferred(session, _DEFERRED, ["1"])),
+    ("ix_batch_line_chunk", lambda session, supplier: wake_lines(session, supplier, _DEFERRED, 1)),
     ("ix_customer_email_due", lambda session, _: take_due(session, CustomerEmail, 10)),
     ("ix_alert_email_due", lambda session, _: take_due(session, AlertEmail, 10)),
     ("ix_idempotency_key_created_at", lambda session, _: remove_old_keys(session)),
@@ -73,8 +74,18 @@ _CALLS: list[tuple[str, _Call]] = [
 
 
 @pytest.fixture(scope="module")
-def unanalysed(embedded_servers: EmbeddedServers) -> Iterator[tuple[sessionmaker[Session], Customer]]:
+def unanalysed(embedded_servers: EmbeddedServers) -> Iterator[_Database]:
     """A database without statistics: those that the rows of other tests leave decide about plans, too."""
+    yield from _new_database(embedded_servers)
+
+
+@pytest.fixture
+def filled(embedded_servers: EmbeddedServers) -> Iterator[_Database]:
+    """A database for rows."""
+    yield from _new_database(embedded_servers)
+
+
+def _new_database(embedded_servers: EmbeddedServers) -> Iterator[_Database]:
     with embedded_servers.new_database() as (url, owner_url):
         upgrade(owner_url, runtime_role=DATABASE)
         engine = make_engine(url, pool_size=1, max_overflow=0, application_name="tests")
@@ -84,9 +95,7 @@ def unanalysed(embedded_servers: EmbeddedServers) -> Iterator[tuple[sessionmaker
 
 
 @pytest.mark.parametrize(("index", "call"), _CALLS)
-def test_a_hot_statement_uses_its_index(
-    unanalysed: tuple[sessionmaker[Session], Customer], index: str, call: _Call
-) -> None:
+def test_a_hot_statement_uses_its_index(unanalysed: _Database, index: str, call: _Call) -> None:
     sessions, customer = unanalysed
     with sessions() as session:
         supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None).id
@@ -102,6 +111,31 @@ def test_a_hot_statement_uses_its_index(
         used = {name for name, scans in _scans(session).items() if scans > before.get(name, 0)}
         session.rollback()
     assert index in used
+
+
+def test_no_lines_of_other_accounts_are_read(filled: _Database) -> None:
+    sessions, customer = filled
+    with sessions.begin() as session:
+        supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None)
+        owned = {"organisation_id": customer.organisation_id, "import_supplier_id": supplier.id}
+        team = get_operations_team_id(session, customer.organisation_id, customer.operations_team)
+        session.add(Batch(id=_BATCH, mode="import", source="upload", operations_team_id=team, **owned))
+        session.flush()
+        session.execute(text(_LINES), {"batch_id": _BATCH})
+    with sessions.begin() as session:
+        assert find_coming(session, supplier.id, ["1"]) == {"1"}
+        assert erase_account(session, supplier, "1", reason="Request 1").batch_lines == 3
+        assert session.scalar(text(_READ)) < 20
+
+
+#: Lines of other accounts, half of them of added data, two of the account, and one without a number.
+_LINES = """
+    INSERT INTO batch_line (batch_id, line_number, chunk_line, external_account_number, payload)
+    SELECT :batch_id, number, CASE WHEN number > 500 THEN 1 END, nullif(number % 500, 0), '{"number":"1"'
+    FROM generate_series(1, 999) AS number
+"""
+#: How many lines this transaction has read.
+_READ = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'batch_line'"
 
 
 def _scans(session: Session) -> dict[str, int]:

@@ -32,22 +32,26 @@ _CODES_ONLY = """(
     SELECT jsonb_agg(jsonb_build_object('detail', 'Erased.', 'code', item ->> 'code', 'attr', NULL))
     FROM jsonb_array_elements(line.{}) AS item)"""
 
-#: The lines with the number, and unreadable lines whose text contains it. A worker locks the lines that it
-#: processes, so this waits for their outcomes and then erases them.
+#: The lines with the number, and lines without one whose text contains it. Both have an index. A worker locks
+#: the lines that it processes, so this waits for their outcomes and then erases them.
 ERASE_LINES = text(f"""
+    WITH kept AS MATERIALIZED (
+        SELECT id FROM batch WHERE import_supplier_id = :import_supplier_id AND lines_removed_at IS NULL),
+    found AS MATERIALIZED (
+        SELECT batch_id, line_number FROM kept JOIN batch_line ON batch_id = kept.id
+        WHERE external_account_number = :number
+        UNION ALL
+        SELECT batch_id, line_number FROM kept JOIN batch_line ON batch_id = kept.id
+        WHERE external_account_number IS NULL AND (
+            position(CAST(:plain AS bytea) IN payload) > 0 OR position(CAST(:escaped AS bytea) IN payload) > 0))
     UPDATE batch_line AS line
     SET payload = NULL, warnings = {_CODES_ONLY.format("warnings")},
         status = CASE WHEN line.status IN ({_OPEN}) THEN '{LineStatus.SKIPPED}' ELSE line.status END,
         errors = CASE WHEN line.status IN ({_OPEN}) THEN
             '[{{"detail": "Erased.", "code": "{AccountMarkedToSkipError.code}", "attr": null}}]'
             ELSE {_CODES_ONLY.format("errors")} END
-    FROM batch
-    WHERE batch.import_supplier_id = :import_supplier_id AND line.batch_id = batch.id
-      AND batch.lines_removed_at IS NULL
-      AND (line.external_account_number = :number
-           OR (line.external_account_number IS NULL
-               AND (position(CAST(:plain AS bytea) IN line.payload) > 0
-                    OR position(CAST(:escaped AS bytea) IN line.payload) > 0)))
+    FROM found
+    WHERE line.batch_id = found.batch_id AND line.line_number = found.line_number
     RETURNING 1
 """)
 
