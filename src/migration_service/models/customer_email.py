@@ -26,20 +26,25 @@ class OutgoingEmail:
     sent_at: Mapped[datetime | None]
 
 
-def _rules_of(table: str) -> tuple[CheckConstraint | Index, ...]:
+def _rules() -> tuple[CheckConstraint, ...]:
     return (
         CheckConstraint(f"state IN ({literals(EmailState)})", name="state"),
         CheckConstraint(f"(state = '{EmailState.SENT}') = (sent_at IS NOT NULL)", name="sent_at"),
-        Index(f"ix_{table}_due", "next_try_at", postgresql_where=text(f"state = '{EmailState.PENDING}'")),
     )
+
+
+def _due(table: str, *columns: str) -> Index:
+    return Index(f"ix_{table}_due", *columns, postgresql_where=text(f"state = '{EmailState.PENDING}'"))
 
 
 class CustomerEmail(OutgoingEmail, Base):
     """The welcome message to a customer of a created account, recorded together with the account."""
 
     __tablename__ = "customer_email"
-    __table_args__ = _rules_of("customer_email")
+    __table_args__ = (*_rules(), _due("customer_email", "organisation_id", "next_try_at"))
 
+    #: The organisation that takes its turn with it, or 0 if a process of an older version recorded it.
+    organisation_id: Mapped[int] = mapped_column(server_default="0")
     #: The recipient. The address is the customer's.
     customer_pk: Mapped[int] = mapped_column(ForeignKey(Customer.id), unique=True)
 
@@ -48,7 +53,7 @@ class AlertEmail(OutgoingEmail, Base):
     """A message to a person who runs a migration, about an event that needs them."""
 
     __tablename__ = "alert_email"
-    __table_args__ = (UniqueConstraint("event", "recipient"), *_rules_of("alert_email"))
+    __table_args__ = (UniqueConstraint("event", "recipient"), *_rules(), _due("alert_email", "next_try_at"))
 
     #: The key of the event, with its subject and time, so that each recipient is told once.
     event: Mapped[str]

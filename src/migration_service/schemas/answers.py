@@ -26,6 +26,14 @@ class Float(Described, fields.Float):
     """A number."""
 
 
+class Sum(Float):
+    """A sum over tables. A value there that JSON does not have, such as NaN, is a text."""
+
+    def __init__(self, *about: Any, **kwargs: Any) -> None:
+        super().__init__(*about, **kwargs)
+        self.metadata = {**self.metadata, "type": ["number", "string", *["null"] * self.allow_none]}
+
+
 class Boolean(Described, fields.Boolean):
     """True or false."""
 

@@ -58,8 +58,8 @@ class BookTotalAnswerSchema(AnswerSchema):
     )
     staged = answers.Float("The total of accounts that are staged but not created.", 0.0)
     skipped = answers.Float("The total of accounts that operators excluded.", 0.0)
-    created = answers.Float("The total of created accounts, without data that was added later.", -1216.85)
-    unaccounted = answers.Float(
+    created = answers.Sum("The total of created accounts, without data that was added later.", -1216.85)
+    unaccounted = answers.Sum(
         "`file` minus what is refused, repeated, staged, skipped and created. Null without `batch`, "
         "and until all lines have been processed. It differs from 0 if another batch has other values "
         "for the same accounts.",

@@ -119,7 +119,7 @@ class DifferenceAnswerSchema(AnswerSchema):
 
     measure = answers.String("The measure.", "statements")
     staged = answers.Float("Its value in the staged payloads.", 2)
-    created = answers.Float("Its value in the created accounts.", 1)
+    created = answers.Sum("Its value in the created accounts.", 1)
 
 
 class ValueDifferenceAnswerSchema(AnswerSchema):

@@ -211,6 +211,19 @@ def test_results_are_filtered_by_status_code_and_path(batches: BatchClient) -> N
     assert _error(answer) == (400, "request_failed_validation")
 
 
+def test_a_filter_by_an_unknown_code_is_refused(batches: BatchClient) -> None:
+    path = f"/batches/{batches.run([b'{}'])['batch_id']}"
+    for answer in (
+        batches.supplier.get(f"{path}/results/?code=requird"),
+        batches.supplier.get(f"{path}/failed-lines/?code=requird"),
+        batches.supplier.post(f"{path}/retry-failed/?all=true&code=requird"),
+    ):
+        assert _error(answer) == (400, "request_failed_validation")
+        (error,) = (answer.json or {})["errors"]
+        assert (error["code"], error["attr"]) == ("invalid_choice", "code")
+        assert error["detail"].endswith("did you mean required?")
+
+
 def test_failed_lines_are_returned_as_sent_and_their_correction_settles_the_batch(
     batches: BatchClient,
 ) -> None:

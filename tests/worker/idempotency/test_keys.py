@@ -1,5 +1,6 @@
 """Idempotency keys in the database: which answer each has, and for how long."""
 
+import secrets
 from dataclasses import replace
 from datetime import timedelta
 from unittest.mock import patch
@@ -152,6 +153,20 @@ def test_old_keys_are_removed_in_pieces(
         for removed in (3, 1, 0):
             with sessions.begin() as session:
                 assert remove_old_keys(session) == removed
+
+
+def test_the_oldest_answers_of_an_organisation_are_removed_beyond_its_bytes(
+    sessions: sessionmaker[Session], request_: KeyedRequest, neighbours: list[KeyedRequest]
+) -> None:
+    large = KeptAnswer(201, {}, secrets.token_bytes(10_000))
+    mine = [replace(request_, key=str(number)) for number in range(4)]
+    for request in (neighbours[0], *mine):
+        with sessions.begin() as session:
+            keep_answer(session, request, large)
+    with patch.object(keys, "MOST_BYTES", 25_000), sessions.begin() as session:
+        assert remove_old_keys(session) >= 2
+    left = [_find(sessions, request) for request in (neighbours[0], *mine)]
+    assert left == [large, None, None, large, large]
 
 
 @pytest.mark.parametrize("outcome", [None, Outcome.FAILED, Outcome.WITHDRAWN])

@@ -312,6 +312,16 @@ def test_without_a_broker_the_sweep_stops_at_the_first_message_and_the_next_one_
     assert outbox.due() == set(ids)
 
 
+def test_organisations_take_turns_with_their_messages(outbox: Outbox) -> None:
+    first, second, older_version = outbox.create(*(ANNE | {"given_name": name} for name in "ABC"))
+    outbox.change(older_version, organisation_id=0)
+    for seconds, email_id in enumerate((older_version, second, first), start=1):
+        outbox.change(email_id, next_try_at=func.now() - timedelta(seconds=seconds))
+    with outbox.supplier.Session() as session:
+        assert set(take_due(session, CustomerEmail, 2)) == {first, older_version}
+        assert take_due(session, CustomerEmail, 2) == [second]
+
+
 @pytest.mark.parametrize(
     ("configured", "reason"),
     [

@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from sqlalchemy import select, update
+
+from migration_service.models import Account, Ledger
 from migration_service.schemas.json import parse_json
 from migration_service.services.audit.trail import TrailFilter, stream_trail
 from migration_service.services.setup.suppliers import create_import_supplier
@@ -145,6 +148,17 @@ def test_what_was_added_later_is_not_compared(batches: BatchClient) -> None:
         }
         assert batches.supplier.post("/transactions/create/", body).status_code == 201
     assert _reconcile(batches) == before
+
+
+def test_a_number_that_json_does_not_have_is_a_text(batches: BatchClient) -> None:
+    accounts, _ = _import(batches, 1)
+    with batches.supplier.Session.begin() as session:
+        number = accounts[0]["external_account_number"]
+        ids = select(Account.id).where(Account.external_account_number == number)
+        session.execute(update(Ledger).where(Ledger.account_pk.in_(ids)).values(ledger_balance="NaN"))
+    report = _reconcile(batches)
+    (sums,) = (it for it in report["totals"] if it["measure"] == "ledger_balances")
+    assert (sums["created"], report["differences"][0]["values"][0]["created"]) == ("NaN", "NaN")
 
 
 def test_the_id_map_has_the_old_and_the_new_numbers(batches: BatchClient) -> None:

@@ -42,8 +42,8 @@ ERASE_LINES = text(f"""
         WHERE external_account_number = :number
         UNION ALL
         SELECT batch_id, line_number FROM kept JOIN batch_line ON batch_id = kept.id
-        WHERE external_account_number IS NULL AND (
-            position(CAST(:plain AS bytea) IN payload) > 0 OR position(CAST(:escaped AS bytea) IN payload) > 0))
+        WHERE external_account_number IS NULL AND greatest(
+            position(CAST(:plain AS bytea) IN payload), position(CAST(:escaped AS bytea) IN payload)) > 0)
     UPDATE batch_line AS line
     SET payload = NULL, warnings = {_CODES_ONLY.format("warnings")},
         status = CASE WHEN line.status IN ({_OPEN}) THEN '{LineStatus.SKIPPED}' ELSE line.status END,

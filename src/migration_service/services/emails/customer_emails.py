@@ -14,8 +14,8 @@ from migration_service.services.emails.outbox import MailServer, deliver
 from migration_service.states import EmailState
 
 _RECORD = """
-    INSERT INTO customer_email (customer_pk)
-    SELECT customer.id
+    INSERT INTO customer_email (customer_pk, organisation_id)
+    SELECT customer.id, supplier.organisation_id
     FROM account
     JOIN customer ON customer.account_pk = account.id AND customer.email <> ''
     JOIN import_supplier supplier ON supplier.id = account.import_supplier_id

@@ -60,7 +60,12 @@ def mail_server(settings: Settings) -> MailServer:
 
 
 def take_due(session: Session, kind: Kind, limit: int) -> Sequence[int]:
-    """Return the messages to dispatch to the workers now. They are not returned again for some time."""
+    """Return the messages to dispatch to the workers now. They are not returned again for some time.
+
+    The oldest come first. Organisations take turns with those to their customers.
+    """
+    if kind is CustomerEmail:
+        return session.scalars(_TAKE_BY_TURNS, {"limit": limit}).all()
     return _put_off(session, kind, HAND_OVER_AGAIN, limit)
 
 
@@ -139,3 +144,17 @@ def _mark(session: Session, kind: Kind, email_id: int, **values: object) -> None
 
 def _pause_seconds(failures: int) -> int:
     return min(60 << min(failures, 6), 3600)
+
+
+# Those that an older version recorded take turns as one more organisation.
+_TAKE_BY_TURNS = text(f"""
+    WITH next AS MATERIALIZED (
+        SELECT email.*, row_number() OVER (PARTITION BY owner.id ORDER BY next_try_at) AS turn
+        FROM (SELECT id FROM organisation UNION ALL SELECT 0) AS owner CROSS JOIN LATERAL (
+            SELECT id AS email_id, next_try_at FROM customer_email
+            WHERE organisation_id = owner.id AND state = '{EmailState.PENDING}' AND next_try_at <= now()
+            ORDER BY next_try_at LIMIT :limit FOR UPDATE SKIP LOCKED) AS email)
+    UPDATE customer_email SET next_try_at = now() + interval '{HAND_OVER_AGAIN}'
+    WHERE id IN (SELECT email_id FROM next ORDER BY turn, next_try_at LIMIT :limit)
+    RETURNING id
+""")

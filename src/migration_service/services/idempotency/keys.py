@@ -30,6 +30,8 @@ from migration_service.states import Outcome
 MAX_KEY = 128
 #: The retention period of answers.
 KEPT_FOR_HOURS = 24
+#: The answers of an organisation that are kept so long, in bytes as stored. Beyond it the oldest are removed.
+MOST_BYTES = 2_000_000_000
 #: The largest number of keys removed in one transaction.
 PIECE = 10_000
 
@@ -110,8 +112,9 @@ def keep_answer(session: Session, request: KeyedRequest, answer: KeptAnswer | Ea
 
 
 def remove_old_keys(session: Session) -> int:
-    """Remove at most PIECE expired keys, and return their number."""
-    return len(session.execute(_REMOVE, {"limit": PIECE, "kept_for": KEPT_FOR_HOURS}).all())
+    """Remove at most PIECE keys that expired, or whose answers exceed MOST_BYTES. Return their number."""
+    values = {"limit": PIECE, "kept_for": KEPT_FOR_HOURS, "most": MOST_BYTES}
+    return len(session.execute(_REMOVE, values).all())
 
 
 def void_keys(session: Session, import_supplier: str, external_account_numbers: Collection[str]) -> int:
@@ -173,10 +176,17 @@ _KEEP = _statement("""
     RETURNING key
 """)
 
+# The answers are only added up if the table is so large that an organisation may have too many.
 _REMOVE = text("""
     DELETE FROM idempotency_key WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM idempotency_key
-        WHERE created_at < now() - make_interval(hours => :kept_for) LIMIT :limit))
+        SELECT ctid FROM idempotency_key WHERE created_at < now() - make_interval(hours => :kept_for)
+        UNION ALL
+        SELECT ctid FROM (
+            SELECT ctid, sum(pg_column_size(body)) OVER (
+                PARTITION BY organisation_id ORDER BY created_at DESC, key) AS bytes
+            FROM idempotency_key WHERE (SELECT pg_table_size('idempotency_key')) > :most) AS newest
+        WHERE bytes > :most
+        LIMIT :limit))
     RETURNING 1
 """)
 
