@@ -36,8 +36,8 @@ from migration_service.services.reporting.counts import (
     read_in_progress,
     read_open_batches,
 )
+from migration_service.services.waves.reading import WaitingWave, list_waiting
 from migration_service.services.waves.states import DECIDABLE
-from migration_service.services.waves.waiting import WaitingWave, list_waiting
 from migration_service.tasks.names import KEY_PREFIX, QUEUES
 
 logger = logging.getLogger(__name__)

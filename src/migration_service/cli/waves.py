@@ -22,8 +22,14 @@ from migration_service.services.waves import acts
 from migration_service.services.waves.orders import read_plan
 from migration_service.services.waves.plans import plan_waves
 from migration_service.services.waves.reading import get_plan, list_plans, lock_wave
-from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan, report_plans
-from migration_service.services.waves.words import describe_found, describe_state
+from migration_service.services.waves.reports import (
+    PlanReport,
+    WaveReport,
+    describe_found,
+    describe_state,
+    report_plan,
+    report_plans,
+)
 from migration_service.states import LineStatus
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

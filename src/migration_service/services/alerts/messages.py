@@ -21,8 +21,7 @@ from migration_service.models import AlertEmail, Batch, ImportSupplier
 from migration_service.services.alerts.texts import AlertText, describe_paused, describe_waiting
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
 from migration_service.services.emails.outbox import MailServer, deliver
-from migration_service.services.waves.reading import find_wave
-from migration_service.services.waves.waiting import list_waiting
+from migration_service.services.waves.reading import find_wave, list_waiting
 from migration_service.states import BatchState, EmailState
 
 

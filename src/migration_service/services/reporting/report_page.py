@@ -16,8 +16,7 @@ from migration_service.services.batches.control import BatchReport
 from migration_service.services.reconciliation.differences import NOT_COMPARED, is_amount
 from migration_service.services.reporting.report import Report
 from migration_service.services.reporting.report_rates import Rates
-from migration_service.services.waves.reports import WaveReport
-from migration_service.services.waves.words import describe_state
+from migration_service.services.waves.reports import WaveReport, describe_state
 from migration_service.states import BatchSource, LineStatus, Weekday
 
 #: The size of the chart in its own units. The page scales it.

@@ -9,7 +9,6 @@ erasure, a batch. So only operations on the account itself wait for an undo, and
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 from uuid import UUID
@@ -45,21 +44,6 @@ class Progress(Enum):
     OVER = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class _Locked:
-    """The locks of this transaction."""
-
-    process_ids: frozenset[int]
-    account_ids: frozenset[int]
-
-    def holds(self, line: Row[Any]) -> bool:
-        """Return whether everything in a line's account is locked. A removed process needs no lock."""
-        return line.process_id is None or (
-            line.process_id in self.process_ids
-            and (line.account_id is None or line.account_id in self.account_ids)
-        )
-
-
 def take_due_undos(session: Session) -> Sequence[UUID]:
     """Return the next undos that no worker is processing, for the caller to publish a message for each.
 
@@ -79,37 +63,42 @@ def revert_piece(session: Session, undo_id: UUID) -> Progress:
         return Progress.OVER if complete_undo(session, undo_id) else Progress.WAITS
     # This keeps the supplier from going live during the transaction.
     session.execute(_LOCK_SUPPLIER, {"id": undo.import_supplier_id})
-    locked = _lock(session, [line.account_import_process_id for line in lines])
-    judged = session.execute(
-        _JUDGE,
-        {
-            "positions": [line.position for line in lines],
-            "process_ids": [line.account_import_process_id for line in lines],
-            "service_account_numbers": [line.service_account_number for line in lines],
-        },
-    ).all()
-    _settle(session, undo, judged, locked)
+    process_ids = [line.account_import_process_id for line in lines]
+    processes, accounts = _lock(session, process_ids)
+    values = {
+        "positions": [line.position for line in lines],
+        "process_ids": process_ids,
+        "service_account_numbers": [line.service_account_number for line in lines],
+    }
+    judged = [
+        (line, line.process_id is None or (line.process_id in processes and line.account_id in accounts))
+        for line in session.execute(_JUDGE, values)
+    ]
+    _settle(session, undo, judged)
     return Progress.WORKED
 
 
-def _lock(session: Session, process_ids: Sequence[int]) -> _Locked:
-    """Lock the processes, their accounts and the accounts' e-mails, except those locked by others."""
+def _lock(session: Session, process_ids: Sequence[int]) -> tuple[set[int], set[int | None]]:
+    """Lock the processes, their accounts and the accounts' e-mails, except those locked by others.
+
+    Return the processes and the accounts that are locked, with None for no account.
+    """
     processes = session.scalars(_LOCK_PROCESSES, {"process_ids": process_ids}).all()
     accounts = session.scalars(_LOCK_ACCOUNTS, {"process_ids": list(processes)}).all()
     emails = session.scalars(_LOCK_EMAILS, {"account_ids": list(accounts)}).all()
     being_sent = session.scalars(_FIND_OTHER_EMAILS, {"account_ids": list(accounts), "ids": list(emails)})
-    return _Locked(frozenset(processes), frozenset(accounts) - frozenset(being_sent))
+    return set(processes), {None, *accounts} - set(being_sent)
 
 
-def _settle(session: Session, undo: Undo, lines: Sequence[Row[Any]], locked: _Locked) -> None:
-    """Revert the accounts without blockers, and write the outcome of each line."""
+def _settle(session: Session, undo: Undo, lines: Sequence[tuple[Row[Any], bool]]) -> None:
+    """Revert the accounts without blockers that are locked, and write the outcome of each line."""
     overrides = set(undo.overrides)
     revertible: list[Row[Any]] = []
     kept: dict[tuple[str, ...], list[int]] = {}
     busy: list[int] = []
-    for line in lines:
+    for line, is_locked in lines:
         reasons = tuple(code for code in line.blockers if code not in overrides)
-        if not locked.holds(line):
+        if not is_locked:
             busy.append(line.position)
         elif reasons:
             kept.setdefault(reasons, []).append(line.position)

@@ -32,15 +32,8 @@ class GoLivePreview:
 
 
 def preview_live(session: Session, code: str, at: datetime | None) -> GoLivePreview:
-    """Return the effect of a go-live at this time, or now if it is None. Nothing is changed.
-
-    Raise ImportSupplierNotFoundError, ImportSupplierLiveError if the supplier has gone live already, and
-    GoLiveFarError if the time is more than five years from now.
-    """
-    supplier = _find(session, code)
-    now = read_clock(session)
-    _require_not_live(supplier, now)
-    _require_near(at, now)
+    """Return the effect of a go-live at this time, or now if it is None. Nothing is changed."""
+    supplier, now = _find(session, code, at)
     accounts = select(func.count()).where(Account.import_supplier_id == supplier.id)
     return GoLivePreview(
         import_supplier=code,
@@ -57,14 +50,9 @@ def set_live(
     """Set the go-live of a supplier, now if None, and return it. A future go-live can still be changed.
 
     Accounts that a worker is reverting are finished first. `by` names the person who decided, if not the
-    actor. Raise ImportSupplierNotFoundError, ImportSupplierLiveError if the supplier has gone live already,
-    GoLivePastError if the time is in the past and that was not confirmed, and GoLiveFarError if it is more
-    than five years from now.
+    actor. Raise GoLivePastError if the time is in the past and that was not confirmed.
     """
-    supplier = _find(session, code, locked=True)
-    now = read_clock(session)
-    _require_not_live(supplier, now)
-    _require_near(at, now)
+    supplier, now = _find(session, code, at, locked=True)
     if at is not None and at <= now and not may_be_past:
         raise GoLivePastError(found=write_moment(at))
     before, supplier.live_at = supplier.live_at, at or now
@@ -73,14 +61,8 @@ def set_live(
         "before": write_moment(before) if before else None,
         **({"by": by} if by else {}),
     }
-    record(
-        session,
-        AuditAction.SUPPLIER_LIVE_SET,
-        "import_supplier",
-        code,
-        organisation_id=supplier.organisation_id,
-        details=details,
-    )
+    action, owner = AuditAction.SUPPLIER_LIVE_SET, supplier.organisation_id
+    record(session, action, "import_supplier", code, organisation_id=owner, details=details)
     return supplier.live_at
 
 
@@ -90,18 +72,20 @@ def has_gone_live(session: Session, import_supplier_id: int) -> bool:
     return bool(session.scalar(live.where(ImportSupplier.id == import_supplier_id)))
 
 
-def _find(session: Session, code: str, *, locked: bool = False) -> ImportSupplier:
+def _find(
+    session: Session, code: str, at: datetime | None, *, locked: bool = False
+) -> tuple[ImportSupplier, datetime]:
+    """Return the supplier, and the time now.
+
+    Raise ImportSupplierLiveError if it has gone live already, and GoLiveFarError if `at` is too far away.
+    """
     supplier_id = get_import_supplier(session, code, organisation_id=None).id
     found = select(ImportSupplier).where(ImportSupplier.id == supplier_id)
-    return session.scalars(found.with_for_update(key_share=True) if locked else found).one()
-
-
-def _require_not_live(supplier: ImportSupplier, now: datetime) -> None:
+    supplier = session.scalars(found.with_for_update(key_share=True) if locked else found).one()
+    now = read_clock(session)
     if supplier.live_at is not None and supplier.live_at <= now:
-        at = write_moment(supplier.live_at)
-        raise ImportSupplierLiveError(f"Import supplier {supplier.code!r} went live at {at}.")
-
-
-def _require_near(at: datetime | None, now: datetime) -> None:
+        went_at = write_moment(supplier.live_at)
+        raise ImportSupplierLiveError(f"Import supplier {supplier.code!r} went live at {went_at}.")
     if at is not None and at > now + _FARTHEST:
         raise GoLiveFarError(found=write_moment(at))
+    return supplier, now

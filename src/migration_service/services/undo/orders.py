@@ -30,11 +30,9 @@ class UndoOrder:
     supplier: KnownSupplier
     batch: Batch | None = None
     external_account_numbers: Sequence[str] = ()
-    #: The reason, without personal data.
+    #: The reason, without personal data, and the name of the person who decided, if not the actor.
     reason: str = ""
-    #: The name of the person who decided, if not the actor.
     by: str | None = None
-    #: The blockers to override.
     overrides: frozenset[UndoBlocker] = frozenset()
 
     def values(self) -> dict[str, Any]:
@@ -47,11 +45,7 @@ class UndoOrder:
 
 
 def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) -> Batch:
-    """Return the batch of the supplier.
-
-    Raise BatchNotFoundError if it does not exist, BatchStateError if it may be creating accounts, if it is of
-    added data, or if its lines are no longer kept, and the errors of `require_plan_at_rest`.
-    """
+    """Return the batch of the supplier, if it is of accounts, has its lines and is at rest, as its plan."""
     batch = get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id)
     if batch.import_supplier_id != supplier.id:
         raise BatchNotFoundError(found=batch_id)
@@ -63,11 +57,7 @@ def get_batch_to_undo(session: Session, batch_id: str, supplier: KnownSupplier) 
 
 
 def get_wave_to_undo(session: Session, plan_id: str, number: int, supplier: KnownSupplier) -> Batch:
-    """Return the batch of a wave of the supplier.
-
-    Raise WavePlanNotFoundError and WaveNotFoundError if it does not exist, and the errors of
-    `get_batch_to_undo`.
-    """
+    """Return the batch of a wave of the supplier, as `get_batch_to_undo` does."""
     plan = get_plan(session, plan_id, organisation_id=supplier.organisation_id)
     if plan.import_supplier_id != supplier.id:
         raise WavePlanNotFoundError(found=plan_id)
@@ -75,10 +65,7 @@ def get_wave_to_undo(session: Session, plan_id: str, number: int, supplier: Know
 
 
 def require_overrides_allowed(overrides: frozenset[UndoBlocker], role: OperatorRole | None) -> None:
-    """Raise PermissionDeniedError if `role`, which is None for an API key, may not override blockers.
-
-    Raise RequestFailedValidationError if nobody can override one of them.
-    """
+    """Raise an error if `role`, which is None for an API key, or nobody may override one of the blockers."""
     errors = [
         ErrorItem("invalid_choice", f"The blocker {blocker} cannot be overridden.", "overrides")
         for blocker in sorted(overrides)

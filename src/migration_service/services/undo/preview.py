@@ -13,6 +13,7 @@ from migration_service.states import EmailState, LineStatus, UndoBlocker
 
 #: The number of accounts named for each blocker.
 _EXAMPLES = 5
+_NUMBERS = ("accounts", "revertible", "revertible_with_overrides", "emails")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +33,12 @@ class UndoPreview:
 
     import_supplier: str
     batch_id: UUID | None
-    #: The plan and the number of the wave, if the batch is one.
     plan_id: UUID | None
     wave_number: int | None
     #: The accounts of the undo that exist, and have not been recreated since the batch.
     accounts: int
-    #: Accounts that would be reverted now.
+    #: Accounts that would be reverted now, and if every possible blocker were overridden.
     revertible: int
-    #: Accounts that would be reverted if every possible blocker were overridden.
     revertible_with_overrides: int
     #: Unsent e-mails of revertible accounts, which would be withdrawn.
     emails: int
@@ -58,19 +57,12 @@ def preview_undo(session: Session, order: UndoOrder) -> UndoPreview:
         batch_id=order.batch.id if order.batch else None,
         plan_id=wave.plan_id if wave else None,
         wave_number=wave.number if wave else None,
-        accounts=found.accounts,
-        revertible=found.revertible,
-        revertible_with_overrides=found.revertible_with_overrides,
-        emails=found.emails,
+        **{name: getattr(found, name) for name in _NUMBERS},
         gone=found.wanted - found.accounts,
         blockers=[
-            FoundBlocker(
-                UndoBlocker(item["code"]),
-                UndoBlocker(item["code"]).may_be_overridden,
-                item["accounts"],
-                item["examples"],
-            )
+            FoundBlocker(code, code.may_be_overridden, item["accounts"], item["examples"])
             for item in found.blockers
+            for code in (UndoBlocker(item["code"]),)
         ],
     )
 

@@ -18,6 +18,7 @@ from migration_service.services.waves.reading import find_wave
 from migration_service.states import UndoOutcome
 
 _PAGE = 10_000
+_COLUMNS = ("batch_id", "state", "reason", "started_by", "created_at", "finished_at", "accounts")
 _FIELDS = ("external_account_number", "service_account_number", "outcome", "reasons")
 
 
@@ -28,7 +29,6 @@ class UndoReport:
     undo_id: UUID
     import_supplier: str
     batch_id: UUID | None
-    #: The plan and the number of the wave, if the batch is one.
     plan_id: UUID | None
     wave_number: int | None
     state: str
@@ -38,9 +38,8 @@ class UndoReport:
     created_at: datetime
     finished_at: datetime | None
     accounts: int
-    #: The number of accounts by outcome, with every outcome present. None in a list.
+    #: The number of accounts by outcome, and of kept accounts by reason. None in a list.
     counts: dict[str, int] | None = None
-    #: The number of kept accounts by reason.
     kept_counts: dict[str, int] | None = None
 
 
@@ -111,19 +110,12 @@ def stream_outcomes(
 
 
 def _fields(undo: Undo, code: str, wave: Wave | None) -> dict[str, Any]:
-    return {
+    return {name: getattr(undo, name) for name in _COLUMNS} | {
         "undo_id": undo.id,
         "import_supplier": code,
-        "batch_id": undo.batch_id,
         "plan_id": wave.plan_id if wave else None,
         "wave_number": wave.number if wave else None,
-        "state": undo.state,
-        "reason": undo.reason,
         "overrides": list(undo.overrides),
-        "started_by": undo.started_by,
-        "created_at": undo.created_at,
-        "finished_at": undo.finished_at,
-        "accounts": undo.accounts,
     }
 
 

@@ -14,7 +14,7 @@ from migration_service.errors import (
     RequestFailedValidationError,
     ShareUsedError,
 )
-from migration_service.models import Batch, Undo
+from migration_service.models import Undo
 from migration_service.origin import current_origin
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.audit.entries import AuditAction, record
@@ -22,10 +22,7 @@ from migration_service.services.batches.undo_guards import require_batch_at_rest
 from migration_service.services.undo import states
 from migration_service.services.undo.blockers_sql import OF_BATCH, OF_NUMBERS
 from migration_service.services.undo.go_live import has_gone_live
-from migration_service.services.undo.orders import (
-    UndoOrder,
-    require_overrides_allowed,
-)
+from migration_service.services.undo.orders import UndoOrder, require_overrides_allowed
 from migration_service.services.waves.acts import hold_plan
 from migration_service.states import ImportState, UndoOutcome
 
@@ -37,18 +34,18 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
     """Store an undo with the accounts to revert. Return its id, for the caller to dispatch it.
 
     `role` is the role of the operator, or None for an API key. Blockers are determined when a worker takes an
-    account. Raise ImportSupplierLiveError, NothingToUndoError if none of the batch's accounts exists,
-    BatchStateError if the batch may be creating accounts, RequestFailedValidationError with each number
-    without an account, AccountInUndoError with each account in an unfinished undo, WaveStateError if the
-    batch is a wave whose plan is active, PermissionDeniedError if `role` may not override blockers, and
-    ShareUsedError if the organisation has too many running undos.
+    account. Raise NothingToUndoError if none of the batch's accounts exists, RequestFailedValidationError
+    with each number without an account, AccountInUndoError with each account in an unfinished undo, and
+    other errors if the supplier, the batch, its plan, the role or the number of undos does not allow it.
     """
     require_overrides_allowed(order.overrides, role)
     require_not_live(session, order.supplier.id)
     _require_share(session, order.supplier.organisation_id)
     if order.batch:
         hold_plan(session, order.batch)
-        _hold_batch(session, order.batch)
+        session.flush()
+        require_no_undo(session, order.batch)
+        require_batch_at_rest(order.batch)
     else:
         _require_undoable(session, order)
     session.execute(text("SET LOCAL statement_timeout = '10min'"))
@@ -76,7 +73,7 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
         "overrides": undo.overrides,
         **({"by": order.by} if order.by else {}),
     }
-    owner = order.supplier.organisation_id
+    owner = undo.organisation_id
     record(session, AuditAction.UNDO_STARTED, "undo", undo.id, organisation_id=owner, details=details)
     return undo.id
 
@@ -86,13 +83,6 @@ def cancel_undo(session: Session, undo: Undo) -> None:
     states.cancel(session, undo)
     owner = undo.organisation_id
     record(session, AuditAction.UNDO_CANCELLED, "undo", undo.id, organisation_id=owner)
-
-
-def _hold_batch(session: Session, batch: Batch) -> None:
-    """Lock the batch. Raise BatchStateError if it was resumed, or is already being undone."""
-    session.flush()
-    require_no_undo(session, batch)
-    require_batch_at_rest(batch)
 
 
 def require_not_live(session: Session, import_supplier_id: int) -> None:
@@ -105,10 +95,8 @@ def _require_share(session: Session, organisation_id: int) -> None:
     session.execute(_LOCK_ORGANISATION, {"organisation_id": organisation_id})
     running = select(func.count()).where(Undo.organisation_id == organisation_id, Undo.finished_at.is_(None))
     if (session.scalar(running) or 0) >= MOST_RUNNING:
-        detail = (
-            f"Your organisation has {MOST_RUNNING} undos that have not ended. Wait until one of them has."
-        )
-        raise ShareUsedError(detail)
+        detail = f"Your organisation has {MOST_RUNNING} undos that have not ended."
+        raise ShareUsedError(f"{detail} Wait until one of them has.")
 
 
 def _require_undoable(session: Session, order: UndoOrder) -> None:

@@ -27,15 +27,9 @@ from migration_service.services.waves.states import APPROVE, COMPARE, QUEUE, cha
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import BatchState, WaveState
 
-_DECIDED = {WaveState.APPROVED: "approved", WaveState.STOPPED: "stopped"}
-
 
 def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
-    """Start a wave by hand. A wave with a window can only be started within it.
-
-    Raise WaveStateError if it is not the wave's turn, or accounts of the plan are being undone, and
-    WaveWindowClosedError.
-    """
+    """Start a wave by hand. Raise WaveStateError if it is not its turn, or WaveWindowClosedError."""
     _require_turn(session, plan, wave)
     now = clock.read_clock(session)
     until = closing_time(wave, now)
@@ -49,10 +43,7 @@ def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 
 
 def pause_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
-    """Start no more lines until a person resumes the wave, not even in its next window.
-
-    Raise WaveStateError if it is neither running nor waiting for its next window.
-    """
+    """Start no more lines until a person resumes the wave, not even in its next window."""
     batch = lock_batch(session, wave)
     if wave.state == WaveState.PAUSED and batch.reason == WINDOW_CLOSED:
         batch.reason = wave.reason = None
@@ -68,8 +59,7 @@ def pause_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     """Resume a paused wave now, or in its next window if its window is closed.
 
-    The error threshold starts counting again. Raise WaveStateError if the wave is not paused, if it is not
-    its turn, or if accounts of the plan are being undone.
+    The error threshold starts counting again. Raise WaveStateError if it is not paused, or not its turn.
     """
     _require_turn(session, plan, wave)
     batch = lock_batch(session, wave)
@@ -89,10 +79,7 @@ def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
 
 
 def compare_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
-    """Reconcile a wave again, after a correction.
-
-    Raise WaveStateError if it is not reconciled, or accounts of the plan are being undone.
-    """
+    """Reconcile a wave again, after a correction. Raise WaveStateError if it is not reconciled."""
     require_no_undo_of_plan(session, plan)
     _require_completed(session, wave)
     change_wave(session, plan, wave, COMPARE)
@@ -103,8 +90,7 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
     """Let the next wave start, in its window if it has one, whatever the result of reconciliation.
 
     After this the failed lines of the wave can be retried at any time. Raise WaveStateError if the wave is
-    not reconciled, if it has ended (like a clean wave whose plan continues automatically), or if accounts of
-    the plan are being undone.
+    not reconciled, or has ended (like a clean wave whose plan continues automatically).
     """
     require_no_undo_of_plan(session, plan)
     _require_undecided(session, plan, wave)
@@ -117,10 +103,7 @@ def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, b
 
 
 def stop_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: str | None = None) -> None:
-    """Stop a wave and every later one permanently. Created accounts are kept.
-
-    Raise WaveStateError if it has ended.
-    """
+    """Stop a wave and every later one permanently. Raise WaveStateError if it has ended."""
     _require_undecided(session, plan, wave)
     stop_waves(session, plan, wave, reason=reason, by=by, actor=_actor())
 
@@ -156,17 +139,14 @@ def _require_undecided(session: Session, plan: WavePlan, wave: Wave) -> None:
 
     The caller holds the lock of the plan, so that no sweep starts the next wave in the meantime.
     """
-    if is_over(plan, wave):
-        raise WaveStateError(f"{_tell_decision(wave)} {_tell_consequence(session, plan, wave)}")
-
-
-def _tell_decision(wave: Wave) -> str:
-    word = _DECIDED.get(WaveState(wave.state))
-    if word is None:
-        return f"The wave is {wave.state}, and its plan continues without an approval."
-    by = f" by {wave.decided_by}" if wave.decided_by else ""
-    at = f" at {write_moment(wave.decided_at)}" if wave.decided_at else ""
-    return f"The wave was {word}{by}{at} already."
+    if not is_over(plan, wave):
+        return
+    decision = f"The wave is {wave.state}, and its plan continues without an approval."
+    if word := {WaveState.APPROVED: "approved", WaveState.STOPPED: "stopped"}.get(WaveState(wave.state)):
+        by = f" by {wave.decided_by}" if wave.decided_by else ""
+        at = f" at {write_moment(wave.decided_at)}" if wave.decided_at else ""
+        decision = f"The wave was {word}{by}{at} already."
+    raise WaveStateError(f"{decision} {_tell_consequence(session, plan, wave)}")
 
 
 def _tell_consequence(session: Session, plan: WavePlan, wave: Wave) -> str:

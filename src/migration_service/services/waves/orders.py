@@ -20,11 +20,9 @@ MAX_WAVES = 50
 class WaveOrder:
     """The request for a wave. Without any of the first three it takes the remaining accounts."""
 
-    #: The number of accounts to draw at random from all strata.
+    #: The number of accounts to draw at random from all strata, or to take next, or the numbers of them.
     sample: int | None = None
-    #: The number of accounts to take next, in order of their numbers.
     size: int | None = None
-    #: The numbers of the accounts to take.
     accounts: Sequence[str] | None = None
     name: str | None = None
     #: None if it may run at any time. The first wave is then started by hand.
@@ -43,7 +41,6 @@ class PlanOrder:
     waves: Sequence[WaveOrder]
     continue_if_clean: bool
     name: str | None = None
-    #: Whether to include accounts of which a newer version was refused.
     include_older_versions: bool = False
     #: The seed of the random draw, or None to choose one.
     seed: int | None = None
@@ -60,8 +57,8 @@ def read_plan(body: Mapping[str, Any], *, now: datetime, api_key_id: int | None 
     """
     errors: list[ErrorItem] = []
     if len(body["waves"]) > MAX_WAVES:
-        detail = f"A plan has at most {MAX_WAVES} waves."
-        raise RequestFailedValidationError(errors=[ErrorItem("too_many_items", detail, "waves")])
+        too_many = ErrorItem("too_many_items", f"A plan has at most {MAX_WAVES} waves.", "waves")
+        raise RequestFailedValidationError(errors=[too_many])
     last = len(body["waves"]) - 1
     waves = []
     for index, given in enumerate(body["waves"]):
@@ -105,16 +102,9 @@ def _read_wave(
         brake = read_brake(**given.get("brake", {}))
     except RequestFailedValidationError as error:
         errors += [ErrorItem(it.code, it.detail, f"{brake_at}.brake.{it.attr}") for it in error.errors]
-    return WaveOrder(
-        sample=given.get("sample"),
-        size=given.get("size"),
-        accounts=given.get("accounts") or None,
-        name=given.get("name"),
-        window=window,
-        lines_per_minute=given.get("lines_per_minute"),
-        brake=brake,
-        continue_if_clean=given.get("continue_if_clean"),
-    )
+    names = ("sample", "size", "name", "lines_per_minute", "continue_if_clean")
+    others = {name: given.get(name) for name in names}
+    return WaveOrder(**others, accounts=given.get("accounts") or None, window=window, brake=brake)
 
 
 def _read_window(given: Mapping[str, Any], at: str, errors: list[ErrorItem], now: datetime) -> Window | None:

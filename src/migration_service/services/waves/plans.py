@@ -1,4 +1,4 @@
-"""Creating a plan: the choice of pending accounts for each wave, and the batch of each wave.
+"""Creating a plan: the choice of pending accounts for each wave, its preview, and the batch of each wave.
 
 A batch is stored for each wave when the plan is created, and is paused until the wave starts. The lines of
 the batch are the accounts of the wave, so workers, results and reconciliation need not know about waves.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, Text, bindparam, text
+from sqlalchemy import ARRAY, BigInteger, Text, bindparam, exists, func, select, text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -22,7 +22,7 @@ from migration_service.errors import (
     TooManyUploadsError,
     WavePlanOpenError,
 )
-from migration_service.models import Wave, WavePlan
+from migration_service.models import AccountImportProcess, Wave, WavePlan
 from migration_service.schemas.moments import write_moment
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.error_thresholds import IMPORT_BRAKE, fit_to_wave
@@ -54,38 +54,29 @@ def plan_waves(
     # Drawing from a million payloads takes some minutes.
     session.execute(text("SET LOCAL statement_timeout = '1h'"))
     plan = _insert_plan(session, supplier, order)
-    chosen = _choose_accounts(session, supplier.id, order, plan.seed)
-    for number, (wave, choice) in enumerate(zip(order.waves, chosen.waves, strict=True), start=1):
+    chosen, left = _choose_accounts(session, supplier.id, order, plan.seed)
+    for number, (wave, choice) in enumerate(zip(order.waves, chosen, strict=True), start=1):
         if quotas:
             require_room(session, supplier.organisation_id, quotas)
         batch_id = start_batch(session, supplier, _order_batch(order, wave, number, choice.process_ids))
-        session.add(
-            Wave(
-                plan_id=plan.id,
-                number=number,
-                name=wave.name,
-                batch_id=batch_id,
-                state=WaveState.PLANNED,
-                continue_if_clean=wave.continue_if_clean,
-                time_window=wave.window.to_dict() if wave.window else None,
-                strata=choice.strata,
-            )
-        )
-    plan.older_versions = 0 if order.include_older_versions else count_older(session, supplier.id)
-    plan.unplanned = chosen.left + plan.older_versions
+        own = Wave(plan_id=plan.id, number=number, name=wave.name, batch_id=batch_id, strata=choice.strata)
+        own.state, own.continue_if_clean = WaveState.PLANNED, wave.continue_if_clean
+        own.time_window = wave.window.to_dict() if wave.window else None
+        session.add(own)
+    plan.older_versions = 0 if order.include_older_versions else _count_older(session, supplier.id)
+    plan.unplanned = left + plan.older_versions
     change_wave(session, plan, session.get_one(Wave, (plan.id, 1)), QUEUE)
     return plan
 
 
 def _insert_plan(session: Session, supplier: KnownSupplier, order: PlanOrder) -> WavePlan:
+    team_id = get_operations_team_id(session, supplier.organisation_id, order.operations_team_name)
     plan = WavePlan(
         id=new_id(),
         organisation_id=supplier.organisation_id,
         import_supplier_id=supplier.id,
         name=order.name,
-        operations_team_id=get_operations_team_id(
-            session, supplier.organisation_id, order.operations_team_name
-        ),
+        operations_team_id=team_id,
         seed=secrets.randbelow(_SEEDS) if order.seed is None else order.seed,
         continue_if_clean=order.continue_if_clean,
     )
@@ -97,10 +88,8 @@ def _insert_plan(session: Session, supplier: KnownSupplier, order: PlanOrder) ->
             raise
         raise WavePlanOpenError from error
     details = {"import_supplier": supplier.code, "waves": len(order.waves), "seed": plan.seed}
-    owner = supplier.organisation_id
-    record(
-        session, AuditAction.WAVE_PLAN_CREATED, "wave_plan", plan.id, organisation_id=owner, details=details
-    )
+    action, owner = AuditAction.WAVE_PLAN_CREATED, supplier.organisation_id
+    record(session, action, "wave_plan", plan.id, organisation_id=owner, details=details)
     return plan
 
 
@@ -121,21 +110,19 @@ def _order_batch(order: PlanOrder, wave: WaveOrder, number: int, process_ids: Se
 @dataclass(slots=True)
 class _Choice:
     process_ids: Sequence[int]
-    #: The result of a random draw: objects with stratum, pending and drawn.
+    #: The result of a random draw.
     strata: list[dict[str, Any]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    waves: list[_Choice]
-    #: The number of accounts that are in no wave.
-    left: int
+def _choose_accounts(
+    session: Session, supplier_id: int, order: PlanOrder, seed: int
+) -> tuple[list[_Choice], int]:
+    """Choose the accounts of each wave. Return these, and the number of accounts that are in no wave.
 
-
-def _choose_accounts(session: Session, supplier_id: int, order: PlanOrder, seed: int) -> _Chosen:
-    """Choose the accounts of each wave. Lists come first, then the draw, then the other waves in order."""
+    Lists come first, then the draw, then the other waves in order.
+    """
     waves = order.waves
-    listed = find_listed(session, supplier_id, order)
+    listed = _find_listed(session, supplier_id, order)
     taken = [process_id for ids in listed.values() for process_id in ids]
     values = {"import_supplier_id": supplier_id, "include": order.include_older_versions, "taken": taken}
     chosen = {index: _Choice(ids) for index, ids in listed.items()}
@@ -148,17 +135,18 @@ def _choose_accounts(session: Session, supplier_id: int, order: PlanOrder, seed:
     for index, wave in enumerate(waves):
         if index not in chosen:
             chosen[index] = _Choice(list(left if wave.size is None else islice(left, wave.size)))
-    require_accounts([len(chosen[index].process_ids) for index in range(len(waves))])
-    return _Chosen([chosen[index] for index in range(len(waves))], sum(1 for _ in left))
+    choices = [chosen[index] for index in range(len(waves))]
+    _require_accounts([len(choice.process_ids) for choice in choices])
+    return choices, sum(1 for _ in left)
 
 
-def count_older(session: Session, supplier_id: int) -> int:
+def _count_older(session: Session, supplier_id: int) -> int:
     """Return the number of pending accounts of which a newer version was refused."""
     counted = text(f"SELECT count(*) {_OLDER}")
     return session.scalar(counted, {"import_supplier_id": supplier_id}) or 0
 
 
-def require_accounts(sizes: Sequence[int]) -> None:
+def _require_accounts(sizes: Sequence[int]) -> None:
     """Raise RequestFailedValidationError if a wave gets no account."""
     errors = [
         ErrorItem("empty", "No pending account is left for this wave.", f"waves.{index}")
@@ -169,7 +157,7 @@ def require_accounts(sizes: Sequence[int]) -> None:
         raise RequestFailedValidationError(errors=errors)
 
 
-def find_listed(session: Session, supplier_id: int, order: PlanOrder) -> dict[int, list[int]]:
+def _find_listed(session: Session, supplier_id: int, order: PlanOrder) -> dict[int, list[int]]:
     """Return the import processes of each list of accounts, by index of the wave.
 
     Raise RequestFailedValidationError if an account is not pending, is in two lists, or is an older version
@@ -204,6 +192,46 @@ def _count_strata(rows: Sequence[Any]) -> list[dict[str, Any]]:
         stratum = strata.setdefault(row.stratum, {"stratum": row.stratum, "pending": row.size, "drawn": 0})
         stratum["drawn"] += 1
     return sorted(strata.values(), key=lambda stratum: (-stratum["pending"], stratum["stratum"]))
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPreview:
+    """The numbers of accounts in each wave of a plan, in none, and of these left out as older versions."""
+
+    sizes: Sequence[int]
+    unplanned: int
+    older_versions: int
+
+
+def count_pending(session: Session, import_supplier_id: int) -> int:
+    """Return the number of pending accounts of a supplier."""
+    pending = (
+        AccountImportProcess.import_supplier_id == import_supplier_id,
+        AccountImportProcess.state == ImportState.PENDING,
+    )
+    return session.scalar(select(func.count()).where(*pending)) or 0
+
+
+def preview_plan(session: Session, supplier: KnownSupplier, order: PlanOrder) -> PlanPreview:
+    """Return the number of accounts that each wave of a plan would get.
+
+    Raise the errors of `plan_waves` about the supplier and the waves.
+    """
+    require_ongoing(supplier.status)
+    is_open = exists().where(WavePlan.import_supplier_id == supplier.id, WavePlan.finished_at.is_(None))
+    if session.scalar(select(is_open)):
+        raise WavePlanOpenError
+    listed = _find_listed(session, supplier.id, order)
+    older = 0 if order.include_older_versions else _count_older(session, supplier.id)
+    left = count_pending(session, supplier.id) - older - sum(map(len, listed.values()))
+    sizes = {index: len(ids) for index, ids in listed.items()}
+    for index in sorted(set(range(len(order.waves))) - set(listed)):
+        wave = order.waves[index]
+        sizes[index] = min(left, wave.sample or wave.size or left)
+        left -= sizes[index]
+    in_order = [sizes[index] for index in range(len(order.waves))]
+    _require_accounts(in_order)
+    return PlanPreview(in_order, left + older, older)
 
 
 _PENDING = f"""

@@ -1,13 +1,15 @@
-"""Finding plans of waves, and locking their parts."""
+"""Finding plans and waves, and locking their parts."""
 
+from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import WaveNotFoundError, WavePlanNotFoundError
 from migration_service.models import Batch, ImportSupplier, Wave, WavePlan
 from migration_service.services.setup.suppliers import get_owned, which_are_owned
+from migration_service.states import WaveState
 
 
 def get_plan(session: Session, plan_id: str, *, organisation_id: int | None) -> WavePlan:
@@ -65,3 +67,30 @@ def lock_batch(session: Session, wave: Wave) -> Batch:
     """Lock and return the batch of a wave, so that no worker pauses it until the transaction ends."""
     locked = {"key_share": True}
     return session.get_one(Batch, wave.batch_id, populate_existing=True, with_for_update=locked)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingWave:
+    """A reconciled wave that has not been approved or stopped."""
+
+    wave: Wave
+    import_supplier: str
+    #: Seconds since it was reconciled.
+    seconds: float
+
+
+def list_waiting(session: Session) -> list[WaitingWave]:
+    """Return the waves that wait for a decision, in order of their reconciliation.
+
+    The condition is that of `services.waves.states.is_over`.
+    """
+    continues = func.coalesce(Wave.continue_if_clean, WavePlan.continue_if_clean)
+    waits = (Wave.state == WaveState.DIFFERS) | ((Wave.state == WaveState.CLEAN) & ~continues)
+    rows = session.execute(
+        select(Wave, ImportSupplier.code, func.extract("epoch", func.now() - Wave.reconciled_at))
+        .join(WavePlan, WavePlan.id == Wave.plan_id)
+        .join(ImportSupplier, ImportSupplier.id == WavePlan.import_supplier_id)
+        .where(WavePlan.finished_at.is_(None), waits)
+        .order_by(Wave.reconciled_at, Wave.plan_id, Wave.number)
+    )
+    return [WaitingWave(wave, code, float(seconds)) for wave, code, seconds in rows]

@@ -1,13 +1,13 @@
 """Reports about plans and their waves. The names are those of the interface."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.orm import Session
 
 from migration_service.db.base import one_of
 from migration_service.models import Batch, ImportSupplier, OperationsTeam, Wave, WavePlan
@@ -20,6 +20,15 @@ from migration_service.services.waves.states import continues_if_clean, is_over
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import LineStatus, WaveState, WaveWait
 
+#: The columns of a wave, and of a plan, that their reports have, too.
+_OF_WAVE = (
+    *("number", "name", "state", "reason", "batch_id", "strata", "began_at", "reconciled_at"),
+    *("differing", "open", "decided_by", "decided_at", "decision_reason"),
+)
+_OF_PLAN = (
+    *("name", "seed", "continue_if_clean", "created_at", "finished_at", "unplanned", "older_versions"),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveReport:
@@ -28,12 +37,9 @@ class WaveReport:
     number: int
     name: str | None
     state: str
-    #: The reason why it is PAUSED, and what it is WAITING for.
     reason: str | None
     waits_for: WaveWait | None
-    #: The earlier wave whose approval it is waiting for.
     waits_for_wave: int | None
-    #: Whether the next wave starts automatically if this one is clean.
     continue_if_clean: bool
     batch_id: UUID
     lines: int
@@ -52,7 +58,6 @@ class WaveReport:
     #: The numbers of accounts reverted by undos of the wave, and of its accounts that exist now.
     reverted: int
     existing: int
-    #: The running undo of this wave.
     undo_id: UUID | None
     decided_by: str | None
     decided_at: datetime | None
@@ -82,9 +87,7 @@ class PlanReport:
     continue_if_clean: bool
     created_at: datetime
     finished_at: datetime | None
-    #: The number of pending accounts that are in no wave.
     unplanned: int
-    #: How many of these were left out because a newer version of them was refused.
     older_versions: int
     #: The running undo of a wave. The plan waits until it has ended.
     undo_id: UUID | None
@@ -93,8 +96,7 @@ class PlanReport:
 
 def report_plan(session: Session, plan: WavePlan) -> PlanReport:
     """Return a plan with the progress of each wave."""
-    (report,) = report_plans(session, [plan])
-    return report
+    return report_plans(session, [plan])[0]
 
 
 def report_plans(session: Session, plans: Sequence[WavePlan]) -> list[PlanReport]:
@@ -102,87 +104,65 @@ def report_plans(session: Session, plans: Sequence[WavePlan]) -> list[PlanReport
     if not plans:
         return []
     ids = [plan.id for plan in plans]
-    found = session.scalars(
-        select(Wave).where(one_of(Wave.plan_id.expression, ids)).order_by(Wave.number)
-    ).all()
-    waves: dict[UUID, list[Wave]] = {plan_id: [] for plan_id in ids}
-    for wave in found:
-        waves[wave.plan_id].append(wave)
+    wanted = select(Wave).where(one_of(Wave.plan_id.expression, ids)).order_by(Wave.number)
+    found = session.scalars(wanted).all()
     batch_ids = [wave.batch_id for wave in found]
     batches = session.scalars(select(Batch).where(one_of(Batch.id.expression, batch_ids)))
-    suppliers = {plan.import_supplier_id for plan in plans}
-    teams = {plan.operations_team_id for plan in plans}
+    names = (
+        select(WavePlan.id, ImportSupplier.code, OperationsTeam.name)
+        .join(ImportSupplier, ImportSupplier.id == WavePlan.import_supplier_id)
+        .join(OperationsTeam, OperationsTeam.id == WavePlan.operations_team_id)
+        .where(one_of(WavePlan.id.expression, ids))
+    )
     read = _Read(
-        suppliers=_read_names(session, ImportSupplier.id, ImportSupplier.code, suppliers),
-        teams=_read_names(session, OperationsTeam.id, OperationsTeam.name, teams),
+        names={plan_id: (code, team) for plan_id, code, team in session.execute(names)},
         now=clock.read_clock(session),
         batches={batch.id: batch for batch in batches},
         counts=count_lines(session, batch_ids),
         reverted=count_reverted(session, batch_ids),
         undos=find_undos_of_plans(session, ids),
     )
-    return [_report_plan(plan, waves[plan.id], read) for plan in plans]
-
-
-def _read_names(
-    session: Session,
-    key: InstrumentedAttribute[int],
-    name: InstrumentedAttribute[str],
-    wanted: Collection[int],
-) -> dict[int, str]:
-    rows = session.execute(select(key, name).where(one_of(key.expression, wanted)))
-    return {row[0]: row[1] for row in rows}
+    return [_report_plan(plan, [it for it in found if it.plan_id == plan.id], read) for plan in plans]
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Rows that are read for all plans together."""
+    """Rows that are read for all plans together, most by the id of the batch."""
 
-    #: Codes and names, by id.
-    suppliers: dict[int, str]
-    teams: dict[int, str]
+    #: The code of the supplier and the name of the team, by plan.
+    names: dict[UUID, tuple[str, str]]
     now: datetime
     batches: dict[UUID, Batch]
-    #: The number of lines by status, by the id of the batch.
     counts: dict[UUID, dict[str, int]]
-    #: By the id of the batch.
     reverted: dict[UUID, Reverted]
-    #: By the id of the batch.
     undos: dict[UUID, UUID]
 
 
 def _report_plan(plan: WavePlan, waves: Sequence[Wave], read: _Read) -> PlanReport:
+    supplier, team = read.names[plan.id]
+    first_open = next((wave.number for wave in waves if not is_over(plan, wave)), None)
     return PlanReport(
+        **{name: getattr(plan, name) for name in _OF_PLAN},
         plan_id=plan.id,
-        import_supplier=read.suppliers[plan.import_supplier_id],
-        operations_team_name=read.teams[plan.operations_team_id],
-        name=plan.name,
-        seed=plan.seed,
-        continue_if_clean=plan.continue_if_clean,
-        created_at=plan.created_at,
-        finished_at=plan.finished_at,
-        unplanned=plan.unplanned,
-        older_versions=plan.older_versions,
+        import_supplier=supplier,
+        operations_team_name=team,
         undo_id=min((read.undos[it.batch_id] for it in waves if it.batch_id in read.undos), default=None),
-        waves=[_report_wave(plan, wave, read, _find_earlier(plan, waves, wave)) for wave in waves],
+        waves=[_report_wave(plan, wave, read, first_open) for wave in waves],
     )
 
 
-def _report_wave(plan: WavePlan, wave: Wave, read: _Read, earlier: int | None) -> WaveReport:
+def _report_wave(plan: WavePlan, wave: Wave, read: _Read, first_open: int | None) -> WaveReport:
+    earlier = first_open if first_open is not None and first_open < wave.number else None
     batch, counts = read.batches[wave.batch_id], read.counts[wave.batch_id]
     reverted = read.reverted.get(wave.batch_id, Reverted())
     needed = wave.state in (WaveState.PLANNED, WaveState.WAITING, WaveState.RUNNING, WaveState.PAUSED)
     window = Window.from_dict(wave.time_window) if wave.time_window and needed else None
     opening = next_opening(window, read.now) if window else None
     return WaveReport(
-        number=wave.number,
-        name=wave.name,
-        state=wave.state,
-        reason=wave.reason,
+        **{name: getattr(wave, name) for name in _OF_WAVE},
         waits_for=_waits_for(wave, earlier),
         waits_for_wave=earlier if wave.state == WaveState.WAITING else None,
         continue_if_clean=continues_if_clean(plan, wave),
-        batch_id=wave.batch_id,
         lines=batch.lines,
         counts={status.value: counts.get(status, 0) for status in LineStatus},
         window=wave.time_window,
@@ -190,23 +170,10 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, earlier: int | None) -
         closes_at=opening.closes_at if opening else None,
         lines_per_minute=batch.lines_per_minute,
         brake=brake_to_report(batch.brake),
-        strata=wave.strata,
-        began_at=wave.began_at,
-        reconciled_at=wave.reconciled_at,
-        differing=wave.differing,
-        open=wave.open,
         reverted=reverted.accounts,
         existing=count_created(counts) - reverted.undone,
         undo_id=read.undos.get(wave.batch_id),
-        decided_by=wave.decided_by,
-        decided_at=wave.decided_at,
-        decision_reason=wave.decision_reason,
     )
-
-
-def _find_earlier(plan: WavePlan, waves: Sequence[Wave], wave: Wave) -> int | None:
-    """Return the first unfinished wave before this one, or None."""
-    return next((it.number for it in waves if it.number < wave.number and not is_over(plan, it)), None)
 
 
 def _waits_for(wave: Wave, earlier: int | None) -> WaveWait | None:
@@ -218,3 +185,31 @@ def _waits_for(wave: Wave, earlier: int | None) -> WaveWait | None:
     if wave.time_window:
         return WaveWait.WINDOW
     return WaveWait.PERSON if wave.number == 1 else None
+
+
+def describe_state(wave: WaveReport) -> str:
+    """Return the state of a wave, including what it waits for, why it is paused and whether it is undone."""
+    words = str(wave.state)
+    if wave.waits_for:
+        opens = f" at {_write(wave.opens_at)}" if wave.opens_at else ", which does not open any more"
+        words += {
+            WaveWait.WINDOW: f" for the window{opens}",
+            WaveWait.APPROVAL: f" for the approval of wave {wave.waits_for_wave}",
+            WaveWait.PERSON: " for somebody to start it",
+        }[wave.waits_for]
+    elif wave.reason:
+        words += f" ({wave.reason})"
+    if wave.undo_id:
+        words += ", being undone"
+    return f"{words}, {wave.undone} undone" if wave.undone else words
+
+
+def describe_found(wave: WaveReport) -> str | None:
+    """Return the result and time of the last reconciliation of a wave, or None if there was none."""
+    if wave.differing is None or wave.open is None or wave.reconciled_at is None:
+        return None
+    return f"{wave.differing} differ, {wave.open} open at {_write(wave.reconciled_at)}"
+
+
+def _write(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

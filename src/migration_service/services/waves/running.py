@@ -75,15 +75,14 @@ def stop_waves(
 
     `by` names the person who decided, if not the actor. Raise WaveStateError if the wave has ended.
     """
-    later = select(Wave).where(Wave.plan_id == plan.id, Wave.number >= wave.number).order_by(Wave.number)
-    for stopped in session.scalars(later).all():
+    waves = session.scalars(select(Wave).where(Wave.plan_id == plan.id).order_by(Wave.number)).all()
+    for stopped in (it for it in waves if it.number >= wave.number):
         change_wave(session, plan, stopped, STOP, details={"because": reason, **({"by": by} if by else {})})
         stopped.decided_by, stopped.decided_at, stopped.decision_reason = by or actor, func.now(), reason
         batch = session.get_one(Batch, stopped.batch_id, populate_existing=True)
         if batch.state in CANCEL.sources:
             change_batch(session, batch, CANCEL)
-    others = session.scalars(select(Wave).where(Wave.plan_id == plan.id)).all()
-    if all(is_over(plan, other) for other in others):
+    if all(is_over(plan, other) for other in waves):
         plan.finished_at = func.now()
 
 

@@ -45,20 +45,16 @@ QUEUE = WaveChange((WaveState.PLANNED,), WaveState.WAITING, AuditAction.WAVE_QUE
 BEGIN = WaveChange((WaveState.WAITING,), WaveState.RUNNING, AuditAction.WAVE_BEGAN)
 PAUSE = WaveChange((WaveState.RUNNING,), WaveState.PAUSED, AuditAction.WAVE_PAUSED)
 GO_ON = WaveChange((WaveState.PAUSED,), WaveState.RUNNING, AuditAction.WAVE_WENT_ON)
-RECONCILE = WaveChange(
-    (WaveState.RUNNING, WaveState.PAUSED), WaveState.RECONCILING, AuditAction.WAVE_RECONCILED
-)
+_STARTED = (WaveState.RUNNING, WaveState.PAUSED)
+RECONCILE = WaveChange(_STARTED, WaveState.RECONCILING, AuditAction.WAVE_RECONCILED)
 REOPEN = WaveChange(DECIDABLE, WaveState.RUNNING, AuditAction.WAVE_REOPENED)
 COMPARE = WaveChange(DECIDABLE, WaveState.RECONCILING, AuditAction.WAVE_RECONCILED)
 UNDO = WaveChange((*DECIDABLE, WaveState.APPROVED), WaveState.RECONCILING, AuditAction.WAVE_UNDONE)
 FIND_CLEAN = WaveChange((WaveState.RECONCILING,), WaveState.CLEAN, AuditAction.WAVE_FOUND_CLEAN)
 FIND_DIFFERENCE = WaveChange((WaveState.RECONCILING,), WaveState.DIFFERS, AuditAction.WAVE_FOUND_DIFFERENT)
 APPROVE = WaveChange(DECIDABLE, WaveState.APPROVED, AuditAction.WAVE_APPROVED)
-STOP = WaveChange(
-    tuple(state for state in WaveState if state not in (WaveState.APPROVED, WaveState.STOPPED)),
-    WaveState.STOPPED,
-    AuditAction.WAVE_STOPPED,
-)
+_UNDECIDED = tuple(state for state in WaveState if state not in (WaveState.APPROVED, WaveState.STOPPED))
+STOP = WaveChange(_UNDECIDED, WaveState.STOPPED, AuditAction.WAVE_STOPPED)
 
 #: Every possible change.
 CHANGES = (
@@ -76,10 +72,7 @@ def change_wave(
     reason: str | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Lock the wave, change its state and record that. Raise WaveStateError if its state does not allow it.
-
-    `reason` tells why it is PAUSED. `details` are for the audit.
-    """
+    """Lock the wave, change its state and record that. Raise WaveStateError if that is not allowed."""
     session.flush()
     session.refresh(wave, with_for_update=True)
     if wave.state not in change.sources:

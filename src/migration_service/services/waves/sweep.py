@@ -56,9 +56,7 @@ def carry_on_plan(session: Session, plan_id: UUID) -> None:
     """
     unfinished = select(WavePlan).where(WavePlan.id == plan_id, WavePlan.finished_at.is_(None))
     plan = session.scalars(unfinished.with_for_update(skip_locked=True, key_share=True)).one_or_none()
-    if plan is None:
-        return
-    if find_undo_of_plan(session, plan_id):
+    if plan is None or find_undo_of_plan(session, plan_id):
         return
     now = clock.read_clock(session)
     waves = list_waves(session, plan_id)
@@ -112,15 +110,11 @@ def _follow_window(session: Session, wave: Wave, batch: Batch, now: datetime) ->
 
 def _go_on_in_window(session: Session, batch: Batch, closes_at: datetime | None) -> None:
     """Resume a batch if its window is open. A batch without lines left only has to end."""
-    if closes_at is None and _has_lines_left(session, batch):
+    left = exists().where(BatchChunk.batch_id == batch.id, BatchChunk.state != ChunkState.DONE)
+    if closes_at is None and session.scalar(select(left)):
         return
     since = batch.brake_since
     let_run(session, batch, closes_at or batch.runs_until)
     batch.brake_since = since  # nobody has seen the errors
     complete_batches(session)
     session.refresh(batch)
-
-
-def _has_lines_left(session: Session, batch: Batch) -> bool:
-    left = exists().where(BatchChunk.batch_id == batch.id, BatchChunk.state != ChunkState.DONE)
-    return bool(session.scalar(select(left)))

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from migration_service.services.alerts.texts import describe_paused, describe_waiting
-from migration_service.services.waves.waiting import WaitingWave
+from migration_service.services.waves.reading import WaitingWave
 from migration_service.states import WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk

@@ -20,8 +20,7 @@ from migration_service.errors import (
 from migration_service.models import ApiKey, AuditEntry, BatchLine, WavePlan
 from migration_service.services.batches.error_thresholds import IMPORT_BRAKE, Brake
 from migration_service.services.waves.orders import PlanOrder, WaveOrder
-from migration_service.services.waves.plans import plan_waves
-from migration_service.services.waves.preview import preview_plan
+from migration_service.services.waves.plans import plan_waves, preview_plan
 from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.windows import Window
 from migration_service.states import ImportState

@@ -6,9 +6,8 @@ import pytest
 from sqlalchemy import func
 from sqlalchemy.orm import Session
 
-from migration_service.services.waves.reading import list_waves
+from migration_service.services.waves.reading import list_waiting, list_waves
 from migration_service.services.waves.states import is_over
-from migration_service.services.waves.waiting import list_waiting
 from migration_service.states import WaveState
 from support.factories import Customer
 from unit.services.waves.wave_rows import EVENING, make_plan

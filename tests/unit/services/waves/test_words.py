@@ -4,8 +4,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from migration_service.services.waves.reading import list_waves
-from migration_service.services.waves.reports import report_plan
-from migration_service.services.waves.words import describe_found, describe_state
+from migration_service.services.waves.reports import describe_found, describe_state, report_plan
 from migration_service.states import WaveState
 from support.factories import Customer
 from unit.services.waves.wave_rows import CLOSED_NOW, add_undo, make_plan

@@ -17,8 +17,7 @@ from migration_service.schemas.base import load
 from migration_service.schemas.waves import WavePlanBodySchema
 from migration_service.services.batches import clock
 from migration_service.services.waves.orders import MAX_WAVES, PlanOrder, WaveOrder, read_plan
-from migration_service.services.waves.plans import plan_waves
-from migration_service.services.waves.preview import count_pending, preview_plan
+from migration_service.services.waves.plans import count_pending, plan_waves, preview_plan
 
 blueprint = Blueprint("wave_planning", __name__, url_prefix="/suppliers/<code>/waves")
 
