@@ -11,7 +11,7 @@ from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, VENDOR
 from migration_service.config import Settings
 from migration_service.db.base import Base
 from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.models import Account
 from migration_service.models.part import Part, parent_column, parts_of, table_of
 from migration_service.payment_vendors.protocol import VendorKind

@@ -13,7 +13,7 @@ from benchmarks.payloads import SUPPLIER
 from migration_service.services.reconciliation.book_totals import count_book
 from migration_service.services.reconciliation.created_accounts import find_differences
 from migration_service.services.reconciliation.differences import Totals
-from migration_service.services.reconciliation.submitted import count_sent
+from migration_service.services.reconciliation.submitted import count_submitted
 from migration_service.services.setup.suppliers import get_import_supplier
 
 
@@ -74,7 +74,7 @@ def _reconcile(bench: Bench) -> Reading:
     with metered(bench.stack) as meter:
         with bench.sessions.begin() as session:
             supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
-            sent = count_sent(session, supplier.id)
+            sent = count_submitted(session, supplier.id)
         count_book(bench.sessions, supplier.id, sent)
         differing = list(find_differences(bench.sessions, supplier.id, totals, connections=2))
         seconds = time.perf_counter() - started

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from migration_service.services.batches import clock
 from migration_service.services.waves.reconciliation import reconcile_waves
-from migration_service.services.waves.sweep import carry_on
+from migration_service.services.waves.sweep import advance_plans
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
 
@@ -74,7 +74,7 @@ class WaveClient:
 
     def sweep(self) -> None:
         """Do what beat has a worker do every five seconds."""
-        carry_on(self.batches.resources.Session)
+        advance_plans(self.batches.resources.Session)
         reconcile_waves(self.batches.resources.Session, seconds=60)
 
     def run(self) -> None:

@@ -17,7 +17,7 @@ from migration_service.blueprints.requests.body import (
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.validation_report import answer_staged, answer_validated, reporting
-from migration_service.db.statements import autocommit
+from migration_service.db.sql import autocommit
 from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountFailedValidationError,
@@ -124,9 +124,9 @@ def stage_account(arguments: dict[str, Any]) -> Response:
     loaded = read_account(read_text())
     with reporting(arguments):
         supplier, account = _validate_to_stage(loaded, arguments.get("extracted_at"))
-        with autocommit(resources().Session) as statements:
+        with autocommit(resources().Session) as connection:
             result = imports.stage_account(
-                statements,
+                connection,
                 supplier,
                 account,
                 resources().staged_quota,
@@ -141,8 +141,8 @@ def _validate_to_stage(
     try:
         return validate_payload(resources().reference, caller(), loaded)
     except AccountFailedValidationError as error:
-        with autocommit(resources().Session) as statements:
+        with autocommit(resources().Session) as connection:
             note_invalid(
-                resources().reference, statements, caller(), loaded, error, extracted_at=extracted_at
+                resources().reference, connection, caller(), loaded, error, extracted_at=extracted_at
             )
         raise

@@ -15,8 +15,8 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
 from migration_service.schemas.json import encode_json
-from migration_service.services.batches.error_threshold_options import read_brake
-from migration_service.services.batches.error_thresholds import Brake
+from migration_service.services.batches.error_threshold_options import read_threshold
+from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.batches.intake.ndjson import FileLimits, read_blocks
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
 from migration_service.services.batches.intake.quotas import BatchQuotas
@@ -64,18 +64,18 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
         file_name=arguments.get("file_name"),
         profile=profile,
         extracted_at=arguments.get("extracted_at"),
-        brake=read_brake_arguments(arguments),
+        error_threshold=read_threshold_arguments(arguments),
     )
 
 
-def read_brake_arguments(arguments: dict[str, Any]) -> Brake | None:
+def read_threshold_arguments(arguments: dict[str, Any]) -> ErrorThreshold | None:
     """Return the error threshold in the query string, or None. Raise RequestFailedValidationError."""
     names = ("stop_after_errors", "stop_min_lines", "stop_window_lines")
     given = {name: arguments[name] for name in names if name in arguments}
     for name in ("stop_ignore_codes", "stop_count_warnings"):
         if name in arguments:
             given[name] = [code.strip() for code in arguments[name].split(",")]
-    return read_brake(**given)
+    return read_threshold(**given)
 
 
 def take_in(supplier: KnownSupplier, order: BatchOrder) -> UUID:

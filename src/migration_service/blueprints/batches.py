@@ -6,7 +6,7 @@ from flask import Response, jsonify, url_for
 from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
-from migration_service.blueprints.batch_upload import BODY, read_brake_arguments, read_order, take_in
+from migration_service.blueprints.batch_upload import BODY, read_order, read_threshold_arguments, take_in
 from migration_service.blueprints.description import batch_examples as examples
 from migration_service.blueprints.description.error_catalogue import require_known_code
 from migration_service.blueprints.description.openapi import answers_errors
@@ -17,7 +17,7 @@ from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempo
 from migration_service.blueprints.requests.paging import read_page
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream, stream_lines
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import (
     BatchCompressionError,
     BatchFileError,
@@ -51,7 +51,7 @@ from migration_service.schemas.batches import (
 from migration_service.schemas.brakes import BrakeArgumentsSchema
 from migration_service.services.batches import control as batches
 from migration_service.services.batches import retry
-from migration_service.services.batches.error_thresholds import NO_BRAKE, set_brake
+from migration_service.services.batches.error_thresholds import NO_THRESHOLD, set_threshold
 from migration_service.services.batches.results import listing
 from migration_service.services.batches.results.line_results import (
     ResultFilter,
@@ -240,16 +240,16 @@ def cancel(batch_id: str) -> Response:
 @query_arguments(blueprint, BrakeArgumentsSchema())
 @blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
-def change_brake(arguments: dict[str, Any], batch_id: str) -> Response:
+def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response:
     """Set the error threshold of a batch
 
     The batch may be running. The new threshold replaces all parts of the old one, and is checked before more
     lines are started. Errors that were counted before still count.
     """
-    brake = read_brake_arguments(arguments) or NO_BRAKE
+    threshold = read_threshold_arguments(arguments) or NO_THRESHOLD
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
-        set_brake(session, batch, brake)
+        set_threshold(session, batch, threshold)
     return jsonify(_progress(batch_id))
 
 

@@ -38,7 +38,7 @@ from migration_service.services.reconciliation.acknowledgements import (
 )
 from migration_service.services.reconciliation.created_accounts import stream_id_map, stream_reconciliation
 from migration_service.services.reconciliation.differences import NOT_COMPARED
-from migration_service.services.reconciliation.submitted import count_sent
+from migration_service.services.reconciliation.submitted import count_submitted
 from migration_service.services.setup.suppliers import get_import_supplier
 
 blueprint = Blueprint(
@@ -143,7 +143,7 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
             session, import_supplier_code, organisation_id=caller().organisation_id
         )
         batch_id = get_batch_to_reconcile(session, arguments.get("batch"), supplier)
-        sent = count_sent(session, supplier.id, batch_id=batch_id)
+        sent = count_submitted(session, supplier.id, batch_id=batch_id)
     pieces = stream_reconciliation(resources().Session, supplier, sent, batch_id=batch_id)
     return stream(stream_with_context(pieces), "application/json")
 

@@ -15,7 +15,7 @@ from migration_service.blueprints.requests.names import check_names
 from migration_service.blueprints.requests.paging import require_page_size
 from migration_service.blueprints.requests.places import in_turns
 from migration_service.blueprints.requests.resources import resources
-from migration_service.db.statements import autocommit
+from migration_service.db.sql import autocommit
 from migration_service.errors import (
     AccountNotFoundError,
     ImportSupplierNotFoundError,
@@ -102,9 +102,9 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
     `IN_PROGRESS` while a migration process creates the account, `COMPLETED` once it exists, and `UNKNOWN`
     otherwise, even if the account is staged.
     """
-    with autocommit(resources().Session) as statements:
+    with autocommit(resources().Session) as connection:
         status, service_account_number = get_status(
-            statements, caller().organisation_id, import_supplier_code, external_account_number
+            connection, caller().organisation_id, import_supplier_code, external_account_number
         )
     return {"status": status, "service_account_number": service_account_number}
 

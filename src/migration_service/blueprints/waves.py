@@ -172,7 +172,7 @@ def reconcile(plan_id: str, number: int) -> PlanReport:
 
     Use this after something was corrected or acknowledged.
     """
-    return _act(plan_id, number, acts.compare_wave)
+    return _act(plan_id, number, acts.reconcile_wave)
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/approve/", endpoint="approve_wave")

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from migration_service.cli.deciding import BY, WORDS
 from migration_service.cli.output import json_option, show_done, show_record, show_tree
 from migration_service.cli.session import open_session, read_settings
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountNotStagedError
 from migration_service.models import AccountImportProcess, Attempt
 from migration_service.services.accounts.erasure import erase_account

@@ -9,8 +9,12 @@ import click
 from migration_service.cli.output import json_option, show_done
 from migration_service.cli.session import open_session, read_settings
 from migration_service.services.batches.control import get_batch
-from migration_service.services.batches.error_threshold_options import read_brake
-from migration_service.services.batches.error_thresholds import NO_BRAKE, brake_to_store, set_brake
+from migration_service.services.batches.error_threshold_options import read_threshold
+from migration_service.services.batches.error_thresholds import (
+    NO_THRESHOLD,
+    set_threshold,
+    threshold_to_store,
+)
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -65,9 +69,9 @@ def error_threshold(batch_id: str, stop_after_errors: str, as_json: bool, **othe
     The batch is paused after NUMBER failed lines, or if more than this percentage fails. off: never.
     """
     with open_session(read_settings()) as session:
-        found = read_brake(stop_after_errors=stop_after_errors, **others) or NO_BRAKE
-        set_brake(session, get_batch(session, batch_id, organisation_id=None), found)
-    stored = brake_to_store(found)
+        found = read_threshold(stop_after_errors=stop_after_errors, **others) or NO_THRESHOLD
+        set_threshold(session, get_batch(session, batch_id, organisation_id=None), found)
+    stored = threshold_to_store(found)
     described = describe_threshold(stored) if stored else "no error threshold"
     show_done({"batch_id": batch_id, "brake": stored}, as_json, f"Batch {batch_id}: {described}.")
 

@@ -42,7 +42,7 @@ from migration_service.services.batches.control import (
     report_batch,
     resume_batch,
 )
-from migration_service.services.batches.error_threshold_options import read_brake
+from migration_service.services.batches.error_threshold_options import read_threshold
 from migration_service.services.batches.intake.ndjson import FileLimits, read_blocks
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines, spool
@@ -186,7 +186,7 @@ def start(
             control_totals=read_file(control_totals),
             profile=Profile(profile) if profile else None,
             extracted_at=_read_moment(extracted_at) if extracted_at else None,
-            brake=read_brake(
+            error_threshold=read_threshold(
                 stop_after_errors=stop_after_errors,
                 stop_min_lines=stop_min_lines,
                 stop_window_lines=stop_window_lines,

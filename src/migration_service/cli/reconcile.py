@@ -22,8 +22,8 @@ from migration_service.services.reconciliation.differences import (
     AccountDifference,
     Totals,
 )
-from migration_service.services.reconciliation.submitted import count_sent, find_open
-from migration_service.services.reconciliation.submitted_items import OpenItem, Sent
+from migration_service.services.reconciliation.submitted import count_submitted, find_open
+from migration_service.services.reconciliation.submitted_items import OpenItem, Submitted
 from migration_service.services.setup.suppliers import get_import_supplier
 
 _Item = TypeVar("_Item")
@@ -85,7 +85,7 @@ def reconcile(
         with sessions.begin() as session:
             found = get_import_supplier(session, supplier, organisation_id=None)
             wanted = get_batch_to_reconcile(session, batch_id, found)
-            sent = count_sent(session, found.id, batch_id=wanted)
+            sent = count_submitted(session, found.id, batch_id=wanted)
             if as_json and sent.open:  # the texts of errors may repeat what was sent
                 action, owner = AuditAction.BATCH_RESULTS_READ, found.organisation_id
                 record(session, action, "import_supplier", found.code, organisation_id=owner)
@@ -137,7 +137,7 @@ class _Report:
         self._differing: list[AccountDifference] = []
         self.has_values = False
 
-    def show_sent(self, sent: Sent) -> None:
+    def show_sent(self, sent: Submitted) -> None:
         if self._as_json:
             show_json({"sent": sent})
             return
@@ -166,7 +166,7 @@ class _Report:
         elif len(shown) < _SHOWN:
             shown.append(item)
 
-    def end(self, sent: Sent, totals: Totals) -> None:
+    def end(self, sent: Submitted, totals: Totals) -> None:
         if self._as_json:
             show_json(finite(totals.to_dict(sent.open)))
             return

@@ -171,7 +171,7 @@ def resume(plan_id: str, number: int, as_json: bool) -> None:
 @_wave_command
 def reconcile(plan_id: str, number: int, as_json: bool) -> None:
     """Reconcile wave NUMBER of PLAN_ID again, after something was corrected or acknowledged."""
-    _act(plan_id, number, acts.compare_wave, as_json)
+    _act(plan_id, number, acts.reconcile_wave, as_json)
 
 
 @waves.command()

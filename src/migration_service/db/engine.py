@@ -11,7 +11,7 @@ from sqlalchemy.exc import InvalidatePoolError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
-from migration_service.db.discretion import hide_values_of
+from migration_service.db.redaction import hide_values_of
 
 # jit: compiling the large INSERT of account creation takes 0.6 s and gains nothing. The time-outs end the
 # transaction of a disconnected client, so that its row locks are released.

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.statements import Statements, autocommit
+from migration_service.db.sql import SqlConnection, autocommit
 from migration_service.metrics.process import REFERENCE_READS
 
 #: The largest number of kept results. If there are more, all are discarded and looked up again.
@@ -34,7 +34,7 @@ def wait_until_known(seconds: float) -> None:
     time.sleep(seconds * _DRIFT)
 
 
-class ReferenceReader(Statements):
+class ReferenceReader(SqlConnection):
     """Single statements. The rows of those in `kept` are reused for `seconds` after their look-up started.
 
     So a change is known everywhere `seconds` after its COMMIT, however long a look-up takes or a process is
@@ -74,8 +74,8 @@ class ReferenceReader(Statements):
         return rows
 
     def _send(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
-        with autocommit(self._sessions) as statements:
-            return statements.execute(statement, values)
+        with autocommit(self._sessions) as connection:
+            return connection.execute(statement, values)
 
     def _keep(self, key: Hashable, until: float, rows: list[Any]) -> None:
         if len(self._kept) >= MOST_KEPT:

@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from migration_service.services.waves.reconciliation import reconcile_waves
-from migration_service.services.waves.sweep import carry_on
+from migration_service.services.waves.sweep import advance_plans
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches
 from migration_service.tasks.names import SWEEP_WAVES
@@ -17,6 +17,6 @@ def sweep_waves() -> None:
     """Start, pause and resume waves by the clock, reconcile those that have ended, and dispatch."""
     app = celery_app()
     sessions = app.resources.Session
-    carry_on(sessions)
+    advance_plans(sessions)
     reconcile_waves(sessions, seconds=RECONCILE_SECONDS)
     feed_batches(app, sessions)

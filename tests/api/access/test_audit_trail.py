@@ -10,7 +10,7 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import begin
+from migration_service.db.sql import begin
 from migration_service.errors import AccountFailedValidationError
 from migration_service.models import (
     Account,

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import AuditEntry
-from migration_service.services.waves.sweep import carry_on
+from migration_service.services.waves.sweep import advance_plans
 from support.console_client import ConsoleClient, text_of
 from support.messages import noted_messages
 from support.undo_client import UndoClient
@@ -300,7 +300,7 @@ def test_an_undo_of_a_wave_is_shown_where_it_holds_the_plan(
     assert "0 of 3 accounts done, 2 undone, 0 failed" in administrator.see(plan)
     supplier = f"/suppliers/{waves.supplier.code}/"
     assert "No created account was found to differ" in administrator.see(supplier)
-    carry_on(sessions)
+    advance_plans(sessions)
     for path in (first, supplier):
         assert "No created account was found to differ" not in administrator.see(path)
     assert "No wave begins" not in page

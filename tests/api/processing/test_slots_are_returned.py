@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from werkzeug.test import TestResponse
 
 from migration_service.blueprints.requests.resources import resources
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.models import Account, AccountImportProcess, Attempt
 from migration_service.services.imports import states
 from migration_service.services.processing.attempts import run_attempt
@@ -121,12 +121,12 @@ def test_an_account_that_is_pending_again_after_it_could_not_begin_is_answered_a
 
     def begin_too_late(*args: Any, **named: Any) -> bool:
         _change(supplier, number, ImportState.SKIPPED)
-        begun = begin(*args, **named)
+        started = begin(*args, **named)
         _change(supplier, number, ImportState.PENDING)
-        return begun
+        return started
 
-    begin = states.begin
-    with patch.object(states, "begin", begin_too_late):
+    begin = states.start
+    with patch.object(states, "start", begin_too_late):
         answer = supplier.process(number)
     assert (answer.status_code, json_of(answer)["code"]) == (400, "account_import_in_progress")
     assert held(worker_resources) == before

@@ -8,7 +8,7 @@ from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountFailedValidationError, ErrorItem
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing.attempts import withdraw_attempt

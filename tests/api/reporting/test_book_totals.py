@@ -12,7 +12,7 @@ from migration_service.schemas.json import parse_json
 from migration_service.services.batches.intake.file_totals import add_up, list_measures
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.reconciliation.book_totals import count_book
-from migration_service.services.reconciliation.submitted import count_sent
+from migration_service.services.reconciliation.submitted import count_submitted
 from migration_service.services.reporting.retention import remove_batch_lines
 from migration_service.services.setup.suppliers import get_import_supplier
 from support.batch_client import BatchClient, counts, ndjson
@@ -83,7 +83,7 @@ def test_once_the_lines_were_removed_nothing_is_said_to_be_unaccounted_for(batch
         remove_batch_lines(session, after_days=30)
     with batches.supplier.Session() as session:
         supplier = get_import_supplier(session, batches.supplier.code, organisation_id=None)
-        sent = count_sent(session, supplier.id, batch_id=UUID(batch_id))
+        sent = count_submitted(session, supplier.id, batch_id=UUID(batch_id))
     book = count_book(batches.supplier.Session, supplier.id, sent, batch_id=UUID(batch_id))
     assert book is not None
     assert {(it.file is None, it.unaccounted) for it in book.totals} == {(False, None)}

@@ -16,7 +16,7 @@ from migration_service.errors import ServiceError
 from migration_service.models import AlertEmail, Batch, BatchChunk, CustomerEmail, Undo
 from migration_service.services.access.api_keys import get_api_key
 from migration_service.services.accounts.erasure import erase_account
-from migration_service.services.batches.error_thresholds import measure, usual_brake
+from migration_service.services.batches.error_thresholds import measure, usual_threshold
 from migration_service.services.batches.states import complete_batches, follow_keys, follow_suppliers
 from migration_service.services.batches.work.added_data.deferral import (
     find_coming,
@@ -61,7 +61,7 @@ _CALLS: list[tuple[str, _Call]] = [
     ("ix_batch_chunk_working", lambda session, _: list_live_attempts(session)),
     (
         "ix_batch_chunk_worked",
-        lambda session, _: measure(session, _BATCH, usual_brake(BatchMode.IMPORT), _NOW),
+        lambda session, _: measure(session, _BATCH, usual_threshold(BatchMode.IMPORT), _NOW),
     ),
     ("ix_batch_line_chunk", lambda session, supplier: wake_lines(session, supplier, _DEFERRED, 1)),
     ("ix_customer_email_due", lambda session, _: take_due(session, CustomerEmail, 10)),

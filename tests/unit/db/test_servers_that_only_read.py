@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker, parse_database_url
-from migration_service.db.statements import autocommit, begin
+from migration_service.db.sql import autocommit, begin
 from migration_service.doctor.diagnosis import Verdict
 from migration_service.doctor.examination import check_database
 from support.supplier_client import SupplierClient

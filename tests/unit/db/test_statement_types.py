@@ -8,7 +8,7 @@ import pytest
 from mypy import api
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.statements import autocommit
+from migration_service.db.sql import autocommit
 from migration_service.models import AccountImportProcess, Attempt
 from migration_service.services.processing.attempts import run_attempt
 from support.supplier_client import SupplierClient
@@ -17,7 +17,7 @@ _ROOT = Path(__file__).parents[3]
 _SNIPPET = """
 from uuid import UUID
 from sqlalchemy.orm import Session, sessionmaker
-from migration_service.db.statements import autocommit, begin
+from migration_service.db.sql import autocommit, begin
 from migration_service.services.processing.attempts import run_attempt
 
 def create(sessions: sessionmaker[Session], attempt_id: UUID) -> None:

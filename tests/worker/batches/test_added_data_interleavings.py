@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.models import Account, BatchLine, Note
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk

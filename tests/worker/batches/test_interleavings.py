@@ -11,12 +11,12 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import BatchStateError
 from migration_service.models import Account, Batch, BatchChunk, BatchLine
 from migration_service.schemas.json import parse_json
 from migration_service.services.batches.control import cancel_batch, pause_batch, resume_batch
-from migration_service.services.batches.error_thresholds import NO_BRAKE, Brake, set_brake
+from migration_service.services.batches.error_thresholds import NO_THRESHOLD, ErrorThreshold, set_threshold
 from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
@@ -344,11 +344,13 @@ def test_a_brake_that_is_taken_away_or_reached_while_somebody_cancels(batches: B
     def scenario() -> Scenario:
         started = Started.start(batches, "validate")
         with batches.resources.Session.begin() as session:
-            set_brake(session, session.get_one(Batch, started.batch_id), Brake(stop_after_errors="1"))
+            set_threshold(
+                session, session.get_one(Batch, started.batch_id), ErrorThreshold(stop_after_errors="1")
+            )
         started.change(worked_at=func.now(), done=1, failures={"required": 1})
 
         def take_away(session: Session, batch: Batch) -> None:
-            set_brake(session, batch, NO_BRAKE)
+            set_threshold(session, batch, NO_THRESHOLD)
 
         def check(run: Run) -> None:
             no_errors(run)

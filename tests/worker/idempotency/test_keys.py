@@ -11,7 +11,7 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import begin
+from migration_service.db.sql import begin
 from migration_service.errors import IdempotencyKeyReusedError, IdempotencyRequestInProgressError
 from migration_service.models import AccountImportProcess, IdempotencyKey, OperationsTeam
 from migration_service.services.idempotency import keys
@@ -176,7 +176,7 @@ def test_an_attempt_is_the_answer_to_its_request_unless_it_was_withdrawn(
     sessions, attempt_id = supplier.Session, new_id()
     with sessions.begin() as session:
         keep_answer(session, request_, EarlierAttempt(attempt_id))
-    _begin_attempt(supplier, attempt_id, outcome)
+    _start_attempt(supplier, attempt_id, outcome)
     if outcome is Outcome.WITHDRAWN:
         assert _find(sessions, request_) is None
         _keep(sessions, request_)
@@ -186,7 +186,7 @@ def test_an_attempt_is_the_answer_to_its_request_unless_it_was_withdrawn(
             _keep(sessions, request_)
 
 
-def _begin_attempt(supplier: SupplierClient, attempt_id: UUID, outcome: Outcome | None) -> None:
+def _start_attempt(supplier: SupplierClient, attempt_id: UUID, outcome: Outcome | None) -> None:
     """Begin an attempt with this id, and end it with this outcome."""
     (payload,) = supplier.accounts()
     supplier.stage(payload)
@@ -201,6 +201,6 @@ def _begin_attempt(supplier: SupplierClient, attempt_id: UUID, outcome: Outcome 
             request_id=None,
             address=None,
         )
-        assert states.begin(transaction, running, durable=True)
+        assert states.start(transaction, running, durable=True)
         if outcome:
-            states.complete(transaction, [EndedAttempt(running, outcome)], begun=True)
+            states.complete(transaction, [EndedAttempt(running, outcome)], started=True)

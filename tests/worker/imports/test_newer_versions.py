@@ -10,7 +10,7 @@ from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ErrorItem
 from migration_service.models import AccountImportProcess, Batch, ImportSupplier
 from migration_service.services.batches.results.line_results import ResultFilter
@@ -523,7 +523,7 @@ def test_a_correction_that_is_refused_while_the_account_is_created_marks_it_in_e
         refused = RefusedVersion(number, [ErrorItem("invalid_phone_number", "Wrong.", "customers.0.mobile")])
 
         def begin(session: Session) -> bool:
-            return states.begin(OpenTransaction.of(session), attempt, durable=True)
+            return states.start(OpenTransaction.of(session), attempt, durable=True)
 
         def note(session: Session) -> None:
             note_refused(OpenTransaction.of(session), known.id, [refused])

@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.models import AccountImportProcess, AuditEntry, ImportSupplier, SkipMark
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts

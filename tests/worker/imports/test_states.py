@@ -9,18 +9,18 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import OpenTransaction, begin
+from migration_service.db.sql import OpenTransaction, begin
 from migration_service.errors import AccountCreationFailedError
 from migration_service.models import AccountImportProcess, Attempt
 from migration_service.services.imports import states, storing
 from migration_service.services.imports.states import (
-    BEGIN,
     CHANGES,
     IMPORT,
     RETURN,
     REVERT,
     SKIP,
     STAGE,
+    START,
     UNSKIP,
     Change,
     EndedAttempt,
@@ -59,7 +59,7 @@ class Scene:
         """Write a state into the row, with the attempt that only IN_PROGRESS has."""
         if state is ImportState.IN_PROGRESS:
             with begin(self.sessions) as transaction:
-                assert states.begin(transaction, self.attempt, durable=True)
+                assert states.start(transaction, self.attempt, durable=True)
             return
         with self.sessions.begin() as session:
             process = AccountImportProcess.id == self.attempt.account_import_process_id
@@ -93,7 +93,7 @@ def _stage(scene: Scene, transaction: OpenTransaction) -> bool:
 
 
 def _begin(scene: Scene, transaction: OpenTransaction) -> bool:
-    return states.begin(transaction, scene.attempt, durable=True)
+    return states.start(transaction, scene.attempt, durable=True)
 
 
 def _succeeded(scene: Scene) -> EndedAttempt:
@@ -101,18 +101,18 @@ def _succeeded(scene: Scene) -> EndedAttempt:
 
 
 def _import(scene: Scene, transaction: OpenTransaction) -> bool:
-    begun = scene.find_attempt() is not None
-    return _complete(transaction, _succeeded(scene), begun=begun)
+    started = scene.find_attempt() is not None
+    return _complete(transaction, _succeeded(scene), started=started)
 
 
 def _return(scene: Scene, transaction: OpenTransaction) -> bool:
     error = AccountCreationFailedError("It is not possible.")
-    return _complete(transaction, EndedAttempt.with_error(scene.attempt, error), begun=True)
+    return _complete(transaction, EndedAttempt.with_error(scene.attempt, error), started=True)
 
 
-def _complete(transaction: OpenTransaction, ended: EndedAttempt, *, begun: bool) -> bool:
+def _complete(transaction: OpenTransaction, ended: EndedAttempt, *, started: bool) -> bool:
     try:
-        states.complete(transaction, [ended], begun=begun)
+        states.complete(transaction, [ended], started=started)
     except StateChangeError:
         return False
     return True
@@ -136,7 +136,7 @@ def _revert(scene: Scene, transaction: OpenTransaction) -> bool:
 
 _MAKE: dict[str, tuple[Change, Callable[[Scene, OpenTransaction], bool]]] = {
     "stage": (STAGE, _stage),
-    "begin": (BEGIN, _begin),
+    "begin": (START, _begin),
     "import": (IMPORT, _import),
     "return": (RETURN, _return),
     "skip": (SKIP, _skip),
@@ -166,12 +166,12 @@ def test_a_change_is_made_from_its_sources_and_refused_from_every_other_state(
     assert scene.process().state == (change.target if allowed else state)
 
 
-@pytest.mark.parametrize("begun", [True, False])
-def test_single_attempts_and_those_of_batches_leave_the_same_rows(scene: Scene, *, begun: bool) -> None:
-    if begun:
+@pytest.mark.parametrize("started", [True, False])
+def test_single_attempts_and_those_of_batches_leave_the_same_rows(scene: Scene, *, started: bool) -> None:
+    if started:
         scene.put_into(ImportState.IN_PROGRESS)
     with begin(scene.sessions) as transaction:
-        states.complete(transaction, [_succeeded(scene)], begun=begun)
+        states.complete(transaction, [_succeeded(scene)], started=started)
     process, attempt = scene.process(), scene.find_attempt()
     assert attempt is not None
     assert (process.state, process.service_account_number, process.attempt_id) == (
@@ -196,7 +196,7 @@ def test_a_reverted_process_is_as_if_no_attempt_had_begun(scene: Scene, supplier
         session.execute(update(AccountImportProcess).where(number).values(state=ImportState.IMPORTED))
     scene.put_into(ImportState.IN_PROGRESS)
     with begin(scene.sessions) as transaction:
-        states.complete(transaction, [_succeeded(scene)], begun=True)
+        states.complete(transaction, [_succeeded(scene)], started=True)
     with begin(scene.sessions) as transaction:
         states.revert(transaction, [scene.attempt.account_import_process_id])
     process = scene.process()
@@ -212,7 +212,7 @@ def test_an_attempt_of_a_batch_ends_no_other_account_that_is_pending(
     (_, other) = supplier.accounts(2)
     supplier.stage(other)
     with begin(scene.sessions) as transaction:
-        states.complete(transaction, [_succeeded(scene)], begun=False)
+        states.complete(transaction, [_succeeded(scene)], started=False)
     with scene.sessions() as session:
         number = supplier.process_of(other["external_account_number"])
         untouched = session.scalars(select(AccountImportProcess).where(number)).one()
@@ -223,7 +223,7 @@ def test_an_attempt_of_a_batch_ends_no_other_account_that_is_pending(
 def test_an_attempt_of_a_batch_that_failed_is_recorded_and_its_process_stays_pending(scene: Scene) -> None:
     ended = EndedAttempt.with_error(scene.attempt, AccountCreationFailedError("It is not possible."))
     with begin(scene.sessions) as transaction:
-        states.complete(transaction, [ended], begun=False)
+        states.complete(transaction, [ended], started=False)
     attempt = scene.find_attempt()
     assert attempt is not None
     assert (attempt.outcome, attempt.error_detail) == (Outcome.FAILED, "It is not possible.")
@@ -233,10 +233,10 @@ def test_an_attempt_of_a_batch_that_failed_is_recorded_and_its_process_stays_pen
 def test_an_attempt_ends_once(scene: Scene) -> None:
     scene.put_into(ImportState.IN_PROGRESS)
     with begin(scene.sessions) as transaction:
-        states.complete(transaction, [_succeeded(scene)], begun=True)
+        states.complete(transaction, [_succeeded(scene)], started=True)
     withdrawn = EndedAttempt(scene.attempt, Outcome.WITHDRAWN)
     with pytest.raises(StateChangeError), begin(scene.sessions) as transaction:
-        states.complete(transaction, [withdrawn], begun=True)
+        states.complete(transaction, [withdrawn], started=True)
     attempt = scene.find_attempt()
     assert attempt is not None
     assert attempt.outcome == Outcome.SUCCEEDED
@@ -248,9 +248,9 @@ def test_a_failed_attempt_of_a_batch_ends_once(scene: Scene) -> None:
         for why in ("First.", "Again.")
     )
     with begin(scene.sessions) as transaction:
-        states.complete(transaction, [first], begun=False)
+        states.complete(transaction, [first], started=False)
     with pytest.raises(StateChangeError), begin(scene.sessions) as transaction:
-        states.complete(transaction, [again], begun=False)
+        states.complete(transaction, [again], started=False)
     attempt = scene.find_attempt()
     assert attempt is not None
     assert attempt.error_detail == "First."
@@ -260,5 +260,5 @@ def test_an_attempt_that_is_not_the_current_one_cannot_end_the_process(scene: Sc
     scene.put_into(ImportState.IN_PROGRESS)
     other = replace(_succeeded(scene), attempt=replace(scene.attempt, id=new_id()))
     with pytest.raises(StateChangeError), begin(scene.sessions) as transaction:
-        states.complete(transaction, [other], begun=True)
+        states.complete(transaction, [other], started=True)
     assert scene.process().state == ImportState.IN_PROGRESS

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import OpenTransaction, Statements, autocommit
+from migration_service.db.sql import OpenTransaction, SqlConnection, autocommit
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import storing
 from migration_service.services.imports.validation import validate_account
@@ -125,10 +125,10 @@ def test_of_two_extracts_at_once_the_later_one_wins_in_every_order(supplier: Sup
     assert explore(supplier.Session, scenario) > 2
 
 
-class _Meanwhile(Statements):
+class _Meanwhile(SqlConnection):
     """Runs something once, after the first statement."""
 
-    def __init__(self, statements: Statements, action: Any) -> None:
+    def __init__(self, statements: SqlConnection, action: Any) -> None:
         self._statements = statements
         self._actions = [action]
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session as OrmSession
 
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountCreationFailedError
 from migration_service.models import AccountImportProcess, Attempt
 from migration_service.rules.catalogue import RULES_VERSION

@@ -12,7 +12,7 @@ from aiosmtpd.controller import Controller
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.models import Account, Customer, CustomerEmail
 from migration_service.services.emails.customer_emails import deliver_email, record_customer_emails
 from migration_service.services.emails.outbox import hold_due, mail_server, name_message, take_due

@@ -10,13 +10,13 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountCreationFailedError, InvalidError
 from migration_service.models import Account, AccountImportProcess, Attempt
 from migration_service.schemas.json import parse_json
 from migration_service.services.imports import states, storing
 from migration_service.services.imports.skipping import skip_accounts
-from migration_service.services.imports.states import BEGIN, RunningAttempt
+from migration_service.services.imports.states import START, RunningAttempt
 from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
 from migration_service.services.processing.attempts import (
@@ -93,7 +93,7 @@ class Staged:
             request_id=None,
             address=None,
         )
-        return states.begin(OpenTransaction.of(session), attempt, durable=True)
+        return states.start(OpenTransaction.of(session), attempt, durable=True)
 
     def run(self, session: Session) -> str | None:
         return run_attempt(OpenTransaction.of(session), self.attempt_id)
@@ -144,20 +144,20 @@ def test_an_attempt_is_run_or_withdrawn_and_a_second_request_begins_only_after_t
         def check(run: Run) -> None:
             no_errors(run)
             number, withdrawn = run.results["worker.run"], run.results["request.withdraw"]
-            begun = run.results["second.begin and commit"]
+            started = run.results["second.begin and commit"]
             if number:
-                assert (withdrawn, begun) == (False, False)
+                assert (withdrawn, started) == (False, False)
                 assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], ["Singel 1"])
             else:
                 assert withdrawn, "the attempt did not end"
-                state = ImportState.IN_PROGRESS if begun else ImportState.PENDING
-                outcomes = [None, Outcome.WITHDRAWN] if begun else [Outcome.WITHDRAWN]
+                state = ImportState.IN_PROGRESS if started else ImportState.PENDING
+                outcomes = [None, Outcome.WITHDRAWN] if started else [Outcome.WITHDRAWN]
                 assert staged.left() == (state, None, outcomes, [])
 
         def begin(session: Session) -> bool:
-            begun = staged.begin(session, another=True)
+            started = staged.begin(session, another=True)
             session.commit()
-            return begun
+            return started
 
         acts: dict[str, list[Step]] = {
             "worker": [("run", staged.run), COMMIT],
@@ -247,7 +247,7 @@ def test_of_two_requests_one_begins_an_attempt(case: Case) -> None:
         def check(run: Run) -> None:
             no_errors(run)
             assert sorted([run.results["one.begin"], run.results["other.begin"]]) == [False, True]
-            assert staged.left() == (BEGIN.target, None, [None], [])
+            assert staged.left() == (START.target, None, [None], [])
 
         def begin(session: Session) -> bool:
             return staged.begin(session, another=True)
@@ -269,9 +269,9 @@ def test_a_payload_is_stored_before_the_attempt_begins_or_not_at_all(case: Case)
         staged = case.stage()
 
         def begin(session: Session) -> bool:
-            begun = staged.begin(session)
+            started = staged.begin(session)
             session.commit()
-            return begun
+            return started
 
         def restage(session: Session) -> ImportState:
             return staged.restage(session, "Damrak 2").state
@@ -307,8 +307,8 @@ def test_a_skipped_account_is_neither_staged_nor_begun(case: Case) -> None:
 
         def check(run: Run) -> None:
             no_errors(run)
-            skipped, begun = run.results["operator.skip"], run.results["request.begin"]
-            assert skipped != begun
+            skipped, started = run.results["operator.skip"], run.results["request.begin"]
+            assert skipped != started
             assert staged.left()[0] == (ImportState.SKIPPED if skipped else ImportState.IN_PROGRESS)
             with case.sessions() as session:
                 payload = session.get_one(AccountImportProcess, staged.process_id).payload or {}
@@ -421,9 +421,9 @@ def test_whoever_begins_is_taken_or_announced_by_a_message_that_is_on_its_way(
 
         def begin(staged: Staged) -> Step:
             def begin_and_commit(session: Session) -> bool:
-                begun = staged.begin(session)
+                started = staged.begin(session)
                 session.commit()
-                return begun
+                return started
 
             return "begin and commit", begin_and_commit
 

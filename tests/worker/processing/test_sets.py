@@ -9,7 +9,7 @@ from sqlalchemy import func, select, text, update
 
 from migration_service.connections import make_redis
 from migration_service.db.base import new_id
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.models import (
     Account,
     AccountImportProcess,

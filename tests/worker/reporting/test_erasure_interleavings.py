@@ -11,7 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountImportInProgressError
 from migration_service.schemas.json import parse_json
 from migration_service.services.accounts.erasure import Erasure, erase_account, remove_staged_again

@@ -12,7 +12,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import (
     AccountNotFoundInBodyError,
     AccountNotStagedError,
@@ -258,7 +258,7 @@ def test_a_process_request(batches: BatchClient, start: Start) -> None:
         )
 
         def begin(session: Session) -> bool:
-            return states.begin(OpenTransaction.of(session), attempt, durable=True)
+            return states.start(OpenTransaction.of(session), attempt, durable=True)
 
         def check(run: Run) -> None:
             assert undone.outcome() == ("REVERTED", [])

@@ -14,7 +14,7 @@ from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work.execution import perform_chunk
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
-from migration_service.services.waves.sweep import carry_on_plan
+from migration_service.services.waves.sweep import advance_plan
 from migration_service.states import UndoState
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
 from support.supplier_client import SupplierClient
@@ -288,7 +288,7 @@ def test_a_sweep_and_an_undo_at_once_never_let_a_wave_begin_that_is_held(waves: 
                 return None
 
         def sweep(session: Any) -> None:
-            carry_on_plan(session, session.get_one(WavePlan, plan_id).id)
+            advance_plan(session, session.get_one(WavePlan, plan_id).id)
             session.flush()
 
         def check(run: Run) -> None:

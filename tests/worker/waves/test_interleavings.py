@@ -16,7 +16,7 @@ from migration_service.services.batches.work.feed import dispatch_chunks
 from migration_service.services.waves.acts import approve_wave, pause_wave, start_wave, stop_wave
 from migration_service.services.waves.reading import lock_wave
 from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
-from migration_service.services.waves.sweep import carry_on, carry_on_plan
+from migration_service.services.waves.sweep import advance_plan, advance_plans
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
@@ -50,7 +50,7 @@ class Planned:
         return act
 
     def sweep(self, session: Session) -> None:
-        carry_on_plan(session, self.plan_id)
+        advance_plan(session, self.plan_id)
         session.flush()
 
     def state(self, number: int = 1) -> str:
@@ -113,9 +113,9 @@ def kept_created(
         embedded_servers.put_back("plan")
         client = WaveClient(BatchClient(kept_supplier.copy(), worker_resources), EVENING)
         with client.clock():
-            carry_on(worker_resources.Session)
+            advance_plans(worker_resources.Session)
             client.batches.work()
-            carry_on(worker_resources.Session)
+            advance_plans(worker_resources.Session)
     return kept_plan
 
 
@@ -215,7 +215,7 @@ def test_a_wave_that_is_stopped_while_it_is_reconciled_is_decided_once(waves: Wa
 def test_no_wave_is_approved_after_the_next_one_has_begun(waves: WaveClient, plan: Plan, found: str) -> None:
     def scenario() -> Scenario:
         planned = plan(is_created=True)
-        with patch("migration_service.services.waves.reconciliation.count_sent") as sent:
+        with patch("migration_service.services.waves.reconciliation.count_submitted") as sent:
             sent.return_value.open = int(found == "DIFFERS")
             reconcile_waves(waves.supplier.Session, seconds=60)
         assert planned.state() == found
@@ -240,7 +240,7 @@ def test_no_wave_is_approved_after_the_next_one_has_begun(waves: WaveClient, pla
 def test_of_an_approval_and_a_stop_one_holds(waves: WaveClient, plan: Plan) -> None:
     def scenario() -> Scenario:
         planned = plan(is_created=True)
-        with patch("migration_service.services.waves.reconciliation.count_sent") as sent:
+        with patch("migration_service.services.waves.reconciliation.count_submitted") as sent:
             sent.return_value.open = 1
             waves.sweep()
         assert planned.state() == "DIFFERS"

@@ -17,7 +17,7 @@ from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, read_chunk, work_on_chunk
 from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
-from migration_service.services.waves.sweep import carry_on, carry_on_plan
+from migration_service.services.waves.sweep import advance_plan, advance_plans
 from migration_service.services.waves.windows import Opening, Window, find_opening
 from support.wave_client import WaveClient
 
@@ -48,17 +48,17 @@ class Chaos:
         elif fate < 0.35:
             self.killed["a worker within a sweep"] += 1
             with sessions() as session:
-                carry_on_plan(session, UUID(self.plan["plan_id"]))
+                advance_plan(session, UUID(self.plan["plan_id"]))
                 session.flush()  # and no commit
         elif fate < 0.5:
             self.killed["a worker within the reconciliation"] += 1
-            carry_on(sessions)
+            advance_plans(sessions)
             for wave in self.plan["waves"]:
                 with sessions() as session:
                     reconcile_page(session, UUID(wave["batch_id"]))
                     session.flush()
         else:
-            carry_on(sessions)
+            advance_plans(sessions)
             reconcile_waves(sessions, seconds=60)
 
     def is_over(self) -> bool:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.statements import autocommit
+from migration_service.db.sql import autocommit
 from migration_service.errors import (
     ApiKeyRevokedError,
     PermissionDeniedError,
@@ -110,8 +110,8 @@ class RefusalLog:
         if not self._is_new(once):
             return
         try:
-            with autocommit(self._sessions) as statements:
-                statements.execute(_RECORD, _values(origin, event, action, prefix) | {"once": once})
+            with autocommit(self._sessions) as connection:
+                connection.execute(_RECORD, _values(origin, event, action, prefix) | {"once": once})
         except SQLAlchemyError as error:
             logger.error("A refusal is missing in the audit: %s", type(error).__name__)
 

@@ -18,7 +18,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_service.config import Settings
-from migration_service.db.statements import Statements
+from migration_service.db.sql import SqlConnection
 from migration_service.errors import ApiKeyRevokedError, UnauthenticatedError
 from migration_service.models import ApiKey
 from migration_service.origin import current_origin
@@ -90,7 +90,7 @@ def refresh_tokens(session: Session, settings: Settings, refresh_token: str) -> 
     return _tokens(settings, key, exchange(session, key, claims))
 
 
-def authenticate_token(statements: Statements, settings: Settings, token: str) -> Caller:
+def authenticate_token(connection: SqlConnection, settings: Settings, token: str) -> Caller:
     """Return the sender of a request with this access token.
 
     Raise UnauthenticatedError with the reason if the token is not valid, and PermissionDeniedError if its key
@@ -98,7 +98,7 @@ def authenticate_token(statements: Statements, settings: Settings, token: str) -
     """
     claims = _verify(settings, token, TokenKind.ACCESS)
     session_id = claims.get("sid")
-    rows = statements.execute(FIND_CALLER, {"prefix": claims["sub"], "session_id": session_id})
+    rows = connection.execute(FIND_CALLER, {"prefix": claims["sub"], "session_id": session_id})
     if not rows or rows[0].revoked:
         raise ApiKeyRevokedError(_REVOKED)
     (row,) = rows

@@ -48,7 +48,7 @@ class AuditAction(StrEnum):
     #: A batch whose key was revoked now runs for whoever resumed or retried it.
     BATCH_TAKEN_OVER = "batch.taken_over"
     #: The error threshold of a batch was changed.
-    BATCH_BRAKE_SET = "batch.brake_set"
+    BATCH_THRESHOLD_SET = "batch.brake_set"
     #: The control totals of a batch were set.
     BATCH_CONTROL_TOTALS_SET = "batch.control_totals_set"
     #: An operator read the lines of a batch, or the open lines of an import supplier.
@@ -61,9 +61,9 @@ class AuditAction(StrEnum):
     WAVE_PLAN_CREATED = "wave_plan.created"
     #: The changes in `services.waves.states`, in the same order.
     WAVE_QUEUED = "wave.queued"
-    WAVE_BEGAN = "wave.began"
+    WAVE_STARTED = "wave.began"
     WAVE_PAUSED = "wave.paused"
-    WAVE_WENT_ON = "wave.went_on"
+    WAVE_RESUMED = "wave.went_on"
     WAVE_RECONCILED = "wave.reconciled"
     WAVE_REOPENED = "wave.reopened"
     WAVE_FOUND_CLEAN = "wave.found_clean"

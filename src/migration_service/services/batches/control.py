@@ -11,7 +11,7 @@ from migration_service.errors import BatchNotFoundError, BatchStateError
 from migration_service.models import ApiKey, Batch, ImportSupplier, OperationsTeam
 from migration_service.origin import current_origin
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.batches.error_thresholds import count_codes, measure, stored_brake
+from migration_service.services.batches.error_thresholds import count_codes, measure, stored_threshold
 from migration_service.services.batches.intake.control_totals import report_control_totals
 from migration_service.services.batches.results.activity import read_activity, read_waiting
 from migration_service.services.batches.results.counts import get_progress
@@ -127,7 +127,7 @@ def report_batch(session: Session, batch: Batch) -> BatchReport:
         condition=condition,
         next_try_at=waiting.next_try_at if waiting else None,
         waits_for_vendors=waiting.vendors if waiting else None,
-        brake=_report_brake(session, batch),
+        brake=_report_threshold(session, batch),
         control_totals_differing=control.differing,
         control_totals_as_given=control.as_given,
     )
@@ -153,13 +153,13 @@ def cancel_batch(session: Session, batch: Batch) -> None:
     _record(session, AuditAction.BATCH_CANCELLED, batch)
 
 
-def _report_brake(session: Session, batch: Batch) -> dict[str, Any] | None:
+def _report_threshold(session: Session, batch: Batch) -> dict[str, Any] | None:
     if batch.brake is None:
         return None
-    brake, since = stored_brake(batch.brake), batch.brake_since
-    measured = measure(session, batch.id, brake, since)
-    codes = count_codes(session, batch.id, brake, since) if measured.errors else {}
-    return {**brake.to_report(), **asdict(measured), "codes": codes}
+    threshold, since = stored_threshold(batch.brake), batch.brake_since
+    measured = measure(session, batch.id, threshold, since)
+    codes = count_codes(session, batch.id, threshold, since) if measured.errors else {}
+    return {**threshold.to_report(), **asdict(measured), "codes": codes}
 
 
 def take_over(session: Session, batch: Batch) -> None:

@@ -9,7 +9,7 @@ from migration_service.rules.added_data import ADDED_DATA_RULES
 from migration_service.rules.catalogue import RULES
 from migration_service.rules.rule import Severity
 from migration_service.schemas.base import unknown_word
-from migration_service.services.batches.error_thresholds import OFF, PERCENTAGE, Brake
+from migration_service.services.batches.error_thresholds import OFF, PERCENTAGE, ErrorThreshold
 
 #: The largest window, and the largest number of lines before a percentage applies.
 MAX_WINDOW = 10_000
@@ -22,14 +22,14 @@ _NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,99}", re.ASCII)
 
 
-def read_brake(
+def read_threshold(
     *,
     stop_after_errors: str | None = None,
     stop_min_lines: int | None = None,
     stop_window_lines: int | None = None,
     stop_ignore_codes: Sequence[str] = (),
     stop_count_warnings: Sequence[str] = (),
-) -> Brake | None:
+) -> ErrorThreshold | None:
     """Return the requested error threshold, or None. Raise RequestFailedValidationError if it is wrong."""
     others = {"stop_min_lines": stop_min_lines, "stop_window_lines": stop_window_lines}
     given = {name: number for name, number in others.items() if number is not None}
@@ -54,7 +54,7 @@ def read_brake(
             "The window has fewer lines than the error threshold needs, so it would never pause the batch."
         )
         raise RequestFailedValidationError(errors=[ErrorItem("out_of_range", detail, "stop_window_lines")])
-    return Brake(
+    return ErrorThreshold(
         stop_after_errors=stop_after_errors,
         stop_min_lines=stop_min_lines,
         stop_window_lines=stop_window_lines,

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from migration_service.errors import BatchStateError
 from migration_service.models import Batch
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED, pause_by_brake
+from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED, pause_by_threshold
 from migration_service.states import BatchMode, BatchState
 
 #: The value of `stop_after_errors` for a batch without an error threshold.
@@ -30,7 +30,7 @@ PERCENTAGE = re.compile(r"(\d{1,2}(?:\.\d{1,2})?)%", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brake:
+class ErrorThreshold:
     """The error threshold of a batch. The names are those of the interface."""
 
     #: A number of failed lines, a percentage such as `50%`, or OFF. Reaching a number pauses the batch; a
@@ -45,7 +45,7 @@ class Brake:
     #: Lines with one of these warnings also count.
     stop_count_warnings: tuple[str, ...] = ()
 
-    def is_reached(self, measured: "BrakeCounts") -> bool:
+    def is_reached(self, measured: "ThresholdCounts") -> bool:
         """Return whether the counts pause the batch."""
         if percentage := PERCENTAGE.fullmatch(self.stop_after_errors):
             enough = measured.lines >= (self.stop_min_lines or 1)
@@ -65,7 +65,7 @@ class Brake:
 
 
 @dataclass(frozen=True, slots=True)
-class BrakeCounts:
+class ThresholdCounts:
     """The current counts of an error threshold."""
 
     lines: int
@@ -76,44 +76,46 @@ class BrakeCounts:
 _LEAST_LINES_OF_WAVE = 10
 
 #: The defaults: no threshold, except that imports are paused if a mapping is evidently wrong.
-NO_BRAKE = Brake(stop_after_errors=OFF)
-IMPORT_BRAKE = Brake(stop_after_errors="50%", stop_min_lines=200, stop_window_lines=200)
+NO_THRESHOLD = ErrorThreshold(stop_after_errors=OFF)
+IMPORT_THRESHOLD = ErrorThreshold(stop_after_errors="50%", stop_min_lines=200, stop_window_lines=200)
 
 
-def usual_brake(mode: BatchMode) -> Brake:
+def usual_threshold(mode: BatchMode) -> ErrorThreshold:
     """Return the default error threshold of a batch. Rehearsals have none, to show every error."""
-    return IMPORT_BRAKE if mode is BatchMode.IMPORT else NO_BRAKE
+    return IMPORT_THRESHOLD if mode is BatchMode.IMPORT else NO_THRESHOLD
 
 
-def fit_to_wave(brake: Brake, lines: int) -> Brake:
+def fit_to_wave(threshold: ErrorThreshold, lines: int) -> ErrorThreshold:
     """Return the error threshold, adjusted so that it can be reached early in a wave of this size.
 
     A percentage applies after a fifth of the lines at the latest, but never before 10 lines.
     """
-    if brake.stop_min_lines is None:
-        return brake
-    return replace(brake, stop_min_lines=min(brake.stop_min_lines, max(lines // 5, _LEAST_LINES_OF_WAVE)))
+    if threshold.stop_min_lines is None:
+        return threshold
+    return replace(
+        threshold, stop_min_lines=min(threshold.stop_min_lines, max(lines // 5, _LEAST_LINES_OF_WAVE))
+    )
 
 
-def stored_brake(values: dict[str, Any] | None) -> Brake:
+def stored_threshold(values: dict[str, Any] | None) -> ErrorThreshold:
     """Return the error threshold stored in `Batch.brake`."""
     if values is None:
-        return NO_BRAKE
+        return NO_THRESHOLD
     lists = {name: tuple(values.get(name, ())) for name in ("stop_ignore_codes", "stop_count_warnings")}
-    return Brake(**(values | lists))
+    return ErrorThreshold(**(values | lists))
 
 
-def brake_to_report(values: dict[str, Any] | None) -> dict[str, Any] | None:
+def threshold_to_report(values: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return the reported form of `Batch.brake`, or None if the batch has no error threshold."""
-    return None if values is None else stored_brake(values).to_report()
+    return None if values is None else stored_threshold(values).to_report()
 
 
-def brake_to_store(brake: Brake) -> dict[str, Any] | None:
+def threshold_to_store(threshold: ErrorThreshold) -> dict[str, Any] | None:
     """Return the value for `Batch.brake`, which is empty if the batch has no error threshold."""
-    return None if brake.stop_after_errors == OFF else brake.to_dict()
+    return None if threshold.stop_after_errors == OFF else threshold.to_dict()
 
 
-def set_brake(session: Session, batch: Batch, brake: Brake) -> None:
+def set_threshold(session: Session, batch: Batch, threshold: ErrorThreshold) -> None:
     """Replace the error threshold of a batch, even a running one. Raise BatchStateError if it was cancelled.
 
     Errors counted so far also count towards the new threshold.
@@ -121,44 +123,55 @@ def set_brake(session: Session, batch: Batch, brake: Brake) -> None:
     session.refresh(batch, with_for_update=True)
     if batch.state == BatchState.CANCELLED:
         raise BatchStateError("The batch was cancelled.")
-    batch.brake = brake_to_store(brake)
-    owner, details = batch.organisation_id, brake.to_dict()
-    record(session, AuditAction.BATCH_BRAKE_SET, "batch", batch.id, organisation_id=owner, details=details)
+    batch.brake = threshold_to_store(threshold)
+    owner, details = batch.organisation_id, threshold.to_dict()
+    record(
+        session, AuditAction.BATCH_THRESHOLD_SET, "batch", batch.id, organisation_id=owner, details=details
+    )
 
 
-def apply_brake(session: Session, batch_id: UUID, values: dict[str, Any], since: datetime | None) -> bool:
+def apply_threshold(session: Session, batch_id: UUID, values: dict[str, Any], since: datetime | None) -> bool:
     """Pause the batch if its error threshold, `Batch.brake`, is reached. Return whether it is."""
-    brake = stored_brake(values)
-    measured = measure(session, batch_id, brake, since)
-    if not brake.is_reached(measured):
+    threshold = stored_threshold(values)
+    measured = measure(session, batch_id, threshold, since)
+    if not threshold.is_reached(measured):
         return False
-    owner = pause_by_brake(session, batch_id)
+    owner = pause_by_threshold(session, batch_id)
     if owner is not None:
-        codes = count_codes(session, batch_id, brake, since)
-        details = {"reason": ERROR_THRESHOLD_REACHED, **asdict(measured), "codes": codes, **brake.to_dict()}
+        codes = count_codes(session, batch_id, threshold, since)
+        details = {
+            "reason": ERROR_THRESHOLD_REACHED,
+            **asdict(measured),
+            "codes": codes,
+            **threshold.to_dict(),
+        }
         record(session, AuditAction.BATCH_PAUSED, "batch", batch_id, organisation_id=owner, details=details)
     return True
 
 
-def measure(session: Session, batch_id: UUID, brake: Brake, since: datetime | None) -> BrakeCounts:
+def measure(
+    session: Session, batch_id: UUID, threshold: ErrorThreshold, since: datetime | None
+) -> ThresholdCounts:
     """Return the counts over the chunks processed after `since`, or over all chunks if it is None."""
-    row = session.execute(_MEASURE, _values(batch_id, brake, since)).one()
-    return BrakeCounts(int(row.lines), int(row.errors))
+    row = session.execute(_MEASURE, _values(batch_id, threshold, since)).one()
+    return ThresholdCounts(int(row.lines), int(row.errors))
 
 
-def count_codes(session: Session, batch_id: UUID, brake: Brake, since: datetime | None) -> dict[str, int]:
+def count_codes(
+    session: Session, batch_id: UUID, threshold: ErrorThreshold, since: datetime | None
+) -> dict[str, int]:
     """Return the number of counted lines for each code that counts, the most frequent first."""
-    rows = session.execute(_CODES, _values(batch_id, brake, since))
+    rows = session.execute(_CODES, _values(batch_id, threshold, since))
     return {row.code: int(row.lines) for row in rows}
 
 
-def _values(batch_id: UUID, brake: Brake, since: datetime | None) -> dict[str, Any]:
+def _values(batch_id: UUID, threshold: ErrorThreshold, since: datetime | None) -> dict[str, Any]:
     return {
         "batch_id": batch_id,
         "since": since,
-        "window": brake.stop_window_lines,
-        "ignored": list(brake.stop_ignore_codes),
-        "counted": list(brake.stop_count_warnings),
+        "window": threshold.stop_window_lines,
+        "ignored": list(threshold.stop_ignore_codes),
+        "counted": list(threshold.stop_count_warnings),
     }
 
 

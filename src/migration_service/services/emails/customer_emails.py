@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.emails.messages import compose_account_created
 from migration_service.models import Account, Customer, CustomerEmail
 from migration_service.services.emails.outbox import MailServer, deliver

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from migration_service.db.statements import Statements
+from migration_service.db.sql import SqlConnection
 from migration_service.errors import (
     AccountAlreadyImportedError,
     ErrorItem,
@@ -83,7 +83,7 @@ _CLEAR = """
 
 
 def note_refused(
-    statements: Statements,
+    connection: SqlConnection,
     import_supplier_id: int,
     refused: Sequence[RefusedVersion],
     *,
@@ -107,18 +107,22 @@ def note_refused(
         for one in refused
     ]
     values = {"import_supplier_id": import_supplier_id, "refused": encode_json(rows).decode()}
-    statements.execute(_MARK, values | {"extracted_at": extracted_at, "batch_id": batch_id})
+    connection.execute(_MARK, values | {"extracted_at": extracted_at, "batch_id": batch_id})
 
 
 def note_taken(
-    statements: Statements, import_supplier_id: int, numbers: Sequence[str], *, extracted_at: datetime | None
+    connection: SqlConnection,
+    import_supplier_id: int,
+    numbers: Sequence[str],
+    *,
+    extracted_at: datetime | None,
 ) -> None:
     """Remove the mark of created accounts that were sent again with the payload they were created from.
 
     The mark stays if the refused version is from a later extract.
     """
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
-    statements.execute(_CLEAR, values | {"extracted_at": extracted_at})
+    connection.execute(_CLEAR, values | {"extracted_at": extracted_at})
 
 
 def say_refused(refused_at: datetime, errors: Sequence[Mapping[str, Any]]) -> list[ErrorItem]:
@@ -128,8 +132,8 @@ def say_refused(refused_at: datetime, errors: Sequence[Mapping[str, Any]]) -> li
 
 
 def note_invalid(
-    reference: Statements,
-    statements: Statements,
+    reference: SqlConnection,
+    connection: SqlConnection,
     caller: Caller,
     loaded: LoadedAccount,
     error: ServiceError,
@@ -144,11 +148,11 @@ def note_invalid(
         supplier = find_import_supplier(reference, code, organisation_id=caller.organisation_id)
     if supplier is not None and isinstance(number, str):
         refused = RefusedVersion(number, error.errors)
-        note_refused(statements, supplier.id, [refused], extracted_at=extracted_at)
+        note_refused(connection, supplier.id, [refused], extracted_at=extracted_at)
 
 
 def explain_refusal(
-    statements: Statements,
+    connection: SqlConnection,
     supplier: KnownSupplier,
     account: ValidatedAccount,
     process: StagedProcess,
@@ -160,14 +164,14 @@ def explain_refusal(
 
     The error of a created account lists the differences from the payload it was created from.
     """
-    (differing,) = compare_with_created(statements, [(process, account)])
+    (differing,) = compare_with_created(connection, [(process, account)])
     errors = error.errors
     if isinstance(error, AccountAlreadyImportedError):
         errors = differing
         error.errors += differing
     if differing and not isinstance(error, NewerVersionStagedError):
         refused = RefusedVersion(account.number, errors, account.sha256)
-        note_refused(statements, supplier.id, [refused], extracted_at=extracted_at)
+        note_refused(connection, supplier.id, [refused], extracted_at=extracted_at)
     elif process.is_marked and process.state is ImportState.IMPORTED:
-        note_taken(statements, supplier.id, [account.number], extracted_at=extracted_at)
+        note_taken(connection, supplier.id, [account.number], extracted_at=extracted_at)
     return error

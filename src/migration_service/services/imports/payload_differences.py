@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from migration_service.db.statements import Statements
+from migration_service.db.sql import SqlConnection
 from migration_service.errors import ErrorItem, PayloadDiffersError
 from migration_service.services.imports.field_differences import (
     FieldDifference,
@@ -28,7 +28,7 @@ _READ = """
 
 
 def compare_with_created(
-    statements: Statements, repeated: Sequence[tuple[StagedProcess, ValidatedAccount]]
+    connection: SqlConnection, repeated: Sequence[tuple[StagedProcess, ValidatedAccount]]
 ) -> list[list[ErrorItem]]:
     """Return, for each repeated account, the differences from the payload it was created from.
 
@@ -36,7 +36,7 @@ def compare_with_created(
     count. Only paths are reported, not values, and nothing for erased accounts.
     """
     others = [process.id for process, account in repeated if process.payload_sha256 != account.sha256]
-    rows = statements.execute(_READ, {"process_ids": others}) if others else []
+    rows = connection.execute(_READ, {"process_ids": others}) if others else []
     created = {row.id: row.payload for row in rows}
     return [
         _describe(created[process.id], account.json) if process.id in created else []

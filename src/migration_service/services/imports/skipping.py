@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountNotStagedError, NameInvalidError, quoted
 from migration_service.models import ImportSupplier
 from migration_service.schemas.identifiers import identifier_fault

@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
-from migration_service.db.statements import Statements
+from migration_service.db.sql import SqlConnection
 from migration_service.errors import (
     InvalidError,
     NewerVersionStagedError,
@@ -23,7 +23,7 @@ from migration_service.states import StagingResult, SupplierStatus
 
 
 def stage_account(
-    statements: Statements,
+    connection: SqlConnection,
     supplier: KnownSupplier,
     account: ValidatedAccount,
     quota: StagedQuota,
@@ -39,36 +39,36 @@ def stage_account(
     new account beyond `quota`.
     """
     if quota.is_reached(supplier.organisation_id):
-        _require_staged_before(statements, supplier, account, quota)
+        _require_staged_before(connection, supplier, account, quota)
     if supplier.status != SupplierStatus.ONGOING:
-        raise _refuse(statements, supplier, account, extracted_at)
-    (staged,) = storing.stage(statements, supplier, [account], extracted_at=extracted_at)
+        raise _refuse(connection, supplier, account, extracted_at)
+    (staged,) = storing.stage(connection, supplier, [account], extracted_at=extracted_at)
     if error := refusal_of(staged, account.number, extracted_at):
-        raise explain_refusal(statements, supplier, account, staged, error, extracted_at=extracted_at)
+        raise explain_refusal(connection, supplier, account, staged, error, extracted_at=extracted_at)
     return staged.result or StagingResult.UNCHANGED
 
 
 def _require_staged_before(
-    statements: Statements, supplier: KnownSupplier, account: ValidatedAccount, quota: StagedQuota
+    connection: SqlConnection, supplier: KnownSupplier, account: ValidatedAccount, quota: StagedQuota
 ) -> None:
-    if not storing.find(statements, supplier.id, [account.number]):
+    if not storing.find(connection, supplier.id, [account.number]):
         quota.require_room(supplier.organisation_id)
 
 
 def _refuse(
-    statements: Statements,
+    connection: SqlConnection,
     supplier: KnownSupplier,
     account: ValidatedAccount,
     extracted_at: datetime | None,
 ) -> InvalidError:
     """Return the error of staging for a supplier that is not Ongoing. An error of the account comes first."""
-    found = storing.find(statements, supplier.id, [account.number]).get(account.number)
+    found = storing.find(connection, supplier.id, [account.number]).get(account.number)
     error = refusal(found.state, account.number, found.service_account_number) if found else None
     if error is None:
         error = refusal_of_supplier(supplier.status) or InvalidError()
     if found is None:
         return error
-    return explain_refusal(statements, supplier, account, found, error, extracted_at=extracted_at)
+    return explain_refusal(connection, supplier, account, found, error, extracted_at=extracted_at)
 
 
 def refusal_of(

@@ -11,7 +11,7 @@ from datetime import datetime
 from uuid import UUID
 
 from migration_service.db.base import literals
-from migration_service.db.statements import OpenTransaction, Statements
+from migration_service.db.sql import OpenTransaction, SqlConnection
 from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountImportInProgressError,
@@ -37,7 +37,7 @@ class Change:
 #: A payload is stored. This creates the process, or replaces the payload of an existing one.
 STAGE = Change((ImportState.PENDING,), ImportState.PENDING)
 #: A request's attempt starts.
-BEGIN = Change((ImportState.PENDING,), ImportState.IN_PROGRESS)
+START = Change((ImportState.PENDING,), ImportState.IN_PROGRESS)
 #: The account was created in the same transaction. The source is PENDING in a batch.
 IMPORT = Change((ImportState.IN_PROGRESS, ImportState.PENDING), ImportState.IMPORTED)
 #: An attempt failed, was a dry run, or was withdrawn because no worker started it in time.
@@ -50,7 +50,7 @@ UNSKIP = Change((ImportState.SKIPPED,), ImportState.PENDING)
 REVERT = Change((ImportState.IMPORTED,), ImportState.PENDING)
 
 #: Every possible change.
-CHANGES = (STAGE, BEGIN, IMPORT, RETURN, SKIP, UNSKIP, REVERT)
+CHANGES = (STAGE, START, IMPORT, RETURN, SKIP, UNSKIP, REVERT)
 
 
 class StateChangeError(Exception):
@@ -119,33 +119,33 @@ class EndedAttempt:
         return cls(attempt, outcome, error=error)
 
 
-_BEGIN = f"""
-    WITH begun AS (
+_START = f"""
+    WITH started AS (
         UPDATE account_import_process
-        SET state = '{BEGIN.target}', attempt_id = %(id)s, tries = 1, runs_alone = %(dry_run)s,
+        SET state = '{START.target}', attempt_id = %(id)s, tries = 1, runs_alone = %(dry_run)s,
             dispatched_at = CASE WHEN %(dry_run)s THEN NULL ELSE now() END
-        WHERE id = %(account_import_process_id)s AND state IN ({literals(BEGIN.sources)})
+        WHERE id = %(account_import_process_id)s AND state IN ({literals(START.sources)})
         RETURNING id
     )
     INSERT INTO attempt
         (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id, address)
     SELECT %(id)s, id, %(operations_team_id)s, %(api_key_id)s, %(dry_run)s, %(request_id)s, %(address)s
-    FROM begun
+    FROM started
     RETURNING id
 """
 # The setting applies until the commit.
-_BEGIN_SOON = f"{_BEGIN}, set_config('synchronous_commit', 'off', true)"
+_START_SOON = f"{_START}, set_config('synchronous_commit', 'off', true)"
 
 
-def begin(statements: Statements, attempt: RunningAttempt, *, durable: bool) -> bool:
-    """Make the process IN_PROGRESS for this attempt (BEGIN). Return False if it was not PENDING.
+def start(connection: SqlConnection, attempt: RunningAttempt, *, durable: bool) -> bool:
+    """Make the process IN_PROGRESS for this attempt (START). Return False if it was not PENDING.
 
     Unless `durable`, the commit does not wait for the disk. A crash of PostgreSQL within the next second can
     then undo it, as if the attempt had never started. The commit of the worker that creates the account makes
     both durable, because the log is written in order. So this is for requests that promise nothing before
     that commit. The commit has to follow soon.
     """
-    return bool(statements.execute(_BEGIN if durable else _BEGIN_SOON, _columns(attempt)))
+    return bool(connection.execute(_START if durable else _START_SOON, _columns(attempt)))
 
 
 # Without LIMIT, PostgreSQL would plan for ten rows whatever the number of attempts. While the tables are
@@ -188,10 +188,10 @@ _COMPLETE = f"""
 """
 
 
-def complete(transaction: OpenTransaction, ended: Sequence[EndedAttempt], *, begun: bool) -> None:
+def complete(transaction: OpenTransaction, ended: Sequence[EndedAttempt], *, started: bool) -> None:
     """Record the outcomes of attempts, and change the states of their processes (IMPORT, RETURN).
 
-    `begun` means that `begin` made the processes IN_PROGRESS for these attempts, as for requests. Otherwise
+    `started` means that `start` made the processes IN_PROGRESS for these attempts, as for requests. Otherwise
     they are PENDING, as in a batch: the attempts are only recorded now, and processes without an account do
     not change. The caller holds the locks of the processes. Raise StateChangeError if a process is in any
     other state.
@@ -200,7 +200,7 @@ def complete(transaction: OpenTransaction, ended: Sequence[EndedAttempt], *, beg
         return
     rows = encode_json([_columns(one.attempt) | _outcome(one) for one in ended]).decode()
     (done,) = transaction.execute(_COMPLETE, {"ended": rows, "count": len(ended)})
-    to_settle = sum(begun or one.outcome is Outcome.SUCCEEDED for one in ended)
+    to_settle = sum(started or one.outcome is Outcome.SUCCEEDED for one in ended)
     if (done.settled, done.recorded) != (to_settle, len(ended)):
         raise StateChangeError(
             f"{len(ended)} attempts ended. {done.recorded} were recorded, and {done.settled} of {to_settle} "
@@ -217,11 +217,11 @@ _CHANGE = """
 
 
 def change(
-    statements: Statements, import_supplier_id: int, numbers: Sequence[str], made: Change
+    connection: SqlConnection, import_supplier_id: int, numbers: Sequence[str], made: Change
 ) -> list[int]:
     """Make the change SKIP or UNSKIP for all accounts in its source state, and return their processes."""
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
-    rows = statements.execute(_CHANGE, {**values, "target": made.target, "sources": list(made.sources)})
+    rows = connection.execute(_CHANGE, {**values, "target": made.target, "sources": list(made.sources)})
     return [row.id for row in rows]
 
 

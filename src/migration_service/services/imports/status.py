@@ -8,7 +8,7 @@ from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import literals
-from migration_service.db.statements import Statements
+from migration_service.db.sql import SqlConnection
 from migration_service.errors import AccountNotFoundError, ImportSupplierNotFoundError
 from migration_service.schemas.moments import sql_moment
 from migration_service.services.setup.names import is_name
@@ -121,7 +121,7 @@ _PAGES = {
 
 
 def get_status(
-    statements: Statements, organisation_id: int, import_supplier_code: str, external_account_number: str
+    connection: SqlConnection, organisation_id: int, import_supplier_code: str, external_account_number: str
 ) -> tuple[ReportedStatus, str]:
     """Return the reported status, and the service account number or an empty string (section 4.4).
 
@@ -134,7 +134,7 @@ def get_status(
             "import_supplier_code": import_supplier_code,
             "external_account_number": external_account_number,
         }
-        rows = statements.execute(_FIND_STATUS, names)
+        rows = connection.execute(_FIND_STATUS, names)
     if not rows:
         raise ImportSupplierNotFoundError(found=import_supplier_code)
     (found,) = rows

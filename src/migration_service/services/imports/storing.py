@@ -11,7 +11,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from migration_service.db.statements import Statements
+from migration_service.db.sql import SqlConnection
 from migration_service.origin import current_origin
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.imports.validation import ValidatedAccount
@@ -125,7 +125,7 @@ class StagedProcess:
 
 
 def stage(
-    statements: Statements,
+    connection: SqlConnection,
     supplier: KnownSupplier,
     accounts: Sequence[ValidatedAccount],
     *,
@@ -148,16 +148,16 @@ def stage(
         "extracted_at": extracted_at,
         "is_sent": is_sent,
     }
-    found = _store(statements, order, accounts)
+    found = _store(connection, order, accounts)
     if lost := [account for account in accounts if account.number not in found]:
         # The payload was neither stored nor staged already, so its process changed between the statements.
-        found |= _store(statements, order, lost)
+        found |= _store(connection, order, lost)
     in_progress = StagedProcess(0, ImportState.IN_PROGRESS)
     return [found.get(account.number, in_progress) for account in accounts]
 
 
 def _store(
-    statements: Statements, order: Mapping[str, Any], accounts: Sequence[ValidatedAccount]
+    connection: SqlConnection, order: Mapping[str, Any], accounts: Sequence[ValidatedAccount]
 ) -> dict[str, StagedProcess]:
     """Return the processes by number, except those whose state changed between the statements."""
     sent: dict[str, list[object]] = {
@@ -167,7 +167,7 @@ def _store(
         "warnings": [Jsonb([item.to_dict() for item in account.warnings]) for account in accounts],
     }
     alone = len(accounts) == 1
-    rows = statements.execute(
+    rows = connection.execute(
         _STAGE_ONE if alone else _STAGE_MANY,
         {
             **order,
@@ -178,7 +178,7 @@ def _store(
     found = {row.external_account_number: _stored(row) for row in rows}
     left = [account for account in accounts if account.number not in found]
     numbers = [account.number for account in left]
-    others = find(statements, order["import_supplier_id"], numbers) if left else {}
+    others = find(connection, order["import_supplier_id"], numbers) if left else {}
     for account in left:
         process = others.get(account.number)
         if process is not None and process.state is ImportState.PENDING:
@@ -203,9 +203,11 @@ def _unchanged(
     return replace(process, result=StagingResult.UNCHANGED) if is_same else None
 
 
-def find(statements: Statements, import_supplier_id: int, numbers: Sequence[str]) -> dict[str, StagedProcess]:
+def find(
+    connection: SqlConnection, import_supplier_id: int, numbers: Sequence[str]
+) -> dict[str, StagedProcess]:
     """Return the processes of these accounts by number. A skip mark without a process has the id 0."""
-    rows = statements.execute(_FIND, {"import_supplier_id": import_supplier_id, "numbers": list(numbers)})
+    rows = connection.execute(_FIND, {"import_supplier_id": import_supplier_id, "numbers": list(numbers)})
     return {
         row.external_account_number: StagedProcess(
             row.id,

@@ -5,7 +5,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from migration_service.db.statements import Statements
+from migration_service.db.sql import SqlConnection
 from migration_service.errors import (
     AccountFailedValidationError,
     ErrorItem,
@@ -91,7 +91,7 @@ def _check(loaded: LoadedAccount, profile: Profile, time_zone: str) -> Validated
 
 
 def validate_payload(
-    statements: Statements, caller: Caller, loaded: LoadedAccount, profile: Profile | None = None
+    connection: SqlConnection, caller: Caller, loaded: LoadedAccount, profile: Profile | None = None
 ) -> tuple[KnownSupplier, ValidatedAccount]:
     """Return the supplier that a payload names, and the validated payload.
 
@@ -101,7 +101,7 @@ def validate_payload(
     code = loaded.import_supplier
     supplier = None
     if isinstance(code, str):
-        supplier = find_import_supplier(statements, code, organisation_id=caller.organisation_id)
+        supplier = find_import_supplier(connection, code, organisation_id=caller.organisation_id)
     own_profile = Profile(supplier.profile) if supplier else Profile.LENIENT
     time_zone = supplier.time_zone if supplier else DEFAULT_TIME_ZONE
     account = _check(loaded, profile or own_profile, time_zone)

@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import exists, func, select, update
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import (
     AccountCreationFailedError,
     DryRunSucceededError,
@@ -82,18 +82,18 @@ def run_attempt(transaction: OpenTransaction, attempt_id: UUID) -> str | None:
     if row.dry_run:
         raise DryRunSucceededError
     ended = with_account(running_attempt(row), created)
-    complete_attempts(transaction, [ended], begun=True, sends_customer_emails=row.sends_customer_emails)
+    complete_attempts(transaction, [ended], started=True, sends_customer_emails=row.sends_customer_emails)
     return created.service_account_number
 
 
 def complete_attempts(
-    transaction: OpenTransaction, ended: Sequence[EndedAttempt], *, begun: bool, sends_customer_emails: bool
+    transaction: OpenTransaction, ended: Sequence[EndedAttempt], *, started: bool, sends_customer_emails: bool
 ) -> None:
     """Record ended attempts (`imports.states.complete`), and an e-mail to each customer of a new account.
 
     `sends_customer_emails` tells whether any of their suppliers sends e-mails.
     """
-    states.complete(transaction, ended, begun=begun)
+    states.complete(transaction, ended, started=started)
     created = [it.attempt.account_import_process_id for it in ended if it.outcome is Outcome.SUCCEEDED]
     if created and sends_customer_emails:
         record_customer_emails(transaction, created)
@@ -124,7 +124,7 @@ def fail_attempt(transaction: OpenTransaction, attempt_id: UUID, error: ServiceE
     """
     rows = transaction.lock(_LOCK, {"attempt_id": attempt_id})
     ended = [EndedAttempt.with_error(running_attempt(row), error) for row in rows]
-    states.complete(transaction, ended, begun=True)
+    states.complete(transaction, ended, started=True)
     return bool(ended)
 
 
@@ -135,7 +135,7 @@ def withdraw_attempt(transaction: OpenTransaction, attempt_id: UUID) -> bool:
     """
     rows = transaction.lock(_LOCK_IF_FREE, {"attempt_id": attempt_id})
     ended = [EndedAttempt(running_attempt(row), Outcome.WITHDRAWN) for row in rows]
-    states.complete(transaction, ended, begun=True)
+    states.complete(transaction, ended, started=True)
     return bool(ended)
 
 

@@ -21,7 +21,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountNotStorableError, ServiceError
 from migration_service.models import Account
 from migration_service.models.part import (

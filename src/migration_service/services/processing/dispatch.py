@@ -18,7 +18,7 @@ from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import OpenTransaction, Statements, autocommit, begin
+from migration_service.db.sql import OpenTransaction, SqlConnection, autocommit, begin
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
@@ -91,8 +91,8 @@ def begin_attempt(
     """
     # A client that does not wait is promised that the attempt will run, so it must be on disk.
     durable = not waits or d.wait_seconds < ON_DISK_WITHIN
-    with autocommit(d.Session) as statements:
-        found = _check(statements, caller, order)
+    with autocommit(d.Session) as connection:
+        found = _check(connection, caller, order)
     attempt = RunningAttempt(
         id=new_id(),
         account_import_process_id=found.id,
@@ -107,8 +107,8 @@ def begin_attempt(
         raise ConcurrencyLimitReachedError
     try:
         if not _store(d, attempt, keyed, durable=durable):
-            with autocommit(d.Session) as statements:
-                _check(statements, caller, order)  # raises the error of the new state
+            with autocommit(d.Session) as connection:
+                _check(connection, caller, order)  # raises the error of the new state
             raise AccountImportInProgressError
     except BaseException:
         release_slots(d.slots, [attempt.id])
@@ -158,11 +158,11 @@ _CHECK = """
 """
 
 
-def _check(statements: Statements, caller: Caller, order: ProcessOrder) -> Any:
+def _check(connection: SqlConnection, caller: Caller, order: ProcessOrder) -> Any:
     """Return the row of an account that can be processed now, or raise an InvalidError with the reason."""
     if not is_name(order.import_supplier_code, MAX_CODE):
         raise _unknown_supplier(order.import_supplier_code)
-    rows = statements.execute(_CHECK, {"organisation_id": caller.organisation_id, **vars(order)})
+    rows = connection.execute(_CHECK, {"organisation_id": caller.organisation_id, **vars(order)})
     if not rows:
         raise _unknown_supplier(order.import_supplier_code)
     (found,) = rows
@@ -195,13 +195,13 @@ def _unknown_supplier(code: str) -> ImportSupplierNotFoundInBodyError:
 def _store(d: Dispatch, attempt: RunningAttempt, keyed: KeyedRequest | None, *, durable: bool) -> bool:
     """Commit the attempt, together with its idempotency key. Return False if the account is not PENDING."""
     if keyed is None:
-        with autocommit(d.Session) as statements:
-            return states.begin(statements, attempt, durable=durable)
+        with autocommit(d.Session) as connection:
+            return states.start(connection, attempt, durable=durable)
     with d.Session.begin() as session:
-        begun = states.begin(OpenTransaction.of(session), attempt, durable=durable)
-        if begun:
+        started = states.start(OpenTransaction.of(session), attempt, durable=durable)
+        if started:
             keep_answer(session, keyed, EarlierAttempt(attempt.id))
-        return begun
+        return started
 
 
 _FIND_OUTCOME = """
@@ -212,8 +212,8 @@ _FIND_OUTCOME = """
 
 def _find_outcome(d: Dispatch, attempt_id: UUID) -> tuple[bool, str | None]:
     """Return whether the attempt has ended, and its service account number. Raise the error if it failed."""
-    with autocommit(d.Session) as statements:
-        rows = statements.execute(_FIND_OUTCOME, {"attempt_id": attempt_id})
+    with autocommit(d.Session) as connection:
+        rows = connection.execute(_FIND_OUTCOME, {"attempt_id": attempt_id})
     if not rows:
         release_slots(d.slots, [attempt_id])
         raise ServiceUnavailableError

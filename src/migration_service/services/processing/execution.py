@@ -19,7 +19,7 @@ from redis import Redis
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.statements import OpenTransaction, begin
+from migration_service.db.sql import OpenTransaction, begin
 from migration_service.errors import ServiceError
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt
@@ -126,7 +126,7 @@ def create_set(transaction: OpenTransaction, waiting: Sequence[WaitingAttempt]) 
     created = create_accounts(transaction, teams)
     ended = [with_account(attempts[account.account_import_process_id], account) for account in created]
     sends_emails = any(it.sends_customer_emails for it in waiting)
-    complete_attempts(transaction, ended, begun=True, sends_customer_emails=sends_emails)
+    complete_attempts(transaction, ended, started=True, sends_customer_emails=sends_emails)
     return ended
 
 

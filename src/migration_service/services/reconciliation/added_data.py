@@ -23,7 +23,7 @@ from migration_service.services.reconciliation.added_data_sql import (
     NUMBERS,
 )
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
-from migration_service.services.reconciliation.submitted_items import OpenItem, Sent
+from migration_service.services.reconciliation.submitted_items import OpenItem, Submitted
 from migration_service.states import BatchKind, LineStatus, OpenReason
 
 #: The numbers of chunks compared, and of open lines read, by one statement.
@@ -36,7 +36,7 @@ def is_of_added_data(session: Session, batch_id: UUID) -> bool:
     return BatchKind(session.get_one(Batch, batch_id).kind).is_added_data
 
 
-def count_added(session: Session, import_supplier_id: int, batch_id: UUID) -> Sent:
+def count_added(session: Session, import_supplier_id: int, batch_id: UUID) -> Submitted:
     """Return the number of lines of a batch of added data by outcome."""
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
     rows = session.execute(COUNT_LINES, values).all()
@@ -46,7 +46,7 @@ def count_added(session: Session, import_supplier_id: int, batch_id: UUID) -> Se
     created = sum(lines.get(status, 0) for status in settled)
     sent = sum(lines.values())
     acknowledged = sum(int(row.acknowledged) for row in rows)
-    return Sent(
+    return Submitted(
         sent=sent,
         refused=refused,
         waiting=sent - refused - skipped - created,

@@ -17,7 +17,7 @@ from migration_service.services.batches.intake.control_totals import report_cont
 from migration_service.services.batches.intake.file_totals import FileTotals, list_measures
 from migration_service.services.reconciliation.added_data import is_of_added_data
 from migration_service.services.reconciliation.book_totals_sql import COUNT_BOOK, LIST_FILES, LIST_REPEATED
-from migration_service.services.reconciliation.submitted_items import Sent
+from migration_service.services.reconciliation.submitted_items import Submitted
 from migration_service.services.reconciliation.submitted_sql import LIST_REFUSED_LINES
 
 #: The number of lines whose text is read together.
@@ -91,7 +91,7 @@ class BookTotals:
 
 
 def count_book(
-    sessions: sessionmaker[Session], import_supplier_id: int, sent: Sent, *, batch_id: UUID | None = None
+    sessions: sessionmaker[Session], import_supplier_id: int, sent: Submitted, *, batch_id: UUID | None = None
 ) -> BookTotals | None:
     """Return the totals of everything that the supplier sent, or only of the lines of a batch.
 

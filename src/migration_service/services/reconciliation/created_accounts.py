@@ -36,7 +36,7 @@ from migration_service.services.reconciliation.created_accounts_sql import (
 )
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
 from migration_service.services.reconciliation.submitted import find_open
-from migration_service.services.reconciliation.submitted_items import Sent
+from migration_service.services.reconciliation.submitted_items import Submitted
 from migration_service.services.setup.suppliers import KnownSupplier
 
 _PAGE = 2_000
@@ -180,7 +180,7 @@ def _find_differing(piece: _Rows, compared: _Rows, totals: Totals) -> list[Accou
 
 
 def stream_reconciliation(
-    sessions: sessionmaker[Session], supplier: KnownSupplier, sent: Sent, *, batch_id: UUID | None = None
+    sessions: sessionmaker[Session], supplier: KnownSupplier, sent: Submitted, *, batch_id: UUID | None = None
 ) -> Iterator[bytes]:
     """Yield the whole reconciliation as one JSON object, in pieces."""
     totals = Totals()

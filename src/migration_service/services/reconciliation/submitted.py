@@ -19,7 +19,7 @@ from migration_service.services.reconciliation.added_data import (
     is_of_added_data,
 )
 from migration_service.services.reconciliation.added_data_sql import COUNT_REFUSED
-from migration_service.services.reconciliation.submitted_items import OpenItem, Sent
+from migration_service.services.reconciliation.submitted_items import OpenItem, Submitted
 from migration_service.services.reconciliation.submitted_sql import (
     COUNT_PROCESSES,
     COUNT_PROCESSES_OF_BATCH,
@@ -35,7 +35,7 @@ from migration_service.states import ImportState, LineStatus, OpenReason
 _PAGE = 10_000
 
 
-def count_sent(session: Session, import_supplier_id: int, *, batch_id: UUID | None = None) -> Sent:
+def count_submitted(session: Session, import_supplier_id: int, *, batch_id: UUID | None = None) -> Submitted:
     """Return the number of sent accounts and lines by outcome, for the supplier or one batch."""
     session.execute(text("SET LOCAL statement_timeout = '10min'"))
     if batch_id is not None and is_of_added_data(session, batch_id):
@@ -53,7 +53,7 @@ def count_sent(session: Session, import_supplier_id: int, *, batch_id: UUID | No
     staged = states[ImportState.PENDING] + states[ImportState.IN_PROGRESS]
     created = ImportState.IMPORTED
     acknowledged += older[created] - older_open[created]
-    return Sent(
+    return Submitted(
         sent=refused + waiting + sum(states.values()),
         refused=refused,
         waiting=waiting,

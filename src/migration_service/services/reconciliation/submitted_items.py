@@ -8,7 +8,7 @@ from migration_service.states import OpenReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class Submitted:
     """The numbers of sent accounts and lines by outcome. The first is the sum of the next five."""
 
     sent: int

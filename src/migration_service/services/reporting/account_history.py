@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import Executable, select, text
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountNotFoundError
 from migration_service.models import (
     Account,

@@ -25,8 +25,8 @@ from migration_service.services.reconciliation.acknowledgements import (
 from migration_service.services.reconciliation.book_totals import BookTotals, count_book
 from migration_service.services.reconciliation.created_accounts import find_differences
 from migration_service.services.reconciliation.differences import AccountDifference, Totals
-from migration_service.services.reconciliation.submitted import count_sent
-from migration_service.services.reconciliation.submitted_items import Sent
+from migration_service.services.reconciliation.submitted import count_submitted
+from migration_service.services.reconciliation.submitted_items import Submitted
 from migration_service.services.reconciliation.submitted_sql import REFUSED_BY_CODE
 from migration_service.services.reporting import report_sql as sql
 from migration_service.services.reporting.report_rates import Rates, read_rates
@@ -84,7 +84,7 @@ class Report:
     made_at: datetime
     live_at: datetime | None
     #: The counts of sent accounts and lines by outcome.
-    sent: Sent
+    sent: Submitted
     #: The batches of the report, or the newest ones of the supplier, each with the person who started it.
     batches: list[tuple[BatchReport, str | None]]
     #: The plan, and all or one of its waves.
@@ -128,7 +128,7 @@ def make_report(sessions: sessionmaker[Session], subject: ReportSubject) -> Repo
             subject=subject,
             made_at=datetime.now(UTC),
             live_at=session.get_one(ImportSupplier, subject.supplier.id).live_at,
-            sent=_count_sent(session, subject),
+            sent=_count_submitted(session, subject),
             batches=_read_batches(session, subject),
             plan=plan,
             waves=[wave for wave in waves if subject.wave in (None, wave.number)],
@@ -148,7 +148,7 @@ def _count_book(sessions: sessionmaker[Session], subject: ReportSubject) -> Book
     if subject.kind is ReportKind.PLAN:
         return None
     with sessions.begin() as session:
-        sent = _count_sent(session, subject)
+        sent = _count_submitted(session, subject)
     return count_book(sessions, subject.supplier.id, sent, batch_id=subject.batch_id)
 
 
@@ -164,13 +164,13 @@ def _read_whole(session: Session, subject: ReportSubject) -> dict[str, Any]:
     }
 
 
-def _count_sent(session: Session, subject: ReportSubject) -> Sent:
+def _count_submitted(session: Session, subject: ReportSubject) -> Submitted:
     """Return the numbers of sent accounts and lines by outcome. No account is in two waves of a plan."""
     counted = [
-        asdict(count_sent(session, subject.supplier.id, batch_id=batch_id))
+        asdict(count_submitted(session, subject.supplier.id, batch_id=batch_id))
         for batch_id in subject.batch_ids or (None,)
     ]
-    return Sent(**{name: sum(sent[name] for sent in counted) for name in counted[0]})
+    return Submitted(**{name: sum(sent[name] for sent in counted) for name in counted[0]})
 
 
 def _read_batches(session: Session, subject: ReportSubject) -> list[tuple[BatchReport, str | None]]:

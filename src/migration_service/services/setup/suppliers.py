@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.config.variables import is_time_zone
 from migration_service.db.base import one_of
-from migration_service.db.statements import OpenTransaction, Statements
+from migration_service.db.sql import OpenTransaction, SqlConnection
 from migration_service.errors import (
     ImportSupplierNotFoundError,
     ImportSupplierNotFoundInBodyError,
@@ -125,7 +125,7 @@ def create_import_supplier(
 
 
 def find_import_supplier(
-    database: Session | Statements, code: str, *, organisation_id: int | None
+    database: Session | SqlConnection, code: str, *, organisation_id: int | None
 ) -> KnownSupplier | None:
     """Return the import supplier with this code, or None if it does not exist. `code` may be any text.
 
@@ -144,7 +144,7 @@ def find_import_supplier(
 
 
 def get_import_supplier(
-    database: Session | Statements,
+    database: Session | SqlConnection,
     code: str,
     *,
     organisation_id: int | None,
@@ -165,7 +165,7 @@ def get_import_supplier(
     return supplier
 
 
-def get_import_supplier_by_id(database: Session | Statements, import_supplier_id: int) -> KnownSupplier:
+def get_import_supplier_by_id(database: Session | SqlConnection, import_supplier_id: int) -> KnownSupplier:
     """Return the import supplier that a row refers to."""
     (row,) = _statements(database).execute(_BY_ID, {"id": import_supplier_id})
     return KnownSupplier(*row)
@@ -244,7 +244,7 @@ def _check_time_zone(name: str) -> None:
         raise NameInvalidError(f"{quoted(name)} is not a time zone: expected a name as {DEFAULT_TIME_ZONE}.")
 
 
-def _statements(database: Session | Statements) -> Statements:
+def _statements(database: Session | SqlConnection) -> SqlConnection:
     return OpenTransaction.of(database) if isinstance(database, Session) else database
 
 

@@ -16,7 +16,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, BigInteger, Row, Text, bindparam, text
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.models import ImportSupplier, Undo
 from migration_service.services.idempotency.keys import void_keys
 from migration_service.services.imports import states

@@ -5,7 +5,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.models import Undo
 from migration_service.services.batches.results.listing import count_batches
-from migration_service.services.reconciliation.submitted import count_sent
+from migration_service.services.reconciliation.submitted import count_submitted
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import report_plans
@@ -28,7 +28,7 @@ OPEN_WORK = (
 def find_open_work(session: Session, code: str) -> list[tuple[str, int]]:
     """Return the open work of a supplier, as sentences of `OPEN_WORK` with their non-zero numbers."""
     supplier = get_import_supplier(session, code, organisation_id=None)
-    sent = count_sent(session, supplier.id)
+    sent = count_submitted(session, supplier.id)
     batches = count_batches(session, organisation_id=None, import_supplier=code)
     plans = report_plans(session, list_plans(session, organisation_id=None, import_supplier=code))
     waves = [wave for plan in plans for wave in plan.waves]

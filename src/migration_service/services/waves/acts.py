@@ -16,14 +16,21 @@ from migration_service.services.batches.undo_guards import require_no_undo_of_pl
 from migration_service.services.waves.reading import find_wave, list_waves, lock_batch
 from migration_service.services.waves.running import (
     ENDED,
-    begin_wave,
     closing_time,
     follow_batch,
-    let_run,
     reconcile_undone,
+    run_batch,
+    run_wave,
     stop_waves,
 )
-from migration_service.services.waves.states import APPROVE, COMPARE, QUEUE, change_wave, is_over, record_act
+from migration_service.services.waves.states import (
+    APPROVE,
+    QUEUE,
+    RECONCILE_AGAIN,
+    change_wave,
+    is_over,
+    record_act,
+)
 from migration_service.services.waves.windows import Window, next_opening
 from migration_service.states import BatchState, WaveState
 
@@ -39,7 +46,7 @@ def start_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
         raise WaveWindowClosedError(f"{WaveWindowClosedError.default_detail}{at}")
     if wave.state == WaveState.PLANNED:
         change_wave(session, plan, wave, QUEUE)
-    begin_wave(session, plan, wave, lock_batch(session, wave), until=until)
+    run_wave(session, plan, wave, lock_batch(session, wave), until=until)
 
 
 def pause_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
@@ -69,7 +76,7 @@ def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     until = closing_time(wave, now)
     is_closed = wave.time_window is not None and until is None
     # This also keeps the batch within the window if somebody then resumes the batch on its own.
-    let_run(session, batch, now if is_closed else until)
+    run_batch(session, batch, now if is_closed else until)
     take_over(session, batch)
     if is_closed:
         pause_by_window(session, batch.id)
@@ -78,11 +85,11 @@ def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     follow_batch(session, plan, wave, batch)
 
 
-def compare_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
+def reconcile_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     """Reconcile a wave again, after a correction. Raise WaveStateError if it is not reconciled."""
     require_no_undo_of_plan(session, plan)
     _require_completed(session, wave)
-    change_wave(session, plan, wave, COMPARE)
+    change_wave(session, plan, wave, RECONCILE_AGAIN)
     wave.reconciled_to, wave.differing, wave.open = 0, None, None
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
-from migration_service.services.batches.error_threshold_options import read_brake
-from migration_service.services.batches.error_thresholds import Brake
+from migration_service.services.batches.error_threshold_options import read_threshold
+from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.waves.windows import Window
 from migration_service.states import Weekday
 
@@ -28,7 +28,7 @@ class WaveOrder:
     #: None if it may run at any time. The first wave is then started by hand.
     window: Window | None = None
     lines_per_minute: int | None = None
-    brake: Brake | None = None
+    error_threshold: ErrorThreshold | None = None
     #: Whether the next wave starts automatically if this one is clean, or None for the plan's default.
     continue_if_clean: bool | None = None
 
@@ -92,19 +92,21 @@ def _faults_of_choice(given: Mapping[str, Any], at: str, *, is_first: bool, is_l
 
 
 def _read_wave(
-    given: Mapping[str, Any], window_at: str, brake_at: str, errors: list[ErrorItem], now: datetime
+    given: Mapping[str, Any], window_at: str, threshold_at: str, errors: list[ErrorItem], now: datetime
 ) -> WaveOrder:
     """Return the order of one wave, and add its errors to `errors`."""
-    window = brake = None
+    window = threshold = None
     if "window" in given:
         window = _read_window(given["window"], f"{window_at}.window".lstrip("."), errors, now)
     try:
-        brake = read_brake(**given.get("brake", {}))
+        threshold = read_threshold(**given.get("brake", {}))
     except RequestFailedValidationError as error:
-        errors += [ErrorItem(it.code, it.detail, f"{brake_at}.brake.{it.attr}") for it in error.errors]
+        errors += [ErrorItem(it.code, it.detail, f"{threshold_at}.brake.{it.attr}") for it in error.errors]
     names = ("sample", "size", "name", "lines_per_minute", "continue_if_clean")
     others = {name: given.get(name) for name in names}
-    return WaveOrder(**others, accounts=given.get("accounts") or None, window=window, brake=brake)
+    return WaveOrder(
+        **others, accounts=given.get("accounts") or None, window=window, error_threshold=threshold
+    )
 
 
 def _read_window(given: Mapping[str, Any], at: str, errors: list[ErrorItem], now: datetime) -> Window | None:

@@ -25,7 +25,7 @@ from migration_service.errors import (
 from migration_service.models import AccountImportProcess, Wave, WavePlan
 from migration_service.schemas.moments import write_moment
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.batches.error_thresholds import IMPORT_BRAKE, fit_to_wave
+from migration_service.services.batches.error_thresholds import IMPORT_THRESHOLD, fit_to_wave
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
 from migration_service.services.batches.intake.quotas import BatchQuotas, lock_storing, require_room
 from migration_service.services.batches.intake.upload import start_batch
@@ -100,7 +100,7 @@ def _order_batch(order: PlanOrder, wave: WaveOrder, number: int, process_ids: Se
         operations_team_name=order.operations_team_name,
         api_key_id=order.api_key_id,
         name=wave.name or f"Wave {number}",
-        brake=fit_to_wave(wave.brake or IMPORT_BRAKE, len(process_ids)),
+        error_threshold=fit_to_wave(wave.error_threshold or IMPORT_THRESHOLD, len(process_ids)),
         options={INCLUDE_OLDER_VERSIONS: True} if order.include_older_versions else {},
         wave_processes=process_ids,
         lines_per_minute=wave.lines_per_minute,

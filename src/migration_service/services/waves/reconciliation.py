@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.models import Wave, WavePlan
 from migration_service.services.reconciliation.created_accounts import compare_page
 from migration_service.services.reconciliation.differences import Totals
-from migration_service.services.reconciliation.submitted import count_sent
+from migration_service.services.reconciliation.submitted import count_submitted
 from migration_service.services.waves.states import FIND_CLEAN, FIND_DIFFERENCE, change_wave
 from migration_service.states import WaveState
 
@@ -51,7 +51,7 @@ def reconcile_page(session: Session, batch_id: UUID) -> bool:
         wave.reconciled_to = place
         wave.differing = (wave.differing or 0) + totals.differing
         return True
-    found_open = count_sent(session, plan.import_supplier_id, batch_id=wave.batch_id).open
+    found_open = count_submitted(session, plan.import_supplier_id, batch_id=wave.batch_id).open
     wave.differing = wave.differing or 0
     wave.open = found_open
     wave.reconciled_at = func.now()

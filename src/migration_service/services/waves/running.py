@@ -8,12 +8,13 @@ from sqlalchemy.orm import Session
 from migration_service.models import Batch, Undo, Wave, WavePlan
 from migration_service.services.batches import clock
 from migration_service.services.batches.results.reverted import NAMED
-from migration_service.services.batches.states import CANCEL, OPEN, RESUME, change_batch
+from migration_service.services.batches.states import CANCEL, OPEN, change_batch
+from migration_service.services.batches.states import RESUME as RESUME_BATCH
 from migration_service.services.waves.states import (
-    BEGIN,
-    GO_ON,
     PAUSE,
     RECONCILE,
+    RESUME,
+    START,
     STOP,
     UNDO,
     change_wave,
@@ -28,17 +29,17 @@ BATCH_CANCELLED = "batch_cancelled"
 ENDED = (BatchState.COMPLETED, BatchState.CANCELLED)
 
 
-def begin_wave(session: Session, plan: WavePlan, wave: Wave, batch: Batch, *, until: datetime | None) -> None:
+def run_wave(session: Session, plan: WavePlan, wave: Wave, batch: Batch, *, until: datetime | None) -> None:
     """Let the batch of a wave run until `until`, or without a limit if it is None."""
-    change_wave(session, plan, wave, BEGIN)
+    change_wave(session, plan, wave, START)
     wave.began_at = clock.read_clock(session)
-    let_run(session, batch, until)
+    run_batch(session, batch, until)
 
 
-def let_run(session: Session, batch: Batch, until: datetime | None) -> None:
+def run_batch(session: Session, batch: Batch, until: datetime | None) -> None:
     """Resume a locked batch until the end of its window. Raise BatchStateError if it has ended."""
     if batch.state not in OPEN:
-        change_batch(session, batch, RESUME)
+        change_batch(session, batch, RESUME_BATCH)
     batch.runs_until = until
 
 
@@ -55,7 +56,7 @@ def follow_batch(session: Session, plan: WavePlan, wave: Wave, batch: Batch) -> 
         wave.reconciled_to, wave.differing, wave.open = 0, None, None
     elif batch.state in OPEN:
         if wave.state == WaveState.PAUSED:
-            change_wave(session, plan, wave, GO_ON)
+            change_wave(session, plan, wave, RESUME)
     elif wave.state == WaveState.RUNNING:
         change_wave(session, plan, wave, PAUSE, reason=batch.reason)
     else:

@@ -2,12 +2,12 @@
 
     (none)      plan_waves -->  PLANNED
     PLANNED     -- QUEUE -->    WAITING       the wave before was reconciled, or there is none before
-    WAITING     -- BEGIN -->    RUNNING       its window opened, or a person started it
+    WAITING     -- START -->    RUNNING       its window opened, or a person started it
     RUNNING     -- PAUSE -->    PAUSED        an error threshold, the end of the window, or a person
-    PAUSED      -- GO_ON -->    RUNNING
+    PAUSED      -- RESUME -->    RUNNING
     RUNNING, PAUSED      -- RECONCILE -->  RECONCILING     every line has an outcome
     CLEAN, DIFFERS       -- REOPEN -->     RUNNING         its failed lines are retried
-    CLEAN, DIFFERS       -- COMPARE -->    RECONCILING     a person had it compared again
+    CLEAN, DIFFERS       -- RECONCILE_AGAIN -->    RECONCILING     a person had it compared again
     CLEAN, DIFFERS, APPROVED -- UNDO -->   RECONCILING     an undo of its accounts has ended
     RECONCILING -- FIND_CLEAN -->      CLEAN
     RECONCILING -- FIND_DIFFERENCE --> DIFFERS
@@ -42,13 +42,13 @@ class WaveChange:
 DECIDABLE = (WaveState.CLEAN, WaveState.DIFFERS)
 
 QUEUE = WaveChange((WaveState.PLANNED,), WaveState.WAITING, AuditAction.WAVE_QUEUED)
-BEGIN = WaveChange((WaveState.WAITING,), WaveState.RUNNING, AuditAction.WAVE_BEGAN)
+START = WaveChange((WaveState.WAITING,), WaveState.RUNNING, AuditAction.WAVE_STARTED)
 PAUSE = WaveChange((WaveState.RUNNING,), WaveState.PAUSED, AuditAction.WAVE_PAUSED)
-GO_ON = WaveChange((WaveState.PAUSED,), WaveState.RUNNING, AuditAction.WAVE_WENT_ON)
+RESUME = WaveChange((WaveState.PAUSED,), WaveState.RUNNING, AuditAction.WAVE_RESUMED)
 _STARTED = (WaveState.RUNNING, WaveState.PAUSED)
 RECONCILE = WaveChange(_STARTED, WaveState.RECONCILING, AuditAction.WAVE_RECONCILED)
 REOPEN = WaveChange(DECIDABLE, WaveState.RUNNING, AuditAction.WAVE_REOPENED)
-COMPARE = WaveChange(DECIDABLE, WaveState.RECONCILING, AuditAction.WAVE_RECONCILED)
+RECONCILE_AGAIN = WaveChange(DECIDABLE, WaveState.RECONCILING, AuditAction.WAVE_RECONCILED)
 UNDO = WaveChange((*DECIDABLE, WaveState.APPROVED), WaveState.RECONCILING, AuditAction.WAVE_UNDONE)
 FIND_CLEAN = WaveChange((WaveState.RECONCILING,), WaveState.CLEAN, AuditAction.WAVE_FOUND_CLEAN)
 FIND_DIFFERENCE = WaveChange((WaveState.RECONCILING,), WaveState.DIFFERS, AuditAction.WAVE_FOUND_DIFFERENT)
@@ -58,7 +58,7 @@ STOP = WaveChange(_UNDECIDED, WaveState.STOPPED, AuditAction.WAVE_STOPPED)
 
 #: Every possible change.
 CHANGES = (
-    *(QUEUE, BEGIN, PAUSE, GO_ON, RECONCILE, REOPEN, COMPARE, UNDO),
+    *(QUEUE, START, PAUSE, RESUME, RECONCILE, REOPEN, RECONCILE_AGAIN, UNDO),
     *(FIND_CLEAN, FIND_DIFFERENCE, APPROVE, STOP),
 )
 

@@ -23,11 +23,11 @@ from migration_service.services.waves.reading import list_waves, lock_batch
 from migration_service.services.waves.running import (
     BATCH_CANCELLED,
     ENDED,
-    begin_wave,
     closing_time,
     follow_batch,
-    let_run,
     reconcile_undone,
+    run_batch,
+    run_wave,
     stop_waves,
 )
 from migration_service.services.waves.states import DECIDABLE, QUEUE, REOPEN, change_wave, is_over
@@ -36,20 +36,20 @@ from migration_service.states import BatchState, ChunkState, WaveState
 logger = logging.getLogger(__name__)
 
 
-def carry_on(sessions: sessionmaker[Session]) -> None:
+def advance_plans(sessions: sessionmaker[Session]) -> None:
     """Advance every unfinished plan, each in a separate transaction."""
     with sessions.begin() as session:
         plans = session.scalars(select(WavePlan.id).where(WavePlan.finished_at.is_(None))).all()
     for plan_id in plans:
         try:
             with sessions.begin() as session:
-                carry_on_plan(session, plan_id)
+                advance_plan(session, plan_id)
         except (ServiceError, DBAPIError) as error:
             # A failure in one plan does not affect others. The next sweep tries again.
             logger.warning("Wave plan %s was not carried on: %s", plan_id, error)
 
 
-def carry_on_plan(session: Session, plan_id: UUID) -> None:
+def advance_plan(session: Session, plan_id: UUID) -> None:
     """Advance a plan as far as possible now.
 
     Do nothing if another process has its lock, or while accounts of the plan are being undone.
@@ -64,12 +64,12 @@ def carry_on_plan(session: Session, plan_id: UUID) -> None:
         reconcile_undone(session, plan, wave)
     for wave, following in zip_longest(waves, waves[1:]):
         if not is_over(plan, wave):
-            _carry_on_wave(session, plan, wave, following, now)
+            _advance_wave(session, plan, wave, following, now)
             return
     plan.finished_at = now
 
 
-def _carry_on_wave(
+def _advance_wave(
     session: Session, plan: WavePlan, wave: Wave, following: Wave | None, now: datetime
 ) -> None:
     """Advance the first unfinished wave."""
@@ -83,7 +83,7 @@ def _carry_on_wave(
         closes_at = closing_time(wave, now)
         # Without a window, a person starts the first wave of a plan; later waves follow the previous one.
         if closes_at or (wave.time_window is None and wave.number > 1):
-            begin_wave(session, plan, wave, batch, until=closes_at)
+            run_wave(session, plan, wave, batch, until=closes_at)
     elif wave.state in DECIDABLE:
         if batch.state not in ENDED:
             change_wave(session, plan, wave, REOPEN)
@@ -105,16 +105,16 @@ def _follow_window(session: Session, wave: Wave, batch: Batch, now: datetime) ->
     elif batch.state in OPEN:
         batch.runs_until = closes_at
     elif batch.state == BatchState.PAUSED and batch.reason == WINDOW_CLOSED:
-        _go_on_in_window(session, batch, closes_at)
+        _resume_in_window(session, batch, closes_at)
 
 
-def _go_on_in_window(session: Session, batch: Batch, closes_at: datetime | None) -> None:
+def _resume_in_window(session: Session, batch: Batch, closes_at: datetime | None) -> None:
     """Resume a batch if its window is open. A batch without lines left only has to end."""
     left = exists().where(BatchChunk.batch_id == batch.id, BatchChunk.state != ChunkState.DONE)
     if closes_at is None and session.scalar(select(left)):
         return
     since = batch.brake_since
-    let_run(session, batch, closes_at or batch.runs_until)
+    run_batch(session, batch, closes_at or batch.runs_until)
     batch.brake_since = since  # nobody has seen the errors
     complete_batches(session)
     session.refresh(batch)

@@ -8,7 +8,7 @@ from prometheus_client import REGISTRY
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.statements import autocommit
+from migration_service.db.sql import autocommit
 from migration_service.errors import PermissionDeniedError, UnauthenticatedError
 from migration_service.models import AuditEntry
 from migration_service.origin import ActorKind, Origin, acting_as

@@ -13,7 +13,7 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
-from migration_service.db.statements import autocommit
+from migration_service.db.sql import autocommit
 from migration_service.errors import (
     RefreshTokenReusedError,
     TokenSessionNotFoundError,

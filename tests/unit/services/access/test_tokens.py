@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
-from migration_service.db.statements import OpenTransaction, autocommit
+from migration_service.db.sql import OpenTransaction, autocommit
 from migration_service.errors import PermissionDeniedError, UnauthenticatedError
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.api_keys import (

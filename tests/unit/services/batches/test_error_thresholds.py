@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from migration_service.errors import RequestFailedValidationError
-from migration_service.services.batches.error_threshold_options import read_brake
+from migration_service.services.batches.error_threshold_options import read_threshold
 from migration_service.services.batches.error_thresholds import (
-    NO_BRAKE,
-    Brake,
-    BrakeCounts,
-    brake_to_report,
-    brake_to_store,
+    NO_THRESHOLD,
+    ErrorThreshold,
+    ThresholdCounts,
     fit_to_wave,
-    stored_brake,
-    usual_brake,
+    stored_threshold,
+    threshold_to_report,
+    threshold_to_store,
+    usual_threshold,
 )
 from migration_service.states import BatchMode
 
@@ -24,37 +24,37 @@ from migration_service.states import BatchMode
     ("given", "expected"),
     [
         ({}, None),
-        ({"stop_after_errors": "off"}, NO_BRAKE),
-        ({"stop_after_errors": "12"}, Brake(stop_after_errors="12")),
-        ({"stop_after_errors": "5%"}, Brake(stop_after_errors="5%", stop_min_lines=200)),
+        ({"stop_after_errors": "off"}, NO_THRESHOLD),
+        ({"stop_after_errors": "12"}, ErrorThreshold(stop_after_errors="12")),
+        ({"stop_after_errors": "5%"}, ErrorThreshold(stop_after_errors="5%", stop_min_lines=200)),
         (
             {"stop_after_errors": "0.25%", "stop_min_lines": 1_000},
-            Brake(stop_after_errors="0.25%", stop_min_lines=1_000),
+            ErrorThreshold(stop_after_errors="0.25%", stop_min_lines=1_000),
         ),
         (
             {"stop_after_errors": "50%", "stop_window_lines": 300},
-            Brake(stop_after_errors="50%", stop_min_lines=300, stop_window_lines=300),
+            ErrorThreshold(stop_after_errors="50%", stop_min_lines=300, stop_window_lines=300),
         ),
         (
             {"stop_after_errors": "1", "stop_window_lines": 10, "stop_ignore_codes": ["required"]},
-            Brake(stop_after_errors="1", stop_window_lines=10, stop_ignore_codes=("required",)),
+            ErrorThreshold(stop_after_errors="1", stop_window_lines=10, stop_ignore_codes=("required",)),
         ),
         (
             {"stop_after_errors": "1%", "stop_min_lines": 1, "stop_window_lines": 1},
-            Brake(stop_after_errors="1%", stop_min_lines=1, stop_window_lines=1),
+            ErrorThreshold(stop_after_errors="1%", stop_min_lines=1, stop_window_lines=1),
         ),
         (
             {"stop_after_errors": "1%", "stop_min_lines": 10_000, "stop_window_lines": 10_000},
-            Brake(stop_after_errors="1%", stop_min_lines=10_000, stop_window_lines=10_000),
+            ErrorThreshold(stop_after_errors="1%", stop_min_lines=10_000, stop_window_lines=10_000),
         ),
         (
             {"stop_after_errors": "7", "stop_window_lines": 7, "stop_ignore_codes": ["a"] * 50},
-            Brake(stop_after_errors="7", stop_window_lines=7, stop_ignore_codes=("a",) * 50),
+            ErrorThreshold(stop_after_errors="7", stop_window_lines=7, stop_ignore_codes=("a",) * 50),
         ),
     ],
 )
-def test_what_is_asked_for_is_completed(given: dict[str, Any], expected: Brake | None) -> None:
-    assert read_brake(**given) == expected
+def test_what_is_asked_for_is_completed(given: dict[str, Any], expected: ErrorThreshold | None) -> None:
+    assert read_threshold(**given) == expected
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_what_is_asked_for_is_completed(given: dict[str, Any], expected: Brake |
 )
 def test_what_does_not_make_sense_is_refused(given: dict[str, Any], code: str, attr: str) -> None:
     with pytest.raises(RequestFailedValidationError) as refused:
-        read_brake(**given)
+        read_threshold(**given)
     assert [(item.code, item.attr) for item in refused.value.errors] == [(code, attr)]
 
 
@@ -113,24 +113,26 @@ def test_what_does_not_make_sense_is_refused(given: dict[str, Any], code: str, a
     ],
 )
 def test_the_warnings_of_every_kind_of_line_can_count(code: str) -> None:
-    brake = read_brake(stop_after_errors="7", stop_count_warnings=[code])
-    assert brake == Brake(stop_after_errors="7", stop_count_warnings=(code,))
-    stored = brake_to_store(brake)
-    assert stored_brake(stored) == brake
-    assert (brake_to_report(stored) or {})["stop_count_warnings"] == [code]
-    assert (brake_to_report(brake_to_store(Brake(stop_after_errors="7"))) or {})["stop_count_warnings"] == []
+    brake = read_threshold(stop_after_errors="7", stop_count_warnings=[code])
+    assert brake == ErrorThreshold(stop_after_errors="7", stop_count_warnings=(code,))
+    stored = threshold_to_store(brake)
+    assert stored_threshold(stored) == brake
+    assert (threshold_to_report(stored) or {})["stop_count_warnings"] == [code]
+    assert (threshold_to_report(threshold_to_store(ErrorThreshold(stop_after_errors="7"))) or {})[
+        "stop_count_warnings"
+    ] == []
 
 
 def test_a_misspelt_warning_is_refused_with_the_one_that_was_meant() -> None:
     with pytest.raises(RequestFailedValidationError) as refused:
-        read_brake(stop_after_errors="7", stop_count_warnings=["ledgers_missing"])
+        read_threshold(stop_after_errors="7", stop_count_warnings=["ledgers_missing"])
     (item,) = refused.value.errors
     assert item.detail == "'ledgers_missing' is no code of a warning: did you mean ledger_missing?"
 
 
 def test_what_needs_a_threshold_is_named_and_all_faults_are_found() -> None:
     with pytest.raises(RequestFailedValidationError) as refused:
-        read_brake(stop_min_lines=0, stop_window_lines=20_000, stop_ignore_codes=["-"])
+        read_threshold(stop_min_lines=0, stop_window_lines=20_000, stop_ignore_codes=["-"])
     assert [(item.code, item.attr) for item in refused.value.errors] == [
         ("required", "stop_after_errors"),
         ("out_of_range", "stop_min_lines"),
@@ -158,17 +160,17 @@ def test_what_needs_a_threshold_is_named_and_all_faults_are_found() -> None:
 def test_a_number_is_enough_and_a_percentage_is_exceeded(
     threshold: str, min_lines: int | None, lines: int, errors: int, *, reached: bool
 ) -> None:
-    brake = Brake(stop_after_errors=threshold, stop_min_lines=min_lines)
-    assert brake.is_reached(BrakeCounts(lines, errors)) is reached
+    brake = ErrorThreshold(stop_after_errors=threshold, stop_min_lines=min_lines)
+    assert brake.is_reached(ThresholdCounts(lines, errors)) is reached
 
 
 @pytest.mark.parametrize("mode", BatchMode)
 def test_only_an_import_is_braked_without_a_word(mode: BatchMode) -> None:
-    brake = usual_brake(mode)
-    usual = Brake(stop_after_errors="50%", stop_min_lines=200, stop_window_lines=200)
-    assert brake == (usual if mode is BatchMode.IMPORT else NO_BRAKE)
-    assert stored_brake(brake_to_store(brake)) == brake
-    assert (brake_to_store(brake) is None) is (mode is not BatchMode.IMPORT)
+    brake = usual_threshold(mode)
+    usual = ErrorThreshold(stop_after_errors="50%", stop_min_lines=200, stop_window_lines=200)
+    assert brake == (usual if mode is BatchMode.IMPORT else NO_THRESHOLD)
+    assert stored_threshold(threshold_to_store(brake)) == brake
+    assert (threshold_to_store(brake) is None) is (mode is not BatchMode.IMPORT)
 
 
 @pytest.mark.parametrize(
@@ -178,5 +180,5 @@ def test_only_an_import_is_braked_without_a_word(mode: BatchMode) -> None:
 def test_the_brake_of_a_wave_is_reached_while_most_of_it_is_still_to_come(
     lines: int, given: int | None, expected: int | None
 ) -> None:
-    brake = Brake(stop_after_errors="2%" if given else "5", stop_min_lines=given)
+    brake = ErrorThreshold(stop_after_errors="2%" if given else "5", stop_min_lines=given)
     assert fit_to_wave(brake, lines) == replace(brake, stop_min_lines=expected)

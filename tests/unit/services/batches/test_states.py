@@ -18,7 +18,7 @@ from migration_service.services.batches.states import (
     complete_batches,
     follow_keys,
     follow_suppliers,
-    pause_by_brake,
+    pause_by_threshold,
     pause_by_window,
 )
 from migration_service.services.setup.suppliers import set_status
@@ -96,7 +96,7 @@ def test_batches_of_a_revoked_key_are_paused(sessions: sessionmaker[Session], cu
 
 
 @pytest.mark.parametrize(
-    ("pause", "reason"), [(pause_by_brake, "error_threshold_reached"), (pause_by_window, "window_closed")]
+    ("pause", "reason"), [(pause_by_threshold, "error_threshold_reached"), (pause_by_window, "window_closed")]
 )
 def test_a_batch_that_runs_is_paused_once_and_no_other_one(
     session: Session, customer: Customer, pause: Any, reason: str

@@ -32,8 +32,8 @@ from migration_service.services.reconciliation.added_data import (
 )
 from migration_service.services.reconciliation.created_accounts import find_differences
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
-from migration_service.services.reconciliation.submitted import count_sent, find_open
-from migration_service.services.reconciliation.submitted_items import OpenItem, Sent
+from migration_service.services.reconciliation.submitted import count_submitted, find_open
+from migration_service.services.reconciliation.submitted_items import OpenItem, Submitted
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import OpenReason
 from unit.services.reporting.rows import add, make_batch, make_chunk, make_created, make_line
@@ -365,7 +365,7 @@ def test_a_supplier_has_the_batches_that_added_something(
     assert list(find_differences(within, known.id, Totals(), batch_id=batch.id)) == found[:1]
 
 
-_SENT = Sent(
+_SENT = Submitted(
     sent=9,
     refused=3,
     waiting=2,
@@ -406,7 +406,7 @@ def test_lines_are_counted_and_listed_by_what_became_of_them(
         )
         add(session, made)
     assert count_added(session, known.id, batch.id) == _SENT
-    assert count_sent(session, known.id, batch_id=batch.id) == _SENT
+    assert count_submitted(session, known.id, batch_id=batch.id) == _SENT
     errors = [{"code": "x", "detail": "", "attr": None}]
     expected = [
         OpenItem("1", OpenReason.WAITING, batch.id, 1, []),
@@ -422,5 +422,5 @@ def test_lines_are_counted_and_listed_by_what_became_of_them(
     assert next(lines) == expected[0]
     session.execute(delete(BatchLine).where(BatchLine.line_number == 2))
     assert list(lines) == expected[2:]
-    nothing = replace(_SENT, **dict.fromkeys(Sent.__slots__, 0))
+    nothing = replace(_SENT, **dict.fromkeys(Submitted.__slots__, 0))
     assert count_added(session, known.id, _make_batch(session, known, "notes").id) == nothing

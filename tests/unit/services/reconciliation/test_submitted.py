@@ -24,8 +24,8 @@ from migration_service.services.reconciliation.acknowledgements import (
     count_acknowledgements,
     list_acknowledgements,
 )
-from migration_service.services.reconciliation.submitted import count_sent, find_open
-from migration_service.services.reconciliation.submitted_items import OpenItem, Sent
+from migration_service.services.reconciliation.submitted import count_submitted, find_open
+from migration_service.services.reconciliation.submitted_items import OpenItem, Submitted
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import OpenReason
 from unit.services.reporting.rows import (
@@ -37,7 +37,7 @@ from unit.services.reporting.rows import (
     read_now,
 )
 
-_NOTHING = Sent(
+_NOTHING = Submitted(
     sent=0,
     refused=0,
     waiting=0,
@@ -124,7 +124,7 @@ def test_each_account_counts_once_by_its_newest_line(
         removed = {"lines": lines, "lines_removed_at": read_now(session)}
         make_batch(session, supplier, mode=mode, kind=kind, **removed)
     make_batch(session, known, lines=3_000)
-    assert count_sent(session, known.id) == Sent(
+    assert count_submitted(session, known.id) == Submitted(
         sent=13,
         refused=4,
         waiting=3,
@@ -183,7 +183,7 @@ def test_a_batch_has_what_is_on_its_lines(
             [_staged("staged"), _refused("rehearsed", third, 1, "r")],
         ),
     ):
-        assert count_sent(session, known.id, batch_id=batch.id) == expected
+        assert count_submitted(session, known.id, batch_id=batch.id) == expected
         assert list(find_open(within, known.id, batch_id=batch.id)) == found
 
 
@@ -208,7 +208,7 @@ def test_pages_join(
 def test_a_large_book_has_ten_minutes(
     session: Session, within: sessionmaker[Session], known: KnownSupplier
 ) -> None:
-    for count in (lambda: count_sent(session, known.id), lambda: list(find_open(within, known.id))):
+    for count in (lambda: count_submitted(session, known.id), lambda: list(find_open(within, known.id))):
         session.execute(text("SET LOCAL statement_timeout = '1min'"))
         count()
         assert session.scalar(text("SHOW statement_timeout")) == "10min"
@@ -239,7 +239,7 @@ def test_what_is_acknowledged_is_not_open(
     assert _open_of(within, known) == ["first", "waiting", 4, 5]
     assert acknowledge(session, known.id, _order(batch_id=second.id)) == 2
     assert _open_of(within, known) == ["first", "waiting", 4]
-    found = count_sent(session, known.id)
+    found = count_submitted(session, known.id)
     assert (found.acknowledged, found.open, found.refused, found.waiting) == (4, 6, 4, 3)
     add(
         session,

@@ -14,7 +14,7 @@ import pytest
 
 from migration_service.services.imports.field_differences import FieldDifference
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
-from migration_service.services.reconciliation.submitted_items import Sent
+from migration_service.services.reconciliation.submitted_items import Submitted
 from migration_service.services.reporting.report import Decision, FailedCode, Report, Versions
 from migration_service.services.reporting.report_page import read_stylesheet, render_report
 from migration_service.services.reporting.report_rates import Rates
@@ -38,7 +38,7 @@ _SUPPLIER = KnownSupplier(
     sends_customer_emails=False,
     created_at=_AT,
 )
-_SENT = Sent(
+_SENT = Submitted(
     sent=1_234,
     refused=2,
     waiting=3,

@@ -14,7 +14,7 @@ from migration_service.models import Wave, WavePlan
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.waves.acts import (
     approve_wave,
-    compare_wave,
+    reconcile_wave,
     resume_wave,
     start_wave,
     stop_wave,
@@ -37,7 +37,7 @@ LATER = EVENING + timedelta(seconds=1)
 _ACTS: dict[str, tuple[Act, WaveState]] = {
     "start": (start_wave, WaveState.WAITING),
     "resume": (resume_wave, WaveState.PAUSED),
-    "reconcile": (compare_wave, WaveState.CLEAN),
+    "reconcile": (reconcile_wave, WaveState.CLEAN),
     "approve": (lambda *args: approve_wave(*args, reason="known"), WaveState.DIFFERS),
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from migration_service.errors import RequestFailedValidationError
-from migration_service.services.batches.error_thresholds import Brake
+from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.waves.orders import PlanOrder, WaveOrder, read_plan
 from migration_service.services.waves.windows import Window
 from migration_service.states import Weekday
@@ -45,7 +45,7 @@ def test_a_plan_is_read() -> None:
                 sample=3,
                 name="Pilot",
                 window=mondays,
-                brake=Brake(stop_after_errors="5"),
+                error_threshold=ErrorThreshold(stop_after_errors="5"),
                 lines_per_minute=30,
             ),
             WaveOrder(size=4, lines_per_minute=60, window=usual, continue_if_clean=False),

@@ -18,7 +18,7 @@ from migration_service.errors import (
     RequestFailedValidationError,
 )
 from migration_service.models import ApiKey, AuditEntry, BatchLine, WavePlan
-from migration_service.services.batches.error_thresholds import IMPORT_BRAKE, Brake
+from migration_service.services.batches.error_thresholds import IMPORT_THRESHOLD, ErrorThreshold
 from migration_service.services.waves.orders import PlanOrder, WaveOrder
 from migration_service.services.waves.plans import plan_waves, preview_plan
 from migration_service.services.waves.reading import list_waves
@@ -81,9 +81,9 @@ def test_a_plan_and_its_waves_are_stored_as_they_were_ordered(
 ) -> None:
     key_id = session.scalars(select(ApiKey.id).where(ApiKey.prefix == customer.prefix)).one()
     window = Window(start=time(22), end=time(6), time_zone="UTC", first_day=date(2026, 3, 2))
-    brake = Brake(stop_after_errors="5")
+    brake = ErrorThreshold(stop_after_errors="5")
     given: dict[str, Any] = {"name": "Pilot", "lines_per_minute": 60, "continue_if_clean": False}
-    waves = WaveOrder(size=1, window=window, brake=brake, **given), REST
+    waves = WaveOrder(size=1, window=window, error_threshold=brake, **given), REST
     more = {"name": "Spring", "continue_if_clean": True, "api_key_id": key_id}
     plan = _plan(session, customer, *waves, **more)
     session.refresh(plan)
@@ -103,7 +103,7 @@ def test_a_plan_and_its_waves_are_stored_as_they_were_ordered(
         ("Wave 2", None, len(letters) - 1),
     ]
     assert batches[0].brake == brake.to_dict()
-    assert batches[1].brake == replace(IMPORT_BRAKE, stop_min_lines=10).to_dict()
+    assert batches[1].brake == replace(IMPORT_THRESHOLD, stop_min_lines=10).to_dict()
     for batch in batches:
         assert (batch.mode, batch.source, batch.kind) == ("import", "pending", "accounts")
         assert (batch.operations_team_id, batch.api_key_id) == (plan.operations_team_id, key_id)

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import WavePlan
 from migration_service.services.waves.reading import list_waves
-from migration_service.services.waves.sweep import carry_on, carry_on_plan
+from migration_service.services.waves.sweep import advance_plan, advance_plans
 from migration_service.states import BatchState, ChunkState, WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk
@@ -166,7 +166,7 @@ def test_a_sweep_does_what_is_due_in_a_wave(session: Session, customer: Customer
         session, wave, state=case.batch, reason=case.reason, runs_until=BEFORE, brake_since=BEFORE
     )
     add_chunk(session, batch, state=ChunkState.PENDING)
-    carry_on_plan(session, plan.id)
+    advance_plan(session, plan.id)
     session.flush()
     assert (wave.state, batch.state) == (case.then or (case.wave, case.batch))
     assert (wave.reason, batch.reason, batch.runs_until) == (*case.why, case.until)
@@ -191,7 +191,7 @@ def test_a_wave_without_lines_left_does_not_wait_for_its_next_window_to_end(
     batch = batch_of(session, wave, reason=CLOSED, runs_until=BEFORE)
     if chunk:
         add_chunk(session, batch, state=chunk)
-    carry_on_plan(session, plan.id)
+    advance_plan(session, plan.id)
     assert (wave.state, batch.state, batch.runs_until) == ("RECONCILING", "COMPLETED", BEFORE)
     assert [action for action, _, _ in acts(session)] == ["wave.reconciled"]
     assert elsewhere.state == "RUNNING"
@@ -205,7 +205,7 @@ def test_a_wave_with_lines_left_waits_for_its_next_window(
     batch = batch_of(session, wave, reason=CLOSED)
     add_chunk(session, batch, 1, state=ChunkState.DONE)
     add_chunk(session, batch, 10, state=chunk)
-    carry_on_plan(session, plan.id)
+    advance_plan(session, plan.id)
     assert (wave.state, batch.state) == ("PAUSED", "PAUSED")
 
 
@@ -225,7 +225,7 @@ def test_waves_come_one_after_the_other(
     session: Session, customer: Customer, states: list[WaveState], expected: list[str]
 ) -> None:
     plan = make_plan(session, customer, *states)
-    carry_on_plan(session, plan.id)
+    advance_plan(session, plan.id)
     waves = list_waves(session, plan.id)
     assert [(it.number, it.state) for it in waves] == [*enumerate(expected, 1)]
     assert plan.finished_at is None
@@ -239,12 +239,12 @@ def test_a_plan_that_somebody_else_has_locked_is_left_to_them(
         session.commit()
         row = select(WavePlan.id).where(WavePlan.id == plan.id)
         another.execute(row.with_for_update(key_share=True))
-        carry_on_plan(session, plan.id)
+        advance_plan(session, plan.id)
         session.commit()
         assert _states(session, plan.id) == ["PLANNED"]
         another.rollback()
         another.execute(row.with_for_update(key_share=True, read=True))
-        carry_on_plan(session, plan.id)
+        advance_plan(session, plan.id)
         session.commit()
         assert _states(session, plan.id) == ["WAITING"], "what only refers to the plan hinders nobody"
 
@@ -262,7 +262,7 @@ def test_what_hinders_one_plan_hinders_no_other(
         finished = make_plan(session, customer, PLANNED, finished_at=EVENING)
         plan = make_plan(session, other, PLANNED)
     with caplog.at_level(logging.WARNING):
-        carry_on(sessions)
+        advance_plans(sessions)
     with sessions() as session:
         assert _states(session, hindered.id) == ["WAITING"]
         assert _states(session, finished.id) == ["PLANNED"]

@@ -15,7 +15,7 @@ from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.timeline import tell
 from migration_service.blueprints.requests.resources import resources
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.models import AccountImportProcess
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.audit.entries import AuditAction, record

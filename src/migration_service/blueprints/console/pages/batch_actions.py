@@ -40,7 +40,7 @@ blueprint = Blueprint("batch_actions", __name__, url_prefix="/batches/<uuid:batc
 @blueprint.route("/pause/", methods=["GET", "POST"])
 def pause(batch_id: UUID) -> Response:
     """Pause a batch: no more lines are started."""
-    return _steer(
+    return _change_state(
         batch_id,
         control.pause_batch,
         title=_l("Pause the batch"),
@@ -56,7 +56,7 @@ def pause(batch_id: UUID) -> Response:
 @blueprint.route("/resume/", methods=["GET", "POST"])
 def resume(batch_id: UUID) -> Response:
     """Resume a batch that is paused or stopped."""
-    return _steer(
+    return _change_state(
         batch_id,
         control.resume_batch,
         title=_l("Resume the batch"),
@@ -72,7 +72,7 @@ def resume(batch_id: UUID) -> Response:
 @blueprint.route("/cancel/", methods=["GET", "POST"])
 def cancel(batch_id: UUID) -> Response:
     """Cancel a batch permanently."""
-    return _steer(
+    return _change_state(
         batch_id,
         control.cancel_batch,
         title=_l("Cancel the batch"),
@@ -204,7 +204,7 @@ def repeat(batch_id: UUID, mode: str) -> Response:
     return act(form, preview, perform, feeds=True)
 
 
-def _steer(
+def _change_state(
     batch_id: UUID,
     change: Callable[[Session, Batch], None],
     *,

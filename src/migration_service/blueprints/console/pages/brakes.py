@@ -14,8 +14,8 @@ from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import write_number
 from migration_service.services.batches.control import report_batch
-from migration_service.services.batches.error_threshold_options import read_brake
-from migration_service.services.batches.error_thresholds import NO_BRAKE, set_brake
+from migration_service.services.batches.error_threshold_options import read_threshold
+from migration_service.services.batches.error_thresholds import NO_THRESHOLD, set_threshold
 
 blueprint = Blueprint("brakes", __name__, url_prefix="/batches/<uuid:batch_id>/brake")
 
@@ -70,14 +70,14 @@ def change(batch_id: UUID) -> Response:
         )
 
     def perform(session: Session) -> Done:
-        brake = read_brake(
+        threshold = read_threshold(
             stop_after_errors=str(form.stop_after_errors.data).strip(),
             stop_min_lines=form.stop_min_lines.data,
             stop_window_lines=form.stop_window_lines.data,
             stop_ignore_codes=(form.stop_ignore_codes.data or "").split(),
             stop_count_warnings=(form.stop_count_warnings.data or "").split(),
         )
-        set_brake(session, batch_of(session, batch_id), brake or NO_BRAKE)
+        set_threshold(session, batch_of(session, batch_id), threshold or NO_THRESHOLD)
         return Done(_("The error threshold of the batch is set."))
 
     return act(form, preview, perform)

@@ -26,7 +26,7 @@ from migration_service.services.reconciliation.acknowledgements import count_ack
 from migration_service.services.reconciliation.book_totals import count_book
 from migration_service.services.reconciliation.created_accounts import find_differences, stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED, Totals
-from migration_service.services.reconciliation.submitted import count_sent, find_open
+from migration_service.services.reconciliation.submitted import count_submitted, find_open
 from migration_service.services.reporting.history import count_failures_by_code
 from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.waves.reading import list_plans
@@ -64,7 +64,7 @@ def show(code: str) -> Response:
         open_now = None
         reconciled = _find_last_reconciled(plan)
         if reconciled is not None and reconciled.open:  # later batches may have resolved it
-            open_now = count_sent(session, supplier.id, batch_id=reconciled.batch_id).open
+            open_now = count_submitted(session, supplier.id, batch_id=reconciled.batch_id).open
     current = find_current(plan) if plan else None
     progress = Progress(
         code=code,
@@ -113,7 +113,7 @@ def reconcile(code: str) -> str:
     with sessions.begin() as session:
         supplier = supplier_of(session, code)
         wanted = get_batch_to_reconcile(session, request.args.get("batch") or None, supplier)
-        sent = count_sent(session, supplier.id, batch_id=wanted)
+        sent = count_submitted(session, supplier.id, batch_id=wanted)
     compared = sent.created <= _LARGE or "compare" in request.args
     differing = []
     if compared:

@@ -113,7 +113,7 @@ def reconcile(plan_id: UUID, number: int) -> Response:
             facts=_found(wave),
         )
 
-    return _act(plan_id, number, preview, acts.compare_wave, _l("The wave is being reconciled."))
+    return _act(plan_id, number, preview, acts.reconcile_wave, _l("The wave is being reconciled."))
 
 
 @blueprint.route("/approve/", methods=["GET", "POST"])

@@ -86,8 +86,8 @@ def _describe(order: PlanOrder, wave: WaveOrder, size: int) -> str:
         window = write_window(wave.window.to_dict())
         begins = _("%(accounts)s, at %(window)s", accounts=accounts, window=window)
     parts = [begins]
-    if wave.brake is not None:
-        parts.append(_("paused after %(threshold)s errors", threshold=wave.brake.stop_after_errors))
+    if wave.error_threshold is not None:
+        parts.append(_("paused after %(threshold)s errors", threshold=wave.error_threshold.stop_after_errors))
     if wave.lines_per_minute is not None:
         parts.append(_("at most %(n)s per minute", n=write_number(wave.lines_per_minute)))
     if wave is not order.waves[-1]:

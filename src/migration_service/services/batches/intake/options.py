@@ -12,7 +12,7 @@ from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.origin import ActorKind, current_origin
 from migration_service.schemas.json import encode_json
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.batches.error_thresholds import Brake
+from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.batches.intake.spool import SentFile
 from migration_service.services.idempotency.keys import find_fault
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
@@ -44,7 +44,7 @@ class BatchOrder:
     profile: Profile | None = None
     extracted_at: datetime | None = None
     #: The error threshold, or None for the default of the mode.
-    brake: Brake | None = None
+    error_threshold: ErrorThreshold | None = None
     #: The import processes of a wave, whose batch is paused until the wave starts. None if it is no wave.
     wave_processes: Sequence[int] | None = None
     lines_per_minute: int | None = None
@@ -102,9 +102,9 @@ class BatchOrder:
         pending = self.source is BatchSource.PENDING
         asked: list[Any] = [supplier_code, self.mode, self.operations_team_name, pending]
         options = self.options if self.has_accounts else {"kind": self.kind, **self.options}
-        brake = self.brake and self.brake.to_dict()
+        threshold = self.error_threshold and self.error_threshold.to_dict()
         control = self.control_totals and {"control_totals": self.control_totals}
-        others = (options, self.profile, brake, self.extracted_at, control)
+        others = (options, self.profile, threshold, self.extracted_at, control)
         return encode_json(asked + [other for other in others if other])
 
 

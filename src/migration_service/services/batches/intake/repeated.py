@@ -5,7 +5,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ConflictingLinesError, DuplicateLineError
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.intake.options import BatchOrder
@@ -32,8 +32,8 @@ def refuse_repeated(session: Session, supplier: KnownSupplier, batch_id: UUID, o
         RefusedVersion(number, ConflictingLinesError().errors, line_number=line_number)
         for number, line_number in conflicting.items()
     ]
-    statements = OpenTransaction.of(session)
-    note_refused(statements, supplier.id, refused, extracted_at=order.extracted_at, batch_id=batch_id)
+    connection = OpenTransaction.of(session)
+    note_refused(connection, supplier.id, refused, extracted_at=order.extracted_at, batch_id=batch_id)
 
 
 def _to_json(error: DuplicateLineError | ConflictingLinesError) -> str:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import (
     IdempotencyKeyReusedError,
     IdempotencyRequestInProgressError,
@@ -25,7 +25,7 @@ from migration_service.models import Batch
 from migration_service.origin import current_origin
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import encode_json
-from migration_service.services.batches.error_thresholds import brake_to_store, usual_brake
+from migration_service.services.batches.error_thresholds import threshold_to_store, usual_threshold
 from migration_service.services.batches.intake.options import BatchOrder, record_order
 from migration_service.services.batches.intake.ranges import (
     LAST_CHUNK_LINES,
@@ -153,7 +153,7 @@ def _insert_batch(
             profile=order.profile,
             extracted_at=order.extracted_at,
             validated_under=validated_under(order.profile, supplier.profile),
-            brake=brake_to_store(order.brake or usual_brake(order.mode)),
+            brake=threshold_to_store(order.error_threshold or usual_threshold(order.mode)),
             lines_per_minute=order.lines_per_minute,
             **({} if order.wave_processes is None else _HELD),
         )

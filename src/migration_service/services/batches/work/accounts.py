@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import Row, and_, case, exists, select, text
 from sqlalchemy.orm import Session
 
-from migration_service.db.statements import OpenTransaction
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
@@ -98,7 +98,7 @@ class AccountWork:
             if everything:
                 everything.rollback()
             sends = job.supplier.sends_customer_emails
-            complete_attempts(OpenTransaction.of(session), ended, begun=False, sends_customer_emails=sends)
+            complete_attempts(OpenTransaction.of(session), ended, started=False, sends_customer_emails=sends)
         _note_refusals(session, job, lines, results)
         return results
 

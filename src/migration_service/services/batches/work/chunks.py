@@ -24,7 +24,7 @@ from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.accounts.added_data import OpenAccount
 from migration_service.services.accounts.erasure import erase_outcomes
 from migration_service.services.batches import clock
-from migration_service.services.batches.error_thresholds import apply_brake
+from migration_service.services.batches.error_thresholds import apply_threshold
 from migration_service.services.batches.results.counts import ALONE_AFTER, count_open, recount
 from migration_service.services.batches.states import pause_by_window
 from migration_service.services.batches.work.accounts import AccountWork
@@ -75,7 +75,7 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
         .join(Batch, Batch.id == BatchChunk.batch_id)
         .where(_is(key), BatchChunk.state != ChunkState.DONE, Batch.state == BatchState.RUNNING)
     ).first()
-    if row is None or (row.brake and apply_brake(session, key.batch_id, row.brake, row.brake_since)):
+    if row is None or (row.brake and apply_threshold(session, key.batch_id, row.brake, row.brake_since)):
         return None
     if _is_over(session, row.runs_until):
         pause_by_window(session, key.batch_id)

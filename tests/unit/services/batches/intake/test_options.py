@@ -10,7 +10,7 @@ from migration_service.db.base import new_id
 from migration_service.errors import RequestFailedValidationError
 from migration_service.models import AuditEntry
 from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.services.batches.error_thresholds import Brake
+from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.batches.intake.options import BatchOrder, record_order
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
 from support.factories import make_customer
@@ -89,7 +89,7 @@ def test_a_retry_asks_for_the_same_unless_a_part_of_its_work_differs() -> None:
         BatchOrder(**_IMPORT, source=BatchSource.PENDING).identify("S"),
         BatchOrder(**_IMPORT, profile=Profile.STRICT).identify("S"),
         BatchOrder(**_IMPORT, profile=Profile.LENIENT).identify("S"),
-        BatchOrder(**_IMPORT, brake=Brake(stop_after_errors="5")).identify("S"),
+        BatchOrder(**_IMPORT, error_threshold=ErrorThreshold(stop_after_errors="5")).identify("S"),
         BatchOrder(mode=BatchMode.VALIDATE).identify("S"),
         BatchOrder(mode=BatchMode.VALIDATE, control_totals={"accounts": 1}).identify("S"),
         BatchOrder(mode=BatchMode.VALIDATE, control_totals={"accounts": 2}).identify("S"),

@@ -21,7 +21,7 @@ from migration_service.models import (
 )
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.rules.catalogue import RULES_VERSION
-from migration_service.services.batches.error_thresholds import Brake, usual_brake
+from migration_service.services.batches.error_thresholds import ErrorThreshold, usual_threshold
 from migration_service.services.batches.intake import upload
 from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
@@ -205,7 +205,7 @@ def test_a_batch_of_what_is_pending_has_it_in_the_order_of_its_numbers(
 def test_a_batch_keeps_everything_that_was_asked_for(session: Session, customer: Customer) -> None:
     supplier = find_supplier(session, customer)
     key_id = session.scalars(select(ApiKey.id)).first()
-    brake = Brake(stop_after_errors="5")
+    brake = ErrorThreshold(stop_after_errors="5")
     order = BatchOrder(
         mode=BatchMode.DRY_RUN,
         operations_team_name=customer.operations_team,
@@ -214,7 +214,7 @@ def test_a_batch_keeps_everything_that_was_asked_for(session: Session, customer:
         name="a name",
         file_name="a file",
         profile=Profile.STRICT,
-        brake=brake,
+        error_threshold=brake,
         lines_per_minute=600,
     )
     origin = Origin(kind=ActorKind.OPERATOR, actor="ann", address="192.0.2.1", request_id="request")
@@ -257,7 +257,7 @@ def test_a_batch_keeps_everything_that_was_asked_for(session: Session, customer:
     )
     assert (plain.options, plain.operations_team_id) == ({"check_previously_added": False}, None)
     assert (plain.validated_under, plain.profile) == (f"{RULES_VERSION} lenient", None)
-    assert plain.brake == usual_brake(BatchMode.IMPORT).to_dict()
+    assert plain.brake == usual_threshold(BatchMode.IMPORT).to_dict()
     assert plain.request_sha256 is None
 
 

@@ -9,12 +9,12 @@ from sqlalchemy.orm import Session
 from migration_service.errors import BatchStateError
 from migration_service.models import AuditEntry, Batch
 from migration_service.services.batches.error_thresholds import (
-    NO_BRAKE,
-    Brake,
-    BrakeCounts,
+    NO_THRESHOLD,
+    ErrorThreshold,
+    ThresholdCounts,
     count_codes,
     measure,
-    set_brake,
+    set_threshold,
 )
 from migration_service.states import BatchState
 from support.factories import Customer
@@ -46,8 +46,8 @@ def batch(session: Session, customer: Customer) -> Batch:
 
 def _measured(
     session: Session, batch: Batch, window: int | None, *ignored: str, minutes: float | None = None
-) -> BrakeCounts:
-    brake = Brake(stop_after_errors="1", stop_window_lines=window, stop_ignore_codes=ignored)
+) -> ThresholdCounts:
+    brake = ErrorThreshold(stop_after_errors="1", stop_window_lines=window, stop_ignore_codes=ignored)
     now: datetime = session.execute(select(func.now())).scalar_one()
     since = None if minutes is None else now - timedelta(minutes=minutes)
     return measure(session, batch.id, brake, since)
@@ -69,7 +69,7 @@ def _measured(
 def test_a_window_has_the_chunks_that_were_worked_on_last(
     session: Session, batch: Batch, window: int | None, lines: int, errors: int
 ) -> None:
-    assert _measured(session, batch, window) == BrakeCounts(lines, errors)
+    assert _measured(session, batch, window) == ThresholdCounts(lines, errors)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_window_has_the_chunks_that_were_worked_on_last(
 def test_a_line_does_not_count_if_it_has_no_other_codes_than_those_left_out(
     session: Session, batch: Batch, ignored: list[str], errors: int
 ) -> None:
-    assert _measured(session, batch, None, *ignored) == BrakeCounts(50, errors)
+    assert _measured(session, batch, None, *ignored) == ThresholdCounts(50, errors)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_line_does_not_count_if_it_has_no_other_codes_than_those_left_out(
 def test_only_the_chunks_count_that_were_worked_on_since_somebody_resumed(
     session: Session, batch: Batch, minutes: float, lines: int, errors: int
 ) -> None:
-    assert _measured(session, batch, None, minutes=minutes) == BrakeCounts(lines, errors)
+    assert _measured(session, batch, None, minutes=minutes) == ThresholdCounts(lines, errors)
 
 
 def test_a_line_with_a_warning_that_counts_counts_once(session: Session, customer: Customer) -> None:
@@ -98,15 +98,15 @@ def test_a_line_with_a_warning_that_counts_counts_once(session: Session, custome
     add_chunk(session, batch, 2, done=10, failures={"b": 1}, warned=None, worked_at=func.now())
     counted, ignored = ("w",), ("a",)
     for brake, errors, codes in (
-        (Brake(stop_after_errors="1"), 5, {"b": 3, "a": 3}),
-        (Brake(stop_after_errors="1", stop_count_warnings=counted), 9, {"w": 7, "a": 3, "b": 3}),
+        (ErrorThreshold(stop_after_errors="1"), 5, {"b": 3, "a": 3}),
+        (ErrorThreshold(stop_after_errors="1", stop_count_warnings=counted), 9, {"w": 7, "a": 3, "b": 3}),
         # One of the lines that failed with `a` alone counts for its warning.
         (
-            Brake(stop_after_errors="1", stop_ignore_codes=ignored, stop_count_warnings=counted),
+            ErrorThreshold(stop_after_errors="1", stop_ignore_codes=ignored, stop_count_warnings=counted),
             *(3 + 5, {"w": 7, "b": 3}),
         ),
     ):
-        assert measure(session, batch.id, brake, None) == BrakeCounts(30, errors)
+        assert measure(session, batch.id, brake, None) == ThresholdCounts(30, errors)
         assert count_codes(session, batch.id, brake, None) == codes
 
 
@@ -118,17 +118,17 @@ def _audit(session: Session) -> list[tuple[object, ...]]:
 
 
 def test_another_brake_may_be_set_until_a_batch_is_cancelled(session: Session, batch: Batch) -> None:
-    brake = Brake(stop_after_errors="5%", stop_min_lines=3, stop_ignore_codes=("a",))
+    brake = ErrorThreshold(stop_after_errors="5%", stop_min_lines=3, stop_ignore_codes=("a",))
     stored = []
-    for it in (brake, NO_BRAKE):
-        set_brake(session, batch, it)
+    for it in (brake, NO_THRESHOLD):
+        set_threshold(session, batch, it)
         session.flush()
         stored.append(session.scalar(select(Batch.brake).where(Batch.id == batch.id)))
     assert stored == [brake.to_dict() | {"stop_ignore_codes": ["a"]}, None]
     session.execute(update(Batch).values(state=BatchState.CANCELLED))
     with pytest.raises(BatchStateError, match="cancelled"):
-        set_brake(session, batch, brake)
+        set_threshold(session, batch, brake)
     assert _audit(session) == [
         ("batch.brake_set", "batch", str(batch.id), batch.organisation_id, it.to_dict())
-        for it in (brake, NO_BRAKE)
+        for it in (brake, NO_THRESHOLD)
     ]

@@ -6,7 +6,7 @@ are literal SQL with `%(name)s` for each value.
 
 These types let the type checker prevent mix-ups:
 
-Statements            single statements. Each is a separate transaction, unless the subclass is given
+SqlConnection            single statements. Each is a separate transaction, unless the subclass is given
 ├── OpenTransaction   statements that are committed together or not at all
 └── ReferenceReader   single statements, some of them answered from memory (db/reference.py)
 
@@ -25,14 +25,14 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.discretion import hide_values
 from migration_service.db.engine import NOT_THE_PRIMARY, end_autocommit, is_not_the_primary
+from migration_service.db.redaction import hide_values
 
 # The named tuple type of each statement's rows. Creating one takes as long as fetching some rows.
 _ROWS: dict[str, Callable[[tuple[Any, ...]], Any]] = {}
 
 
-class Statements:
+class SqlConnection:
     """A connection for single statements, made by `autocommit`."""
 
     def __init__(self, connection: "psycopg.Connection[Any]", info: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ class Statements:
         return [make(row) for row in rows]
 
 
-class OpenTransaction(Statements):
+class OpenTransaction(SqlConnection):
     """A connection with an open transaction, made by `begin`, or `of` a Session."""
 
     @classmethod
@@ -82,12 +82,12 @@ class OpenTransaction(Statements):
 
 
 @contextmanager
-def autocommit(sessions: sessionmaker[Session]) -> Iterator[Statements]:
+def autocommit(sessions: sessionmaker[Session]) -> Iterator[SqlConnection]:
     """Open a connection on which each statement is a separate transaction, without BEGIN and COMMIT."""
     with _connect(sessions) as (connection, info):
         if not connection.autocommit:
             connection.autocommit = True  # and it stays in this mode until a transaction needs the connection
-        yield Statements(connection, info)
+        yield SqlConnection(connection, info)
 
 
 @contextmanager

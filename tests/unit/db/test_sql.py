@@ -1,4 +1,4 @@
-"""Statements without a Session: transactions, errors, and the return of connections to the pool."""
+"""SqlConnection without a Session: transactions, errors, and the return of connections to the pool."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
 from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.db.statements import OpenTransaction, autocommit, begin
+from migration_service.db.sql import OpenTransaction, autocommit, begin
 from support.factories import make_customer
 
 #: Yields a connection of these sessions.

@@ -7,7 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.statements import OpenTransaction, begin
+from migration_service.db.sql import OpenTransaction, begin
 from support.servers import EmbeddedServers
 
 MARKED = "Xaveria-Marked"
