@@ -21,7 +21,7 @@ from migration_service.models import ImportSupplier, Undo
 from migration_service.services.idempotency.keys import void_keys
 from migration_service.services.imports import states
 from migration_service.services.undo.blockers_sql import judge
-from migration_service.services.undo.removal import remove_accounts
+from migration_service.services.undo.removal import removal_statements
 from migration_service.services.undo.states import complete_undo
 from migration_service.states import UndoBlocker, UndoOutcome, UndoState
 
@@ -116,7 +116,8 @@ def _settle(session: Session, undo: Undo, lines: Sequence[tuple[Row[Any], bool]]
 def _revert(session: Session, undo: Undo, lines: Sequence[Row[Any]]) -> None:
     account_ids = [line.account_id for line in lines]
     session.execute(_RETIRE, {"account_ids": account_ids})
-    remove_accounts(session, account_ids)
+    for statement in removal_statements():
+        session.execute(statement, {"account_ids": account_ids})
     states.revert(OpenTransaction.of(session), [line.process_id for line in lines])
     code = session.get_one(ImportSupplier, undo.import_supplier_id).code
     void_keys(session, code, [line.external_account_number for line in lines])

@@ -22,12 +22,10 @@ class GoLivePreview:
     """The effect of a go-live, to show before it is confirmed."""
 
     import_supplier: str
-    #: The time after which nothing can be undone (now by default), and whether it is in the past.
     live_at: datetime
     is_past: bool
-    #: The future date that it replaces.
+    #: The future date that it replaces, and the number of existing accounts, which could still be undone.
     before: datetime | None
-    #: The number of existing accounts, which could still be undone.
     accounts: int
 
 

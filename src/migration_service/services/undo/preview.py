@@ -40,9 +40,8 @@ class UndoPreview:
     #: Accounts that would be reverted now, and if every possible blocker were overridden.
     revertible: int
     revertible_with_overrides: int
-    #: Unsent e-mails of revertible accounts, which would be withdrawn.
+    #: Unsent e-mails of revertible accounts, and lines or numbers whose account does not exist any more.
     emails: int
-    #: Lines of the batch whose account was reverted earlier, or numbers without an account.
     gone: int
     blockers: list[FoundBlocker]
 

@@ -87,7 +87,7 @@ def stream_outcomes(
     result_format: ResultFormat,
     outcome: UndoOutcome | None = None,
 ) -> Iterator[bytes]:
-    """Yield the outcome of each account, optionally only of accounts with one outcome, in pieces.
+    """Yield the outcome of each account, or of those with one outcome, in pieces.
 
     Each piece is read in a separate transaction. Accounts that no longer exist have no external number.
     """

@@ -4,29 +4,21 @@ The statements are generated from the foreign keys of the models, from the leave
 table below the account needs no change here.
 """
 
-from collections.abc import Sequence
 from functools import cache
 
 from sqlalchemy import Table, TextClause, text
-from sqlalchemy.orm import Session
 
 from migration_service.db.base import Base
 from migration_service.models import Account
 from migration_service.models.part import table_of
 
 
-def remove_accounts(session: Session, account_ids: Sequence[int]) -> None:
-    """Remove accounts and everything below them. The caller holds their locks.
+@cache
+def removal_statements() -> list[TextClause]:
+    """Return the statements that remove accounts, in order. The caller holds the locks of the accounts.
 
     Customer e-mails are removed with the customers, so none is sent after the commit.
     """
-    for statement in removal_statements():
-        session.execute(statement, {"account_ids": list(account_ids)})
-
-
-@cache
-def removal_statements() -> list[TextClause]:
-    """Return the statements that remove accounts, in order. They are generated once per process."""
     account = table_of(Account)
     conditions = {account: "id = ANY (:account_ids)"}
     for table in Base.metadata.sorted_tables:  # a table comes after those that it refers to

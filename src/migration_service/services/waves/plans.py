@@ -142,17 +142,14 @@ def _choose_accounts(
 
 def _count_older(session: Session, supplier_id: int) -> int:
     """Return the number of pending accounts of which a newer version was refused."""
-    counted = text(f"SELECT count(*) {_OLDER}")
+    counted = text(f"SELECT count(*) {_PENDING} AND refused_at IS NOT NULL")
     return session.scalar(counted, {"import_supplier_id": supplier_id}) or 0
 
 
 def _require_accounts(sizes: Sequence[int]) -> None:
     """Raise RequestFailedValidationError if a wave gets no account."""
-    errors = [
-        ErrorItem("empty", "No pending account is left for this wave.", f"waves.{index}")
-        for index, size in enumerate(sizes)
-        if not size
-    ]
+    detail = "No pending account is left for this wave."
+    errors = [ErrorItem("empty", detail, f"waves.{index}") for index, size in enumerate(sizes) if not size]
     if errors:
         raise RequestFailedValidationError(errors=errors)
 
@@ -238,7 +235,6 @@ _PENDING = f"""
     FROM account_import_process AS process
     WHERE import_supplier_id = :import_supplier_id AND state = '{ImportState.PENDING}'
 """
-_OLDER = f"{_PENDING} AND refused_at IS NOT NULL"
 _OFFERED = f"{_PENDING} AND (:include OR refused_at IS NULL)"
 _NOT_TAKEN = "AND NOT EXISTS (SELECT FROM unnest(CAST(:taken AS bigint[])) AS t (id) WHERE t.id = process.id)"
 

@@ -158,10 +158,15 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, first_open: int | None
     needed = wave.state in (WaveState.PLANNED, WaveState.WAITING, WaveState.RUNNING, WaveState.PAUSED)
     window = Window.from_dict(wave.time_window) if wave.time_window and needed else None
     opening = next_opening(window, read.now) if window else None
+    is_waiting = wave.state == WaveState.WAITING
+    # A WAITING wave that waits for nothing is started by the next sweep.
+    waits_for = WaveWait.PERSON if wave.number == 1 else None
+    if earlier is not None or wave.time_window:
+        waits_for = WaveWait.WINDOW if earlier is None else WaveWait.APPROVAL
     return WaveReport(
         **{name: getattr(wave, name) for name in _OF_WAVE},
-        waits_for=_waits_for(wave, earlier),
-        waits_for_wave=earlier if wave.state == WaveState.WAITING else None,
+        waits_for=waits_for if is_waiting else None,
+        waits_for_wave=earlier if is_waiting else None,
         continue_if_clean=continues_if_clean(plan, wave),
         lines=batch.lines,
         counts={status.value: counts.get(status, 0) for status in LineStatus},
@@ -174,17 +179,6 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, first_open: int | None
         existing=count_created(counts) - reverted.undone,
         undo_id=read.undos.get(wave.batch_id),
     )
-
-
-def _waits_for(wave: Wave, earlier: int | None) -> WaveWait | None:
-    """Return the reason for which a wave waits. If it is None, the next sweep starts a WAITING wave."""
-    if wave.state != WaveState.WAITING:
-        return None
-    if earlier is not None:
-        return WaveWait.APPROVAL
-    if wave.time_window:
-        return WaveWait.WINDOW
-    return WaveWait.PERSON if wave.number == 1 else None
 
 
 def describe_state(wave: WaveReport) -> str:

@@ -16,8 +16,6 @@ from migration_service.states import Weekday
 
 #: The number of days searched for the next opening.
 _HORIZON = 400
-
-
 _WEEK = tuple(Weekday)
 
 
@@ -37,20 +35,14 @@ class Window:
     end: time
     #: A name in the IANA database, such as Europe/Amsterdam.
     time_zone: str
-    #: The first day on which the window opens, in its time zone.
+    #: The first day on which the window opens, in its time zone, and the days of the week.
     first_day: date
-    #: The days of the week on which it opens.
     days: tuple[Weekday, ...] = _WEEK
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stored form of the window."""
-        return {
-            "start": f"{self.start:%H:%M}",
-            "end": f"{self.end:%H:%M}",
-            "time_zone": self.time_zone,
-            "first_day": self.first_day.isoformat(),
-            "days": list(self.days),
-        }
+        hours = {"start": f"{self.start:%H:%M}", "end": f"{self.end:%H:%M}", "time_zone": self.time_zone}
+        return hours | {"first_day": self.first_day.isoformat(), "days": list(self.days)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Window":

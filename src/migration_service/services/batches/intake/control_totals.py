@@ -56,7 +56,9 @@ def report_control_totals(batch: Batch) -> ControlTotals:
 
 def set_control_totals(session: Session, batch: Batch, given: Mapping[str, Any]) -> ControlTotals:
     """Store the control totals of a batch. Raise BatchStateError if it has no file of accounts."""
-    require_file_totals(batch.file_totals)
+    if batch.file_totals is None:
+        detail = "The batch has no file of accounts that was added up, so control totals have nothing to be"
+        raise BatchStateError(f"{detail} compared with.")
     batch.control_totals = dict(given)
     session.flush()
     report = report_control_totals(batch)
@@ -64,15 +66,6 @@ def set_control_totals(session: Session, batch: Batch, given: Mapping[str, Any])
     owner, action = batch.organisation_id, AuditAction.BATCH_CONTROL_TOTALS_SET
     record(session, action, "batch", batch.id, organisation_id=owner, details=details)
     return report
-
-
-def require_file_totals(file_totals: Mapping[str, Any] | None) -> None:
-    """Raise BatchStateError if the batch has no file totals to compare with."""
-    if file_totals is None:
-        raise BatchStateError(
-            "The batch has no file of accounts that was added up, so control totals have nothing to be "
-            "compared with."
-        )
 
 
 def _compare(given: Mapping[str, Any], file: Mapping[str, Any]) -> list[ControlTotal]:

@@ -46,16 +46,13 @@ def require_ndjson(lines: Iterable[Line]) -> Iterator[Line]:
     texts = [line.start if line.text is None else line.text for line in first]
     if not texts:
         raise BatchFileError("The file has no lines.")
-    if _opens_array(texts[0]):
+    # `[` alone and `[{...},` start an array, rather than being a faulty line.
+    opens_array = texts[0].startswith(b"[") and texts[0].endswith(b",") and _is_object(texts[0][1:-1])
+    if opens_array or texts[0] == b"[":
         raise BatchFileFormatError(_ARRAY)
     if not _is_object(texts[-1]):
         _refuse_other_formats(texts)
     return chain(first, rest)
-
-
-def _opens_array(text: bytes) -> bool:
-    """Return True for `[` alone and for `[{...},`, which start an array rather than being a faulty line."""
-    return text == b"[" or (text.startswith(b"[") and text.endswith(b",") and _is_object(text[1:-1]))
 
 
 def _refuse_other_formats(first: list[bytes]) -> None:

@@ -92,11 +92,6 @@ class BatchOrder:
         """Return whether accounts are created, even in a dry run. This needs a team and slots."""
         return self.mode.creates and self.has_accounts
 
-    @property
-    def includes_older_versions(self) -> bool:
-        """Return whether to create pending accounts of which a newer version was refused."""
-        return self.options.get(INCLUDE_OLDER_VERSIONS, False)
-
     def identify(self, supplier_code: str) -> bytes:
         """Return bytes that identify the request. Retries with the same idempotency key must match them."""
         pending = self.source is BatchSource.PENDING

@@ -26,7 +26,7 @@ from migration_service.origin import current_origin
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.error_thresholds import threshold_to_store, usual_threshold
-from migration_service.services.batches.intake.options import BatchOrder, record_order
+from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder, record_order
 from migration_service.services.batches.intake.ranges import (
     LAST_CHUNK_LINES,
     AccountChunks,
@@ -211,7 +211,7 @@ def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, ord
 
     Return the number of accounts left out because a newer version was refused, or None for a wave.
     """
-    include = order.includes_older_versions
+    include = order.options.get(INCLUDE_OLDER_VERSIONS, False)
     values = {"batch_id": batch_id, "import_supplier_id": import_supplier_id, "include": include}
     older: int | None = None
     if order.wave_processes is None:

@@ -80,14 +80,9 @@ class ResultFilter:
             conditions.append(BatchLine.line_number == self.line)
         if self.staging_result is not None:
             conditions.append(BatchLine.staging_result == self.staging_result)
-        if self.picks_findings:
+        if self.code is not None or self.path is not None:
             conditions.append(_HAS_FINDING.bindparams(code=self.code, path=self.pattern))
         return and_(true(), *conditions)
-
-    @property
-    def picks_findings(self) -> bool:
-        """Return whether the filter selects only some errors and warnings."""
-        return self.code is not None or self.path is not None
 
     def picks(self, finding: dict[str, Any]) -> bool:
         """Return whether the filter selects an error or a warning."""

@@ -91,13 +91,9 @@ def measure_rate(work: Sequence[Work], lines_per_minute: int | None = None) -> f
 
 def _find_longest(gaps: Sequence[float], lines_per_minute: int | None) -> float:
     """Return the longest gap that counts, in seconds. The longest of several gaps never determines it."""
-    least = _LEAST_CAP if lines_per_minute is None else 2 * limit_span(lines_per_minute)
+    # The chunks of a rate-limited batch are dispatched for ten seconds, or for the time of one chunk.
+    least = _LEAST_CAP if lines_per_minute is None else 2 * max(10.0, 6000.0 / lines_per_minute)
     return max(least, _LONGEST_GAP * sorted(gaps)[int(0.9 * (len(gaps) - 1))])
-
-
-def limit_span(lines_per_minute: int) -> float:
-    """Return the seconds of work for which chunks of a rate-limited batch are dispatched in advance."""
-    return max(10.0, 6000.0 / lines_per_minute)
 
 
 def _measure_change(gaps: Sequence[float], lines: Sequence[int]) -> float:

@@ -72,14 +72,8 @@ def find_newer_versions(
         "numbers": [line.external_account_number for line in retried],
         "failed": [line.failed_at for line in retried],
     }
-    return {
-        row.line_number: NewerVersion(
-            row.payload_sha256 if row.is_staged else None,
-            row.refused_at if row.is_refused else None,
-            row.state == ImportState.PENDING,
-        )
-        for row in OpenTransaction.of(session).execute(_NEWER, values)
-    }
+    found = OpenTransaction.of(session).execute(_NEWER, values)
+    return {line_number: NewerVersion(*version) for line_number, *version in found}
 
 
 def note_versions(
@@ -130,8 +124,10 @@ def _find_differences(one: LineResult) -> list[ErrorItem]:
 
 
 # If both extract times are known, they decide. For staged payloads, staging compares them.
-_NEWER = """
-    SELECT * FROM (
+_NEWER = f"""
+    SELECT line_number, CASE WHEN is_staged THEN payload_sha256 END AS staged_sha256,
+        CASE WHEN is_refused THEN refused_at END AS refused_at, state = '{ImportState.PENDING}' AS is_pending
+    FROM (
         SELECT line_number, process.payload_sha256, process.refused_at, process.state,
             process.staged_at > failed_at
                 AND (process.extracted_at IS NULL OR %(extracted_at)s::timestamptz IS NULL) AS is_staged,
