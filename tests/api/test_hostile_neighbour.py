@@ -4,8 +4,6 @@ import gzip
 import threading
 from collections import Counter
 from collections.abc import Callable
-from unittest.mock import patch
-from uuid import UUID
 
 import pytest
 from flask import Flask
@@ -14,17 +12,12 @@ from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
 from migration_service.models import BatchChunk
-from migration_service.services.batches.intake import upload
-from migration_service.services.batches.work.chunks import ChunkKey
-from migration_service.services.batches.work.execution import perform_chunk
-from migration_service.services.batches.work.feed import dispatch_chunks
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient, counts
+from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
 
 ACCOUNTS = 10
-IN_FLIGHT = 4
 _JSON = {"Content-Type": "application/json"}
 
 Trick = Callable[[BatchClient], TestResponse]
@@ -112,34 +105,3 @@ def test_every_account_of_an_organisation_is_imported_while_another_one_misuses_
     assert statuses == {201: ACCOUNTS, True: ACCOUNTS}
     assert {name.partition(":")[0] for name in seen} == set(TRICKS)
     assert not [name for name in seen if name.rpartition(" ")[2].startswith("5")]
-
-
-def test_a_batch_is_not_delayed_by_expensive_batches_of_another_organisation(
-    neighbours: tuple[BatchClient, BatchClient],
-) -> None:
-    hostile, victim = neighbours
-    expensive = b'{"customers":[%b]}' % b",".join([b"{}"] * 500)
-    with patch("migration_service.blueprints.batches.feed_batches"), patch.object(upload, "CHUNK_LINES", 2):
-        theirs = [hostile.start([expensive] * 20, "validate") for _ in range(10)]
-        own = victim.start(victim.supplier.accounts(ACCOUNTS), "import")
-    performed = _work_until_complete(victim, UUID(own))
-    assert counts(victim.get(own)) == {"IMPORTED": ACCOUNTS}
-    chunks = performed[UUID(own)]
-    assert chunks == ACCOUNTS / 2
-    # One chunk of theirs for each of its own, and those that were already queued.
-    assert performed.total() - chunks <= chunks + 2 * IN_FLIGHT
-    for batch_id in theirs:
-        assert hostile.change(batch_id, "cancel").status_code == 200
-
-
-def _work_until_complete(victim: BatchClient, batch_id: UUID) -> Counter[UUID]:
-    """Work as one worker does. Return the chunks by batch, in the order in which they were published."""
-    performed: Counter[UUID] = Counter()
-    resources = victim.resources
-    while victim.get(str(batch_id))["state"] != "COMPLETED":
-        with resources.Session.begin() as session:
-            published = dispatch_chunks(session, IN_FLIGHT)
-        for key in published:
-            perform_chunk(resources.Session, resources.slots, ChunkKey(*key), reserve=50)
-            performed[key[0]] += 1
-    return performed

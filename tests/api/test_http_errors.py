@@ -5,7 +5,7 @@ from unittest.mock import patch
 import pytest
 from flask.testing import FlaskClient
 
-from support.supplier_client import API, SupplierClient
+from support.supplier_client import SupplierClient
 
 
 @pytest.mark.parametrize(
@@ -41,12 +41,6 @@ def test_u_0000_in_an_unknown_path_is_404(client: FlaskClient) -> None:
         assert client.get(path).status_code == 404
 
 
-def test_options_needs_no_token_and_lists_the_methods(client: FlaskClient) -> None:
-    answer = client.options(f"{API}/notes/create/")
-    assert answer.status_code == 200
-    assert set(answer.headers["Allow"].split(", ")) == {"OPTIONS", "POST"}
-
-
 def test_a_body_without_a_length_is_411(supplier: SupplierClient) -> None:
     answer = supplier.post("/notes/create/", headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json and answer.json["code"]) == (411, "length_required")
@@ -58,15 +52,3 @@ def test_413_names_the_limit(supplier: SupplierClient) -> None:
     assert answer.status_code == 413
     assert answer.json is not None
     assert f"{limit:,} bytes" in answer.json["detail"]
-
-
-def test_a_body_that_is_cut_off_is_400(supplier: SupplierClient) -> None:
-    answer = supplier.post(
-        "/notes/create/",
-        data=b"{}",
-        headers={"Content-Type": "application/json"},
-        environ_overrides={"CONTENT_LENGTH": "9"},
-    )
-    assert (answer.status_code, answer.json and answer.json["code"]) == (400, "parse_error")
-    assert answer.json is not None
-    assert answer.json["errors"][0]["attr"] is None

@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 
 from migration_service.config import Settings
 from migration_service.schemas.json import encode_json
-from support.batch_client import NDJSON
+from support.batch_client import BatchClient
 from support.factories import MakeClient
 from support.supplier_client import API, SupplierClient
 
@@ -66,28 +66,20 @@ def test_a_parameter_given_twice_must_have_one_value(supplier: SupplierClient) -
 
 
 @pytest.mark.parametrize(
-    ("form", "code"),
+    ("text", "code"),
     [
-        ("string", "batch_file_unreadable"),
-        ("array", "batch_file_not_ndjson"),
-        ("csv", "batch_file_not_ndjson"),
+        (b'"{}"', "batch_file_unreadable"),
+        (b"[{}]", "batch_file_not_ndjson"),
+        (b"a;b\n1;2\n", "batch_file_not_ndjson"),
     ],
 )
-@pytest.mark.parametrize("compressed", [False, True])
 def test_a_batch_in_another_format_is_refused_and_none_is_begun(
-    supplier: SupplierClient, form: str, code: str, compressed: bool
+    batches: BatchClient, text: bytes, code: str
 ) -> None:
-    (account,) = supplier.accounts()
-    text = {
-        "string": encode_json(encode_json(account).decode()),
-        "array": encode_json([account]),
-        "csv": b"external_account_number;given_name\n1;Anna\n",
-    }[form]
-    query = {"import_supplier": supplier.code, "mode": "stage"}
-    data = gzip.compress(text) if compressed else text
-    answer = supplier.post("/batches/", query_string=query, data=data, headers={"Content-Type": NDJSON})
-    assert (answer.status_code, answer.json and answer.json["code"]) == (400, code)
-    assert supplier.get(f"/batches/?import_supplier={supplier.code}").json == []
+    for data in (text, gzip.compress(text)):
+        answer = batches.post(data, "stage")
+        assert (answer.status_code, answer.json and answer.json["code"]) == (400, code)
+    assert batches.supplier.get("/batches/").json == []
 
 
 def test_a_byte_order_mark_is_accepted_and_an_empty_body_is_called_empty(supplier: SupplierClient) -> None:

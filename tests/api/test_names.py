@@ -11,11 +11,8 @@ from support.supplier_client import API, SupplierClient
     ("name", "code"),
     [
         ("%00", "invalid_characters"),
-        ("1%0A", "invalid_characters"),
         ("%E2%80%AE1", "bidirectional_characters"),
-        ("1%E2%80%8B", "invisible_characters"),
         ("%201", "outer_spaces"),
-        ("%EF%BC%91", "compatibility_characters"),
         ("e%CC%81", "not_normalised"),
         ("1" * 129, "max_length"),
     ],
@@ -24,10 +21,7 @@ from support.supplier_client import API, SupplierClient
     ("path", "attr"),
     [
         ("/account-transfer-status/{supplier}/{name}/", "external_account_number"),
-        ("/account-import-attempts/{supplier}/{name}/", "external_account_number"),
         ("/account-transfer-status/{name}/1/", "import_supplier_code"),
-        ("/pending-account-import-processes/{name}/", "import_supplier_code"),
-        ("/import-suppliers/{name}/", "import_supplier_code"),
         ("/reconciliation/{name}/id-map/", "import_supplier_code"),
     ],
 )

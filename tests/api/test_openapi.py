@@ -78,19 +78,6 @@ def _codes_within(text: str) -> dict[str, set[str]]:
     return {first.split("`")[1]: set(re.findall("`(.+?)`", within)) for first, _, within in entries}
 
 
-def test_each_operation_has_the_name_of_a_function_and_its_security(
-    description: Any,
-) -> None:
-    names = [operation["operationId"] for _, _, operation in _operations(description)]
-    assert len(set(names)) == len(names)
-    assert all(re.fullmatch("[a-z]+(_[a-z]+)+", name) for name in names), names
-    open_ones = [it["operationId"] for _, _, it in _operations(description) if it["security"] == []]
-    assert open_ones == ["obtain_token", "show_token_hint"]
-    ((scheme, token),) = description["components"]["securitySchemes"].items()
-    assert (token["type"], token["in"], token["name"]) == ("apiKey", "header", "Authorization")
-    assert all(it["security"] in ([], [{scheme: []}]) for _, _, it in _operations(description))
-
-
 def test_each_example_satisfies_its_schema(description: Any) -> None:
     components = {"components": description["components"]}
     found = list(_media(description))

@@ -11,8 +11,6 @@ import pytest
 
 from documentation.pages import ROOT
 from migration_service.blueprints.requests.error_bodies import RETRY_LATER_CODES
-from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.processing.signals import notify
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
@@ -121,11 +119,11 @@ def test_every_answer_that_the_page_about_testing_provokes_is_given(
     given.append(code_of(refused))
 
     supplier.process(number, dry_run=True)
-    attempt = _work(supplier, worker_resources, number)
+    attempt = supplier.work(worker_resources, number)
     given.append(json_of(supplier.get(f"/account-import-attempts/{attempt}/"))["error"]["code"])
 
     accepted = supplier.process(number)
-    _work(supplier, worker_resources, number)
+    supplier.work(worker_resources, number)
     given.append(code_of(supplier.process(number)))
     assert accepted.headers["Location"].startswith(f"{API}/account-import-attempts/")
     given.append(f"{accepted.status_code} with Location")
@@ -153,14 +151,6 @@ def test_the_examples_of_an_undo_start_one(
         answer = supplier.post("/undos/", {name: real.get(name, value) for name, value in example.items()})
         assert answer.status_code == 202
         assert json_of(answer)["reason"] == example["reason"]
-
-
-def _work(supplier: SupplierClient, resources: WorkerResources, number: str) -> str:
-    """Do what a worker does with the attempt in progress, and return its id."""
-    attempt_id = supplier.current_attempt(number)
-    assert perform_attempt(resources.Session, attempt_id)
-    notify(resources.redis, resources.slots, attempt_id, None)
-    return str(attempt_id)
 
 
 def _beyond_a_limit_of_one(supplier: SupplierClient) -> str:

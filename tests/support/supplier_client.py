@@ -15,8 +15,11 @@ from werkzeug.test import TestResponse
 
 from migration_service.models import AccountImportProcess, ImportSupplier
 from migration_service.services.access.api_keys import issue_api_key
+from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.processing.signals import notify
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier, set_status
 from migration_service.states import SupplierStatus
+from migration_service.tasks.resources import WorkerResources
 from migration_service_local.samples import generate_accounts
 from support.factories import make_customer
 
@@ -135,6 +138,14 @@ class SupplierClient:
         """Section 4.2."""
         return self.post("/account-import-process/create-or-update/", payload, query_string=query)
 
+    def stage_new(self, number: int = 1) -> list[str]:
+        """Stage generated accounts. Return their numbers."""
+        staged = []
+        for account in self.accounts(number):
+            assert self.stage(account).status_code == 201
+            staged.append(str(account["external_account_number"]))
+        return staged
+
     def process(self, number: str, *, prefer: str = "respond-async", **fields: Any) -> TestResponse:
         """Section 4.3, without waiting, so that the test decides when a worker takes it."""
         body = {
@@ -171,6 +182,14 @@ class SupplierClient:
         attempt_id = self._find_attempt(number)
         assert attempt_id is not None
         return attempt_id
+
+    def work(self, resources: WorkerResources, number: str) -> str:
+        """Do what a worker does with the attempt in progress for an account. Return the id of the attempt."""
+        attempt_id = self.current_attempt(number)
+        done = perform_attempt(resources.Session, attempt_id)
+        assert done is not None
+        notify(resources.redis, resources.slots, attempt_id, done.service_account_number)
+        return str(attempt_id)
 
     def _find_attempt(self, number: str) -> UUID | None:
         with self.Session() as session:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from flask import Flask
@@ -15,8 +16,11 @@ from migration_service.services.access.tokens import obtain_tokens
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
 from migration_service_local.samples import generate_accounts
-from support.factories import Customer, json_of, make_customer, obtain
-from support.supplier_client import SupplierClient
+from support.factories import Customer, json_of, make_customer
+from support.imported_account import ImportedAccount
+from support.supplier_client import API, SupplierClient
+from support.undo_client import UndoClient
+from support.wave_client import WaveClient
 
 #: Routes that need no token. Think twice before you add one.
 OPEN = {
@@ -77,6 +81,11 @@ BODIES = {
     "erasure.erase_account": _added(reason="Request 1"),
     "undo.preview_undo": _of_undo,
     "undo.start_undo": lambda customer: {**_of_undo(customer), "reason": "A test."},
+    "waves.plan_waves": lambda customer: {
+        "import_supplier": customer.import_supplier,
+        "operations_team_name": customer.operations_team,
+        "waves": [{"rest": True}],
+    },
     "account_imports.stage_account": _payload,
     "account_imports.validate_account": _payload,
 }
@@ -142,6 +151,17 @@ def test_every_route_that_is_not_open_refuses_requests_without_a_valid_token(
             assert set(response.json) == {"detail", "code", "errors"}
 
 
+_IDS = {"batch_id", "undo_id", "plan_id", "attempt_id", "session_id"}
+#: Lists of everything that an organisation has.
+_LISTS = {
+    "batches.list_batches",
+    "import_suppliers.list_import_suppliers",
+    "sessions.list_sessions",
+    "undo.list_undos",
+    "waves.list_plans",
+}
+
+
 def test_every_route_hides_another_organisations_accounts(
     app: Flask, client: FlaskClient, token: str, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
@@ -152,16 +172,8 @@ def test_every_route_hides_another_organisations_accounts(
     other = Customer(supplier.organisation, 0, supplier.api_key, supplier.code, supplier.team)
     nobody = replace(other, import_supplier="NOBODY")
     for rule, method in _guarded(app):
-        if "batch_id" in rule.arguments or rule.endpoint == "batches.list_batches":
+        if _IDS & rule.arguments or rule.endpoint in _LISTS:
             continue  # the next test
-        if rule.endpoint in ("attempts.get_attempt", "import_suppliers.list_import_suppliers"):
-            continue  # tests/api/reporting/test_attempts.py
-        if "undo_id" in rule.arguments or rule.endpoint == "undo.list_undos":
-            continue  # tests/api/undo/test_undo.py
-        if rule.endpoint.startswith("sessions."):
-            continue  # tests/api/access/test_sessions.py
-        if rule.endpoint.startswith("waves."):
-            continue  # tests/api/waves/test_wave_plans.py
         in_path, in_body = "import_supplier_code" in rule.arguments, rule.endpoint in BODIES
         assert in_path or in_body or rule.endpoint == "batches.start_batch", (
             f"{rule}: add how this route names an import supplier"
@@ -177,31 +189,45 @@ def test_every_route_hides_another_organisations_accounts(
         assert b"import_supplier_not_found" not in mine.data, rule
 
 
-def test_every_route_hides_another_organisations_batch(
-    app: Flask, client: FlaskClient, token: str, sessions: sessionmaker[Session]
+def test_every_route_hides_what_another_organisation_has(
+    app: Flask, client: FlaskClient, token: str, waves: WaveClient, worker_resources: WorkerResources
 ) -> None:
-    other = make_customer(sessions)
-    theirs = obtain(client, APIKey=other.api_key)["token"]
-    query = {"import_supplier": other.import_supplier, "mode": "validate"}
-    started = client.post(
-        "/v1/data-import/batches/",
-        query_string=query,
-        data=b"{}\n",
-        headers={"Authorization": theirs, "Content-Type": "application/x-ndjson"},
-    )
-    assert started.status_code == 202, started.json
-    batch_id = json_of(started)["batch_id"]
+    supplier = waves.supplier
+    batch_id = waves.batches.start([b"{}"], "validate")
+    account = ImportedAccount.create(supplier, worker_resources)
+    (attempt,) = json_of(supplier.get(f"/account-import-attempts/{supplier.code}/{account.number}/"))
+    waves.stage(1)
+    session_id = json_of(supplier.get("/sessions/"))[0]["session_id"]
+    theirs = {
+        "batch_id": (batch_id, "batch_not_found"),
+        "undo_id": (UndoClient(supplier).start(account.number), "undo_not_found"),
+        "plan_id": (waves.plan({"rest": True})["plan_id"], "wave_plan_not_found"),
+        "attempt_id": (attempt["attempt_id"], "attempt_not_found"),
+        "session_id": (session_id, "session_not_found"),
+    }
+    seen = set()
+    # What some of these routes require.
+    query = {"batches.set_batch_brake": {"stop_after_errors": "off"}}
+    bodies = {it: {"reason": "because"} for it in ("waves.approve_wave", "waves.stop_wave")}
     for rule, method in _guarded(app):
-        if "batch_id" in rule.arguments:
-            with app.test_request_context():
-                ids = dict.fromkeys(rule.arguments, batch_id)
-                path = app.url_map.bind("").build(rule.endpoint, ids, method)
-            # The only parameter that one of these routes requires.
-            brake = {"stop_after_errors": "off"} if rule.endpoint == "batches.set_batch_brake" else {}
-            response = client.open(path, method=method, headers={"Authorization": token}, query_string=brake)
-            assert (response.status_code, json_of(response)["code"]) == (404, "batch_not_found"), rule
-    mine = client.get("/v1/data-import/batches/", headers={"Authorization": token})
-    assert mine.json == []
+        for name in theirs.keys() & rule.arguments:
+            seen.add(name)
+            for given in (theirs[name][0], str(uuid4()), "nothing"):
+                with app.test_request_context():
+                    values = dict.fromkeys(rule.arguments, given) | {"number": 1}
+                    values = {it: values[it] for it in rule.arguments}
+                    path = app.url_map.bind("").build(rule.endpoint, values, method)
+                answer = client.open(
+                    path,
+                    method=method,
+                    headers={"Authorization": token},
+                    query_string=query.get(rule.endpoint),
+                    json=bodies.get(rule.endpoint),
+                )
+                assert (answer.status_code, json_of(answer)["code"]) == (404, theirs[name][1]), (rule, given)
+    assert seen == set(theirs)
+    for path in ("batches", "undos", "wave-plans"):
+        assert client.get(f"{API}/{path}/", headers={"Authorization": token}).json == []
 
 
 @pytest.mark.parametrize("form", ["{}", "Token {}", "token {}", "Bearer {}", "JWT {}", " Token  {} "])

@@ -13,7 +13,7 @@ from graphql import get_introspection_query
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.blueprints import graphql, graphql_schema
+from migration_service.blueprints import graphql_schema
 from migration_service.services.access.throttle import MOST_FAILURES
 from support.factories import OBTAIN, Customer, json_of, make_customer, obtain
 
@@ -108,11 +108,6 @@ def test_guesses_in_one_document_are_counted_separately(client: FlaskClient) -> 
     assert codes == ["authentication_failed"] * MOST_FAILURES + ["throttled"] * 20
 
 
-def test_obtaining_tokens_often_is_not_throttled(client: FlaskClient, customer: Customer) -> None:
-    for _ in range(3 * MOST_FAILURES):
-        assert obtain(client, APIKey=customer.api_key)["token"]
-
-
 @pytest.mark.parametrize(
     ("fault", "status", "code"),
     [
@@ -144,22 +139,6 @@ def test_an_internal_error_is_logged_and_not_shown(
     assert customer.api_key not in caplog.text
 
 
-def test_no_part_of_a_key_or_token_is_logged(
-    client: FlaskClient, customer: Customer, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    tokens = obtain(client, APIKey=customer.api_key)
-    obtain(client, APIKey=WRONG)
-    obtain(client, refreshToken=tokens["refreshToken"])
-    _execute(client, OBTAIN, input={"key": customer.api_key})
-    _execute(client, OBTAIN, input=customer.api_key)
-    _execute(client, f'mutation {{ obtainServiceToken(input: "{customer.api_key}") {{ token }} }}')
-    _execute(client, f'mutation {{ "{customer.api_key}" }}')
-    for secret in (customer.api_key, WRONG, tokens["token"], tokens["refreshToken"]):
-        # The secret part of a key, and the signature of a token.
-        assert secret[-40:] not in caplog.text
-
-
 NESTED = "{" + "a{" * 400
 TYPES = "{__schema{types{" + "fields{type{" * 8 + "name" + "}}" * 8 + "}}}"
 FRAGMENTS = "{...A} fragment A on Query {...A}"
@@ -169,35 +148,24 @@ FRAGMENTS = "{...A} fragment A on Query {...A}"
     ("body", "status", "code"),
     [
         (b"", 411, "length_required"),
-        (b"x", 400, "parse_error"),
         (b"\xff", 400, "parse_error"),
         (b"[" * 30_000, 400, "too_deep"),
         (b'{"query": 0E-999999}', 400, "number_too_long"),
         (b"[]", 400, "invalid"),
-        (b"1", 400, "invalid"),
-        (b"null", 400, "invalid"),
         (b"{}", 400, "invalid"),
-        (b'{"query": null}', 400, "invalid"),
         (b'{"query": 1}', 400, "invalid"),
         (b'{"query": "{documentation}", "variables": []}', 400, "invalid"),
-        (b'{"query": "{documentation}", "variables": "{}"}', 400, "invalid"),
         (b'{"query": "{documentation}", "operationName": 1}', 400, "invalid"),
         (b'{"query": "{documentation}", "operationName": "Other"}', 400, "invalid"),
         (b'{"query": ""}', 400, "parse_error"),
-        (b'{"query": "{"}', 400, "parse_error"),
         (b'{"query": "{ documentation(x: \\"\\\\uD800\\") }"}', 400, "parse_error"),
         (b'{"query": "{nothing}"}', 400, "invalid"),
-        (b'{"query": "subscription {x}"}', 400, "invalid"),
         (b'{"query": "mutation { obtainServiceToken { token } }"}', 400, "invalid"),
         (b'{"query": "mutation { obtainServiceToken(input: {APIKey: 1}) { token } }"}', 400, "invalid"),
         (json.dumps({"query": OBTAIN}).encode(), 400, "invalid"),
         (json.dumps({"query": OBTAIN, "variables": {"input": 1}}).encode(), 400, "invalid"),
-        (json.dumps({"query": OBTAIN, "variables": {"input": {"APIKey": 1.5}}}).encode(), 400, "invalid"),
-        (json.dumps({"query": OBTAIN, "variables": {"input": {"key": "x"}}}).encode(), 400, "invalid"),
         (json.dumps({"query": NESTED}).encode(), 400, "too_deep"),
-        (json.dumps({"query": "{a" * 300 + "}" * 300}).encode(), 400, "too_deep"),
         (json.dumps({"query": "{a(b:" + "[" * 480 + "]" * 480 + ")}"}).encode(), 400, "too_deep"),
-        (json.dumps({"query": "{" * 20_000}).encode(), 400, "parse_error"),
         (json.dumps({"query": "{" + "a " * 1_001 + "}"}).encode(), 400, "document_too_long"),
         (json.dumps({"query": "#\n" * 101 + "{documentation}"}).encode(), 400, "document_too_long"),
         (json.dumps({"query": TYPES}).encode(), 400, "invalid"),
@@ -215,20 +183,6 @@ def test_an_invalid_request_is_answered_with_a_graphql_error(
         assert error["message"] == error["extensions"]["errorDescription"]
         assert error["extensions"]["errorType"] == "VALIDATION"
     assert json_of(response)["errors"][0]["extensions"]["errorCode"] == code
-
-
-def test_more_recursion_than_python_allows_is_the_clients_error(
-    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def recurse(*_arguments: object, **_options: object) -> None:
-        raise RecursionError
-
-    monkeypatch.setattr(graphql, "validate", recurse)
-    response = _execute(client, "{documentation}")
-    assert response.status_code == 400
-    (error,) = json_of(response)["errors"]
-    assert error["message"] == "The GraphQL document is nested too deeply."
-    assert error["extensions"]["errorCode"] == "too_deep"
 
 
 @pytest.mark.parametrize(
@@ -250,22 +204,14 @@ def test_get_explains_the_endpoint_and_runs_no_mutation(client: FlaskClient) -> 
     assert json_of(response)["errors"][0]["extensions"]["errorCode"] == "method_not_allowed"
 
 
-@pytest.mark.parametrize(
-    ("accepted", "answered"),
-    [
-        ("*/*", "application/json"),
-        ("application/json", "application/json"),
-        ("application/graphql-response+json", "application/graphql-response+json"),
-        ("application/graphql-response+json, application/json;q=0.9", "application/graphql-response+json"),
-        ("text/html", "application/json"),
-    ],
-)
-def test_the_response_has_the_requested_content_type(
-    client: FlaskClient, accepted: str, answered: str
-) -> None:
-    response = client.post("/v1/graphql/", json={"query": "{documentation}"}, headers={"Accept": accepted})
-    assert response.content_type == answered
-    assert json_of(response)["data"] == {"documentation": "/v1/docs/"}
+def test_the_response_has_the_requested_content_type(client: FlaskClient) -> None:
+    plain, graphql = "application/json", "application/graphql-response+json"
+    for accepted, answered in (("*/*", plain), (f"{graphql}, {plain};q=0.9", graphql), ("text/html", plain)):
+        response = client.post(
+            "/v1/graphql/", json={"query": "{documentation}"}, headers={"Accept": accepted}
+        )
+        assert response.content_type == answered
+        assert json_of(response)["data"] == {"documentation": "/v1/docs/"}
 
 
 def test_tools_can_read_the_schema(client: FlaskClient) -> None:
@@ -308,35 +254,26 @@ def _variables(given: Any, kind: str = "ObtainServiceTokenInput!") -> dict[str, 
     [
         # A misspelt name, as a variable and as a literal.
         _variables({"apiKey": _SECRET}),
-        _variables({"apiKey": _SECRET, "x": f"\"; Did you mean '{_SECRET}'?"}),
         _document(f'input: {{apiKey: "{_SECRET}"}}'),
         _document(f'apiKey: "{_SECRET}"'),
         _document(f'input: {{APIKey: "{_SECRET}", apiKey: "{_SECRET}"}}'),
         {"query": f'mutation {{ obtainToken(key: "{_SECRET}") {{ token }} }}'},
         # A value of the wrong type.
         _variables({"APIKey": [_SECRET]}),
-        _variables({"APIKey": {"key": _SECRET}}),
         _variables(_SECRET),
-        _variables([_SECRET]),
         _variables(_SECRET, "String!"),
         _document(f"input: {{APIKey: {_SECRET}}}"),
-        _document(f'input: {{APIKey: ["{_SECRET}"]}}'),
-        _document(f'input: "{_SECRET}"'),
         # A key instead of a name.
         {"query": f"mutation {{ {_SECRET} }}"},
         {"query": f"mutation($a: {_SECRET}) {{ obtainServiceToken(input: $a) {{ token }} }}"},
         {"query": f"mutation {{ obtainServiceToken(input: ${_SECRET}) {{ token }} }}"},
         {"query": f"mutation @{_SECRET} {{ obtainServiceToken {{ ...{_SECRET} }} }}"},
         {"query": "{ documentation }", "operationName": _SECRET},
-        {"query": "{ documentation }", "operationName": [_SECRET]},
         {"query": "{ documentation }", "variables": _SECRET},
-        {"query": [_SECRET]},
         # A syntax error.
         {"query": _SECRET},
         {"query": f'"{_SECRET}"'},
         _document(f'input: {{APIKey: "{_SECRET}'),
-        _document(f'input: {{APIKey: "{_SECRET}"'),
-        _document(f'input: {{APIKey "{_SECRET}"}}'),
         _document(f"input: {{APIKey: '{_SECRET}'}}"),
         _document(f'input: {{APIKey: "\\u{_SECRET}"}}'),
         # A well-formed request with a wrong key.
@@ -354,16 +291,12 @@ def test_a_credential_is_neither_in_an_answer_nor_in_the_log(
     assert not [part for part in _PARTS if part in response.text or part in caplog.text]
 
 
-@pytest.mark.parametrize(
-    ("body", "sentence"),
-    [
-        (_variables({"apiKey": "x"}), "A variable of the GraphQL document has an unsuitable value"),
-        (_document('input: {apiKey: "x"}'), "The GraphQL document does not fit the schema."),
-    ],
-)
-def test_a_misspelt_name_is_answered_with_a_suggestion(
-    client: FlaskClient, body: dict[str, Any], sentence: str
+def test_neither_a_key_nor_its_tokens_are_logged(
+    client: FlaskClient, customer: Customer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    message = json_of(client.post("/v1/graphql/", json=body))["errors"][0]["message"]
-    assert message.startswith(sentence)
-    assert message.endswith("Did you mean APIKey?")
+    caplog.set_level(logging.DEBUG)
+    tokens = obtain(client, APIKey=customer.api_key)
+    obtain(client, refreshToken=tokens["refreshToken"])
+    for secret in (customer.api_key, tokens["token"], tokens["refreshToken"]):
+        # The secret part of a key, and the signature of a token.
+        assert secret[-40:] not in caplog.text

@@ -81,14 +81,6 @@ def test_money_is_booked_once_even_if_known_transactions_are_an_error(
     assert code_of(other) == "transaction_id_already_used"
 
 
-def test_the_members_of_the_body_may_come_in_another_order(account: ImportedAccount, key: str) -> None:
-    body = {**account.pair, "notes": [{"body": "a"}]}
-    headers = {"Idempotency-Key": key}
-    first = account.supplier.post("/notes/create/", body, headers=headers)
-    again = account.supplier.post("/notes/create/", dict(reversed(body.items())), headers=headers)
-    assert (again.status_code, again.data) == (201, first.data)
-
-
 def test_a_compressed_body_is_the_same_request_as_a_plain_one(account: ImportedAccount, key: str) -> None:
     headers = {
         "Idempotency-Key": key,
@@ -108,54 +100,18 @@ def test_a_compressed_body_is_the_same_request_as_a_plain_one(account: ImportedA
     assert len(account.notes()) == 1
 
 
-def test_a_body_in_chunks_is_compared_as_any_other(account: ImportedAccount, key: str) -> None:
-    headers = {
-        "Idempotency-Key": key,
-        "Content-Type": "application/json",
-        "Transfer-Encoding": "chunked",
-    }
-    first, again, changed = (
-        account.supplier.post(
-            "/notes/create/",
-            data=encode_json({**account.pair, "notes": [{"body": body}]}),
-            headers=headers,
-            environ_overrides={"wsgi.input_terminated": True},
-        )
-        for body in ("a", "a", "b")
-    )
-    assert (first.status_code, again.data) == (201, first.data)
-    assert (changed.status_code, code_of(changed)) == (400, "idempotency_key_reused")
-
-
-def test_numbers_with_a_fraction_are_compared_as_they_are(account: ImportedAccount, key: str) -> None:
-    first, again, changed = (_transactions(account, key, amount=it) for it in (25.5, 25.5, 25.25))
-    assert (first.status_code, again.data) == (201, first.data)
-    assert (changed.status_code, code_of(changed)) == (400, "idempotency_key_reused")
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "code"),
-    [
-        (gzip.compress(b"{}", mtime=0)[:-3], 400, "parse_error"),
-        (gzip.compress(b" " * 9_000_000, mtime=0), 413, "request_too_large"),
-        (b" " * 9_000_000, 413, "request_too_large"),
-    ],
-    ids=["cut off", "too large", "too large before it is read"],
-)
-def test_a_compressed_body_that_cannot_be_read_uses_up_no_key(
-    account: ImportedAccount, key: str, body: bytes, status: int, code: str
-) -> None:
+def test_a_compressed_body_that_cannot_be_read_uses_up_no_key(account: ImportedAccount, key: str) -> None:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    broken = account.supplier.post("/notes/create/", data=body, headers=headers | {"Idempotency-Key": key})
-    without = account.supplier.post("/notes/create/", data=body, headers=headers)
-    assert (broken.status_code, code_of(broken)) == (status, code)
-    assert broken.data == without.data
-    assert _notes(account, key, "a").status_code == 201
-
-
-def test_a_request_without_a_length_uses_up_no_key(account: ImportedAccount, key: str) -> None:
-    headers = {"Content-Type": "application/json", "Idempotency-Key": key}
-    assert account.supplier.post("/notes/create/", headers=headers).status_code == 411
+    for body, code in (
+        (gzip.compress(b"{}")[:-3], (400, "parse_error")),
+        (gzip.compress(b" " * 9_000_000), (413, "request_too_large")),
+    ):
+        answers = [
+            account.supplier.post("/notes/create/", data=body, headers=headers | more)
+            for more in ({"Idempotency-Key": key}, {})
+        ]
+        assert [(answer.status_code, code_of(answer)) for answer in answers] == [code, code]
+        assert answers[0].data == answers[1].data
     assert _notes(account, key, "a").status_code == 201
 
 
@@ -251,18 +207,6 @@ def test_an_answer_that_is_not_final_is_not_kept(account: ImportedAccount, key: 
     account.supplier.token = token
     assert _key(account, key) is None
     assert _notes(account, key, "a").status_code == 201
-
-
-@pytest.mark.parametrize("number", ["\0", 7])
-def test_a_number_that_cannot_be_stored_is_refused_with_a_key_as_without(
-    account: ImportedAccount, key: str, number: Any
-) -> None:
-    body = {**account.pair, "external_account_number": number, "notes": [{"body": "a"}]}
-    answers = [
-        account.supplier.post("/notes/create/", body, headers=it) for it in ({}, {"Idempotency-Key": key})
-    ]
-    assert [answer.status_code for answer in answers] == [400, 400]
-    assert answers[0].data == answers[1].data
 
 
 @pytest.mark.parametrize("key", ["x" * 129, '""', "\x07"])

@@ -5,14 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from flask import Flask
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Attempt, PaymentInstruction
 from migration_service.payment_vendors.protocol import VendorKind
-from migration_service.services.access.api_keys import find_prefix, revoke_api_key
-from migration_service.services.batches.work.feed import dispatch_chunks
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.setup.vendors import create_payment_vendor
 from support.imported_account import ImportedAccount
@@ -31,12 +28,6 @@ def sandbox_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 def sandbox_url() -> Iterator[str]:
     with run_sandbox(_SECRET) as url:
         yield url
-
-
-@pytest.fixture
-def other(app: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
-    """Another organisation."""
-    return SupplierClient.create(app, sessions)
 
 
 def _body(answer: Any) -> Any:
@@ -71,11 +62,11 @@ def _instruct(account: ImportedAccount, vendor: str, reference: str) -> tuple[in
 
 
 def test_a_team_of_another_organisation_does_not_exist(
-    supplier: SupplierClient, other: SupplierClient, sessions: sessionmaker[Session]
+    supplier: SupplierClient, another: SupplierClient, sessions: sessionmaker[Session]
 ) -> None:
     name = f"Team {secrets.token_hex(4)}"
     with sessions.begin() as session:
-        create_operations_team(session, name, organisation_name=other.organisation)
+        create_operations_team(session, name, organisation_name=another.organisation)
     (account,) = supplier.accounts()
     supplier.stage(account)
     number = account["external_account_number"]
@@ -89,13 +80,13 @@ def test_a_team_of_another_organisation_does_not_exist(
 
 
 def test_the_organisations_own_team_is_preferred_to_a_shared_one(
-    supplier: SupplierClient, other: SupplierClient, sessions: sessionmaker[Session]
+    supplier: SupplierClient, another: SupplierClient, sessions: sessionmaker[Session]
 ) -> None:
     name = f"Team {secrets.token_hex(4)}"
     with sessions.begin() as session:
         shared = create_operations_team(session, name)
         own = create_operations_team(session, name, organisation_name=supplier.organisation)
-    for client, team in ((supplier, own), (other, shared)):
+    for client, team in ((supplier, own), (another, shared)):
         (account,) = client.accounts()
         client.stage(account)
         number = account["external_account_number"]
@@ -106,9 +97,9 @@ def test_the_organisations_own_team_is_preferred_to_a_shared_one(
 
 
 def test_a_vendor_of_another_organisation_does_not_exist(
-    account: ImportedAccount, other: SupplierClient, sessions: sessionmaker[Session], sandbox_url: str
+    account: ImportedAccount, another: SupplierClient, sessions: sessionmaker[Session], sandbox_url: str
 ) -> None:
-    theirs = _vendor(sessions, sandbox_url, other.organisation)
+    theirs = _vendor(sessions, sandbox_url, another.organisation)
     assert _instruct(account, theirs, "card-ok-1") == (400, "payment_vendor_not_found")
     own = _vendor(sessions, sandbox_url, account.supplier.organisation, theirs)
     assert _instruct(account, own, "card-ok-1")[0] == 201
@@ -126,26 +117,3 @@ def test_the_account_that_the_vendor_names_must_match_and_is_stored(
         ).all()
     assert [(it.account_reference, it.customer_reference) for it in kept] == [(account.number, None)]
     assert kept[0].api_key_id is not None
-
-
-def test_the_batch_of_a_revoked_key_pauses_until_somebody_else_resumes_it(
-    supplier: SupplierClient, sessions: sessionmaker[Session]
-) -> None:
-    query = {"mode": "validate", "import_supplier": supplier.code}
-    batch_id = _body(supplier.post("/batches/", query_string=query, data=b"{}\n"))["batch_id"]
-    first = supplier.api_key
-    with sessions.begin() as session:
-        revoke_api_key(session, find_prefix(first) or "")
-    supplier.renew_key()
-    _feed(sessions)
-    report = _body(supplier.get(f"/batches/{batch_id}/"))
-    assert (report["state"], report["reason"]) == ("PAUSED", "api_key_revoked")
-    assert _body(supplier.post(f"/batches/{batch_id}/resume/"))["state"] == "RUNNING"
-    _feed(sessions)
-    report = _body(supplier.get(f"/batches/{batch_id}/"))
-    assert (report["state"], report["reason"]) == ("RUNNING", None)
-
-
-def _feed(sessions: sessionmaker[Session]) -> None:
-    with sessions.begin() as session:
-        dispatch_chunks(session, 8)

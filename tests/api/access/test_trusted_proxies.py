@@ -70,8 +70,6 @@ def test_without_trusted_proxies_the_header_changes_nothing(
     [
         ({"REMOTE_ADDR": "127.0.0.1"}, 200),
         ({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "192.0.2.7"}, 404),
-        ({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "127.0.0.1"}, 404),
-        ({"REMOTE_ADDR": "192.0.2.80", "HTTP_X_FORWARDED_FOR": "127.0.0.1"}, 404),
         ({"REMOTE_ADDR": "192.0.2.80"}, 404),
     ],
 )

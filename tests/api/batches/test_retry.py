@@ -34,14 +34,6 @@ def test_a_retry_is_answered_again_under_its_key_and_announced_once(
     assert batches.supplier.post(path, headers=headers).json["retried"] == 3  # type: ignore[index]
 
 
-def test_a_batch_with_a_profile_of_its_own_is_validated_as_before(batches: BatchClient) -> None:
-    (account,) = batches.supplier.accounts(1)
-    account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
-    batch_id = batches.run([account], profile="strict")["batch_id"]
-    answer = batches.supplier.post(f"/batches/{batch_id}/retry-failed/")
-    assert (answer.json["retried"], answer.json["left"]) == (0, 1)  # type: ignore[index]
-
-
 def test_only_the_lines_that_the_filter_shows_are_retried(batches: BatchClient, batch_id: str) -> None:
     query = "code=invalid_phone_number&path=customers.0.landline"
     answer = batches.supplier.post(f"/batches/{batch_id}/retry-failed/?all=true&{query}")

@@ -14,7 +14,6 @@ from migration_service.blueprints.console.views import VIEWS, Need
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
@@ -41,7 +40,7 @@ _NOTHING = dict.fromkeys(("code", "number", "prefix", "name", "filename"), "none
 def values(batches: BatchClient, broken_batch: str) -> dict[str, str]:
     """What the paths of an existing supplier, batch, account, undo, plan and vendor are made of."""
     with batches.supplier.Session.begin() as session:
-        supplier = get_import_supplier(session, batches.supplier.code, organisation_id=None)
+        supplier = batches.supplier.known()
         undone = [batches.supplier.accounts(5)[4]["external_account_number"]]
         undo_id = start_undo(session, UndoOrder(supplier=supplier, external_account_numbers=undone))
         vendor_id = create_payment_vendor(

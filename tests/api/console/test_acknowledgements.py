@@ -66,6 +66,11 @@ def test_what_failed_in_a_batch_is_acknowledged_at_once_with_its_lines_without_a
     assert f"{new}?batch={refused}" in administrator.see(f"/batches/{refused}/")
     shown = administrator.form(f"{new}?batch={refused}")
     assert shown.facts["Lines without an account number"] == "1"
+    for path, wanted in (
+        (f"/batches/{refused}/lines/1/", f"account={_numbers(batches)[0]}"),
+        (f"/batches/{refused}/lines/5/", f"line={refused}.5"),
+    ):
+        assert f"{new}?{wanted}" in administrator.see(path)
     administrator.act(f"{new}?batch={refused}", {"reason": _REASON})
     assert _open(batches) == 1  # the one that is staged
 
@@ -82,19 +87,6 @@ def test_chosen_accounts_and_lines_are_acknowledged_from_the_reconciliation(
     assert administrator.form(form).button == "Acknowledge 3"
     administrator.act(form, {"reason": _REASON})
     assert _open(batches) == 2
-
-
-def test_a_line_is_acknowledged_from_its_page_and_an_account_from_its_own(
-    administrator: ConsoleClient, batches: BatchClient, refused: str
-) -> None:
-    (_listed, new), number = _paths(batches), _numbers(batches)[0]
-    assert f"{new}?account={number}" in administrator.see(f"/batches/{refused}/lines/1/")
-    assert f"{new}?line={refused}.5" in administrator.see(f"/batches/{refused}/lines/5/")
-    assert f"{new}?account={number}" in administrator.see(
-        f"/suppliers/{batches.supplier.code}/accounts/{number}/"
-    )
-    administrator.act(f"{new}?line={refused}.5", {"reason": _REASON})
-    assert _open(batches) == 4
 
 
 def test_what_was_not_refused_is_not_acknowledged_and_a_reason_is_needed(

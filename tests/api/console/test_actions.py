@@ -204,17 +204,6 @@ def test_failed_lines_are_downloaded_as_sent_and_their_errors_as_csv(
     assert len(_audited(sessions, "batch.results_read", broken_batch)) == 3
 
 
-def test_the_report_of_a_supplier_and_of_a_batch_is_a_file(
-    administrator: ConsoleClient, batches: BatchClient, broken_batch: str
-) -> None:
-    for path in (f"/suppliers/{batches.supplier.code}/report.html", f"/batches/{broken_batch}/report.html"):
-        assert path in administrator.see(path.removesuffix("report.html"))
-        answer = administrator.get(path)
-        assert answer.headers["Content-Disposition"].startswith("attachment; ")
-        assert batches.supplier.code in answer.text
-        assert "<html" in answer.text
-
-
 def test_personal_data_is_shown_when_somebody_asks_and_the_audit_has_it(
     log_in: LogIn, batches: BatchClient, broken_batch: str, sessions: sessionmaker[Session]
 ) -> None:

@@ -3,13 +3,13 @@
 import html
 import json
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, timedelta
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import AccountImportProcess, AuditEntry, ImportSupplier
+from migration_service.models import AuditEntry, ImportSupplier
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.audit.entries import AuditAction
 from support.batch_client import BatchClient
@@ -61,19 +61,6 @@ def test_the_page_and_the_export_have_what_is_asked_for(
     assert answer.headers["Content-Disposition"] == 'attachment; filename="audit.ndjson"'
     lines = [json.loads(line) for line in answer.get_data().splitlines()]
     assert sorted(line["subject"] for line in lines) == [f"subject {it}" for it in subjects]
-
-
-def test_everything_is_told_of_the_last_hour(administrator: ConsoleClient, supplier: SupplierClient) -> None:
-    number = AccountImportProcess.external_account_number
-    for account, minutes in zip(supplier.accounts(2), (55, 65), strict=True):
-        supplier.stage(account | {"external_account_number": f"after {minutes}"})
-        with supplier.Session.begin() as session:
-            at = datetime.now(UTC) - timedelta(minutes=minutes)
-            session.execute(
-                update(AccountImportProcess).where(number == f"after {minutes}").values(staged_at=at)
-            )
-    page = administrator.see("/audit/?kind=everything&action=account.staged")
-    assert set(re.findall(r"after \d+", page)) == {"after 55"}
 
 
 def test_the_number_of_the_account_that_is_asked_for_may_have_spaces(

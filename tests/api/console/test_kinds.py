@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.blueprints.description import added_data_examples as examples
 from migration_service.models import AuditEntry
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.setup.vendors import create_payment_vendor
@@ -79,16 +80,8 @@ def _note(batches: BatchClient, number: str, body: str = "Calls after six.") -> 
 
 
 def _payment(batches: BatchClient, number: str) -> dict[str, Any]:
-    payment = {
-        "transaction_id": "T1",
-        "transaction_date": "2026-10-01",
-        "amount": "10.00",
-        "type": "PAYMENT",
-        "reference": "",
-        "payment_type": "DIRECT_CREDIT",
-    }
-    given = {"import_supplier": batches.supplier.code, "external_account_number": number}
-    return {**given, "transactions": [payment]}
+    named = {"import_supplier": batches.supplier.code, "external_account_number": number}
+    return {**examples.TRANSACTIONS, **named}
 
 
 @pytest.fixture

@@ -8,19 +8,16 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import requests
-from flask import Flask
 from oidc_provider_mock import User, run_server_in_thread
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.app import create_app
 from migration_service.blueprints.console.pages import openid
-from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.models import AuditEntry
 from migration_service.services.access.operators import OperatorRole, create_operator, disable_operator
 from support.console_client import ConsoleClient
-from support.factories import MakeClient, disconnect
+from support.factories import MakeClient
 
 # The provider uses what its own library will remove.
 pytestmark = pytest.mark.filterwarnings("ignore:get_jwt_config:DeprecationWarning")
@@ -54,16 +51,14 @@ def with_provider(migrated: Settings, provider: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture
-def client(with_provider: Settings, app: Flask, sessions: sessionmaker[Session]) -> Iterator[ConsoleClient]:
+def client(
+    with_provider: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
+) -> ConsoleClient:
     """Somebody who has not logged in, at this console."""
-    asking = create_app(with_provider)
-    with app.app_context():
-        resources().celery.set_current()
     with sessions.begin() as session:
         create_operator(session, "anna@energy.example", OperatorRole.OPERATE)
         create_operator(session, "mallory@energy.example", OperatorRole.ADMINISTER)
-    yield ConsoleClient(asking)
-    disconnect(asking)
+    return ConsoleClient(make_client(with_provider).application)
 
 
 def _come_back(client: ConsoleClient, name: str) -> str:
@@ -126,19 +121,12 @@ def test_the_provider_leads_back_to_the_address_of_the_console(
 
 
 def test_a_provider_that_does_not_answer_in_time_is_said(
-    migrated: Settings, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+    with_provider: Settings, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(openid, "_TIMEOUT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        settings = replace(
-            migrated,
-            console=True,
-            console_url="https://migration.example/console/",
-            openid_issuer=f"http://127.0.0.1:{silent.getsockname()[1]}",
-            openid_client_id="console",
-            openid_client_secret="s" * 20,
-        )
+        settings = replace(with_provider, openid_issuer=f"http://127.0.0.1:{silent.getsockname()[1]}")
         client = ConsoleClient(make_client(settings).application)
         answer = client.get("/login/openid/")
     assert (answer.status_code, answer.location) == (303, "/console/login/")

@@ -3,15 +3,14 @@
 import re
 from datetime import timedelta
 from html import unescape
-from uuid import UUID
 
 import pytest
 from redis import RedisError
-from sqlalchemy import func, select, update
+from sqlalchemy import func, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.console.pages import overview
-from migration_service.models import Batch, BatchChunk, Ledger
+from migration_service.models import Batch, Ledger
 from migration_service.services.processing.slots import Slots
 from migration_service.states import WaveState
 from migration_service.tasks.resources import WorkerResources
@@ -89,32 +88,6 @@ def test_what_needs_somebody_leads_to_its_page(
     administrator.send(f"{supplier}status/", {"status": "Paused"})
     refused = f"Supplier {code} is paused: its requests are refused, and its batches wait."
     assert _concerns(administrator) == [known[0], known[2], (False, supplier, refused)]
-
-
-def test_a_batch_says_how_long_it_may_take_and_that_the_machine_is_busy(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    batch_id = UUID(batches.start(batches.supplier.accounts(1), name="week 14"))
-    page = f"/batches/{batch_id}/"
-    assert "0 of 1 done, 0 failed, time left not known yet" in administrator.see(page)
-    with sessions.begin() as session:
-        now = session.scalars(select(func.now())).one()
-        batch = session.get_one(Batch, batch_id)
-        batch.created_at = batch.runs_since = batch.started_at = now - timedelta(minutes=5)
-        # A hundred lines in ten seconds.
-        for place in range(29):
-            worked = {"worked": 100, "worked_at": now - timedelta(seconds=10 * place), "processor_wait": 0.9}
-            counts = {"IMPORTED": 100} if place else {"PENDING": 5_000}
-            chunk = {"first_line": 100 + place, "last_line": 100 + place, "counts": counts, **worked}
-            session.add(BatchChunk(batch_id=batch_id, **chunk))
-    shown = administrator.see(page)
-    low, high = map(int, re.findall(r"(\d+) to (\d+) min left <[^>]*>\(done between \d\d:\d\d and", shown)[0])
-    assert low < 5_000 / 10 / 60 < high
-    assert "It is slow: its workers spend most of their time waiting for a processor." in shown
-    assert (True, page, "Batch week 14 is slow: the machine is busy with other work.") in _concerns(
-        administrator
-    )
-    administrator.send(f"{page}cancel/")
 
 
 def test_parts_that_do_not_work_need_somebody(

@@ -87,25 +87,6 @@ def test_one_line_is_downloaded_and_retried(
     assert "0 lines will be retried" in nothing
 
 
-def test_an_account_that_exists_meanwhile_has_nothing_to_retry(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    (account,), (broken,) = batches.supplier.accounts(1), batches.supplier.accounts(1)
-    broken["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
-    page = f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/"
-    batches.run([broken])
-    assert "Retry the failed line" in administrator.see(page)
-    batches.run([account])
-    batches.run([broken], "validate")
-    assert "Retry the failed line" not in administrator.see(page)
-    given = {
-        "import_supplier": batches.supplier.code,
-        "external_account_number": account["external_account_number"],
-    }
-    batches.run([{**given, "notes": []}], kind="notes")
-    assert "Retry the failed line" in administrator.see(page)
-
-
 def _make_pass(sessions: sessionmaker[Session]) -> None:
     """Give the suppliers another profile: what failed may pass under it."""
     with sessions.begin() as session:

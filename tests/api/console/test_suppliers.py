@@ -1,7 +1,5 @@
 """The page of a supplier, and the comparison of what it sent with what was created."""
 
-import re
-
 import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
@@ -78,40 +76,3 @@ def test_an_account_that_differs_is_listed_with_its_paths_and_masked_values(
     assert f"{number} ledgers.0.ledger_balance 10 12.5" in shown
     assert f'{number} customers.0.family_name "•••" "•••"' in shown
     assert f"{number} and 2 more values" in shown
-
-
-def test_the_money_of_a_book_is_shown_with_its_currency_and_its_cents(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    good, refused, other = batches.supplier.accounts(3)
-    for account, balance in ((good, "6777"), (refused, "-1234.5"), (other, "0.125")):
-        account["ledgers"] = [{"ledger_code": "E", "ledger_balance": balance}]
-    batch_id = batches.run([good, {**refused, "customers": [{}]}, {**other, "customers": [{}]}])["batch_id"]
-    batches.supplier.put(f"/batches/{batch_id}/control-totals/", {"ledger_balances": {"E": "6777.01"}})
-    page = f"/suppliers/{batches.supplier.code}/reconciliation/"
-    shown = text_of(administrator.see(f"{page}?batch={batch_id}"))
-    # Given, in the file, the difference, refused, acknowledged, repeated, staged, skipped, created, the rest.
-    assert (
-        "balance of E €6,777.01 €5,542.625 -€1,234.385 -€1,234.375 €0.00 €0.00 €0.00 €0.00 €6,777.00 €0.00"
-    ) in shown
-    assert "accounts not given 3 \N{EN DASH} 2 0 0 0 0 1 0" in shown
-    assert "1 control total does not match the file." in shown
-    assert "ledger_balances €6,777.00 €6,777.00 the same" in shown
-    assert "1 differs" in text_of(administrator.see(page))
-    without = batches.run(batches.supplier.accounts(1))["batch_id"]
-    assert "The supplier gave no control totals" in administrator.see(f"{page}?batch={without}")
-
-
-def test_the_commonest_errors_are_those_of_what_is_refused_now(
-    administrator: ConsoleClient, batches: BatchClient
-) -> None:
-    first, second = batches.supplier.accounts(2)
-    page, code = f"/suppliers/{batches.supplier.code}/", "customer_family_name_required"
-    batches.run([{**first, "customers": [{}]}, {**second, "customers": [{}]}])
-    assert f"{code} " in text_of(administrator.see(page))
-    batches.run([first])
-    assert re.search(rf"<code>{code}</code>.*?<td[^>]*>1</td>", administrator.see(page), re.DOTALL)
-    batches.run([second])
-    shown = administrator.see(page)
-    assert code not in shown
-    assert "No line of a batch is refused now." in shown

@@ -91,14 +91,3 @@ def test_a_bound_administrator_changes_only_the_vendors_of_the_organisation(
     assert f"/setup/vendors/{of_one.id}/rate/" in page
     assert f"/setup/vendors/{of_all.id}/rate/" not in page
     assert log_in(OperatorRole.OPERATE).get(f"/setup/vendors/{of_one.id}/rate/").status_code == 403
-
-
-@pytest.mark.parametrize("variable", ["DATABASE_URL", "MIGRATION_SERVICE_SECRET_KEY"])
-def test_a_setting_of_the_service_is_the_secret_of_no_vendor(
-    variable: str, administrator: ConsoleClient, organisation: str, sessions: sessionmaker[Session]
-) -> None:
-    fields = _vendor(organisation, secret_env=variable)
-    answer = administrator.send(_NEW, fields)
-    assert answer.status_code == 400
-    assert "is a setting of the service" in answer.text
-    assert _find(sessions, fields["name"]) is None

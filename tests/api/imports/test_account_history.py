@@ -3,12 +3,10 @@
 from typing import Any
 from urllib.parse import quote
 
-import pytest
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from migration_service.services.imports.skipping import skip_accounts
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.factories import json_of
@@ -20,11 +18,6 @@ EXTRACT = "2026-03-01T22:00:00Z"
 
 def _get(supplier: SupplierClient, number: str) -> Any:
     return supplier.get(f"/accounts/{supplier.code}/{quote(number, safe='')}/")
-
-
-@pytest.fixture
-def account(supplier: SupplierClient, worker_resources: WorkerResources) -> ImportedAccount:
-    return ImportedAccount.create(supplier, worker_resources)
 
 
 def test_a_staged_account_has_its_payload_and_the_newer_version_that_was_refused(
@@ -87,7 +80,7 @@ def test_a_skipped_account_says_so_and_a_mark_alone_is_no_account(supplier: Supp
     supplier.stage(staged)
     numbers = [it["external_account_number"] for it in (staged, other)]
     with supplier.Session.begin() as session:
-        skip_accounts(session, get_import_supplier(session, supplier.code, organisation_id=None).id, numbers)
+        skip_accounts(session, supplier.known().id, numbers)
     found = json_of(_get(supplier, numbers[0]))
     assert (found["status"], found["is_skipped"]) == ("UNKNOWN", True)
     assert (_get(supplier, numbers[1]).status_code, _get(supplier, "unknown").status_code) == (404, 404)

@@ -12,7 +12,6 @@ from sqlalchemy import select
 from migration_service.models import Account
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.tasks.resources import WorkerResources
 from support.factories import json_of
 from support.supplier_client import SupplierClient
@@ -57,8 +56,7 @@ def test_the_status_is_that_of_the_account_and_not_of_its_neighbour_or_of_its_na
     assert supplier.status(number).json == {"status": "IN_PROGRESS", "service_account_number": ""}
     assert other.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
     with supplier.Session.begin() as session:
-        known = get_import_supplier(session, supplier.code, organisation_id=None)
-        skip_accounts(session, known.id, [neighbour["external_account_number"]])
+        skip_accounts(session, supplier.known().id, [neighbour["external_account_number"]])
     skipped = supplier.status(neighbour["external_account_number"])
     assert skipped.json == {"status": "UNKNOWN", "service_account_number": ""}
 
@@ -68,27 +66,6 @@ def test_a_number_that_is_not_printable_text_is_refused(supplier: SupplierClient
     (account,) = supplier.accounts()
     account["external_account_number"] = number
     assert supplier.stage(account).status_code == 400
-
-
-def test_the_lists_have_the_pending_and_the_imported_accounts(
-    supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    accounts = supplier.accounts(3)
-    for account in accounts:
-        supplier.stage(account)
-    numbers = [account["external_account_number"] for account in accounts]
-    supplier.process(numbers[1])
-    perform_attempt(worker_resources.Session, supplier.current_attempt(numbers[1]))
-    created = (supplier.status(numbers[1]).json or {})["service_account_number"]
-
-    everything = _list(supplier, "all")
-    assert [entry["external_account_number"] for entry in everything] == numbers
-    assert [entry["service_account_number"] for entry in everything] == [None, created, None]
-    assert everything[1]["account_created_at"].endswith("Z")
-    pending = _list(supplier, "pending")
-    assert pending == [everything[0], everything[2]]
-    assert all(entry["account_created_at"] is None for entry in pending)
-    assert _list(supplier, "imported") == [everything[1]]
 
 
 def test_a_list_has_the_accounts_of_its_supplier_in_the_order_of_their_numbers(

@@ -9,7 +9,6 @@ import pytest
 from werkzeug.test import TestResponse
 
 from migration_service.config import Settings
-from migration_service.services.processing.execution import perform_attempt
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from support.factories import MakeClient, json_of
@@ -17,19 +16,6 @@ from support.imported_account import ImportedAccount, at_once, code_of, codes_of
 from support.supplier_client import SupplierClient
 
 _CLOSED = [SupplierStatus.PAUSED, SupplierStatus.COMPLETE]
-
-
-def _stage(supplier: SupplierClient) -> str:
-    (account,) = supplier.accounts()
-    assert supplier.stage(account).status_code == 201
-    return str(account["external_account_number"])
-
-
-def _work(supplier: SupplierClient, resources: WorkerResources, number: str) -> str:
-    attempt_id = supplier.current_attempt(number)
-    assert perform_attempt(resources.Session, attempt_id)
-    resources.slots.release([str(attempt_id)])
-    return str(attempt_id)
 
 
 def _process(supplier: SupplierClient, number: str, key: str, **fields: Any) -> TestResponse:
@@ -65,18 +51,6 @@ def test_an_imported_account_is_answered_with_its_numbers_whatever_the_status_of
         assert body["service_account_number"] == number
 
 
-@pytest.mark.parametrize("status", _CLOSED)
-def test_an_account_that_is_only_staged_is_refused_for_the_status_of_its_supplier(
-    supplier: SupplierClient, status: SupplierStatus
-) -> None:
-    number = _stage(supplier)
-    supplier.set_status(status)
-    expected = f"import_supplier_{status.lower()}"
-    assert code_of(supplier.process(number)) == expected
-    assert code_of(supplier.process("never staged")) == expected
-    assert code_of(supplier.stage(supplier.accounts()[0])) == expected
-
-
 @pytest.mark.parametrize("code", ["NOBODY", "x" * 65])
 def test_the_error_of_an_unknown_supplier_names_the_field_of_the_body(
     supplier: SupplierClient, code: str
@@ -88,7 +62,7 @@ def test_the_error_of_an_unknown_supplier_names_the_field_of_the_body(
 def test_a_202_has_the_address_of_the_attempt(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
-    number = _stage(supplier)
+    number = supplier.stage_new()[0]
     answer = supplier.process(number, dry_run=True)
     assert answer.status_code == 202
     attempt_id = str(supplier.current_attempt(number))
@@ -100,20 +74,20 @@ def test_a_202_has_the_address_of_the_attempt(
     assert int(answer.headers["Retry-After"]) > 0
     path = answer.headers["Location"].removeprefix("/v1/data-import")
     assert json_of(supplier.get(path))["state"] == "IN_PROGRESS"
-    _work(supplier, worker_resources, number)
+    supplier.work(worker_resources, number)
     assert json_of(supplier.get(path))["error"]["code"] == "dry_run_succeeded"
 
 
 def test_a_repeated_request_is_answered_with_the_state_of_its_attempt(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
-    number, key = _stage(supplier), str(uuid4())
+    number, key = supplier.stage_new()[0], str(uuid4())
     first = _process(supplier, number, key)
     again = _process(supplier, number, key)
     assert (first.status_code, again.status_code) == (202, 202)
     assert again.json == first.json
     assert again.headers["Location"] == first.headers["Location"]
-    _work(supplier, worker_resources, number)
+    supplier.work(worker_resources, number)
     done = _process(supplier, number, key)
     service_account_number = json_of(supplier.status(number))["service_account_number"]
     assert (done.status_code, done.json) == (201, {"service_account_number": service_account_number})
@@ -124,9 +98,9 @@ def test_a_repeated_request_is_answered_with_the_state_of_its_attempt(
 def test_a_repeated_dry_run_is_not_run_again(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
-    number, key = _stage(supplier), str(uuid4())
+    number, key = supplier.stage_new()[0], str(uuid4())
     _process(supplier, number, key, dry_run=True)
-    attempt_id = _work(supplier, worker_resources, number)
+    attempt_id = supplier.work(worker_resources, number)
     again = _process(supplier, number, key, dry_run=True)
     assert (again.status_code, code_of(again)) == (400, "dry_run_succeeded")
     attempts = supplier.get(f"/account-import-attempts/{supplier.code}/{number}/").json or ()
@@ -147,7 +121,7 @@ def test_a_request_that_was_refused_before_any_attempt_is_carried_out_when_it_co
 def test_an_answer_that_asks_to_retry_is_not_kept(
     supplier: SupplierClient, impatient: SupplierClient, worker_resources: WorkerResources
 ) -> None:
-    number, key = _stage(supplier), str(uuid4())
+    number, key = supplier.stage_new()[0], str(uuid4())
     supplier.set_status(SupplierStatus.PAUSED)
     assert code_of(_process(supplier, number, key)) == "import_supplier_paused"
     supplier.set_status(SupplierStatus.ONGOING)
@@ -160,14 +134,14 @@ def test_an_answer_that_asks_to_retry_is_not_kept(
     refused = impatient.post("/account-import-process/process/", body, headers=headers)
     assert code_of(refused) == "no_worker_available"
     assert _process(supplier, number, key).status_code == 202
-    _work(supplier, worker_resources, number)
+    supplier.work(worker_resources, number)
     assert _process(supplier, number, key).status_code == 201
 
 
 def test_of_simultaneous_requests_with_one_key_one_begins_an_attempt_that_answers_all(
     supplier: SupplierClient,
 ) -> None:
-    number, key = _stage(supplier), str(uuid4())
+    number, key = supplier.stage_new()[0], str(uuid4())
     answers = at_once(lambda: _process(supplier, number, key), times=5)
     assert {answer.status_code for answer in answers} == {202}
     assert {json_of(answer)["attempt_id"] for answer in answers} == {str(supplier.current_attempt(number))}
@@ -181,7 +155,7 @@ class _KilledError(BaseException):
 def test_the_attempt_of_a_request_that_was_killed_answers_its_repetition(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
-    number, key = _stage(supplier), str(uuid4())
+    number, key = supplier.stage_new()[0], str(uuid4())
     with (
         patch("migration_service.blueprints.process._accepted", side_effect=_KilledError),
         pytest.raises(_KilledError),
@@ -189,5 +163,5 @@ def test_the_attempt_of_a_request_that_was_killed_answers_its_repetition(
         _process(supplier, number, key)
     again = _process(supplier, number, key)
     assert (again.status_code, json_of(again)["attempt_id"]) == (202, str(supplier.current_attempt(number)))
-    _work(supplier, worker_resources, number)
+    supplier.work(worker_resources, number)
     assert _process(supplier, number, key).status_code == 201

@@ -45,12 +45,6 @@ def changed_dispatch(supplier: SupplierClient, **changes: Any) -> Iterator[None]
         supplier.app.extensions["migration_service"] = shared
 
 
-def stage(supplier: SupplierClient) -> str:
-    (account,) = supplier.accounts()
-    assert supplier.stage(account).status_code == 201
-    return str(account["external_account_number"])
-
-
 def attempts_of(supplier: SupplierClient, number: str) -> list[Attempt]:
     with supplier.Session() as session:
         process = select(AccountImportProcess.id).where(supplier.process_of(number)).scalar_subquery()
@@ -65,7 +59,7 @@ def held(resources: WorkerResources) -> set[bytes]:
 def test_without_a_worker_in_time_the_answer_is_429_and_the_attempt_is_withdrawn(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
-    number = stage(supplier)
+    number = supplier.stage_new()[0]
     before = held(worker_resources)
     with changed_dispatch(supplier, wait_seconds=0.1):
         answer = supplier.process(number, prefer="")
@@ -85,7 +79,7 @@ def test_without_a_worker_in_time_the_answer_is_429_and_the_attempt_is_withdrawn
 def test_a_request_that_waits_announces_its_attempt_again(
     supplier: SupplierClient, worker_resources: WorkerResources, *, dry_run: bool
 ) -> None:
-    number = stage(supplier)
+    number = supplier.stage_new()[0]
     announced: list[None] = []
     with changed_dispatch(supplier, wait_seconds=2.5, publish=lambda: announced.append(None)):
         assert supplier.process(number, prefer="", dry_run=dry_run).status_code == 429
@@ -99,7 +93,7 @@ def test_a_request_that_waits_announces_its_attempt_again(
 def test_an_attempt_that_ends_when_the_time_is_up_is_answered_with_its_number(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
-    number = stage(supplier)
+    number = supplier.stage_new()[0]
 
     def create() -> None:
         perform_attempt(worker_resources.Session, supplier.current_attempt(number))
@@ -116,7 +110,7 @@ def test_an_account_that_is_pending_again_after_it_could_not_begin_is_answered_a
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     """It was skipped just when the attempt was to begin, and not any more when the request asks why."""
-    number = stage(supplier)
+    number = supplier.stage_new()[0]
     before = held(worker_resources)
 
     def begin_too_late(*args: Any, **named: Any) -> bool:
@@ -141,7 +135,7 @@ def _change(supplier: SupplierClient, number: str, state: ImportState) -> None:
 def test_an_attempt_that_runs_when_the_time_is_up_is_answered_202_and_keeps_its_slot(
     supplier: SupplierClient, worker_resources: WorkerResources, pool: ThreadPoolExecutor
 ) -> None:
-    number = stage(supplier)
+    number = supplier.stage_new()[0]
     with changed_dispatch(supplier, wait_seconds=1.5), supplier.Session() as session:
         waiting = pool.submit(supplier.process, number, prefer="")
         wait_until(lambda: attempts_of(supplier, number), "the attempt began")
@@ -185,7 +179,7 @@ def _waiting(supplier: SupplierClient) -> list[int]:
 def test_a_request_for_an_account_that_changed_meanwhile_releases_its_slot(
     supplier: SupplierClient, worker_resources: WorkerResources, pool: ThreadPoolExecutor
 ) -> None:
-    number = stage(supplier)
+    number = supplier.stage_new()[0]
     before = held(worker_resources)
     with supplier.Session() as session:
         answer = _process_while_locked(supplier, number, session, pool)
@@ -200,7 +194,7 @@ def test_a_request_for_an_account_that_changed_meanwhile_releases_its_slot(
 def test_a_request_whose_connection_is_lost_at_its_beginning_releases_its_slot(
     supplier: SupplierClient, worker_resources: WorkerResources, pool: ThreadPoolExecutor
 ) -> None:
-    number = stage(supplier)
+    number = supplier.stage_new()[0]
     before = held(worker_resources)
     with supplier.Session() as session:
         answer = _process_while_locked(supplier, number, session, pool)
@@ -216,7 +210,7 @@ def test_a_request_whose_connection_is_lost_at_its_beginning_releases_its_slot(
 def test_a_request_whose_attempt_a_crash_of_the_database_has_undone_is_answered_503(
     supplier: SupplierClient, worker_resources: WorkerResources, pool: ThreadPoolExecutor
 ) -> None:
-    number = stage(supplier)
+    number = supplier.stage_new()[0]
     before = held(worker_resources)
     waiting = pool.submit(supplier.process, number, prefer="")
     wait_until(lambda: attempts_of(supplier, number), "the attempt began")

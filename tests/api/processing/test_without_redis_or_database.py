@@ -1,12 +1,10 @@
 """Redis is unavailable, or the pool is exhausted: what still works, and what is refused without a change."""
 
-import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 import pytest
 from flask import Flask
@@ -18,20 +16,11 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.metrics_collector import ServiceMetrics
 from migration_service.blueprints.requests.resources import resources
-from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
-from migration_service.db.base import new_id
 from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.processing.signals import (
-    KEPT_SECONDS,
-    notification_key,
-    notify,
-    wait_for_notification,
-)
-from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.resources import WorkerResources
-from support.factories import MakeClient, close_celery, json_of
+from support.factories import MakeClient, json_of
 from support.servers import wait_until
 from support.supplier_client import SupplierClient
 
@@ -143,27 +132,6 @@ def test_a_request_whose_notification_cannot_be_read_asks_the_database(
         worker_resources.slots.release([str(attempt_id)])
     assert answer.status_code == 201
     assert json_of(supplier.status(number)) == {"status": "COMPLETED", **json_of(answer)}
-
-
-def test_a_message_that_cannot_be_published_is_left_to_the_sweep(
-    migrated: Settings, app: Flask, caplog: pytest.LogCaptureFixture
-) -> None:
-    celery = create_celery(replace(migrated, redis_url=NO_REDIS))
-    with app.app_context():
-        resources().celery.set_current()
-    with caplog.at_level(logging.WARNING):
-        assert publish_set(celery) is False
-    close_celery(celery)
-    assert "is published later" in caplog.text
-
-
-def test_a_notification_is_kept_for_a_minute_and_read_once(worker_resources: WorkerResources) -> None:
-    attempt_id: UUID = new_id()
-    redis = worker_resources.redis
-    notify(redis, worker_resources.slots, attempt_id, "A-7KX2M9QD")
-    assert KEPT_SECONDS - 5 < redis.ttl(notification_key(attempt_id)) <= KEPT_SECONDS
-    assert wait_for_notification(redis, attempt_id, 0.5) == "A-7KX2M9QD"
-    assert wait_for_notification(redis, attempt_id, 0.1) is None
 
 
 def test_a_pool_without_a_free_connection_answers_503_everywhere(

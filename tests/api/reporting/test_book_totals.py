@@ -14,7 +14,6 @@ from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.reconciliation.book_totals import count_book
 from migration_service.services.reconciliation.submitted import count_submitted
 from migration_service.services.reporting.retention import remove_batch_lines
-from migration_service.services.setup.suppliers import get_import_supplier
 from support.batch_client import BatchClient, counts, ndjson
 
 
@@ -82,7 +81,7 @@ def test_once_the_lines_were_removed_nothing_is_said_to_be_unaccounted_for(batch
         session.execute(mine.values(finished_at=datetime(2020, 1, 1, tzinfo=UTC)))
         remove_batch_lines(session, after_days=30)
     with batches.supplier.Session() as session:
-        supplier = get_import_supplier(session, batches.supplier.code, organisation_id=None)
+        supplier = batches.supplier.known()
         sent = count_submitted(session, supplier.id, batch_id=UUID(batch_id))
     book = count_book(batches.supplier.Session, supplier.id, sent, batch_id=UUID(batch_id))
     assert book is not None
@@ -94,7 +93,7 @@ def test_what_a_supplier_has_staged_and_skipped_is_beside_what_was_refused(batch
     staged, skipped, mended, never = batches.supplier.accounts(4)
     batches.run([staged, skipped], "stage")
     with batches.supplier.Session.begin() as session:
-        supplier = get_import_supplier(session, batches.supplier.code, organisation_id=None)
+        supplier = batches.supplier.known()
         skip_accounts(session, supplier.id, [skipped["external_account_number"]])
     batches.run([_refuse(mended), _refuse(never)])
     batches.run([mended])
@@ -104,28 +103,6 @@ def test_what_a_supplier_has_staged_and_skipped_is_beside_what_was_refused(batch
     _assert_part(book, "refused", _refuse(never))
     assert {(row["file"], row["given"], row["unaccounted"]) for row in book["totals"]} == {(None, None, None)}
     assert (book["given"], book["differing"], len(book["files"])) == (None, None, 3)
-
-
-def test_data_that_is_added_later_changes_nothing(batches: BatchClient) -> None:
-    (account,) = batches.supplier.accounts(1)
-    report = batches.run([account])
-    before = _book(batches, report["batch_id"])["totals"]
-    batches.supplier.post(
-        "/transactions/create/",
-        {
-            "import_supplier": batches.supplier.code,
-            "external_account_number": account["external_account_number"],
-            "transactions": [
-                {
-                    "transaction_id": "later",
-                    "transaction_date": "2026-01-02",
-                    "amount": "7.25",
-                    "type": "CHARGE",
-                }
-            ],
-        },
-    )
-    assert _book(batches, report["batch_id"])["totals"] == before
 
 
 def test_control_totals_and_the_file_are_beside_the_money(batches: BatchClient) -> None:

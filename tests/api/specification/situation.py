@@ -17,7 +17,6 @@ from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.signals import notify
 from migration_service.services.setup.limits import set_concurrency_limit
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
@@ -44,7 +43,7 @@ class Situation:
         """Send the request of an exchange, as it is written."""
         method, path = self._fill(exchange.get("request", section["request"])).split(" ", 1)
         headers = section.get("headers", {}) | exchange.get("headers", {})
-        body = exchange.get("body")
+        body = self._find_body(exchange)
         return self.supplier.app.test_client().open(
             f"/v1/{path}",
             method=method,
@@ -53,6 +52,12 @@ class Situation:
             data=None if body is None else self._fill(json.dumps(body)),
             content_type="application/json" if body is not None else None,
         )
+
+    def _find_body(self, exchange: dict[str, Any]) -> Any:
+        """Return the body of an exchange, or of the first one of the file that it names."""
+        if "body_of" not in exchange:
+            return exchange.get("body")
+        return json.loads((FOLDER / exchange["body_of"]).read_text())["exchanges"][0]["body"]
 
     def shape(self, exchange: dict[str, Any]) -> Any:
         """Return the documented answer of an exchange."""
@@ -96,7 +101,7 @@ class Situation:
     def skip(self) -> None:
         """Mark the account to be skipped."""
         with self.supplier.Session.begin() as session:
-            supplier = get_import_supplier(session, self.supplier.code, organisation_id=None)
+            supplier = self.supplier.known()
             skip_accounts(session, supplier.id, [self.names["external_account_number"]])
 
     def stage_another(self) -> None:

@@ -2,8 +2,9 @@
 
 The exchanges are data. Each JSON file of this folder has those of one section of the specification, whose
 number and name it gives. A request is sent as it is written there, except that names in angle brackets are
-replaced by those of the test. `given` lists what is true before it is sent (`situation.py`). Nothing in an
-answer is ignored. Words in round brackets stand for values that differ each time (`shapes.py`).
+replaced by those of the test. `body_of` names the file whose first example has the same body. `given` lists
+what is true before it is sent (`situation.py`). Nothing in an answer is ignored. Words in round brackets
+stand for values that differ each time (`shapes.py`).
 """
 
 import json

@@ -1,6 +1,5 @@
 """Wave plans over HTTP: what is accepted, what is refused, and who may see them."""
 
-from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 from uuid import uuid4
@@ -9,7 +8,6 @@ import pytest
 
 from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.states import SupplierStatus
-from support.supplier_client import SupplierClient
 from support.wave_client import NIGHT, WaveClient
 
 REST = {"rest": True}
@@ -25,31 +23,17 @@ def _errors(answer: Any) -> list[tuple[str, str | None]]:
     [
         ([], {}, [("empty", "waves")]),
         ([{}], {}, [("required", "waves.0")]),
-        ([{"size": 1, "rest": True}], {}, [("invalid", "waves.0")]),
         ([{"size": 1}, {"sample": 1}], {}, [("invalid", "waves.1.sample")]),
         ([REST, {"size": 1}], {}, [("invalid", "waves.0.rest")]),
-        ([{"size": 0}], {}, [("out_of_range", "waves.0.size")]),
         ([REST] * 51, {}, [("too_many_items", "waves")]),
         ([REST | {"windw": NIGHT}], {}, [("unknown_field", "waves.0.windw")]),
         ([REST], {"window": NIGHT | {"start": "24:00"}}, [("invalid_datetime", "window.start")]),
-        ([REST], {"window": NIGHT | {"end": "22:00"}}, [("invalid", "window.end")]),
         ([REST], {"window": NIGHT | {"time_zone": "Mars/Olympus"}}, [("invalid_choice", "window.time_zone")]),
         ([REST], {"window": NIGHT | {"time_zone": "../UTC"}}, [("invalid_choice", "window.time_zone")]),
-        (
-            [REST | {"window": NIGHT | {"days": ["monday"]}}],
-            {},
-            [("invalid_choice", "waves.0.window.days.0")],
-        ),
         (
             [REST | {"window": {"start": "22:00"}}],
             {},
             [("required", "waves.0.window.end"), ("required", "waves.0.window.time_zone")],
-        ),
-        ([REST], {"lines_per_minute": -1}, [("out_of_range", "lines_per_minute")]),
-        (
-            [REST | {"brake": {"stop_after_errors": "lots"}}],
-            {},
-            [("invalid", "waves.0.brake.stop_after_errors")],
         ),
         ([{"accounts": ["nobody"]}], {}, [("invalid", "waves.0.accounts.0")]),
         ([{"size": 9}, REST], {}, [("empty", "waves.1")]),
@@ -71,6 +55,8 @@ def test_a_supplier_has_one_plan_at_a_time(waves: WaveClient) -> None:
     assert waves.post_plan(REST).json["code"] == "wave_plan_not_finished"
     assert waves.act(plan, 1, "stop", reason="another one").status_code == 200
     assert waves.plan(REST)["waves"][0]["lines"] == 2
+    for query, count in ((f"?import_supplier={waves.supplier.code}", 2), ("?import_supplier=ANOTHER", 0)):
+        assert len(waves.supplier.get(f"/wave-plans/{query}").json) == count  # type: ignore[arg-type]
 
 
 def test_the_same_key_plans_once(waves: WaveClient) -> None:
@@ -110,28 +96,6 @@ def test_the_waves_of_a_plan_are_within_the_quota_of_open_batches(waves: WaveCli
         assert (answer.status_code, answer.json["code"]) == (429, "too_many_open_batches")
         assert waves.supplier.get("/wave-plans/").json == []
         assert waves.post_plan({"size": 1}, REST).status_code == 201
-
-
-def _paths(plan_id: str) -> Iterator[tuple[str, str, Any]]:
-    yield "GET", f"/wave-plans/{plan_id}/", None
-    for action in ("start", "pause", "resume", "reconcile"):
-        yield "POST", f"/wave-plans/{plan_id}/waves/1/{action}/", None
-    for action in ("approve", "stop"):
-        yield "POST", f"/wave-plans/{plan_id}/waves/1/{action}/", {"reason": "because"}
-
-
-def test_another_organisation_sees_nothing_of_a_plan(waves: WaveClient) -> None:
-    waves.stage(1)
-    plan = waves.plan(REST)
-    other = SupplierClient.create(waves.supplier.app, waves.supplier.Session)
-    for plan_id in (plan["plan_id"], str(uuid4()), "nothing"):
-        for method, path, body in _paths(plan_id):
-            answer = other._call(method, path, json=body)
-            assert (answer.status_code, (answer.json or {})["code"]) == (404, "wave_plan_not_found")
-    assert other.get("/wave-plans/").json == []
-    listed = waves.supplier.get(f"/wave-plans/?import_supplier={waves.supplier.code}").json
-    assert [it["plan_id"] for it in listed or []] == [plan["plan_id"]]
-    assert waves.supplier.get("/wave-plans/?import_supplier=ANOTHER").json == []
 
 
 def test_a_wave_that_does_not_exist_is_404_and_a_decision_needs_a_reason(waves: WaveClient) -> None:
