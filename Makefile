@@ -41,9 +41,8 @@ coverage: environment-dev
 	mkdir -p .make/coverage
 	$(BIN)/pytest -n 4 --dist loadgroup --cov --cov-report=html:build/coverage $(ARGS)
 
-# Everything that takes hours: other seeds, random orders, injected bugs, known mistakes. If it is stopped, the next
-# call goes on with the step that did not end (docs/contributors/tests.md):
-#   make night ARGS="--only drill --fresh"
+# Everything that takes hours: other seeds, random orders, injected bugs, known mistakes (docs/contributors/tests.md):
+#   make night ARGS="--only drill --seed 7"
 night: environment-dev
 	$(BIN)/python tools/night.py $(ARGS)
 

@@ -1,6 +1,5 @@
 """The runner finds every order, notices waiting sessions, and detects a missing lock."""
 
-from itertools import groupby, permutations
 from uuid import uuid4
 
 import pytest
@@ -58,27 +57,6 @@ def test_orders_in_which_a_waiting_session_would_act_are_left_out(sessions: sess
     assert _lost_updates(sessions, lock=True) == 6, "20 without locks"
 
 
-def test_every_order_is_tried_once_except_for_ends_directly_after_each_other(
-    sessions: sessionmaker[Session],
-) -> None:
-    orders: list[tuple[str, ...]] = []
-    nothing: list[Step] = [("step", lambda session: None), ROLLBACK]
-
-    def scenario() -> Scenario:
-        acts = dict.fromkeys(("a", "b", "c"), nothing)
-        return Scenario(acts, lambda run: orders.append(tuple(run.order)))
-
-    assert explore(sessions, scenario) == 36
-    assert len(set(orders)) == 36
-    every = {
-        order
-        for order in permutations(f"{act}.{step}" for act in "abc" for step in ("step", "rollback"))
-        if all(order.index(f"{act}.step") < order.index(f"{act}.rollback") for act in "abc")
-    }
-    assert len(every) == 90
-    assert {_with_sorted_ends(order) for order in every} == set(orders)
-
-
 def test_of_acts_that_are_alike_the_first_one_begins_first(sessions: sessionmaker[Session]) -> None:
     orders: list[Run] = []
     nothing: list[Step] = [("step", lambda session: None), ROLLBACK]
@@ -86,12 +64,6 @@ def test_of_acts_that_are_alike_the_first_one_begins_first(sessions: sessionmake
     assert explore(sessions, lambda: Scenario(acts, orders.append, alike=("a", "b"))) == 18, "half of 36"
     assert all(run.before("a.step", "b.step") for run in orders)
     assert {run.before("c.step", "a.step") for run in orders} == {True, False}
-
-
-def _with_sorted_ends(order: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the order in which acts that end directly after each other do so in the order of their names."""
-    runs = (tuple(run) for _, run in groupby(order, lambda step: step.endswith("rollback")))
-    return tuple(step for run in runs for step in (sorted(run) if run[0].endswith("rollback") else run))
 
 
 def test_a_deadlock_is_an_error_of_the_step_that_the_database_chose(sessions: sessionmaker[Session]) -> None:
