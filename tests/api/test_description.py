@@ -9,12 +9,10 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 
 from migration_service.blueprints.description.error_catalogue import request_errors
-from support.supplier_client import API, SupplierClient
 
 #: The errors that the web server and Flask answer in place of any operation, and of those that take a body.
 _OF_ALL = {"400", "404", "414", "417", "431", "500"}
 _WITH_BODY = {"408", "411", "413", "415"}
-_STATUS_PATH = f"{API}/account-transfer-status/{{import_supplier_code}}/{{external_account_number}}/"
 
 
 def _operations(description: Any) -> list[Any]:
@@ -110,14 +108,3 @@ def test_no_parameter_in_a_path_is_empty_and_an_id_is_a_uuid(description: Any) -
             assert not _allows(parameter["schema"], "")
             is_id = parameter["name"].endswith("_id")
             assert (parameter["schema"] == {"type": "string", "format": "uuid"}) == is_id, parameter
-
-
-@pytest.mark.parametrize("length", [1, 128, 129])
-def test_a_name_in_a_path_may_be_as_long_as_described(
-    description: Any, supplier: SupplierClient, length: int
-) -> None:
-    for parameter in description["paths"][_STATUS_PATH]["parameters"]:
-        names = {"import_supplier_code": supplier.code, "external_account_number": "1"}
-        path = _STATUS_PATH.format(**names | {parameter["name"]: "1" * length})
-        is_read = supplier.get(path.removeprefix(API)).status_code == 404
-        assert is_read == _allows(parameter["schema"], "1" * length)

@@ -41,11 +41,6 @@ def test_u_0000_in_an_unknown_path_is_404(client: FlaskClient) -> None:
         assert client.get(path).status_code == 404
 
 
-def test_a_body_without_a_length_is_411(supplier: SupplierClient) -> None:
-    answer = supplier.post("/notes/create/", headers={"Content-Type": "application/json"})
-    assert (answer.status_code, answer.json and answer.json["code"]) == (411, "length_required")
-
-
 def test_413_names_the_limit(supplier: SupplierClient) -> None:
     limit = supplier.app.config["MAX_CONTENT_LENGTH"]
     answer = supplier.post("/notes/create/", "x" * limit)

@@ -23,16 +23,6 @@ def test_a_compressed_body_is_read(supplier: SupplierClient) -> None:
     assert supplier.post(STAGE, data=gzip.compress(encode_json(account)), headers=headers).status_code == 201
 
 
-def test_a_path_is_answered_without_its_slash(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    account["external_account_number"] = "a/b"
-    assert supplier.post(STAGE.rstrip("/"), account).status_code == 201
-    for number in ("a/b", "a/b/", "a%2Fb"):
-        answer = supplier.get(f"/account-transfer-status/{supplier.code}/{number}")
-        assert answer.json == {"status": "UNKNOWN", "service_account_number": ""}
-    assert supplier.get(f"/all-account-import-processes/{supplier.code}").status_code == 200
-
-
 def test_another_host_than_the_allowed_ones_is_refused(make_client: MakeClient, migrated: Settings) -> None:
     client = make_client(replace(migrated, console=True, allowed_hosts="migration.example, [::1]"))
     page = "/v1/openapi.json"

@@ -1,10 +1,9 @@
 """The names in a path are checked before anything is looked up, and after the token."""
 
 import pytest
-from flask.testing import FlaskClient
 
 from support.imported_account import codes_of
-from support.supplier_client import API, SupplierClient
+from support.supplier_client import SupplierClient
 
 
 @pytest.mark.parametrize(
@@ -31,8 +30,3 @@ def test_a_name_in_a_path_that_cannot_exist_is_refused(
     answer = supplier.get(path.format(supplier=supplier.code, name=name))
     assert answer.status_code == 400
     assert codes_of(answer) == [(attr, code)]
-
-
-def test_a_request_without_a_token_learns_only_that_it_has_none(client: FlaskClient) -> None:
-    answer = client.get(f"{API}/account-transfer-status/%00/%00/")
-    assert (answer.status_code, answer.json and answer.json["code"]) == (401, "not_authenticated")

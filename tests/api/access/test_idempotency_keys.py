@@ -122,21 +122,6 @@ def test_another_body_under_the_same_key_is_an_error(account: ImportedAccount, k
     assert [note["body"] for note in account.notes()] == ["a"]
 
 
-def test_a_parameter_that_is_repeated_is_another_request(account: ImportedAccount, key: str) -> None:
-    once = "check_previously_added=false"
-    first, again = (
-        account.supplier.post(
-            "/transactions/create/",
-            {**account.pair, "transactions": [_TRANSACTION]},
-            headers={"Idempotency-Key": key},
-            query_string=query,
-        )
-        for query in (once, f"{once}&{once}")
-    )
-    assert first.status_code == 201
-    assert (again.status_code, code_of(again)) == (400, "idempotency_key_reused")
-
-
 def test_other_parameters_under_the_same_key_are_an_error_in_the_shape_of_the_endpoint(
     account: ImportedAccount, key: str
 ) -> None:

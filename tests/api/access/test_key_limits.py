@@ -121,6 +121,7 @@ def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
         "reconcile": supplier.get(f"/reconciliation/{supplier.code}/"),
         "attempt": supplier.get(f"/account-import-attempts/{attempt['attempt_id']}/"),
         "undo": supplier.get(f"/undos/{undo}/"),
+        "account": supplier.get(f"/accounts/{supplier.code}/{created}/"),
         "plan": supplier.get(f"/wave-plans/{plan}/"),
     }
     for what, answer in refused.items():

@@ -132,17 +132,6 @@ def test_two_statements_of_a_request_have_two_numbers_but_the_same_one_may_be_se
     assert found == [("statements.2.number", "duplicate_statement_numbers")]
 
 
-def test_the_warnings_of_a_note_that_existed_are_counted_too(account: ImportedAccount) -> None:
-    account.post_notes({"body": "a"})
-    found = _find_warnings(account, "notes", notes=[{"body": "a", "is_pinned": True}])
-    assert found == [("notes.0.is_pinned", "existing_note_not_changed")]
-
-
-def test_an_unknown_kind_of_report_is_refused(account: ImportedAccount) -> None:
-    answer = _add(account, "notes", "?report=half", notes=[{"body": "a"}])
-    assert (answer.status_code, codes_of(answer)) == (400, [("report", "invalid_choice")])
-
-
 @pytest.mark.parametrize(("time_zone", "is_future"), [("Pacific/Kiritimati", False), ("Etc/GMT+12", True)])
 def test_today_is_today_in_the_time_zone_of_the_supplier(
     account: ImportedAccount, time_zone: str, is_future: bool

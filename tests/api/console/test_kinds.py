@@ -146,14 +146,6 @@ def test_boxes_that_are_cleared_are_options_of_transactions(
     assert batches.get(repeated)["kind"] == "transactions"
 
 
-def test_only_accounts_are_staged(administrator: ConsoleClient, batches: BatchClient, number: str) -> None:
-    answer = _upload(administrator, batches, [_note(batches, number)], kind="notes", step="stage")
-    assert answer.status_code == 400
-    assert "Only accounts are staged." in answer.text
-    unknown = _upload(administrator, batches, [_note(batches, number)], kind="letters", step="validate")
-    assert unknown.status_code == 400
-
-
 def test_lines_that_wait_are_named_and_listed(administrator: ConsoleClient, batches: BatchClient) -> None:
     (account,) = batches.supplier.accounts(1)
     coming = batches.start([account])

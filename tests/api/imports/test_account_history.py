@@ -3,9 +3,6 @@
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import text
-from sqlalchemy.orm import Session
-
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
@@ -84,27 +81,6 @@ def test_a_skipped_account_says_so_and_a_mark_alone_is_no_account(supplier: Supp
     found = json_of(_get(supplier, numbers[0]))
     assert (found["status"], found["is_skipped"]) == ("UNKNOWN", True)
     assert (_get(supplier, numbers[1]).status_code, _get(supplier, "unknown").status_code) == (404, 404)
-
-
-def test_another_organisation_and_a_key_of_another_supplier_see_nothing(account: ImportedAccount) -> None:
-    supplier = account.supplier
-    other = SupplierClient.create(supplier.app, supplier.Session)
-    path = f"/accounts/{supplier.code}/{quote(account.number, safe='')}/"
-    assert (other.get(path).status_code, json_of(other.get(path))["code"]) == (
-        404,
-        "import_supplier_not_found",
-    )
-    with supplier.Session.begin() as session:
-        _limit_keys(session, supplier, other)
-    assert json_of(supplier.get(path))["code"] == "permission_denied"
-
-
-def _limit_keys(session: Session, supplier: SupplierClient, other: SupplierClient) -> None:
-    limited = text("""
-        UPDATE api_key SET import_supplier_ids = ARRAY[(SELECT id FROM import_supplier WHERE code = :other)]
-        FROM import_supplier WHERE import_supplier.code = :code
-          AND api_key.organisation_id = import_supplier.organisation_id""")
-    session.execute(limited, {"code": supplier.code, "other": other.code})
 
 
 def test_a_line_that_was_refused_is_named_with_its_batch(

@@ -4,8 +4,6 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from flask import Flask
-from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
 from migration_service.db.sql import OpenTransaction
@@ -137,30 +135,11 @@ def test_an_invalid_page_is_refused(supplier: SupplierClient, query: str, attr: 
     assert [(it["attr"], it["code"]) for it in answer.json["errors"]] == [(attr, code)]  # type: ignore[index]
 
 
-def test_attempts_failures_and_counts_are_shown_to_their_organisation_only(
-    app: Flask,
-    sessions: sessionmaker[Session],
-    supplier: SupplierClient,
-    worker_resources: WorkerResources,
+def test_import_suppliers_are_shown_to_their_organisation_only(
+    supplier: SupplierClient, another: SupplierClient
 ) -> None:
-    (number,) = supplier.stage_new()
-    _fail(supplier, number, worker_resources)
-    stranger = SupplierClient.create(app, sessions)
-    for path, code in (
-        (f"/account-import-attempts/{supplier.code}/{number}/", "import_supplier_not_found"),
-        (f"/failed-account-import-processes/{supplier.code}/", "import_supplier_not_found"),
-        (f"/import-suppliers/{supplier.code}/", "import_supplier_not_found"),
-    ):
-        assert supplier.get(path).status_code == 200
-        answer = stranger.get(path)
-        assert (answer.status_code, answer.json["code"]) == (404, code)  # type: ignore[index]
-    assert [it["import_supplier"] for it in _get(stranger, "/import-suppliers/")] == [stranger.code]
-
-
-@pytest.mark.parametrize("attempt_id", ["0190a0a0-0000-7000-8000-000000000000", "%00"])
-def test_an_unknown_attempt_is_not_found(supplier: SupplierClient, attempt_id: str) -> None:
-    answer = supplier.get(f"/account-import-attempts/{attempt_id}/")
-    assert (answer.status_code, answer.json["code"]) == (404, "attempt_not_found")  # type: ignore[index]
+    for own in (supplier, another):
+        assert [it["import_supplier"] for it in _get(own, "/import-suppliers/")] == [own.code]
 
 
 def test_failed_imports_are_those_whose_last_attempt_failed(
