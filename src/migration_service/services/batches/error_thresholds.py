@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from migration_service.errors import BatchStateError
 from migration_service.models import Batch
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED, pause_by_threshold
+from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED, pause_for
 from migration_service.states import BatchMode, BatchState
 
 #: The value of `stop_after_errors` for a batch without an error threshold.
@@ -136,7 +136,7 @@ def apply_threshold(session: Session, batch_id: UUID, values: dict[str, Any], si
     measured = measure(session, batch_id, threshold, since)
     if not threshold.is_reached(measured):
         return False
-    owner = pause_by_threshold(session, batch_id)
+    owner = pause_for(session, batch_id, ERROR_THRESHOLD_REACHED)
     if owner is not None:
         codes = count_codes(session, batch_id, threshold, since)
         details = {

@@ -7,8 +7,7 @@
     COMPLETED          -- REOPEN -->  RUNNING       failed lines are pending again
     RUNNING, WAITING   -- complete_batches -->  COMPLETED      every line has an outcome
     RUNNING, WAITING   -- follow_keys -->  PAUSED              the key that it runs under was revoked
-    RUNNING, WAITING   -- pause_by_threshold -->  PAUSED           it has too many errors
-    RUNNING, WAITING   -- pause_by_window -->  PAUSED          the window of its wave is closed
+    RUNNING, WAITING   -- pause_for -->  PAUSED                too many errors, or its wave's window is closed
     RUNNING, WAITING   -- follow_suppliers -->  RUNNING, WAITING, STOPPED
                           the supplier is       Ongoing, Paused,  Complete
 
@@ -45,7 +44,7 @@ REOPEN = BatchChange((BatchState.COMPLETED,), BatchState.RUNNING)
 
 #: The pause reason set by follow_keys.
 API_KEY_REVOKED = "api_key_revoked"
-#: The pause reason set by pause_by_threshold.
+#: The pause reason of a batch with too many errors.
 ERROR_THRESHOLD_REACHED = "error_threshold_reached"
 #: The pause reason of a batch whose wave waits for its first or next window.
 WINDOW_CLOSED = "window_closed"
@@ -78,17 +77,8 @@ def follow_keys(session: Session) -> None:
     session.execute(_FOLLOW_KEYS)
 
 
-def pause_by_threshold(session: Session, batch_id: UUID) -> int | None:
-    """Pause a batch that has too many errors. Return its organisation's id, or None if it is not running."""
-    return _pause(session, batch_id, ERROR_THRESHOLD_REACHED)
-
-
-def pause_by_window(session: Session, batch_id: UUID) -> int | None:
-    """Pause a batch outside its wave's window. Return its organisation's id, or None if it is not running."""
-    return _pause(session, batch_id, WINDOW_CLOSED)
-
-
-def _pause(session: Session, batch_id: UUID, reason: str) -> int | None:
+def pause_for(session: Session, batch_id: UUID, reason: str) -> int | None:
+    """Pause a batch for this reason. Return its organisation's id, or None if it is not running."""
     organisation_id: int | None = session.scalar(_PAUSE, {"batch_id": batch_id, "reason": reason})
     return organisation_id
 

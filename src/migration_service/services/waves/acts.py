@@ -10,7 +10,7 @@ from migration_service.schemas.moments import write_moment
 from migration_service.services.audit.entries import AuditAction
 from migration_service.services.batches import clock
 from migration_service.services.batches.control import take_over
-from migration_service.services.batches.states import OPEN, WINDOW_CLOSED, change_batch, pause_by_window
+from migration_service.services.batches.states import OPEN, WINDOW_CLOSED, change_batch, pause_for
 from migration_service.services.batches.states import PAUSE as PAUSE_BATCH
 from migration_service.services.batches.undo_guards import require_no_undo_of_plan, require_plan_at_rest
 from migration_service.services.waves.reading import find_wave, list_waves, lock_batch
@@ -79,7 +79,7 @@ def resume_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     run_batch(session, batch, now if is_closed else until)
     take_over(session, batch)
     if is_closed:
-        pause_by_window(session, batch.id)
+        pause_for(session, batch.id, WINDOW_CLOSED)
         session.refresh(batch)
         record_act(session, plan, wave, AuditAction.WAVE_RELEASED, {"batch_id": str(batch.id)})
     follow_batch(session, plan, wave, batch)

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.errors import ServiceError
 from migration_service.models import Batch, BatchChunk, Wave, WavePlan
 from migration_service.services.batches import clock
-from migration_service.services.batches.states import OPEN, WINDOW_CLOSED, complete_batches, pause_by_window
+from migration_service.services.batches.states import OPEN, WINDOW_CLOSED, complete_batches, pause_for
 from migration_service.services.batches.undo_guards import find_undo_of_plan
 from migration_service.services.waves.reading import list_waves, lock_batch
 from migration_service.services.waves.running import (
@@ -100,7 +100,7 @@ def _follow_window(session: Session, wave: Wave, batch: Batch, now: datetime) ->
         return
     closes_at = closing_time(wave, now)
     if batch.state in OPEN and closes_at is None:
-        pause_by_window(session, batch.id)
+        pause_for(session, batch.id, WINDOW_CLOSED)
         session.refresh(batch)
     elif batch.state in OPEN:
         batch.runs_until = closes_at

@@ -1,7 +1,5 @@
 """The states of batches: who may change what, and what the feed changes by itself."""
 
-from typing import Any
-
 import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
@@ -18,8 +16,7 @@ from migration_service.services.batches.states import (
     complete_batches,
     follow_keys,
     follow_suppliers,
-    pause_by_threshold,
-    pause_by_window,
+    pause_for,
 )
 from migration_service.services.setup.suppliers import set_status
 from migration_service.states import BatchState, ChunkState, SupplierStatus
@@ -95,21 +92,16 @@ def test_batches_of_a_revoked_key_are_paused(sessions: sessionmaker[Session], cu
         assert [state for state, _, _ in _states(session, *kept)] == ["RUNNING", "RUNNING", "COMPLETED"]
 
 
-@pytest.mark.parametrize(
-    ("pause", "reason"), [(pause_by_threshold, "error_threshold_reached"), (pause_by_window, "window_closed")]
-)
-def test_a_batch_that_runs_is_paused_once_and_no_other_one(
-    session: Session, customer: Customer, pause: Any, reason: str
-) -> None:
+def test_a_batch_that_runs_is_paused_once_and_no_other_one(session: Session, customer: Customer) -> None:
     batches = [make_batch(session, customer, state=state) for state in _OPEN]
     other = make_batch(session, customer)
     for batch in batches:
-        assert pause(session, batch.id) == customer.organisation_id
-        assert pause(session, batch.id) is None
-    assert pause(session, new_id()) is None
+        assert pause_for(session, batch.id, "window_closed") == customer.organisation_id
+        assert pause_for(session, batch.id, "window_closed") is None
+    assert pause_for(session, new_id(), "window_closed") is None
     assert _states(session, *batches, other) == [
-        ("PAUSED", reason, False),
-        ("PAUSED", reason, False),
+        ("PAUSED", "window_closed", False),
+        ("PAUSED", "window_closed", False),
         ("RUNNING", None, False),
     ]
 

@@ -50,6 +50,11 @@ _HELD = {
     "reason": WINDOW_CLOSED,
     "runs_until": datetime(1970, 1, 1, tzinfo=UTC),
 }
+#: The columns of a batch that are members of its order.
+_FROM_ORDER = (
+    *("kind", "mode", "options", "source", "idempotency_key", "name", "file_name", "control_totals"),
+    *("profile", "extracted_at", "lines_per_minute"),
+)
 #: The file is on this machine's disk, so this is the time that the COPY may take.
 _LONGEST_COPY = "1h"
 
@@ -135,26 +140,16 @@ def _insert_batch(
             id=new_id(),
             organisation_id=supplier.organisation_id,
             import_supplier_id=supplier.id,
-            kind=order.kind,
-            mode=order.mode,
-            options=order.options,
-            source=order.source,
+            **{name: getattr(order, name) for name in _FROM_ORDER},
             operations_team_id=team_id,
             api_key_id=order.api_key_id,
             request_id=current_origin().request_id,
             address=current_origin().address,
-            idempotency_key=order.idempotency_key,
-            name=order.name,
-            file_name=order.file_name,
             file_sha256=sent_file.sha256,
             file_bytes=sent_file.bytes,
             file_totals=sent_file.totals if order.has_accounts else None,
-            control_totals=order.control_totals,
-            profile=order.profile,
-            extracted_at=order.extracted_at,
             validated_under=validated_under(order.profile, supplier.profile),
             brake=threshold_to_store(order.error_threshold or usual_threshold(order.mode)),
-            lines_per_minute=order.lines_per_minute,
             **({} if order.wave_processes is None else _HELD),
         )
         .on_conflict_do_nothing(constraint="uq_batch_idempotency_key")

@@ -26,7 +26,7 @@ from migration_service.services.accounts.erasure import erase_outcomes
 from migration_service.services.batches import clock
 from migration_service.services.batches.error_thresholds import apply_threshold
 from migration_service.services.batches.results.counts import ALONE_AFTER, count_open, recount
-from migration_service.services.batches.states import pause_by_window
+from migration_service.services.batches.states import WINDOW_CLOSED, pause_for
 from migration_service.services.batches.work.accounts import AccountWork
 from migration_service.services.batches.work.added_data.deferral import LONGEST_DEFERRAL, wake_lines
 from migration_service.services.batches.work.added_data.instructions import Answer, InstructionKey
@@ -78,7 +78,7 @@ def read_chunk(session: Session, key: ChunkKey) -> ChunkPlan | None:
     if row is None or (row.brake and apply_threshold(session, key.batch_id, row.brake, row.brake_since)):
         return None
     if _is_over(session, row.runs_until):
-        pause_by_window(session, key.batch_id)
+        pause_for(session, key.batch_id, WINDOW_CLOSED)
         return None
     lines = 0 if row.not_before else count_open(row.counts)
     if not lines:

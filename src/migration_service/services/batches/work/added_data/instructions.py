@@ -99,11 +99,11 @@ def _reserve(sessions: sessionmaker[Session], orders: _Orders) -> list[tuple[_Or
 
 def _ask(orders: _Orders, calls: ReservedCalls) -> dict[InstructionKey, Answer]:
     """Make the reserved calls to one vendor. The first failure counts for all remaining instructions."""
-    begin = time.monotonic() + calls.delay
+    starts_at = time.monotonic() + calls.delay
     unavailable: list[PaymentVendorUnavailableError] = []
 
     def ask(place: int, order: InstructionOrder) -> Answer | None:
-        time.sleep(max(0.0, begin + place * calls.interval - time.monotonic()))
+        time.sleep(max(0.0, starts_at + place * calls.interval - time.monotonic()))
         if unavailable:
             return None
         try:
