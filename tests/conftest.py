@@ -146,13 +146,11 @@ def prepared_servers() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def database_url(embedded_servers: EmbeddedServers) -> str:
-    """The address of an empty database."""
     return embedded_servers.database_url
 
 
 @pytest.fixture(scope="session")
 def redis_url(embedded_servers: EmbeddedServers) -> str:
-    """The address of an empty Valkey."""
     return embedded_servers.redis_url
 
 
@@ -244,7 +242,6 @@ def customer(customers: tuple[Customer, Customer]) -> Customer:
 
 @pytest.fixture
 def other(customers: tuple[Customer, Customer]) -> Customer:
-    """Another organisation with a key, a supplier and a team."""
     return customers[1]
 
 
@@ -291,7 +288,6 @@ def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> Batc
 
 @pytest.fixture
 def undos(supplier: SupplierClient) -> UndoClient:
-    """The undos of the supplier."""
     return UndoClient(supplier)
 
 

@@ -53,12 +53,10 @@ class Order:
         return [self.changed("An earlier address"), self.payload] if self.restaged else [self.payload]
 
     def changed(self, address: str) -> dict[str, Any]:
-        """Return the payload with another address."""
         return self.payload | {"billing_address1": address}
 
     @property
     def number(self) -> str:
-        """Return the external account number."""
         return str(self.payload["external_account_number"])
 
     def money(self) -> tuple[Decimal, ...]:
@@ -94,7 +92,6 @@ class Journal:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def began(self, order: Order) -> None:
-        """Record that an account is being sent."""
         with self._lock:
             self.orders.append(order)
 

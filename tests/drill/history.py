@@ -81,7 +81,6 @@ class History:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, event: Event) -> None:
-        """Record an event that has ended."""
         with self._lock:
             self.events.append(event)
 

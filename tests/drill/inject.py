@@ -77,7 +77,6 @@ def _hold_drill(bug: Bug | None) -> dict[str, list[str]]:
 
 @contextmanager
 def _service_with(bug: Bug | None) -> Iterator[Path]:
-    """Copy the service, and put the bug into the copy."""
     with tempfile.TemporaryDirectory(prefix="drill-injected-") as name:
         folder = Path(name)
         folder.chmod(0o755)

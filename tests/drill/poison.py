@@ -34,7 +34,6 @@ class Poisoner(threading.Thread):
                 self._kill(victim)
 
     def stop(self) -> None:
-        """Stop killing."""
         self._over.set()
         self.join()
 

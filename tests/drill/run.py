@@ -27,8 +27,6 @@ from support.servers import wait_until
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillOptions:
-    """The options of a drill."""
-
     #: The same seed has the same accounts and faults. Without one, each drill has another.
     seed: int = field(default_factory=lambda: secrets.randbelow(1_000_000))
     rounds: int = 20
@@ -252,7 +250,6 @@ class _Drill:
 
 
 def run_drill(options: DrillOptions, folder: Path, console: Console) -> Verdict:
-    """Start the service in `folder`, run the drill, and stop the service."""
     # Batches leave two thirds of the slots to requests.
     reserve = {"MIGRATION_SERVICE_BATCH_SLOT_RESERVE": str(options.limit * 2 // 3)}
     wait = {"MIGRATION_SERVICE_PROCESS_WAIT_SECONDS": str(options.wait)}
@@ -263,7 +260,6 @@ def run_drill(options: DrillOptions, folder: Path, console: Console) -> Verdict:
 
 
 def show(verdict: Verdict, options: DrillOptions, console: Console) -> None:
-    """Print the two tables."""
     promises = Table(
         "promise", "counted", "losses", title=f"The drill, seed {options.seed}, {options.rounds} rounds"
     )

@@ -134,7 +134,6 @@ class Scene:
         self.service.__exit__(kind, error, trace)
 
     def set_limit(self, limit: int | None) -> None:
-        """Change the concurrency limit of the running service."""
         engine = make_engine(self.database_url, pool_size=1, max_overflow=0, application_name="drill")
         with make_sessionmaker(engine).begin() as session:
             set_concurrency_limit(session, limit)
@@ -181,7 +180,6 @@ class Scene:
         return dict(rows)
 
     def is_serving(self) -> bool:
-        """Return True if the web server answers."""
         try:
             return requests.get(f"{self.address.url}/health/ready", timeout=30).ok
         except requests.RequestException:
@@ -210,7 +208,6 @@ class Scene:
         )
 
     def slots_in_use(self) -> int:
-        """Return how many slots are held."""
         return int(self.redis.zcard("migration:slots"))
 
     def messages(self) -> dict[str, int]:
@@ -219,7 +216,6 @@ class Scene:
         return found | {"unacknowledged": int(self.redis.hlen("migration:unacked"))}
 
     def in_progress(self) -> int:
-        """Return how many accounts are being created according to the table."""
         return int(self.query(IN_PROGRESS)[0][0])
 
     def main_process(self, name: str) -> psutil.Process:

@@ -4,9 +4,11 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser
 
 from drill.scene import LIMIT, Scene
 from e2e.condition import find_faults, settings_of
+from support.browser import open_browser
 from support.servers import temporary_folder
 
 #: How long a client may take to send a request.
@@ -50,3 +52,9 @@ def _as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
         settings.clear()
         settings.update(settings_of(scene))
         pytest.fail(f"The test leaves the scene in another condition: {'; '.join(faults)}.")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as browser:
+        yield browser

@@ -18,7 +18,7 @@ import pytest
 
 from migration_service.config import Settings
 from migration_service_local.samples import generate_accounts
-from migration_service_local.servers.ports import LOOPBACK, is_free, random_free_port
+from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from support.servers import ending_with_us, wait_until
 from support.supplier_client import API, SupplierClient
 from support.web_servers import ROOT, web_server
@@ -134,20 +134,3 @@ def test_a_rolling_restart_behind_the_documented_balancer_fails_no_request(
             wait_until(lambda: len(_serving(control)) == 2, "both servers are in the balancer")
             clients.wait_for(50)
     assert set(clients.answers) == {"200", "201"}, clients.answers
-
-
-def test_a_server_that_ends_takes_no_new_connection_and_finishes_the_requests_that_it_has(
-    migrated: Settings,
-) -> None:
-    port = random_free_port()
-    with (
-        web_server(migrated, port, AT_ONCE) as server,
-        socket.create_connection((LOOPBACK, port), timeout=30) as connection,
-    ):
-        connection.sendall(b"POST /v1/graphql/ HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{")
-        server.terminate()
-        wait_until(lambda: is_free(port), "nobody listens", 15)
-        assert server.poll() is None
-        connection.sendall(b"}")
-        assert connection.recv(65_536).startswith(b"HTTP/1.1 400 ")
-        assert server.wait(30) == 0

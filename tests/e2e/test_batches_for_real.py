@@ -1,13 +1,10 @@
 """Batches with the real processes, with faults, interrupted uploads, and files larger than the memory."""
 
-import json
 import signal
-import socket
 import threading
 from collections.abc import Iterator
 from functools import partial
 from random import Random
-from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -112,31 +109,6 @@ def test_a_batch_processes_every_line_once_whatever_is_killed_or_deleted(scene: 
     assert scene.query(attempts, "BATCH-%") == [(count,)]
 
 
-def test_an_interrupted_upload_leaves_nothing(scene: Scene) -> None:
-    before = scene.query("SELECT count(*) FROM batch_line")
-    address = urlsplit(scene.address.url)
-    line = ndjson(_accounts(1, "BROKEN-"))
-    head = (
-        f"POST /v1/data-import/batches/?import_supplier={SUPPLIER}&mode=stage HTTP/1.1\r\n"
-        f"Host: {address.netloc}\r\nAuthorization: Token {scene.token}\r\n"
-        "Content-Type: application/x-ndjson\r\n"
-    )
-    for framing, body in (
-        (f"Content-Length: {len(line) * 100}", line * 20),
-        ("Transfer-Encoding: chunked", b"%x\r\n%b\r\n" % (len(line), line) * 20),
-    ):
-        with socket.create_connection((address.hostname or "", address.port or 0)) as connection:
-            connection.sendall(f"{head}{framing}\r\n\r\n".encode() + body)
-            wait_until(lambda: _uploading(scene), "the upload has begun")
-        wait_until(lambda: not _uploading(scene), "the upload is over")
-    assert scene.query("SELECT count(*) FROM batch_line") == before
-
-
-def _uploading(scene: Scene) -> bool:
-    """Return True if an organisation has an upload that counts."""
-    return any(scene.redis.zcard(key) for key in scene.redis.scan_iter("migration:uploads:*"))
-
-
 @pytest.mark.parametrize("megabytes", [100])
 def test_an_upload_needs_little_memory(scene: Scene, megabytes: int) -> None:
     _start(scene, ndjson(_accounts(100, "WARM-")), "validate")
@@ -169,11 +141,3 @@ def test_an_upload_needs_little_memory(scene: Scene, megabytes: int) -> None:
 def _memory(process: psutil.Process) -> int:
     """Return the bytes of memory of a process and its children."""
     return sum(one.memory_info().rss for one in [process, *process.children(recursive=True)])
-
-
-def test_results_of_a_batch_are_streamed_line_by_line(scene: Scene) -> None:
-    batch_id = _start(scene, ndjson(_accounts(30, "RESULT-")), "validate")
-    wait_until(lambda: _state(scene, batch_id) in _OVER, "the end", 60)
-    answer = scene.send("GET", f"batches/{batch_id}/results/", stream=True)
-    numbers = [json.loads(line)["line_number"] for line in answer.iter_lines()]
-    assert numbers == list(range(1, 31))

@@ -22,19 +22,12 @@ from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service_local.samples import generate_accounts
-from support.browser import DARK_PHONE, LIGHT, ZOOMED, Visitor, needs_chromium, open_browser
+from support.browser import DARK_PHONE, LIGHT, ZOOMED, Visitor, needs_chromium
 from support.console_steps import log_in, upload, wait_for_end
 
 pytestmark = needs_chromium
 
 LINES, BROKEN = 300, 0.05
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A running Chromium."""
-    with open_browser() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from drill.scene import Scene
-from support.browser import Visitor, needs_chromium, open_browser
+from support.browser import Visitor, needs_chromium
 
 pytestmark = needs_chromium
 
@@ -16,16 +16,8 @@ _STEP = 2_000
 _PART = "**/work/?part=1"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A running Chromium."""
-    with open_browser() as browser:
-        yield browser
-
-
 @pytest.fixture
 def visitor(scene: Scene, browser: Browser) -> Iterator[Visitor]:
-    """Somebody who is logged in."""
     with Visitor.arrive(browser, f"{scene.address.url}/console") as visitor:
         visitor.log_in("admin", (scene.home / "console-password").read_text().strip())
         yield visitor

@@ -27,7 +27,6 @@ PARTS = [
 
 
 def environment_of(settings: Settings, home: Path) -> dict[str, str]:
-    """The environment of a process of this service."""
     return os.environ | {
         "MIGRATION_SERVICE_HOME": str(home),
         "DATABASE_URL": settings.database_url,
@@ -63,7 +62,6 @@ class Worker:
 
 @pytest.fixture
 def worker(migrated: Settings, tmp_path: Path) -> Iterator[Worker]:
-    """A running worker."""
     worker = Worker(tmp_path / "worker.log", tmp_path / "heartbeat")
     command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-B", "-c", "2", "-s", "schedule")
     with worker.log.open("wb") as log:
@@ -127,15 +125,3 @@ def test_checks_that_need_an_unavailable_part_are_left_out(migrated: Settings, t
     assert verdicts["redis"] == verdicts["broker"] == "wrong"
     assert verdicts["clocks"] == verdicts["workers"] == verdicts["slots"] == "unknown"
     assert verdicts["revisions"] == verdicts["attempts"] == "ok"
-
-
-def test_without_settings_it_cannot_run(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [str(COMMAND), "doctor"],
-        env={"MIGRATION_SERVICE_HOME": str(tmp_path), "PATH": os.defpath},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "DATABASE_URL is not set" in done.stderr

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from drill.scene import TEAM, Scene
 from migration_service_local.samples import generate_accounts
-from support.browser import LIGHT, Visitor, needs_chromium, open_browser
+from support.browser import LIGHT, Visitor, needs_chromium
 from support.console_steps import PATIENCE, log_in, upload, wait_for, wait_for_end
 
 pytestmark = needs_chromium
@@ -27,13 +27,6 @@ ACCOUNTS = int(os.environ.get("MIGRATION_SERVICE_PROGRAMME", "60"))
 #: A larger book takes longer.
 _PATIENCE = max(PATIENCE, 60 * ACCOUNTS)
 _REASON = "As agreed on Monday."
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """A running Chromium."""
-    with open_browser() as browser:
-        yield browser
 
 
 @dataclass

@@ -80,7 +80,6 @@ class Collector:
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """A running collector."""
     collector = Collector()
     thread = threading.Thread(target=collector.server.serve_forever)
     thread.start()

@@ -1,14 +1,19 @@
 """A book of accounts with every part of a payload, and every kind of difference to plant in one of them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from datetime import date, datetime
 from importlib.resources import files
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Column, text
 from sqlalchemy.orm import Session
+
+from migration_service.db.base import Base
+from migration_service.models import Account, Transaction
+from migration_service.models.part import Part, parent_column, path_of, payload_columns, table_of
 
 _EXAMPLE: dict[str, Any] = json.loads(
     (files("migration_service.schemas") / "example_account.json").read_text()
@@ -16,6 +21,9 @@ _EXAMPLE: dict[str, Any] = json.loads(
 _POINT = "supply_addresses.0.meter_points.0"
 _OPEN = "ledgers.0.transactions_in_open_settlement_period"
 _CHARGE = "ledgers.0.historical_statement_transactions.0"
+_FIRST, _SECOND = "position = 0", "position = 1"
+#: The first transaction of the period that a ledger has first.
+_ONLY_OPEN = "period = 'OPEN' AND position = 0"
 
 
 def _transaction(number: int, type_: str, amount: Any, **more: Any) -> dict[str, Any]:
@@ -52,7 +60,7 @@ def make_book(code: str, number: int) -> list[dict[str, Any]]:
     statement["statement_pdf_context"] = {"pages": 3, "colour": True}
     another = {"statement_id": "S-2", "number": "2026-2", "statement_path": "statements/2.pdf"}
     account["statements"].append({**statement, **another, "statement_pdf_context": {}})
-    return [deepcopy(account) | {"external_account_number": f"A {place:02}"} for place in range(number)]
+    return [deepcopy(account) | {"external_account_number": f"A {place:03}"} for place in range(number)]
 
 
 @dataclass(frozen=True)
@@ -69,54 +77,30 @@ def _swap(column: str, one: str, other: str) -> str:
     return f"{column} = CASE {column} WHEN {one} THEN {other} WHEN {other} THEN {one} ELSE {column} END"
 
 
+#: Changes of more than one value, and the least changes of one.
 PLANTED = [
-    Planted("statement", "gross_amount = 5928", ["statements.0.gross_amount"], "position = 0"),
     Planted(
-        "statement",
-        "statement_path = 'statements/3.pdf'",
-        ["statements.1.statement_path", "statements.1.statement_location"],
-        "position = 1",
-    ),
-    Planted(
-        "statement",
-        "statement_location = 's3://elsewhere/2.pdf'",
-        ["statements.1.statement_location"],
-        "position = 1",
-    ),
-    Planted(
-        "statement",
-        """statement_pdf_context = '{"pages": 3, "colour": 1}'""",
-        ["statements.0.statement_pdf_context.colour"],
-        "position = 0",
+        "ledger", "ledger_balance = ledger_balance + 0.0000000001", ["ledgers.1.ledger_balance"], _SECOND
     ),
     Planted(
         "ledger",
         "ledger_balance = ledger_balance + CASE position WHEN 0 THEN 100 ELSE -100 END",
         ["ledgers.0.ledger_balance", "ledgers.1.ledger_balance"],
     ),
+    Planted("ledger", "identifiers = NULL", ["ledgers.0.identifiers.0"], _FIRST),
     Planted(
-        "ledger",
-        "ledger_balance = ledger_balance + 0.0000000001",
-        ["ledgers.1.ledger_balance"],
-        "position = 1",
-    ),
-    Planted("ledger", "ledger_code = 'ANOTHER_LEDGER'", ["ledgers.1.ledger_code"], "position = 1"),
-    Planted("ledger", "identifiers = NULL", ["ledgers.0.identifiers.0"], "position = 0"),
-    Planted(
-        "ledger",
-        "last_settlement_closing_date = '2026-02-27'",
-        ["ledgers.0.last_settlement_closing_date"],
-        "position = 0",
+        "statement",
+        """statement_pdf_context = '{"pages": 3, "colour": 1}'""",
+        ["statements.0.statement_pdf_context.colour"],
+        _FIRST,
     ),
     Planted(
-        "transaction",
-        _swap("amount", "10.00", "25.50"),
+        *("transaction", _swap("amount", "10.00", "25.50")),
         [f"{_OPEN}.0.amount", f"{_OPEN}.1.amount"],
         "period = 'OPEN'",
     ),
     Planted(
-        "transaction",
-        _swap("position", "0", "1"),
+        *("transaction", _swap("position", "0", "1")),
         [
             f"{_OPEN}.{place}.{name}"
             for place in (0, 1)
@@ -124,18 +108,8 @@ PLANTED = [
         ],
         "period = 'OPEN'",
     ),
-    Planted("transaction", "note = 'New'", [f"{_OPEN}.0.note"], "note = 'Old'"),
-    Planted("transaction", "reference = ' R-1'", [f"{_OPEN}.2.reference"], "reference = 'R-1'"),
-    Planted("transaction", "reason = 'GENERAL_CREDIT'", [f"{_OPEN}.1.reason"], "transaction_id = 'O-2'"),
     Planted(
-        "transaction",
-        "transaction_date = '2026-03-06'",
-        [f"{_OPEN}.1.transaction_date"],
-        "transaction_id = 'O-2'",
-    ),
-    Planted(
-        "transaction",
-        "period = 'HISTORICAL', position = 1",
+        *("transaction", "period = 'HISTORICAL', position = 1"),
         [f"{_OPEN}.2", "ledgers.0.historical_statement_transactions.1"],
         "transaction_id = 'O-3'",
     ),
@@ -145,128 +119,68 @@ PLANTED = [
         [f"{_OPEN}.2", "ledgers.1.transactions_in_open_settlement_period.0"],
         "transaction_id = 'O-3'",
     ),
-    Planted("line_item", "net_amount = 7.91", [f"{_CHARGE}.line_items.0.net_amount"], "net_amount = 7.9"),
     Planted(
-        "line_item", "units = ARRAY[24842, 24924]", [f"{_CHARGE}.line_items.0.units.1"], "units[1] = 24842"
+        *("line_item", "units = ARRAY[24842, 24924]"),
+        [f"{_CHARGE}.line_items.0.units.1"],
+        "units[1] = 24842",
     ),
-    Planted("line_item", "ref = NULL", [f"{_CHARGE}.line_items.0.params.ref"], "ref = 'L1'"),
     Planted("line_item", "DELETE", [f"{_CHARGE}.line_items.2"], "position = 2"),
-    Planted("tax_item", "rate = 0.09", [f"{_CHARGE}.tax_items.0.rate"]),
-    Planted("meter_point", "ean = '871694330222747346'", [f"{_POINT}.ean"]),
-    Planted("meter_point", "ean = '0' || ean", [f"{_POINT}.ean"]),
-    Planted("meter_point", "location_description = NULL", [f"{_POINT}.location_description"]),
-    Planted("agreement", "tariff_code = 'NL-E-FIXED'", [f"{_POINT}.agreements.0.tariff_code"]),
-    Planted(
-        "agreement",
-        "historical_contract_number = 'C-1'",
-        [f"{_POINT}.agreements.0.params.historical_contract_number"],
-    ),
+    Planted("register", "DELETE", [f"{_POINT}.meters.0.registers.0"], _FIRST),
+    Planted("billing_configuration_period", "DELETE", [f"{_POINT}.billing_configuration_periods.1"], _SECOND),
     Planted("agreement", "INSERT", [f"{_POINT}.agreements.1"]),
     Planted(
-        "monthly_advance_charge_template",
-        "total_monthly_advance_amount = 100.14",
-        [f"{_POINT}.agreements.0.monthly_advance_charge_template.total_monthly_advance_amount"],
-    ),
-    Planted(
-        "monthly_advance_charge_template",
-        "INSERT",
+        *("monthly_advance_charge_template", "INSERT"),
         [f"{_POINT}.agreements.0.monthly_advance_charge_template"],
     ),
+    Planted("meter_point", "ean = '0' || ean", [f"{_POINT}.ean"]),
+    Planted("meter_point", "location_description = NULL", [f"{_POINT}.location_description"]),
+    Planted("customer", "family_name = 'Visser '", ["customers.1.family_name"], _SECOND),
     Planted(
-        "cost_detail",
-        "tax_rate = NULL",
-        [f"{_POINT}.agreements.0.monthly_advance_charge_template.cost_details.1.tax_rate"],
-        "position = 1",
-    ),
-    Planted("meter", "active_from = '2017-03-30'", [f"{_POINT}.meters.0.active_from"]),
-    Planted("register", "DELETE", [f"{_POINT}.meters.0.registers.0"], "position = 0"),
-    Planted(
-        "register",
-        "multiplication_factor = 10",
-        [f"{_POINT}.meters.0.registers.1.multiplication_factor"],
-        "position = 1",
-    ),
-    Planted(
-        "billing_configuration_period",
-        "DELETE",
-        [f"{_POINT}.billing_configuration_periods.1"],
-        "position = 1",
-    ),
-    Planted(
-        "billing_configuration_period",
-        "end_date = NULL",
-        [f"{_POINT}.billing_configuration_periods.1.end_date"],
-        "position = 1",
-    ),
-    Planted(
-        "energy_meter_point_grid_operator_effective_period",
-        "grid_operator_code = '8712423014039'",
-        [f"{_POINT}.energy_meter_point_grid_operator_effective_periods.0.grid_operator_code"],
-    ),
-    Planted(
-        "energy_meter_point_configuration_period",
-        "physical_capacity = 24.1500001",
-        [f"{_POINT}.energy_meter_point_configuration_periods.0.physical_capacity"],
-    ),
-    Planted(
-        "estimated_annual_volume",
-        "energy_netted_peak = 1625",
-        [f"{_POINT}.estimated_annual_volumes.0.energy_netted_peak"],
-    ),
-    Planted(
-        "estimated_annual_volume",
-        "start_at = '2020-01-19T01:00:00'",
+        *("estimated_annual_volume", "start_at = '2020-01-19T01:00:00'"),
         [f"{_POINT}.estimated_annual_volumes.0.start_at"],
     ),
-    Planted(
-        "estimated_annual_volume", "end_at = '2027-01-01'", [f"{_POINT}.estimated_annual_volumes.0.end_at"]
-    ),
-    Planted("customer", "family_name = 'Molenaar'", ["customers.0.family_name"], "position = 0"),
-    Planted("customer", "family_name = 'Visser '", ["customers.1.family_name"], "position = 1"),
-    Planted("customer", "email = 'e.mulder390@werk.example'", ["customers.0.email"], "position = 0"),
-    Planted("customer", "mobile = '+31653940257'", ["customers.0.mobile"], "position = 0"),
-    Planted("customer", "date_of_birth = '1968-04-26'", ["customers.0.date_of_birth"], "position = 0"),
-    Planted(
-        "customer",
-        "opted_into_offers = false",
-        ["customers.0.customer_preferences.opted_into_offers"],
-        "position = 0",
-    ),
-    Planted(
-        "customer",
-        "opted_into_sms = true",
-        ["customers.1.customer_preferences.opted_into_sms"],
-        "position = 1",
-    ),
-    Planted("user_detail", "value = '100000038-2'", ["customers.0.user_details.1.value"], "position = 1"),
-    Planted("supply_address", "supply_postcode = '5018 NK'", ["supply_addresses.0.supply_postcode"]),
-    Planted("supply_address", "supply_address3 = NULL", ["supply_addresses.0.supply_address3"]),
-    Planted("account", "billing_address2 = '160'", ["billing_address2"]),
     Planted("account", "billing_postcode = '5018 nj'", ["billing_postcode"]),
-    Planted("account", "unknown_occupier = true", ["unknown_occupier"]),
     Planted("account", "service_account_number = 'A-' || id", ["service_account_number"]),
-    Planted(
-        "account", "external_account_number = external_account_number || 'x'", ["external_account_number"]
-    ),
 ]
 
-#: What each table is a part of, unless it is a part of the account.
-_ABOVE = {
-    "user_detail": "customer",
-    "meter_point": "supply_address",
-    "agreement": "meter_point",
-    "monthly_advance_charge_template": "agreement",
-    "cost_detail": "monthly_advance_charge_template",
-    "meter": "meter_point",
-    "register": "meter",
-    "energy_meter_point_configuration_period": "meter_point",
-    "energy_meter_point_grid_operator_effective_period": "meter_point",
-    "billing_configuration_period": "meter_point",
-    "estimated_annual_volume": "meter_point",
-    "transaction": "ledger",
-    "line_item": "transaction",
-    "tax_item": "transaction",
-}
+
+def plant_in_each_column() -> Iterator[Planted]:
+    """Yield a change of one value for each column that has a value of the payload."""
+    for model in _MODELS:
+        for column in payload_columns(model):
+            if column.name not in _OTHERS and not column.foreign_keys:
+                yield _plant_in(model, column)
+
+
+_MODELS: list[type[Base]] = [Account, *Part.__subclasses__()]
+#: Columns whose value has parts or comes from elsewhere. `PLANTED` has changes of them.
+_OTHERS = {"identifiers", "units", "statement_pdf_context", "period", "service_account_number", "erased_at"}
+
+
+def _plant_in(model: type[Base], column: Column[Any]) -> Planted:
+    path = _path_of_first(model)
+    paths = [".".join([*path, *path_of(column)])]
+    documents = [it for it in payload_columns(model) if it.info.get("document") == path_of(column)]
+    paths += [".".join([*path, it.name]) for it in documents]
+    name = f'"{column.name}"'
+    change = {
+        bool: f"{name} = {name} IS NOT TRUE",
+        date: f"{name} = coalesce({name}, '2026-01-01') + interval '1 day'",
+        datetime: f"{name} = coalesce({name}, '2026-01-01') + interval '1 day'",
+        str: f"{name} = concat({name}, 'x')",
+    }.get(column.type.python_type, f"{name} = coalesce({name}, 0) + 1")
+    where = "true" if model is Account else _FIRST
+    return Planted(table_of(model).name, change, paths, _ONLY_OPEN if model is Transaction else where)
+
+
+def _path_of_first(model: type[Base], *, is_above: bool = False) -> tuple[str, ...]:
+    """Return the path of the first part of this kind. What is above another is the last of its kinds."""
+    if not issubclass(model, Part):
+        return ()
+    source = model.sources[-1 if is_above else 0]
+    place = () if source.single else ("0",)
+    return (*_path_of_first(source.parent, is_above=True), source.key, *place)
+
 
 _COLUMNS = text("""
     SELECT string_agg(column_name, ', ') FROM information_schema.columns
@@ -274,19 +188,20 @@ _COLUMNS = text("""
 """)
 
 
-def _rows_of_account(table: str) -> str:
-    """Return the condition for the rows of a table that belong to the account of a number."""
-    if table == "account":
+def _rows_of_account(model: type[Base]) -> str:
+    """Return the condition for the rows of a model that belong to the account of a number."""
+    if not issubclass(model, Part):
         return "external_account_number = :number"
-    above = _ABOVE.get(table, "account")
-    key = "account_pk" if above == "account" else f"{above}_pk"
-    return f'{key} IN (SELECT id FROM "{above}" WHERE {_rows_of_account(above)})'  # noqa: S608
+    above = model.sources[0].parent
+    rows = f'SELECT id FROM "{table_of(above).name}" WHERE {_rows_of_account(above)}'  # noqa: S608
+    return f"{parent_column(model).name} IN ({rows})"
 
 
 def plant(session: Session, planted: Planted, number: str) -> None:
     """Make the change in the account of this number."""
     table = f'"{planted.table}"'
-    where = f"{_rows_of_account(planted.table)} AND {planted.where}"
+    model = next(it for it in _MODELS if table_of(it).name == planted.table)
+    where = f"{_rows_of_account(model)} AND {planted.where}"
     names = session.scalar(_COLUMNS, {"name": planted.table})
     statements = {
         "DELETE": f"DELETE FROM {table} WHERE {where}",  # noqa: S608

@@ -24,8 +24,6 @@ _HISTORY = {
 
 
 class UndoClient:
-    """The undos of a supplier."""
-
     def __init__(self, supplier: SupplierClient) -> None:
         self.supplier = supplier
 
@@ -38,7 +36,6 @@ class UndoClient:
         return self.supplier.post("/undos/", body, headers=headers)
 
     def start(self, *numbers: str, **fields: Any) -> str:
-        """The id of a new undo."""
         answer = self.post(*numbers, **fields)
         assert answer.status_code == 202, answer.text
         return str((answer.json or {})["undo_id"])

@@ -46,7 +46,6 @@ class WaveClient:
         return [account["external_account_number"] for account in accounts]
 
     def plan(self, *waves: dict[str, Any], **more: Any) -> dict[str, Any]:
-        """A new plan."""
         answer = self.post_plan(*waves, **more)
         assert answer.status_code == 201, answer.text
         report: dict[str, Any] = answer.json
@@ -69,7 +68,6 @@ class WaveClient:
         return report
 
     def states(self, plan: dict[str, Any]) -> list[str]:
-        """The states of the waves."""
         return [wave["state"] for wave in self.get(plan)["waves"]]
 
     def sweep(self) -> None:
@@ -85,9 +83,7 @@ class WaveClient:
         self.sweep()
 
     def numbers(self, wave: dict[str, Any]) -> list[str]:
-        """The accounts of a wave."""
         return [line["external_account_number"] for line in self.batches.results(wave["batch_id"])]
 
     def batch_id(self, plan: dict[str, Any], number: int) -> UUID:
-        """The batch of a wave."""
         return UUID(plan["waves"][number - 1]["batch_id"])

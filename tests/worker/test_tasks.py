@@ -42,7 +42,6 @@ from support.supplier_client import SupplierClient
 
 @pytest.fixture
 def published() -> Iterator[list[Message]]:
-    """The messages that are published meanwhile."""
     with noted_messages() as messages:
         yield messages
 

@@ -11,7 +11,6 @@ from sqlalchemy import select
 from migration_service.db.base import new_id
 from migration_service.models import AuditEntry
 from migration_service.services.batches.intake import upload as batch_upload
-from migration_service.services.batches.work.added_data.lines import PIECE_LINES
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, read_chunk, work_on_chunk
 from migration_service.services.batches.work.execution import perform_chunk
 from support.batch_client import BatchClient, counts
@@ -46,27 +45,6 @@ def test_who_resumes_has_seen_the_errors_up_to_now(batches: BatchClient) -> None
     assert batches.get(batch_id)["state"] == "COMPLETED"
 
 
-def test_a_retry_begins_to_count_again(batches: BatchClient) -> None:
-    batch_id = batches.start([BROKEN] * 100, "validate", stop_after_errors="100")
-    batches.work()
-    assert batches.get(batch_id)["state"] == "COMPLETED", "nothing was left to begin"
-    assert batches.supplier.post(f"/batches/{batch_id}/retry-failed/?all=true").status_code == 200
-    assert batches.get(batch_id)["brake"]["errors"] == 0
-    batches.work()
-    assert (batches.get(batch_id)["state"], batches.get(batch_id)["brake"]["errors"]) == ("COMPLETED", 100)
-
-
-def test_a_brake_that_is_set_while_it_runs_counts_what_was_before(batches: BatchClient) -> None:
-    batch_id = batches.start([BROKEN] * 500, "validate")
-    first, *_ = batches.dispatch()
-    assert perform_chunk(batches.resources.Session, batches.resources.slots, first, reserve=50)
-    answer = batches.supplier.post(f"/batches/{batch_id}/brake/?stop_after_errors=50")
-    assert (answer.status_code, (answer.json or {})["brake"]["errors"]) == (200, 100)
-    batches.work()
-    report = batches.get(batch_id)
-    assert (_state(report), counts(report)) == (("PAUSED", REASON), {"FAILED": 100, "PENDING": 400})
-
-
 def test_a_worker_finishes_what_it_has_and_none_begins_anything(batches: BatchClient) -> None:
     batch_id = batches.start([BROKEN] * 500, "validate", stop_after_errors="1")
     one, other, third, *_ = batches.dispatch()
@@ -91,14 +69,6 @@ def test_a_worker_finishes_what_it_has_and_none_begins_anything(batches: BatchCl
         (entry,) = session.scalars(entries).all()
     assert (entry.action, entry.actor_kind) == ("batch.paused", "service")
     assert (entry.details or {}).items() >= {"reason": REASON, "lines": 200, "errors": 200}.items()
-
-
-def test_of_added_data_a_worker_finishes_its_piece(batches: BatchClient) -> None:
-    """All lines are of one account, and so of one chunk, which is worked on piece by piece."""
-    line = {"import_supplier": batches.supplier.code, "external_account_number": "1", "notes": 7}
-    report = batches.run([line] * 600, "validate", kind="notes", stop_after_errors="50")
-    assert _state(report) == ("PAUSED", REASON)
-    assert 50 <= counts(report)["FAILED"] <= PIECE_LINES
 
 
 def test_four_workers_do_at_most_a_chunk_each_after_the_threshold(batches: BatchClient) -> None:

@@ -26,7 +26,6 @@ _A_WEEK = 7 * 24 * 3600.0
 
 @pytest.fixture
 def neighbour(app: Flask, sessions: sessionmaker[Session], worker_resources: WorkerResources) -> BatchClient:
-    """The batches of another supplier."""
     return BatchClient(SupplierClient.create(app, sessions), worker_resources)
 
 
@@ -59,7 +58,6 @@ def _end(batches: BatchClient, number: str) -> None:
 
 
 def _paused(batches: BatchClient, mode: str = "import", *numbers: str) -> str:
-    """Start a batch of accounts and pause it."""
     batch_id = batches.start([_account(batches, number) for number in numbers], mode)
     assert batches.change(batch_id, "pause").status_code == 200
     return batch_id

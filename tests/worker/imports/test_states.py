@@ -230,27 +230,18 @@ def test_an_attempt_of_a_batch_that_failed_is_recorded_and_its_process_stays_pen
     assert scene.process().state == ImportState.PENDING
 
 
-def test_an_attempt_ends_once(scene: Scene) -> None:
-    scene.put_into(ImportState.IN_PROGRESS)
-    with begin(scene.sessions) as transaction:
-        states.complete(transaction, [_succeeded(scene)], started=True)
-    withdrawn = EndedAttempt(scene.attempt, Outcome.WITHDRAWN)
-    with pytest.raises(StateChangeError), begin(scene.sessions) as transaction:
-        states.complete(transaction, [withdrawn], started=True)
-    attempt = scene.find_attempt()
-    assert attempt is not None
-    assert attempt.outcome == Outcome.SUCCEEDED
-
-
-def test_a_failed_attempt_of_a_batch_ends_once(scene: Scene) -> None:
+@pytest.mark.parametrize("started", [True, False])
+def test_an_attempt_ends_once(scene: Scene, started: bool) -> None:
+    if started:
+        scene.put_into(ImportState.IN_PROGRESS)
     first, again = (
         EndedAttempt.with_error(scene.attempt, AccountCreationFailedError(why))
         for why in ("First.", "Again.")
     )
     with begin(scene.sessions) as transaction:
-        states.complete(transaction, [first], started=False)
+        states.complete(transaction, [first], started=started)
     with pytest.raises(StateChangeError), begin(scene.sessions) as transaction:
-        states.complete(transaction, [again], started=False)
+        states.complete(transaction, [again], started=started)
     attempt = scene.find_attempt()
     assert attempt is not None
     assert attempt.error_detail == "First."

@@ -52,7 +52,6 @@ class Begun:
             return session.get_one(Attempt, self.attempt_id)
 
     def change(self, **values: Any) -> None:
-        """Change the row of the process."""
         with self.supplier.Session.begin() as session:
             session.execute(
                 update(AccountImportProcess)
@@ -90,7 +89,6 @@ def worker_on(begun: Begun) -> Iterator[None]:
 
 
 def redelivered() -> None:
-    """Run the task with a redelivered message."""
     # The types have the signature of Task.run only. This method makes a Context of its keywords.
     create_set.push_request(delivery_info={"redelivered": True})  # type: ignore[call-arg]
     try:

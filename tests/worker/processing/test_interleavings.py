@@ -65,8 +65,6 @@ class Case:
 
 
 class Staged:
-    """A staged account."""
-
     def __init__(self, case: Case, number: str) -> None:
         self.case = case
         self.number = number
@@ -401,7 +399,6 @@ def test_of_two_workers_with_sets_each_account_has_one(case: Case) -> None:
 
 
 def create_waiting(session: Session) -> list[UUID]:
-    """Take a set and create it; return its attempts."""
     transaction = OpenTransaction.of(session)
     return [ended.attempt.id for ended in create_set(transaction, take_set(transaction))]
 

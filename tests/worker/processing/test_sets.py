@@ -44,7 +44,6 @@ class Waiting:
     ids: list[UUID]
 
     def states(self) -> list[str]:
-        """The states of their processes."""
         return [process.state for process in self._processes()]
 
     def tries(self) -> list[int]:
@@ -64,12 +63,10 @@ class Waiting:
             return {row.external_account_number: row.service_account_number for row in rows}
 
     def outcomes(self) -> list[str | None]:
-        """The outcomes of their attempts."""
         with self.supplier.Session() as session:
             return [session.get_one(Attempt, id_).outcome for id_ in self.ids]
 
     def change(self, place: int, **values: Any) -> None:
-        """Put something into the row of one process."""
         with self.supplier.Session.begin() as session:
             session.execute(
                 update(AccountImportProcess)
@@ -91,7 +88,6 @@ def wait_for_workers(supplier: SupplierClient, count: int, **fields: Any) -> Wai
 
 
 def messages(resources: WorkerResources, task: str) -> int:
-    """How many messages of this task are in the queue."""
     name = f'"task": "{task}"'.encode()
     return sum(name in message for message in resources.redis.lrange("migration:interactive", 0, -1))
 
@@ -173,8 +169,6 @@ def test_all_that_begin_are_announced_by_one_message_until_a_worker_takes_it(
 
 
 class Calls:
-    """Counts how often it is called."""
-
     count = 0
 
     def __call__(self) -> None:

@@ -35,7 +35,6 @@ def no_redis() -> Iterator[Redis]:
 
 
 def _begin(supplier: SupplierClient) -> UUID:
-    """Begin an attempt, and return it."""
     (account,) = supplier.accounts()
     supplier.stage(account)
     assert supplier.process(account["external_account_number"]).status_code == 202

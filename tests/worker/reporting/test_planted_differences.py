@@ -13,7 +13,7 @@ from migration_service.services.reconciliation.differences import Totals
 from migration_service.states import Profile
 from support.batch_client import BatchClient
 from support.mutations import places
-from support.planted_differences import PLANTED, make_book, plant
+from support.planted_differences import PLANTED, make_book, plant, plant_in_each_column
 
 
 def _reconcile(batches: BatchClient) -> Any:
@@ -23,12 +23,13 @@ def _reconcile(batches: BatchClient) -> Any:
 def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(
     batches: BatchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    accounts = make_book(batches.supplier.code, len(PLANTED) + 5)
+    planted_ones = [*PLANTED, *plant_in_each_column()]
+    accounts = make_book(batches.supplier.code, len(planted_ones) + 5)
     assert batches.run(accounts)["counts"]["IMPORTED"] == len(accounts)
     before = _reconcile(batches)
     assert (before["clean"], before["compared"], before["differences"]) == (True, len(accounts), [])
     numbers = [account["external_account_number"] for account in accounts]
-    expected = dict(zip(numbers, PLANTED, strict=False))
+    expected = dict(zip(numbers, planted_ones, strict=False))
     with batches.supplier.Session.begin() as session:
         for number, planted in expected.items():
             plant(session, planted, number)
@@ -38,7 +39,7 @@ def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(
         for it in after["differences"]
     } == {number: sorted(planted.paths) for number, planted in expected.items()}
     assert (after["clean"], after["created_clean"], after["complete"]) == (False, False, True)
-    assert (after["differing"], after["compared"]) == (len(PLANTED), len(accounts))
+    assert (after["differing"], after["compared"]) == (len(planted_ones), len(accounts))
     monkeypatch.setattr(created_accounts, "_PAYLOADS", 10_000)
     totals = Totals()
     sessions = batches.supplier.Session

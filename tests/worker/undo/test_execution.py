@@ -68,7 +68,6 @@ def _import_pending(batches: BatchClient) -> str:
 
 
 def _process(supplier: SupplierClient, resources: WorkerResources, number: str) -> str:
-    """Create a staged account, and return its number."""
     assert supplier.process(number).status_code == 202
     attempt_id = supplier.current_attempt(number)
     assert perform_attempt(resources.Session, attempt_id)

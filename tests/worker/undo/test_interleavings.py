@@ -98,7 +98,6 @@ class Undone:
             return session.scalar(select(AccountImportProcess.state).where(process))
 
     def accounts(self) -> list[str]:
-        """The numbers of the accounts that exist."""
         with self.supplier.Session() as session:
             own = Account.external_account_number == self.number
             return list(session.scalars(select(Account.service_account_number).where(own)))

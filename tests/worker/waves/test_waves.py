@@ -32,7 +32,6 @@ def _created(waves: WaveClient) -> list[str]:
 
 
 def _do(waves: WaveClient, batch_id: str, first_line: int) -> None:
-    """Do what a worker does with one chunk."""
     resources = waves.batches.resources
     assert perform_chunk(resources.Session, resources.slots, ChunkKey(UUID(batch_id), first_line), reserve=50)
 
