@@ -170,6 +170,18 @@ class Scene:
         headers = {} if wait else {"Prefer": "respond-async"}
         return self.send("POST", "account-import-process/process/", json=body | fields, headers=headers)
 
+    def start_batch(
+        self, lines: Any, mode: str = "import", content_type: str = "application/x-ndjson"
+    ) -> str:
+        """Start a batch with a file, and return its id."""
+        params = {"import_supplier": SUPPLIER, "mode": mode}
+        if mode == "import":
+            params["operations_team_name"] = TEAM
+        headers = {"Content-Type": content_type}
+        answer = self.send("POST", "batches/", params=params, data=lines, headers=headers)
+        assert answer.status_code == 202, answer.text
+        return str(answer.json()["batch_id"])
+
     def states(self, beginning: str) -> dict[str, int]:
         """Return the number of accounts with this prefix in each state."""
         rows = self.query(

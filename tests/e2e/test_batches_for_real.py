@@ -20,18 +20,6 @@ from support.servers import wait_until
 _OVER = ("COMPLETED", "STOPPED", "CANCELLED")
 
 
-def _start(scene: Scene, body: bytes | Iterator[bytes], mode: str = "import") -> str:
-    answer = scene.send(
-        "POST",
-        "batches/",
-        params={"import_supplier": SUPPLIER, "mode": mode, "operations_team_name": TEAM},
-        data=body,
-        headers={"Content-Type": "application/x-ndjson"},
-    )
-    assert answer.status_code == 202, answer.text
-    return str(answer.json()["batch_id"])
-
-
 def _accounts(count: int, beginning: str) -> Iterator[dict[str, object]]:
     for index, account in enumerate(generate_accounts(count, supplier=SUPPLIER, seed=len(beginning))):
         yield account | {"external_account_number": f"{beginning}{index}"}
@@ -86,7 +74,7 @@ def test_a_batch_processes_every_line_once_whatever_is_killed_or_deleted(scene: 
     count = 1_000
     faults = [_kill_a_child, _kill_a_child, _wipe_redis, _kill_a_child, _kill_the_worker]
     rng = Random(5)
-    batch_id = _start(scene, ndjson([*_accounts(count, "BATCH-"), b"{"]))
+    batch_id = scene.start_batch(ndjson([*_accounts(count, "BATCH-"), b"{"]))
     for number, fault in enumerate(faults, 1):
         at_least = count * number // (len(faults) + 1)
         wait_until(partial(_has_done, scene, batch_id, at_least), f"{at_least} lines", 90)
@@ -111,7 +99,7 @@ def test_a_batch_processes_every_line_once_whatever_is_killed_or_deleted(scene: 
 
 @pytest.mark.parametrize("megabytes", [100])
 def test_an_upload_needs_little_memory(scene: Scene, megabytes: int) -> None:
-    _start(scene, ndjson(_accounts(100, "WARM-")), "validate")
+    scene.start_batch(ndjson(_accounts(100, "WARM-")), "validate")
     lines = ndjson(_accounts(100, "LARGE-"))
     pieces = megabytes * 1_000_000 // len(lines)
     web = scene.service.find("web")
@@ -126,8 +114,8 @@ def test_an_upload_needs_little_memory(scene: Scene, megabytes: int) -> None:
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        batch_id = _start(
-            scene, (lines.replace(b"LARGE-", b"L%d-" % piece) for piece in range(pieces)), "validate"
+        batch_id = scene.start_batch(
+            (lines.replace(b"LARGE-", b"L%d-" % piece) for piece in range(pieces)), "validate"
         )
     finally:
         over.set()

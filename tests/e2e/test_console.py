@@ -4,10 +4,7 @@ import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from zlib import crc32
 
-import msgspec
 import pytest
 from flask import Flask
 from playwright.sync_api import Browser, expect
@@ -21,9 +18,8 @@ from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.vendors import create_payment_vendor
-from migration_service_local.samples import generate_accounts
 from support.browser import DARK_PHONE, LIGHT, ZOOMED, Visitor, needs_chromium
-from support.console_steps import log_in, upload, wait_for_end
+from support.console_steps import book_of, log_in, number_on, upload, wait_for_end
 
 pytestmark = needs_chromium
 
@@ -50,18 +46,12 @@ def code(scene: Scene) -> Iterator[str]:
     engine.dispose()
 
 
-def _book(code: str, *, broken: float) -> list[bytes]:
-    # Every supplier has other numbers, so that a search finds one account.
-    accounts = generate_accounts(LINES, supplier=code, seed=crc32(code.encode()), broken_share=broken)
-    return [msgspec.json.encode(account) for account in accounts]
-
-
 @pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
 def test_a_book_is_checked_rehearsed_corrected_imported_reconciled_and_undone(
     scene: Scene, browser: Browser, code: str, tmp_path: Path, script: bool
 ) -> None:
     file = tmp_path / "book.ndjson"
-    file.write_bytes(b"\n".join(_book(code, broken=BROKEN)))
+    file.write_bytes(b"\n".join(book_of(code, LINES, broken=BROKEN)))
     base = f"{scene.address.url}/console"
     with Visitor.arrive(browser, base, script=script) as visitor:
         log_in(visitor, scene)
@@ -93,7 +83,7 @@ def test_a_book_is_checked_rehearsed_corrected_imported_reconciled_and_undone(
         visitor.open(f"/suppliers/{code}/reconciliation/")
         expect(visitor.page.locator(".lead")).to_contain_text("matches what was staged")
 
-        _undo(visitor, code, str(_number(_book(code, broken=0)[0])))
+        _undo(visitor, code, str(number_on(book_of(code, LINES, broken=0)[0])))
         # Chromium writes what its policy forbids there, too.
         assert visitor.complaints == []
 
@@ -133,12 +123,8 @@ def _follow_an_error_to_its_line(visitor: Visitor) -> None:
 
 def _correct(code: str, lines: list[bytes]) -> bytes:
     """The accounts of the failed lines as they should have been."""
-    good = {_number(line): line for line in _book(code, broken=0)}
-    return b"\n".join(good[_number(line)] for line in lines)
-
-
-def _number(line: bytes) -> Any:
-    return msgspec.json.decode(line).get("external_account_number")
+    good = {number_on(line): line for line in book_of(code, LINES, broken=0)}
+    return b"\n".join(good[number_on(line)] for line in lines)
 
 
 def _undo(visitor: Visitor, code: str, number: str) -> None:
@@ -196,7 +182,7 @@ def _acknowledge(visitor: Visitor, code: str) -> None:
 def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str]:
     """The path of every page, of a supplier with a batch that has failed lines, waves, and an undo."""
     file = tmp_path / "book.ndjson"
-    lines = _book(code, broken=0.5)[:20]
+    lines = book_of(code, LINES, broken=0.5)[:20]
     file.write_bytes(b"\n".join(lines))
     with Visitor.arrive(browser, f"{scene.address.url}/console") as visitor:
         log_in(visitor, scene)
@@ -211,7 +197,7 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         _acknowledge(visitor, code)
         _undo(visitor, code, number)
         undo = visitor.page.locator(".timeline a[href*='/undos/']").first.get_attribute("href") or ""
-        file.write_bytes(b"\n".join(_book(code, broken=0)[20:23]))
+        file.write_bytes(b"\n".join(book_of(code, LINES, broken=0)[20:23]))
         upload(visitor, code, file, "stage")
         wait_for_end(visitor)
         later = visitor.page.url.removeprefix(visitor.base)

@@ -1,7 +1,6 @@
 """No name, e-mail address or telephone number of a customer is in a log, a message or an error."""
 
 import gzip
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +9,10 @@ from typing import Any
 import requests
 from redis import Redis
 
-from drill.scene import SUPPLIER, TEAM, Scene
+from drill.scene import SUPPLIER, Scene
 from migration_service.connections import make_redis
 from migration_service_local.samples import generate_accounts, generate_accounts_with_faults
+from support.batch_client import ndjson
 from support.servers import wait_until
 
 _PERSONAL = ("given_name", "family_name", "email", "mobile", "landline")
@@ -128,14 +128,7 @@ def _send_notes(scene: Scene, account: dict[str, Any]) -> None:
 
 
 def _run_batch(scene: Scene, accounts: list[dict[str, Any]]) -> None:
-    started = scene.send(
-        "POST",
-        "batches/",
-        params={"import_supplier": SUPPLIER, "mode": "import", "operations_team_name": TEAM},
-        data=gzip.compress("\n".join(json.dumps(account) for account in accounts).encode()),
-        headers={"Content-Type": "application/gzip"},
-    )
-    assert started.status_code == 202, started.text
+    scene.start_batch(gzip.compress(ndjson(accounts)), content_type="application/gzip")
     wait_until(lambda: scene.states("PRIVATE-BATCH-") == {"IMPORTED": len(accounts)}, "the batch is done", 60)
 
 

@@ -9,17 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
-from zlib import crc32
 
-import msgspec
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from drill.scene import TEAM, Scene
-from migration_service_local.samples import generate_accounts
 from support.browser import LIGHT, Visitor, needs_chromium
-from support.console_steps import PATIENCE, log_in, upload, wait_for, wait_for_end
+from support.console_steps import PATIENCE, book_of, log_in, number_on, upload, wait_for, wait_for_end
 
 pytestmark = needs_chromium
 
@@ -109,7 +105,7 @@ def lead(scene: Scene, browser: Browser, tmp_path: Path) -> Iterator[Lead]:
 @pytest.mark.timeout(max(600, ACCOUNTS // 5))
 def test_a_programme_is_run_from_the_check_to_the_go_live_by_the_console_alone(lead: Lead) -> None:
     file = lead.folder / "book.ndjson"
-    file.write_bytes(b"\n".join(_book(lead.code, broken=0.1)))
+    file.write_bytes(b"\n".join(book_of(lead.code, ACCOUNTS, broken=0.1)))
     failed = _check_and_rehearse(lead, file)
     refused = _stage(lead, failed)
     _migrate_in_waves(lead, ACCOUNTS - failed)
@@ -119,11 +115,6 @@ def test_a_programme_is_run_from_the_check_to_the_go_live_by_the_console_alone(l
     _close(lead)
     assert lead.barriers == []
     assert lead.visitor.complaints == []
-
-
-def _book(code: str, *, broken: float) -> list[bytes]:
-    accounts = generate_accounts(ACCOUNTS, supplier=code, seed=crc32(code.encode()), broken_share=broken)
-    return [msgspec.json.encode(account) for account in accounts]
 
 
 def _check_and_rehearse(lead: Lead, file: Path) -> int:
@@ -194,15 +185,11 @@ def _see_wave(lead: Lead, plan: str, number: int) -> None:
 
 def _correct(lead: Lead, file: Path, refused: list[bytes]) -> None:
     """Stage the failed lines as they should have been, but for one that stays out."""
-    good = {_number(line): line for line in _book(lead.code, broken=0)}
-    corrected = [good[_number(line)] for line in refused if _number(line) in good]
+    good = {number_on(line): line for line in book_of(lead.code, ACCOUNTS, broken=0)}
+    corrected = [good[number_on(line)] for line in refused if number_on(line) in good]
     file.write_bytes(b"\n".join(corrected[1:]))
     upload(lead.visitor, lead.code, file, "stage")
     assert wait_for_end(lead.visitor, _PATIENCE) == 0
-
-
-def _number(line: bytes) -> Any:
-    return msgspec.json.decode(line).get("external_account_number")
 
 
 def _migrate_the_rest(lead: Lead) -> None:

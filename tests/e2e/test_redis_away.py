@@ -7,14 +7,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
+from random import Random
 
 import pytest
 import requests
 from redis import RedisError
 
-from drill.faults import frozen
+from drill.faults import FAULTS, Fault, frozen
 from drill.load import Load
 from drill.scene import SUPPLIER, Scene, group_of
 from support.servers import processes_in, wait_until
@@ -30,32 +29,28 @@ def redis_answers(scene: Scene) -> bool:
         return False
 
 
-def restart_cleanly(scene: Scene) -> None:
+def restart_cleanly(scene: Scene, _chance: Random) -> None:
     """Restart it as an operator does. It writes its data, ends, and is started again."""
     os.killpg(group_of(scene.main_process("valkey")), signal.SIGTERM)
 
 
-def kill(scene: Scene) -> None:
-    os.killpg(group_of(scene.main_process("valkey")), signal.SIGKILL)
-
-
-def cut_connections(scene: Scene) -> None:
+def cut_connections(scene: Scene, _chance: Random) -> None:
     scene.redis.client_kill_filter(_type="normal", skipme=True)
 
 
-def wipe(scene: Scene) -> None:
-    for file in Path(scene.home / "valkey" / "appendonlydir").iterdir():
-        file.unlink()
-    kill(scene)
+_OUTAGES = [
+    *(restart_cleanly, cut_connections),
+    *(FAULTS["Valkey killed, data kept"], FAULTS["Valkey killed, data wiped"]),
+]
 
 
-@pytest.mark.parametrize("go_away", [restart_cleanly, kill, cut_connections, wipe])
+@pytest.mark.parametrize("go_away", _OUTAGES, ids=["restarted", "cut off", "killed", "wiped"])
 def test_after_an_outage_accounts_are_created_within_15_seconds_without_restarting_workers(
-    scene: Scene, go_away: Callable[[Scene], None]
+    scene: Scene, go_away: Fault
 ) -> None:
     workers = {name: scene.main_process(name) for name in ("interactive", "background")}
     with Load(scene) as load:
-        go_away(scene)
+        go_away(scene, Random(1))
         wait_until(lambda: redis_answers(scene), "Redis is back")
         back = time.monotonic()
         wait_until(lambda: load.created_since(back), "a new account is created", 15)

@@ -35,15 +35,7 @@ def _accounts(wave: int) -> Iterator[dict[str, Any]]:
 
 
 def _stage(scene: Scene, lines: bytes) -> None:
-    answer = scene.send(
-        "POST",
-        "batches/",
-        params={"import_supplier": SUPPLIER, "mode": "stage"},
-        data=lines,
-        headers={"Content-Type": "application/x-ndjson"},
-    )
-    assert answer.status_code == 202, answer.text
-    path = f"batches/{answer.json()['batch_id']}/"
+    path = f"batches/{scene.start_batch(lines, 'stage')}/"
     wait_until(lambda: scene.send("GET", path).json()["state"] == "COMPLETED", "everything is staged", 60)
 
 

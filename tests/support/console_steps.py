@@ -1,10 +1,14 @@
 """What people do in the console in a real browser: they log in, upload a file, and wait for a state."""
 
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
+import msgspec
 from playwright.sync_api import expect
 
 from drill.scene import TEAM, Scene
+from migration_service_local.samples import generate_accounts
 from support.browser import Visitor
 
 #: Milliseconds after which a page has to show what it is waited for.
@@ -48,3 +52,13 @@ def wait_for(visitor: Visitor, state: str, patience: int = PATIENCE) -> None:
         page.wait_for_timeout(1_000)
         page.click("text=Refresh")
     expect(page.locator(".lead")).to_contain_text(state)
+
+
+def book_of(code: str, accounts: int, *, broken: float) -> list[bytes]:
+    """Return the lines of a book. Every supplier has other numbers, so that a search finds one account."""
+    book = generate_accounts(accounts, supplier=code, seed=crc32(code.encode()), broken_share=broken)
+    return [msgspec.json.encode(account) for account in book]
+
+
+def number_on(line: bytes) -> Any:
+    return msgspec.json.decode(line).get("external_account_number")

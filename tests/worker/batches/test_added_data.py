@@ -61,24 +61,6 @@ def payment(batches: BatchClient, number: str, *ids: str, amount: str = "10.00")
     )
 
 
-def statement(batches: BatchClient, number: str, *ids: str, amount: int = 4_928) -> dict[str, Any]:
-    return _line(
-        batches,
-        number,
-        statements=[
-            {
-                "bill_period_from_date": "2026-08-01",
-                "bill_period_to_date": "2026-08-31",
-                "statement_id": id_,
-                "issued_date": "2026-09-01",
-                "number": f"N-{id_}",
-                "gross_amount": amount,
-            }
-            for id_ in ids
-        ],
-    )
-
-
 def _line(batches: BatchClient, number: str, **more: Any) -> dict[str, Any]:
     return {"import_supplier": batches.supplier.code, "external_account_number": number, **more}
 

@@ -8,9 +8,10 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select, update
 
+from migration_service.db.base import new_id
 from migration_service.models import Account, AccountImportProcess, AuditEntry, BatchChunk, Ledger
 from migration_service.services.batches.intake import upload as batch_upload
-from migration_service.services.batches.work.chunks import ChunkKey
+from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.batches.work.execution import perform_chunk
 from support.wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
 
@@ -76,6 +77,23 @@ def test_a_wave_runs_in_its_window_pauses_at_its_end_and_goes_on_in_the_next(wav
         "wave.reconciled",
         "wave.found_clean",
     ]
+
+
+def test_a_worker_that_has_claimed_lines_does_not_begin_them_after_the_end_of_the_window(
+    waves: WaveClient,
+) -> None:
+    waves.stage(5)
+    waves.plan({"rest": True, "window": NIGHT})
+    waves.now = EVENING
+    waves.sweep()
+    (key,) = waves.batches.dispatch()
+    attempts = [new_id() for _ in range(5)]
+    with waves.supplier.Session.begin() as session:
+        assert claim_chunk(session, key, attempts)
+    waves.now = EVENING.replace(day=3, hour=0)
+    with waves.supplier.Session.begin() as session:
+        assert work_on_chunk(session, key, attempts) is None
+    assert _created(waves) == []
 
 
 def _recover(waves: WaveClient) -> None:
