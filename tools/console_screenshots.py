@@ -5,7 +5,6 @@ with broken lines, and takes the pictures with Debian's Chromium while the first
 """
 
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
-from scratch_service import COMMAND, running_service, wait_until
+from scratch_service import COMMAND, find_chromium, running_service, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs/images"
@@ -25,9 +24,8 @@ _LARGE, _PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
 
 def main() -> None:
     """Run the service, and take the pictures."""
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        sys.exit("Chromium is not installed. Run: apt-get install chromium")
+    if (chromium := find_chromium()) is None:
+        sys.exit("Chromium is not installed. Run: apt-get install chromium-headless-shell")
     with tempfile.TemporaryDirectory(prefix="console-screenshots-") as folder:
         Path(folder).chmod(0o711)
         home = Path(folder) / "home"

@@ -1,4 +1,4 @@
-"""Takes docs/images/flower.png: `python tools/flower_screenshot.py`, with Debian's package chromium.
+"""Takes docs/images/flower.png: `python tools/flower_screenshot.py`.
 
 It starts the whole service in a temporary folder, migrates a sample book, takes a picture of Flower with a
 browser, and stops everything.
@@ -6,7 +6,6 @@ browser, and stops everything.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import requests
-from scratch_service import SECONDS, running_service, wait_until
+from scratch_service import SECONDS, find_chromium, running_service, wait_until
 
 from migration_service.tasks.names import RUN_CHUNK
 
@@ -22,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/images/flower.png"
 #: A fifth of them have a task each, and the others are a batch. Maintenance tasks run between them.
 ACCOUNTS = 1_000
-WINDOW = (1600, 1020)
+WINDOW = (1700, 1020)
 
 # Everything that would use the network is off.
 _BROWSER_OPTIONS = (
@@ -40,9 +39,8 @@ _BROWSER_OPTIONS = (
 
 def main() -> None:
     """Run the service, and take the picture."""
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        sys.exit("Chromium is not installed. Run: apt-get install chromium")
+    if (browser := find_chromium()) is None:
+        sys.exit("Chromium is not installed. Run: apt-get install chromium-headless-shell")
     with tempfile.TemporaryDirectory(prefix="flower-screenshot-") as folder:
         Path(folder).chmod(0o711)
         with running_service(Path(folder) / "home", ACCOUNTS) as settings:

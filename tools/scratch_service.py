@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -41,3 +42,9 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = SECOND
         if time.monotonic() > deadline:
             sys.exit(f"{what} did not come within {seconds:.0f} seconds.")
         time.sleep(0.5)
+
+
+def find_chromium() -> str | None:
+    """Return the path of an installed Chromium, or None."""
+    names = ("chromium-headless-shell", "chromium", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)

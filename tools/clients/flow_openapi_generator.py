@@ -92,7 +92,7 @@ added.create_historical_statements(generated.StatementsRequest.from_dict(PAIR | 
 instruction = added.create_payment_instruction(
     generated.PaymentInstructionRequest.from_dict(PAIR | ORDER["payment_instruction"])
 )
-assert instruction.service_account_number == created.service_account_number, instruction
+assert instruction.actual_instance.service_account_number == created.service_account_number, instruction
 
 batch = batches.start_batch(
     SUPPLIER,
