@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.app import create_app
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
+from migration_service.db import reference
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.loading import begin_loading, end_loading
 from migration_service.services.access import operators
@@ -154,17 +155,23 @@ def redis_url(embedded_servers: EmbeddedServers) -> str:
     return embedded_servers.redis_url
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_kept() -> Iterator[None]:
+    """Tests change rows with services, which do not wait until every web process knows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference, "KEPT_SECONDS", 0.0)
+        yield
+
+
 @pytest.fixture(scope="session")
 def settings(embedded_servers: EmbeddedServers) -> Settings:
-    """The settings of a service on these servers. It looks up callers and suppliers in each request."""
+    """The settings of a service on these servers."""
     return Settings(
         home=embedded_servers.home.path,
         database_url=embedded_servers.database_url,
         owner_database_url=embedded_servers.owner_url,
         redis_url=embedded_servers.redis_url,
         secret_key=embedded_servers.home.secret("secret_key"),
-        # Tests change rows with services, which do not wait until every web process knows.
-        reference_lease_seconds=0.0,
     )
 
 

@@ -40,9 +40,9 @@ from migration_service.blueprints.requests.response_headers import guard_respons
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import make_redis
+from migration_service.db import reference
 from migration_service.db.commits import CommitWatch
 from migration_service.db.engine import make_sessionmaker, service_engine
-from migration_service.db.reference import ReferenceReader
 from migration_service.payment_vendors.measured import CALLS as VENDOR_CALLS
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
@@ -141,7 +141,7 @@ def _connect(settings: Settings) -> Resources:
     return Resources(
         settings,
         session_maker,
-        ReferenceReader(session_maker, KEPT_STATEMENTS, settings.reference_lease_seconds),
+        reference.ReferenceReader(session_maker, KEPT_STATEMENTS, reference.KEPT_SECONDS),
         redis,
         dispatch,
         celery,

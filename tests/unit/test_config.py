@@ -38,7 +38,6 @@ def test_a_missing_setting_is_named(missing: str, tmp_path: Path) -> None:
         ("MIGRATION_SERVICE_PROCESS_WAIT_SECONDS", "soon", "a number of 0 or more"),
         ("MIGRATION_SERVICE_PROCESS_WAIT_SECONDS", "nan", "a number of 0 or more"),
         ("MIGRATION_SERVICE_REQUEST_SECONDS", "inf", "a number of 0 or more"),
-        ("MIGRATION_SERVICE_REFERENCE_LEASE_SECONDS", "1.01", "a number from 0 to 1"),
         ("MIGRATION_SERVICE_AUDIT_RETENTION_DAYS", "89", "a whole number of 90 or more"),
         ("MIGRATION_SERVICE_BATCH_RETENTION_DAYS", "29", "a whole number of 30 or more"),
         ("MIGRATION_SERVICE_CONSOLE", "perhaps", "on or off"),
@@ -63,7 +62,6 @@ def test_a_value_that_is_not_allowed_is_named(
     ("variable", "text", "name", "value"),
     [
         ("MIGRATION_SERVICE_TRUSTED_PROXIES", "0", "trusted_proxies", 0),
-        ("MIGRATION_SERVICE_REFERENCE_LEASE_SECONDS", "0", "reference_lease_seconds", 0.0),
         ("MIGRATION_SERVICE_AUDIT_RETENTION_DAYS", "90", "audit_retention_days", 90),
         ("MIGRATION_SERVICE_CONSOLE", "ON", "console", True),
         ("MIGRATION_SERVICE_LOG_LEVEL", "debug", "log_level", "DEBUG"),

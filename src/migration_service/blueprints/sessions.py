@@ -10,7 +10,8 @@ from migration_service.blueprints.requests.auth import caller, require_token
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.paging import read_page
-from migration_service.blueprints.requests.resources import resources, wait_until_known
+from migration_service.blueprints.requests.resources import resources
+from migration_service.db.reference import wait_until_known
 from migration_service.errors import RequestFailedValidationError, TokenSessionNotFoundError
 from migration_service.schemas.sessions import SessionAnswerSchema, SessionListArgumentsSchema
 from migration_service.services.access.sessions import (

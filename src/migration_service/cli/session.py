@@ -81,7 +81,7 @@ def open_session_of_reference(settings: Settings) -> Iterator[Session]:
     """
     with open_session(settings) as session:
         yield session
-    wait_until_known(settings.reference_lease_seconds)
+    wait_until_known()
 
 
 @contextmanager

@@ -185,14 +185,6 @@ class Settings:
         "on if DATABASE_URL is a pgbouncer in transaction mode. Connections then keep no state.",
         False,
     )
-    reference_lease_seconds: float = setting(
-        "Seconds for which a web process keeps an API key, a session or an import supplier in memory, from "
-        "the start of its look-up. Revoking a key takes as long. Use the same value for every process. 0 "
-        "means a look-up in each request.",
-        1.0,
-        at_least=0,
-        at_most=1,
-    )
     broker_url: str = setting(
         "The broker of the queues, if it is not REDIS_URL. Any broker that Celery supports is possible, for "
         "example amqp://user:password@host:5672// or sentinel://host:26379/0.",

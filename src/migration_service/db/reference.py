@@ -9,6 +9,8 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.db.sql import SqlConnection, autocommit
 from migration_service.metrics.process import REFERENCE_READS
 
+#: Seconds for which a web process keeps a row, and so until a change is known everywhere.
+KEPT_SECONDS = 1.0
 #: The largest number of kept results. If there are more, all are discarded and looked up again.
 MOST_KEPT = 10_000
 #: The clocks of two machines do not run at exactly the same speed.
@@ -26,12 +28,12 @@ def read_clock() -> float:
     return time.clock_gettime(_CLOCK)
 
 
-def wait_until_known(seconds: float) -> None:
+def wait_until_known() -> None:
     """Wait until no web process uses a row that it read before a change, which has been committed.
 
     Call this after the commit, before confirming that something was revoked or ended.
     """
-    time.sleep(seconds * _DRIFT)
+    time.sleep(KEPT_SECONDS * _DRIFT)
 
 
 class ReferenceReader(SqlConnection):

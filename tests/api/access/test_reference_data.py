@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli import main
 from migration_service.config import Settings
+from migration_service.db import reference
 from migration_service.models import ApiKey
 from migration_service_local.samples import generate_accounts
 from support.factories import Customer, MakeClient, obtain
@@ -25,9 +26,10 @@ STATUS = "/v1/data-import/account-transfer-status/{}/10000001/"
 
 
 @pytest.fixture
-def keeping(make_client: MakeClient, migrated: Settings) -> FlaskClient:
+def keeping(make_client: MakeClient, migrated: Settings, monkeypatch: pytest.MonkeyPatch) -> FlaskClient:
     """A client of an application that keeps rows for a second, as it does by default."""
-    return make_client(replace(migrated, reference_lease_seconds=1.0))
+    monkeypatch.setattr(reference, "KEPT_SECONDS", 1.0)
+    return make_client(migrated)
 
 
 def _log_in(client: FlaskClient, customer: Customer) -> tuple[dict[str, str], str]:

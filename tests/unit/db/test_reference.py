@@ -105,5 +105,6 @@ def test_the_clock_never_goes_back() -> None:
 def test_who_revokes_waits_longer_than_rows_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    reference.wait_until_known(1.0)
+    monkeypatch.setattr(reference, "KEPT_SECONDS", 1.0)
+    reference.wait_until_known()
     assert slept[0] > 1.0

@@ -8,8 +8,8 @@ from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
-from migration_service.db import reference
 from migration_service.db.commits import CommitWatch
+from migration_service.db.reference import ReferenceReader
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
 from migration_service.services.imports.quota import StagedQuota
@@ -28,7 +28,7 @@ class Resources:
     #: `with resources().Session.begin() as session:` is a view's transaction.
     Session: sessionmaker[Session]
     #: Reads API keys, sessions and import suppliers, and caches them for a second.
-    reference: reference.ReferenceReader
+    reference: ReferenceReader
     #: The client for short commands. It times out after about a second, so that a frozen Redis cannot block a
     #: view.
     redis: Redis
@@ -56,8 +56,3 @@ def attach_resources(app: Flask, shared: Resources) -> None:
 def resources() -> Resources:
     """Return the resources of the application that serves the current request."""
     return cast(Resources, current_app.extensions[_EXTENSION])
-
-
-def wait_until_known() -> None:
-    """Wait until every web process knows of a committed change. Call it outside of transactions."""
-    reference.wait_until_known(resources().settings.reference_lease_seconds)
