@@ -45,7 +45,7 @@ RATE_INTERVAL = "30s"
 EMPTY_WHEN_WELL = {"MigrationTasksFail", "MigrationAttemptsFail"}
 #: A value changed between two counts of the accounts, which are half a minute apart.
 COUNTED_TWICE = "changes(migration_counted_timestamp_seconds[5m]) > 1"
-_COMPARISON = re.compile(r"\s*(==|>|<)\s*[\d.]+\s*$")
+_COMPARISON = re.compile(r"\s*(==|>|<)\s*[\d.e+]+\s*$")
 #: What limits the series that are compared, and does not hold in a healthy service.
 _CONDITION = re.compile(r"\s+(?:and|unless)\s+")
 #: Waiting times and ranges of the alerts: `for: 5m` and `[10m]`.
