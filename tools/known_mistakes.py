@@ -106,6 +106,16 @@ KNOWN: dict[str, Known] = {
         (("tries=BatchChunk.tries - 1)", "tries=BatchChunk.tries)"),),
         "worker/batches/test_chunks.py",
     ),
+    "a page of a list has the accounts of another organisation": Known(
+        "blueprints/status.py",
+        (
+            (
+                "organisation_id=caller().organisation_id\n        )\n        page",
+                "organisation_id=None\n        )\n        page",
+            ),
+        ),
+        "api/imports/test_status.py",
+    ),
     "the batch of another supplier is reconciled": Known(
         "services/batches/control.py",
         (("batch.import_supplier_id != supplier.id", "not supplier.id"),),

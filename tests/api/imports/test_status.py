@@ -79,6 +79,9 @@ def test_a_list_has_the_accounts_of_its_supplier_in_the_order_of_their_numbers(
         assert [it["external_account_number"] for it in _list(supplier, kind)] == ["1", "2", "3"]
         first = _list(supplier, kind, "?limit=1")
         assert [it["external_account_number"] for it in first] == ["1"]
+        for query in ("", "?limit=1"):
+            hidden = other.get(f"/{kind}-account-import-processes/{supplier.code}/{query}")
+            assert (hidden.status_code, json_of(hidden)["code"]) == (404, "import_supplier_not_found")
 
 
 def test_pages_lead_through_the_whole_list(supplier: SupplierClient) -> None:

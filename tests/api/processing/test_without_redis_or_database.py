@@ -18,7 +18,14 @@ from migration_service.blueprints.metrics_collector import ServiceMetrics
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.connections import make_redis
+from migration_service.db.base import new_id
 from migration_service.services.processing.execution import perform_attempt
+from migration_service.services.processing.signals import (
+    KEPT_SECONDS,
+    notification_key,
+    notify,
+    wait_for_notification,
+)
 from migration_service.tasks.resources import WorkerResources
 from support.factories import MakeClient, json_of
 from support.servers import wait_until
@@ -132,6 +139,15 @@ def test_a_request_whose_notification_cannot_be_read_asks_the_database(
         worker_resources.slots.release([str(attempt_id)])
     assert answer.status_code == 201
     assert json_of(supplier.status(number)) == {"status": "COMPLETED", **json_of(answer)}
+
+
+def test_a_notification_is_kept_for_a_minute_and_read_once(worker_resources: WorkerResources) -> None:
+    attempt_id = new_id()
+    redis = worker_resources.redis
+    notify(redis, worker_resources.slots, attempt_id, "A-7KX2M9QD")
+    assert KEPT_SECONDS - 5 < redis.ttl(notification_key(attempt_id)) <= KEPT_SECONDS
+    assert wait_for_notification(redis, attempt_id, 0.5) == "A-7KX2M9QD"
+    assert wait_for_notification(redis, attempt_id, 0.1) is None
 
 
 def test_a_pool_without_a_free_connection_answers_503_everywhere(
