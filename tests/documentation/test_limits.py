@@ -104,7 +104,7 @@ _FACTS: dict[str, tuple[Any, ...]] = {
         _default("MIGRATION_SERVICE_LEAVE_SECONDS"),
         seconds_of_web(0),
     ),
-    "operators/install.md: It finishes its tasks for up to {} seconds;": (seconds_of_workers(),),
+    "operators/install.md: One that has a task ends after {} seconds;": (seconds_of_workers(),),
     "suppliers/authentication.md: the access token; valid for {} minutes by default": (
         _default("MIGRATION_SERVICE_TOKEN_LIFETIME_SECONDS") / 60,
     ),
