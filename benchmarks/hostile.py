@@ -172,7 +172,8 @@ class Attacker:
             self.known.learn({"cursor": parse_qs(urlsplit(answer.links["next"]["url"]).query)["cursor"][0]})
         if answer.ok and "json" in answer.headers.get("Content-Type", ""):
             lines = answer.text.splitlines() if "ndjson" in answer.headers["Content-Type"] else [answer.text]
-            self.known.learn([json.loads(line) for line in lines[:50] if line])
+            with suppress(ValueError):  # failed lines are returned as they were sent
+                self.known.learn([json.loads(line) for line in lines[:50] if line])
         return answer
 
     def begin(self, operations: list[Operation]) -> None:
