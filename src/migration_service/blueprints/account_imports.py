@@ -4,32 +4,21 @@ from datetime import datetime
 from typing import Any
 
 from flask import Response
-from flask_smorest import Blueprint
 
+from migration_service import errors
 from migration_service.blueprints.description.examples import ACCOUNT, STAGED
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import (
     document_body,
     query_arguments,
     read_text,
 )
 from migration_service.blueprints.requests.description_headers import refer
+from migration_service.blueprints.requests.interface import make_blueprint
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.validation_report import answer_staged, answer_validated, reporting
 from migration_service.db.sql import autocommit
-from migration_service.errors import (
-    AccountAlreadyImportedError,
-    AccountFailedValidationError,
-    AccountImportInProgressError,
-    AccountMarkedToSkipError,
-    ImportSupplierCompleteError,
-    ImportSupplierNotFoundInBodyError,
-    ImportSupplierPausedError,
-    NewerVersionStagedError,
-    ParseError,
-    StagedQuotaReachedError,
-)
 from migration_service.schemas.account import ACCOUNT_IMPORT, AccountImportSchema, LoadedAccount, read_account
 from migration_service.schemas.requests import (
     StagedAccountSchema,
@@ -48,13 +37,7 @@ from migration_service.services.imports.validation import ValidatedAccount, vali
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import Profile
 
-blueprint = Blueprint(
-    "account_imports",
-    __name__,
-    url_prefix="/v1/data-import",
-    description="Validate, stage and create accounts.",
-)
-blueprint.before_request(require_token)
+blueprint = make_blueprint("account_imports", "", "Validate, stage and create accounts.")
 
 _STAGED = {"anyOf": [StagedAccountSchema, StagingReportSchema]}
 
@@ -70,9 +53,9 @@ _STAGED = {"anyOf": [StagedAccountSchema, StagingReportSchema]}
 )
 @answers_errors(
     blueprint,
-    AccountFailedValidationError,
-    ImportSupplierNotFoundInBodyError,
-    ParseError,
+    errors.AccountFailedValidationError,
+    errors.ImportSupplierNotFoundInBodyError,
+    errors.ParseError,
     body=ReportErrorBodySchema,
 )
 def validate_account(arguments: dict[str, Any]) -> Response:
@@ -100,16 +83,16 @@ def validate_account(arguments: dict[str, Any]) -> Response:
 )
 @answers_errors(
     blueprint,
-    AccountFailedValidationError,
-    ImportSupplierNotFoundInBodyError,
-    ImportSupplierPausedError,
-    ImportSupplierCompleteError,
-    AccountAlreadyImportedError,
-    AccountMarkedToSkipError,
-    AccountImportInProgressError,
-    NewerVersionStagedError,
-    StagedQuotaReachedError,
-    ParseError,
+    errors.AccountFailedValidationError,
+    errors.ImportSupplierNotFoundInBodyError,
+    errors.ImportSupplierPausedError,
+    errors.ImportSupplierCompleteError,
+    errors.AccountAlreadyImportedError,
+    errors.AccountMarkedToSkipError,
+    errors.AccountImportInProgressError,
+    errors.NewerVersionStagedError,
+    errors.StagedQuotaReachedError,
+    errors.ParseError,
     body=AccountReportErrorBodySchema,
 )
 @query_arguments(blueprint, StageArgumentsSchema())
@@ -140,7 +123,7 @@ def _validate_to_stage(
 ) -> tuple[KnownSupplier, ValidatedAccount]:
     try:
         return validate_payload(resources().reference, caller(), loaded)
-    except AccountFailedValidationError as error:
+    except errors.AccountFailedValidationError as error:
         with autocommit(resources().Session) as connection:
             note_invalid(
                 resources().reference, connection, caller(), loaded, error, extracted_at=extracted_at

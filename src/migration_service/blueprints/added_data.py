@@ -5,12 +5,12 @@ from functools import wraps
 from typing import Any
 
 from flask import Response
-from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
+from migration_service import errors
 from migration_service.blueprints.description import added_data_examples as examples
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import (
     document_body,
     query_arguments,
@@ -19,27 +19,10 @@ from migration_service.blueprints.requests.body import (
 from migration_service.blueprints.requests.describing import View
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.interface import make_blueprint
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.validation_report import answer_accepted
-from migration_service.errors import (
-    AccountErasedError,
-    AccountNotFoundError,
-    AccountNotFoundInBodyError,
-    HistoricalStatementAlreadyExistsError,
-    ImportSupplierNotFoundError,
-    ImportSupplierNotFoundInBodyError,
-    InvalidError,
-    ParseError,
-    PaymentInstructionRejectedError,
-    PaymentVendorNotFoundError,
-    PaymentVendorUnavailableError,
-    PaymentVendorUnreachableError,
-    RequestFailedValidationError,
-    TransactionIdAlreadyUsedError,
-    TransactionImportError,
-    TransactionOutsideOpenPeriodError,
-)
 from migration_service.schemas.added_data import (
     AddedDataArgumentsSchema,
     AddedDataSchema,
@@ -75,13 +58,9 @@ from migration_service.services.accounts.payment_instructions import (
 from migration_service.services.accounts.statements import add_historical_statements, check_statements
 from migration_service.services.accounts.transactions import add_transactions
 
-blueprint = Blueprint(
-    "added_data",
-    __name__,
-    url_prefix="/v1/data-import",
-    description="Add notes, transactions, statements and payment instructions to an imported account.",
+blueprint = make_blueprint(
+    "added_data", "", "Add notes, transactions, statements and payment instructions to an imported account."
 )
-blueprint.before_request(require_token)
 
 _TRANSACTIONS = TransactionsRequestSchema()
 
@@ -140,11 +119,11 @@ _arguments = query_arguments(blueprint, AddedDataArgumentsSchema())
 @_answers(NoteResultSchema(many=True), NotesReportSchema, examples.NOTE_RESULTS)
 @answers_errors(
     blueprint,
-    RequestFailedValidationError,
-    ImportSupplierNotFoundError,
-    ParseError,
-    AccountNotFoundError,
-    AccountErasedError,
+    errors.RequestFailedValidationError,
+    errors.ImportSupplierNotFoundError,
+    errors.ParseError,
+    errors.AccountNotFoundError,
+    errors.AccountErasedError,
     *KEY_ERRORS,
 )
 @_arguments
@@ -171,36 +150,38 @@ def _as_transaction_error(view: View) -> View:
         try:
             payload = read_json()
             return view(*args, payload, **kwargs)
-        except InvalidError as error:
-            raise TransactionImportError(error, _first_failing(payload, error)) from error
+        except errors.InvalidError as error:
+            raise errors.TransactionImportError(error, _first_failing(payload, error)) from error
 
     return wrapper
 
 
-def _first_failing(payload: Any, error: InvalidError) -> Any:
+def _first_failing(payload: Any, error: errors.InvalidError) -> Any:
     paths = [item.attr.split(".") for item in error.errors if item.attr]
     indexes = [int(path[1]) for path in paths if path[0] == "transactions" and len(path) > 1]
     return payload["transactions"][min(indexes)] if indexes else None
 
 
-def _transaction_example(error: InvalidError) -> TransactionImportError:
-    about_a_transaction = isinstance(error, TransactionOutsideOpenPeriodError | TransactionIdAlreadyUsedError)
-    return TransactionImportError(error, examples.TRANSACTION if about_a_transaction else None)
+def _transaction_example(error: errors.InvalidError) -> errors.TransactionImportError:
+    about_a_transaction = isinstance(
+        error, errors.TransactionOutsideOpenPeriodError | errors.TransactionIdAlreadyUsedError
+    )
+    return errors.TransactionImportError(error, examples.TRANSACTION if about_a_transaction else None)
 
 
 @blueprint.post("/transactions/create/")
-@idempotent(blueprint, as_error=TransactionImportError)
+@idempotent(blueprint, as_error=errors.TransactionImportError)
 @document_body(blueprint, _TRANSACTIONS, examples.TRANSACTIONS)
 @_answers(TransactionResultsSchema, TransactionsReportSchema, examples.TRANSACTION_RESULTS)
 @answers_errors(
     blueprint,
-    RequestFailedValidationError,
-    ImportSupplierNotFoundInBodyError,
-    AccountNotFoundInBodyError,
-    AccountErasedError,
-    TransactionOutsideOpenPeriodError,
-    TransactionIdAlreadyUsedError,
-    ParseError,
+    errors.RequestFailedValidationError,
+    errors.ImportSupplierNotFoundInBodyError,
+    errors.AccountNotFoundInBodyError,
+    errors.AccountErasedError,
+    errors.TransactionOutsideOpenPeriodError,
+    errors.TransactionIdAlreadyUsedError,
+    errors.ParseError,
     *KEY_ERRORS,
     body=TransactionErrorBodySchema,
     as_answered=_transaction_example,
@@ -228,12 +209,12 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
 @_answers(StatementsRequestSchema, StatementsReportSchema, examples.STATEMENTS)
 @answers_errors(
     blueprint,
-    RequestFailedValidationError,
-    ImportSupplierNotFoundInBodyError,
-    AccountNotFoundInBodyError,
-    AccountErasedError,
-    HistoricalStatementAlreadyExistsError,
-    ParseError,
+    errors.RequestFailedValidationError,
+    errors.ImportSupplierNotFoundInBodyError,
+    errors.AccountNotFoundInBodyError,
+    errors.AccountErasedError,
+    errors.HistoricalStatementAlreadyExistsError,
+    errors.ParseError,
     *KEY_ERRORS,
 )
 @_arguments
@@ -252,15 +233,15 @@ def create_historical_statements(arguments: dict[str, Any], body: PostedBody) ->
 @_answers(PaymentInstructionResultSchema, PaymentInstructionReportSchema, examples.PAYMENT_INSTRUCTION_RESULT)
 @answers_errors(
     blueprint,
-    RequestFailedValidationError,
-    ImportSupplierNotFoundInBodyError,
-    AccountNotFoundInBodyError,
-    AccountErasedError,
-    PaymentVendorNotFoundError,
-    PaymentInstructionRejectedError,
-    PaymentVendorUnreachableError,
-    ParseError,
-    PaymentVendorUnavailableError,
+    errors.RequestFailedValidationError,
+    errors.ImportSupplierNotFoundInBodyError,
+    errors.AccountNotFoundInBodyError,
+    errors.AccountErasedError,
+    errors.PaymentVendorNotFoundError,
+    errors.PaymentInstructionRejectedError,
+    errors.PaymentVendorUnreachableError,
+    errors.ParseError,
+    errors.PaymentVendorUnavailableError,
     *KEY_ERRORS,
 )
 @_arguments

@@ -3,39 +3,21 @@
 from typing import Any
 
 from flask import Response, jsonify, url_for
-from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
+from migration_service import errors
 from migration_service.blueprints.batch_upload import BODY, read_order, read_threshold_arguments, take_in
 from migration_service.blueprints.description import batch_examples as examples
 from migration_service.blueprints.description.error_catalogue import require_known_code
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import document_parameters, query_arguments
 from migration_service.blueprints.requests.description_headers import CSV, KEY, LINES, refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
-from migration_service.blueprints.requests.paging import read_page
+from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_body
+from migration_service.blueprints.requests.paging import answer_page, read_page
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream, stream_lines
-from migration_service.db.sql import OpenTransaction
-from migration_service.errors import (
-    BatchCompressionError,
-    BatchFileError,
-    BatchFileFormatError,
-    BatchFileTooLargeError,
-    BatchNotFoundError,
-    BatchStateError,
-    BatchStorageQuotaError,
-    BatchTooManyLinesError,
-    ImportSupplierCompleteError,
-    ImportSupplierNotFoundInBodyError,
-    ImportSupplierPausedError,
-    OperationsTeamNotFoundError,
-    RequestFailedValidationError,
-    StagedQuotaReachedError,
-    TooManyOpenBatchesError,
-    TooManyUploadsError,
-)
 from migration_service.models import Batch
 from migration_service.schemas.batches import (
     BatchAnswerSchema,
@@ -58,17 +40,12 @@ from migration_service.services.batches.results.line_results import (
     stream_failed_lines,
     stream_results,
 )
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.states import LineStatus, StagingResult
 from migration_service.tasks.batches import feed_batches
 
-blueprint = Blueprint(
-    "batches",
-    __name__,
-    url_prefix="/v1/data-import/batches",
-    description="Rehearse, migrate and retry whole books of accounts, or data for many accounts.",
+blueprint = make_blueprint(
+    "batches", "batches", "Rehearse, migrate and retry whole books of accounts, or data for many accounts."
 )
-blueprint.before_request(require_token)
 
 
 @blueprint.post("/", endpoint="start_batch")
@@ -80,20 +57,20 @@ blueprint.before_request(require_token)
 @blueprint.response(202, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(
     blueprint,
-    RequestFailedValidationError,
-    ImportSupplierNotFoundInBodyError,
-    ImportSupplierPausedError,
-    ImportSupplierCompleteError,
-    OperationsTeamNotFoundError,
-    BatchFileError,
-    BatchFileFormatError,
-    BatchFileTooLargeError,
-    BatchTooManyLinesError,
-    BatchCompressionError,
-    TooManyUploadsError,
-    TooManyOpenBatchesError,
-    BatchStorageQuotaError,
-    StagedQuotaReachedError,
+    errors.RequestFailedValidationError,
+    errors.ImportSupplierNotFoundInBodyError,
+    errors.ImportSupplierPausedError,
+    errors.ImportSupplierCompleteError,
+    errors.OperationsTeamNotFoundError,
+    errors.BatchFileError,
+    errors.BatchFileFormatError,
+    errors.BatchFileTooLargeError,
+    errors.BatchTooManyLinesError,
+    errors.BatchCompressionError,
+    errors.TooManyUploadsError,
+    errors.TooManyOpenBatchesError,
+    errors.BatchStorageQuotaError,
+    errors.StagedQuotaReachedError,
     *KEY_ERRORS,
 )
 def start(arguments: dict[str, Any]) -> Any:
@@ -104,12 +81,7 @@ def start(arguments: dict[str, Any]) -> Any:
     """
     order = read_order(arguments)
     with resources().Session.begin() as session:
-        supplier = get_import_supplier(
-            OpenTransaction.of(session),
-            arguments["import_supplier"],
-            organisation_id=caller().organisation_id,
-            error=ImportSupplierNotFoundInBodyError,
-        )
+        supplier = supplier_in_body(session, arguments["import_supplier"])
     batch_id = take_in(supplier, order)  # no connection is held while the body arrives
     _feed()
     answer = jsonify(_progress(str(batch_id)))
@@ -119,33 +91,27 @@ def start(arguments: dict[str, Any]) -> Any:
 @blueprint.get("/")
 @query_arguments(blueprint, BatchListArgumentsSchema())
 @blueprint.response(200, BatchAnswerSchema(many=True), example=[examples.BATCH], headers=refer("Link"))
-@answers_errors(blueprint, RequestFailedValidationError)
+@answers_errors(blueprint, errors.RequestFailedValidationError)
 def list_batches(arguments: dict[str, Any]) -> Response:
     """List the organisation's batches, newest first
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
     limit, before = read_page(arguments)
-    supplier = arguments.get("import_supplier")
     with resources().Session.begin() as session:
         reports = listing.list_batches(
             session,
             organisation_id=caller().organisation_id,
-            import_supplier=supplier,
+            import_supplier=arguments.get("import_supplier"),
             before=before,
             limit=limit + 1,
         )
-    response = jsonify(BatchAnswerSchema(many=True).dump(reports[:limit]))
-    if len(reports) > limit:
-        values: dict[str, Any] = {"limit": limit, "import_supplier": supplier}
-        values["cursor"] = reports[limit - 1].batch_id
-        response.headers["Link"] = f'<{url_for("batches.list_batches", **values)}>; rel="next"'
-    return response
+    return answer_page(BatchAnswerSchema(many=True).dump(reports), limit, "batch_id")
 
 
 @blueprint.get("/<batch_id>/")
 @blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
-@answers_errors(blueprint, BatchNotFoundError)
+@answers_errors(blueprint, errors.BatchNotFoundError)
 def get_batch(batch_id: str) -> Response:
     """Get the progress of a batch
 
@@ -158,7 +124,7 @@ def get_batch(batch_id: str) -> Response:
 @query_arguments(blueprint, ResultArgumentsSchema())
 @blueprint.response(200, LineResultSchema, content_type="application/x-ndjson", example=examples.LINE)
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=examples.LINE_CSV)
-@answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError)
+@answers_errors(blueprint, errors.RequestFailedValidationError, errors.BatchNotFoundError)
 def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     """Get the result of each line, streamed
 
@@ -179,7 +145,9 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
 @blueprint.get("/<batch_id>/failed-lines/")
 @query_arguments(blueprint, FailedLinesArgumentsSchema())
 @blueprint.response(200, LINES, content_type="application/x-ndjson")
-@answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
+@answers_errors(
+    blueprint, errors.RequestFailedValidationError, errors.BatchNotFoundError, errors.BatchStateError
+)
 def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
     """Get the failed lines as they were sent
 
@@ -195,7 +163,7 @@ def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
 
 @blueprint.post("/<batch_id>/pause/", endpoint="pause_batch")
 @blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS | {"state": "PAUSED"})
-@answers_errors(blueprint, BatchNotFoundError, BatchStateError)
+@answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def pause(batch_id: str) -> Response:
     """Pause a batch
 
@@ -209,7 +177,7 @@ def pause(batch_id: str) -> Response:
 
 @blueprint.post("/<batch_id>/resume/", endpoint="resume_batch")
 @blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
-@answers_errors(blueprint, BatchNotFoundError, BatchStateError)
+@answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def resume(batch_id: str) -> Response:
     """Resume a batch
 
@@ -224,7 +192,7 @@ def resume(batch_id: str) -> Response:
 
 @blueprint.post("/<batch_id>/cancel/", endpoint="cancel_batch")
 @blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS | {"state": "CANCELLED"})
-@answers_errors(blueprint, BatchNotFoundError, BatchStateError)
+@answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def cancel(batch_id: str) -> Response:
     """Cancel a batch
 
@@ -239,7 +207,9 @@ def cancel(batch_id: str) -> Response:
 @blueprint.post("/<batch_id>/brake/", endpoint="set_batch_brake")
 @query_arguments(blueprint, BrakeArgumentsSchema())
 @blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
-@answers_errors(blueprint, RequestFailedValidationError, BatchNotFoundError, BatchStateError)
+@answers_errors(
+    blueprint, errors.RequestFailedValidationError, errors.BatchNotFoundError, errors.BatchStateError
+)
 def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response:
     """Set the error threshold of a batch
 
@@ -257,7 +227,13 @@ def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response
 @idempotent(blueprint)
 @query_arguments(blueprint, RetryArgumentsSchema())
 @blueprint.response(200, RetryAnswerSchema, example={**examples.PROGRESS, "retried": 12, "left": 988})
-@answers_errors(blueprint, RequestFailedValidationError, *KEY_ERRORS, BatchNotFoundError, BatchStateError)
+@answers_errors(
+    blueprint,
+    errors.RequestFailedValidationError,
+    *KEY_ERRORS,
+    errors.BatchNotFoundError,
+    errors.BatchStateError,
+)
 def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
     """Retry the FAILED lines that may succeed now
 

@@ -3,20 +3,15 @@
 from typing import Any
 
 from flask import Response, jsonify
-from flask_smorest import Blueprint
 
+from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import CSV
+from migration_service.blueprints.requests.interface import make_blueprint
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream_lines
-from migration_service.errors import (
-    BatchesNotComparableError,
-    BatchNotFoundError,
-    BatchStateError,
-    RequestFailedValidationError,
-)
 from migration_service.schemas.comparison import (
     ChangedAccountsArgumentsSchema,
     ComparedAccountAnswerSchema,
@@ -30,48 +25,12 @@ from migration_service.services.reporting.comparison import (
 )
 from migration_service.states import AccountChange
 
-blueprint = Blueprint(
+blueprint = make_blueprint(
     "comparison",
-    __name__,
-    url_prefix="/v1/data-import/batches/<batch_id>/comparison/<later_batch_id>",
-    description="Compare two batches, such as two rehearsals of a book.",
+    "batches/<batch_id>/comparison/<later_batch_id>",
+    "Compare two batches, such as two rehearsals of a book.",
 )
-blueprint.before_request(require_token)
 
-_EXAMPLE = {
-    "before": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
-    "after": "019aa5d2-11c8-7d40-9b02-5e1f7c3a9d42",
-    "codes": [
-        {
-            "severity": "error",
-            "code": "invalid_phone_number",
-            "before": 640,
-            "after": 12,
-            "change": "SHRANK",
-        }
-    ],
-    "accounts": {
-        "newly_broken": 4,
-        "mended": 632,
-        "still_broken": 8,
-        "added_broken": 0,
-        "removed_broken": 0,
-        "passed": 99_356,
-        "added": 0,
-        "removed": 0,
-        "undecided": 0,
-        "unnumbered_before": 1,
-        "unnumbered_after": 0,
-    },
-}
-_ACCOUNT_EXAMPLE = {
-    "external_account_number": "100000038",
-    "change": "NEWLY_BROKEN",
-    "before_line": 38,
-    "before_codes": [],
-    "after_line": 38,
-    "after_codes": ["required"],
-}
 _ACCOUNT_CSV_EXAMPLE = (
     "external_account_number,change,before_line,before_codes,after_line,after_codes\r\n"
     "100000038,NEWLY_BROKEN,38,,38,required\r\n"
@@ -79,8 +38,10 @@ _ACCOUNT_CSV_EXAMPLE = (
 
 
 @blueprint.get("/", endpoint="compare_batches")
-@blueprint.response(200, ComparisonAnswerSchema, example=_EXAMPLE)
-@answers_errors(blueprint, BatchNotFoundError, BatchStateError, BatchesNotComparableError)
+@blueprint.response(200, ComparisonAnswerSchema, example=ComparisonAnswerSchema.example())
+@answers_errors(
+    blueprint, errors.BatchNotFoundError, errors.BatchStateError, errors.BatchesNotComparableError
+)
 def compare(batch_id: str, later_batch_id: str) -> Response:
     """Compare two batches of one import supplier
 
@@ -99,15 +60,18 @@ def compare(batch_id: str, later_batch_id: str) -> Response:
 @blueprint.get("/accounts/", endpoint="get_changed_accounts")
 @query_arguments(blueprint, ChangedAccountsArgumentsSchema())
 @blueprint.response(
-    200, ComparedAccountAnswerSchema, content_type="application/x-ndjson", example=_ACCOUNT_EXAMPLE
+    200,
+    ComparedAccountAnswerSchema,
+    content_type="application/x-ndjson",
+    example=ComparedAccountAnswerSchema.example(),
 )
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_ACCOUNT_CSV_EXAMPLE)
 @answers_errors(
     blueprint,
-    RequestFailedValidationError,
-    BatchNotFoundError,
-    BatchStateError,
-    BatchesNotComparableError,
+    errors.RequestFailedValidationError,
+    errors.BatchNotFoundError,
+    errors.BatchStateError,
+    errors.BatchesNotComparableError,
 )
 def get_changed_accounts(arguments: dict[str, Any], batch_id: str, later_batch_id: str) -> Response:
     """List the accounts that fail in at least one of two batches, streamed

@@ -1,20 +1,13 @@
 """The control totals of a batch: its supplier's totals for the file."""
 
-from typing import Any
-
 from flask import Response, jsonify
-from flask_smorest import Blueprint
 
+from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import document_body, read_json
+from migration_service.blueprints.requests.interface import make_blueprint
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import (
-    BatchNotFoundError,
-    BatchStateError,
-    ParseError,
-    RequestFailedValidationError,
-)
 from migration_service.schemas.control_totals import (
     EXAMPLE,
     ControlTotalsAnswerSchema,
@@ -24,18 +17,15 @@ from migration_service.schemas.control_totals import (
 from migration_service.services.batches.control import get_batch
 from migration_service.services.batches.intake.control_totals import report_control_totals, set_control_totals
 
-blueprint = Blueprint(
+blueprint = make_blueprint(
     "control_totals",
-    __name__,
-    url_prefix="/v1/data-import/batches/<batch_id>/control-totals",
-    description="Compare the totals of a file with its supplier's control totals.",
+    "batches/<batch_id>/control-totals",
+    "Compare the totals of a file with its supplier's control totals.",
 )
-blueprint.before_request(require_token)
 
-_ANSWER_EXAMPLE: dict[str, Any] = {
-    "batch_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
-    "control_totals": {"accounts": 20_000, "ledger_balances": {"ENERGY_LEDGER": "-1204388.55"}},
-    "totals": [
+_ANSWER_EXAMPLE = ControlTotalsAnswerSchema.example(
+    control_totals={"accounts": 20_000, "ledger_balances": {"ENERGY_LEDGER": "-1204388.55"}},
+    totals=[
         {"measure": "accounts", "given": 20_000, "file": 20_000, "difference": 0},
         {
             "measure": "balance of ENERGY_LEDGER",
@@ -45,16 +35,14 @@ _ANSWER_EXAMPLE: dict[str, Any] = {
         },
         {"measure": "statements", "given": None, "file": 33_748, "difference": None},
     ],
-    "differing": 1,
-    "as_given": False,
-    "unreadable_lines": 0,
-    "unreadable_amounts": 0,
-}
+    differing=1,
+    as_given=False,
+)
 
 
 @blueprint.get("/")
 @blueprint.response(200, ControlTotalsAnswerSchema, example=_ANSWER_EXAMPLE)
-@answers_errors(blueprint, BatchNotFoundError)
+@answers_errors(blueprint, errors.BatchNotFoundError)
 def get_control_totals(batch_id: str) -> Response:
     """Get the totals of a batch's file
 
@@ -69,7 +57,13 @@ def get_control_totals(batch_id: str) -> Response:
 @blueprint.put("/", endpoint="set_control_totals")
 @document_body(blueprint, ControlTotalsSchema(), EXAMPLE)
 @blueprint.response(200, ControlTotalsAnswerSchema, example=_ANSWER_EXAMPLE)
-@answers_errors(blueprint, RequestFailedValidationError, ParseError, BatchNotFoundError, BatchStateError)
+@answers_errors(
+    blueprint,
+    errors.RequestFailedValidationError,
+    errors.ParseError,
+    errors.BatchNotFoundError,
+    errors.BatchStateError,
+)
 def put_control_totals(batch_id: str) -> Response:
     """Set the control totals of a batch
 

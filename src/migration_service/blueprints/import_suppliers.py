@@ -1,13 +1,8 @@
 """The organisation's import suppliers, with the counts of their accounts."""
 
-from typing import Any
-
-from flask_smorest import Blueprint
-
-from migration_service.blueprints.description.examples import SUPPLIER
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller, require_token
-from migration_service.blueprints.requests.names import check_names
+from migration_service.blueprints.requests.auth import caller
+from migration_service.blueprints.requests.interface import make_blueprint
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ImportSupplierNotFoundError, RequestFailedValidationError
 from migration_service.schemas.attempts import ImportSupplierAnswerSchema
@@ -17,22 +12,13 @@ from migration_service.services.reporting.import_suppliers import (
     report_import_suppliers,
 )
 
-blueprint = Blueprint(
+blueprint = make_blueprint(
     "import_suppliers",
-    __name__,
-    url_prefix="/v1/data-import/import-suppliers",
-    description="The organisation's import suppliers, and how many of their accounts are in each state.",
+    "import-suppliers",
+    "The organisation's import suppliers, and how many of their accounts are in each state.",
 )
-blueprint.before_request(require_token)
-blueprint.before_request(check_names)
 
-_EXAMPLE: dict[str, Any] = {
-    "import_supplier": SUPPLIER,
-    "status": "Ongoing",
-    "profile": "lenient",
-    "time_zone": "Europe/Amsterdam",
-    "counts": {"PENDING": 2_900, "IN_PROGRESS": 100, "IMPORTED": 97_000, "SKIPPED": 0},
-}
+_EXAMPLE = ImportSupplierAnswerSchema.example()
 
 
 @blueprint.get("/")

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from flask import Response, jsonify, request, url_for
 
+from migration_service import errors
 from migration_service.blueprints.account_imports import blueprint
 from migration_service.blueprints.description.examples import PROCESS
 from migration_service.blueprints.description.openapi import answers_errors
@@ -14,24 +15,6 @@ from migration_service.blueprints.requests.description_headers import PREFER, re
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keyed_request
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import (
-    AccountAlreadyImportedError,
-    AccountCreationFailedError,
-    AccountFailedValidationError,
-    AccountImportInProgressError,
-    AccountMarkedToSkipError,
-    AccountNotStagedError,
-    AccountNotStorableError,
-    ConcurrencyLimitReachedError,
-    DryRunSucceededError,
-    ImportSupplierCompleteError,
-    ImportSupplierNotFoundInBodyError,
-    ImportSupplierPausedError,
-    NoWorkerAvailableError,
-    OperationsTeamNotFoundError,
-    ParseError,
-    RequestFailedValidationError,
-)
 from migration_service.schemas.requests import (
     AcceptedAccountSchema,
     AccountErrorBodySchema,
@@ -68,22 +51,22 @@ def _replay(attempt_id: UUID) -> Any:
 )
 @answers_errors(
     blueprint,
-    RequestFailedValidationError,
-    ImportSupplierNotFoundInBodyError,
-    ImportSupplierPausedError,
-    ImportSupplierCompleteError,
-    AccountNotStagedError,
-    AccountAlreadyImportedError,
-    AccountMarkedToSkipError,
-    AccountImportInProgressError,
-    OperationsTeamNotFoundError,
-    AccountFailedValidationError,
-    AccountCreationFailedError,
-    AccountNotStorableError,
-    DryRunSucceededError,
-    ParseError,
-    ConcurrencyLimitReachedError,
-    NoWorkerAvailableError,
+    errors.RequestFailedValidationError,
+    errors.ImportSupplierNotFoundInBodyError,
+    errors.ImportSupplierPausedError,
+    errors.ImportSupplierCompleteError,
+    errors.AccountNotStagedError,
+    errors.AccountAlreadyImportedError,
+    errors.AccountMarkedToSkipError,
+    errors.AccountImportInProgressError,
+    errors.OperationsTeamNotFoundError,
+    errors.AccountFailedValidationError,
+    errors.AccountCreationFailedError,
+    errors.AccountNotStorableError,
+    errors.DryRunSucceededError,
+    errors.ParseError,
+    errors.ConcurrencyLimitReachedError,
+    errors.NoWorkerAvailableError,
     *KEY_ERRORS,
     body=AccountErrorBodySchema,
 )

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from flask import Response, jsonify, url_for
-from flask_smorest import Blueprint
+from flask import Response
 
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
-from migration_service.blueprints.requests.paging import read_page
+from migration_service.blueprints.requests.interface import make_blueprint
+from migration_service.blueprints.requests.paging import answer_page, read_page
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.reference import wait_until_known
 from migration_service.errors import RequestFailedValidationError, TokenSessionNotFoundError
@@ -24,23 +24,9 @@ from migration_service.services.access.sessions import (
 
 _SCHEMA = SessionAnswerSchema()
 
-blueprint = Blueprint(
-    "sessions",
-    __name__,
-    url_prefix="/v1/data-import/sessions",
-    description="See who holds tokens, and end single sessions.",
-)
-blueprint.before_request(require_token)
+blueprint = make_blueprint("sessions", "sessions", "See who holds tokens, and end single sessions.")
 
-_EXAMPLE: dict[str, Any] = {
-    "session_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
-    "api_key": "ami_0123456789",
-    "api_key_name": "nightly import",
-    "address": "192.0.2.7",
-    "created_at": "2026-03-01T10:15:00Z",
-    "expires_at": "2026-03-08T10:15:00Z",
-    "ended_at": None,
-}
+_EXAMPLE = SessionAnswerSchema.example()
 
 
 @blueprint.get("/")
@@ -58,11 +44,7 @@ def list_sessions(arguments: dict[str, Any]) -> Response:
         found = list_sessions_of_organisation(
             session, caller().organisation_id, before=before, limit=limit + 1
         )
-    response = jsonify(_SCHEMA.dump(found[:limit], many=True))
-    if len(found) > limit:
-        url = url_for("sessions.list_sessions", limit=limit, cursor=found[limit - 1].session_id)
-        response.headers["Link"] = f'<{url}>; rel="next"'
-    return response
+    return answer_page(SessionAnswerSchema(many=True).dump(found), limit, "session_id")
 
 
 @blueprint.post("/<session_id>/end/", endpoint="end_session")

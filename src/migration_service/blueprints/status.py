@@ -3,44 +3,33 @@
 from collections.abc import Iterator
 from typing import Any
 
-from flask import Response, url_for
-from flask_smorest import Blueprint
+from flask import Response
 
+from migration_service import errors
 from migration_service.blueprints.description.examples import ACCOUNT
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
-from migration_service.blueprints.requests.names import check_names
-from migration_service.blueprints.requests.paging import require_page_size
+from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_path
+from migration_service.blueprints.requests.paging import link_next, require_page_size
 from migration_service.blueprints.requests.places import in_turns
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.sql import autocommit
-from migration_service.errors import (
-    AccountNotFoundError,
-    ImportSupplierNotFoundError,
-    RequestFailedValidationError,
-)
 from migration_service.schemas.account_history import AccountHistorySchema
 from migration_service.schemas.attempts import FailedImportSchema
 from migration_service.schemas.json import encode_json
 from migration_service.schemas.requests import AccountStatusSchema, ListArgumentsSchema, ListedImportSchema
 from migration_service.services.imports.status import ListKind, get_status, read_imports
 from migration_service.services.reporting.account_history import read_account_history
-from migration_service.services.setup.suppliers import get_import_supplier
 
 #: The number of entries in one piece of a streamed list.
 _PIECE = 5_000
 LARGEST_PAGE = 100_000
 
-blueprint = Blueprint(
-    "status",
-    __name__,
-    url_prefix="/v1/data-import",
-    description="The progress of the migration of an account and of a supplier's book.",
+blueprint = make_blueprint(
+    "status", "", "The progress of the migration of an account and of a supplier's book."
 )
-blueprint.before_request(require_token)
-blueprint.before_request(check_names)
 
 _CREATED_EXAMPLE = {
     "external_account_number": "10000001",
@@ -80,14 +69,7 @@ _ACCOUNT_EXAMPLE = {
 }
 
 _FAILED_EXAMPLE = [
-    {
-        "external_account_number": "10000002",
-        "attempt_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
-        "dry_run": False,
-        "outcome": "FAILED",
-        "code": "account_failed_validation",
-        "finished_at": "2026-03-01T10:15:00Z",
-    }
+    FailedImportSchema.example(external_account_number="10000002", finished_at="2026-03-01T10:15:00Z")
 ]
 
 
@@ -95,7 +77,12 @@ _FAILED_EXAMPLE = [
 @blueprint.response(
     200, AccountStatusSchema, example={"status": "COMPLETED", "service_account_number": "A-7KX2M9QD"}
 )
-@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError, AccountNotFoundError)
+@answers_errors(
+    blueprint,
+    errors.RequestFailedValidationError,
+    errors.ImportSupplierNotFoundError,
+    errors.AccountNotFoundError,
+)
 def get_account_status(import_supplier_code: str, external_account_number: str) -> dict[str, str]:
     """Get the import status of an account
 
@@ -111,7 +98,12 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
 
 @blueprint.get("/accounts/<import_supplier_code>/<number:external_account_number>/", endpoint="get_account")
 @blueprint.response(200, AccountHistorySchema, example=_ACCOUNT_EXAMPLE)
-@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError, AccountNotFoundError)
+@answers_errors(
+    blueprint,
+    errors.RequestFailedValidationError,
+    errors.ImportSupplierNotFoundError,
+    errors.AccountNotFoundError,
+)
 def get_account(import_supplier_code: str, external_account_number: str) -> Response:
     """Get everything that the service holds about an account
 
@@ -119,9 +111,7 @@ def get_account(import_supplier_code: str, external_account_number: str) -> Resp
     For an account whose personal data was erased, only the numbers are left.
     """
     with resources().Session.begin() as session:
-        supplier = get_import_supplier(
-            session, import_supplier_code, organisation_id=caller().organisation_id
-        )
+        supplier = supplier_in_path(session, import_supplier_code)
         history = read_account_history(session, supplier, external_account_number)
     return Response(encode_json(history), mimetype="application/json")
 
@@ -130,7 +120,7 @@ def get_account(import_supplier_code: str, external_account_number: str) -> Resp
 @blueprint.response(
     200, ListedImportSchema(many=True), example=[_CREATED_EXAMPLE, _STAGED_EXAMPLE], headers=refer("Link")
 )
-@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_all_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """List every account import of a supplier
@@ -142,7 +132,7 @@ def list_all_account_imports(arguments: dict[str, Any], import_supplier_code: st
 
 @blueprint.get("/pending-account-import-processes/<import_supplier_code>/")
 @blueprint.response(200, ListedImportSchema(many=True), example=[_STAGED_EXAMPLE], headers=refer("Link"))
-@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_pending_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """List the account imports that are staged and not created
@@ -154,7 +144,7 @@ def list_pending_account_imports(arguments: dict[str, Any], import_supplier_code
 
 @blueprint.get("/imported-account-import-processes/<import_supplier_code>/")
 @blueprint.response(200, ListedImportSchema(many=True), example=[_CREATED_EXAMPLE], headers=refer("Link"))
-@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_imported_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """List the account imports whose account has been created
@@ -166,7 +156,7 @@ def list_imported_account_imports(arguments: dict[str, Any], import_supplier_cod
 
 @blueprint.get("/failed-account-import-processes/<import_supplier_code>/")
 @blueprint.response(200, FailedImportSchema(many=True), example=_FAILED_EXAMPLE, headers=refer("Link"))
-@answers_errors(blueprint, RequestFailedValidationError, ImportSupplierNotFoundError)
+@answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
 @query_arguments(blueprint, ListArgumentsSchema())
 def list_failed_account_imports(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     """List the accounts that are not created and whose last attempt failed
@@ -190,9 +180,7 @@ def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
     """Stream the whole list in pieces. No connection is held while the client reads a piece."""
     sessions = resources().Session
     with sessions.begin() as session:
-        supplier = get_import_supplier(
-            session, import_supplier_code, organisation_id=caller().organisation_id
-        )
+        supplier = supplier_in_path(session, import_supplier_code)
         first = read_imports(session, supplier, kind, after=after, limit=_PIECE)
 
     def pieces() -> Iterator[str]:
@@ -210,18 +198,10 @@ def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
 
 def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> Response:
     with resources().Session.begin() as session:
-        supplier = get_import_supplier(
-            session, import_supplier_code, organisation_id=caller().organisation_id
-        )
+        supplier = supplier_in_path(session, import_supplier_code)
         page = read_imports(session, supplier, kind, after=after, limit=limit)
         more = page.count and read_imports(session, supplier, kind, after=page.last, limit=1).count
     response = Response(f"[{page.json}]", mimetype="application/json")
     if more:
-        url = url_for(
-            f"status.list_{kind}_account_imports",
-            import_supplier_code=import_supplier_code,
-            limit=limit,
-            cursor=page.last,
-        )
-        response.headers["Link"] = f'<{url}>; rel="next"'
+        link_next(response, limit, page.last)
     return response

@@ -3,33 +3,19 @@
 from typing import Any
 
 from flask import Response, jsonify, url_for
-from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
+from migration_service import errors
 from migration_service.blueprints.description import undo_examples as examples
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import CSV, refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
-from migration_service.blueprints.requests.paging import read_page
+from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_body
+from migration_service.blueprints.requests.paging import answer_page, read_page
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream_lines
-from migration_service.errors import (
-    AccountInUndoError,
-    BatchNotFoundError,
-    BatchStateError,
-    ImportSupplierLiveError,
-    ImportSupplierNotFoundInBodyError,
-    NothingToUndoError,
-    ParseError,
-    RequestFailedValidationError,
-    UndoNotFoundError,
-    UndoStateError,
-    WaveNotFoundError,
-    WavePlanNotFoundError,
-    WaveStateError,
-)
 from migration_service.schemas.undo import (
     UndoAnswerSchema,
     UndoBodySchema,
@@ -40,7 +26,6 @@ from migration_service.schemas.undo import (
     UndoResultArgumentsSchema,
     UndoTargetSchema,
 )
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
 from migration_service.services.undo.preview import preview_undo
 from migration_service.services.undo.reading import get_undo, list_undos, report_undo, stream_outcomes
@@ -48,24 +33,18 @@ from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import UndoOutcome
 from migration_service.tasks.undo import dispatch_undos
 
-blueprint = Blueprint(
-    "undo",
-    __name__,
-    url_prefix="/v1/data-import/undos",
-    description="Remove created accounts, until their supplier goes live.",
-)
-blueprint.before_request(require_token)
+blueprint = make_blueprint("undo", "undos", "Remove created accounts, until their supplier goes live.")
 
 _TARGET_ERRORS = (
-    RequestFailedValidationError,
-    ParseError,
-    ImportSupplierNotFoundInBodyError,
-    AccountInUndoError,
-    BatchNotFoundError,
-    BatchStateError,
-    WavePlanNotFoundError,
-    WaveNotFoundError,
-    WaveStateError,
+    errors.RequestFailedValidationError,
+    errors.ParseError,
+    errors.ImportSupplierNotFoundInBodyError,
+    errors.AccountInUndoError,
+    errors.BatchNotFoundError,
+    errors.BatchStateError,
+    errors.WavePlanNotFoundError,
+    errors.WaveNotFoundError,
+    errors.WaveStateError,
 )
 
 
@@ -86,7 +65,12 @@ def preview(body: dict[str, Any]) -> Any:
 @idempotent(blueprint)
 @blueprint.response(202, UndoProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(
-    blueprint, *_TARGET_ERRORS, ImportSupplierLiveError, NothingToUndoError, AccountInUndoError, *KEY_ERRORS
+    blueprint,
+    *_TARGET_ERRORS,
+    errors.ImportSupplierLiveError,
+    errors.NothingToUndoError,
+    errors.AccountInUndoError,
+    *KEY_ERRORS,
 )
 @json_body(blueprint, UndoBodySchema(), examples.BODY)
 def start(body: dict[str, Any]) -> Response:
@@ -110,36 +94,27 @@ def start(body: dict[str, Any]) -> Response:
 @blueprint.get("/", endpoint="list_undos")
 @query_arguments(blueprint, UndoListArgumentsSchema())
 @blueprint.response(200, UndoAnswerSchema(many=True), example=[examples.UNDO], headers=refer("Link"))
-@answers_errors(blueprint, RequestFailedValidationError)
+@answers_errors(blueprint, errors.RequestFailedValidationError)
 def list_all(arguments: dict[str, Any]) -> Response:
     """List the organisation's undos, newest first
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
     limit, before = read_page(arguments)
-    supplier = arguments.get("import_supplier")
     with resources().Session.begin() as session:
         reports = list_undos(
             session,
             organisation_id=caller().organisation_id,
-            import_supplier=supplier,
+            import_supplier=arguments.get("import_supplier"),
             before=before,
             limit=limit + 1,
         )
-    response = jsonify(UndoAnswerSchema(many=True).dump(reports[:limit]))
-    if len(reports) > limit:
-        values: dict[str, Any] = {
-            "limit": limit,
-            "cursor": reports[limit - 1].undo_id,
-            "import_supplier": supplier,
-        }
-        response.headers["Link"] = f'<{url_for("undo.list_undos", **values)}>; rel="next"'
-    return response
+    return answer_page(UndoAnswerSchema(many=True).dump(reports), limit, "undo_id")
 
 
 @blueprint.get("/<undo_id>/", endpoint="get_undo")
 @blueprint.response(200, UndoProgressAnswerSchema, example=examples.PROGRESS)
-@answers_errors(blueprint, UndoNotFoundError)
+@answers_errors(blueprint, errors.UndoNotFoundError)
 def get_one(undo_id: str) -> Response:
     """Get the progress of an undo
 
@@ -155,7 +130,7 @@ def get_one(undo_id: str) -> Response:
     200, UndoOutcomeAnswerSchema, content_type="application/x-ndjson", example=examples.OUTCOME
 )
 @blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=examples.OUTCOME_CSV)
-@answers_errors(blueprint, RequestFailedValidationError, UndoNotFoundError)
+@answers_errors(blueprint, errors.RequestFailedValidationError, errors.UndoNotFoundError)
 def get_results(arguments: dict[str, Any], undo_id: str) -> Response:
     """Get the outcome of each account, streamed
 
@@ -169,7 +144,7 @@ def get_results(arguments: dict[str, Any], undo_id: str) -> Response:
 
 @blueprint.post("/<undo_id>/cancel/", endpoint="cancel_undo")
 @blueprint.response(200, UndoProgressAnswerSchema, example=examples.PROGRESS | {"state": "CANCELLED"})
-@answers_errors(blueprint, UndoNotFoundError, UndoStateError)
+@answers_errors(blueprint, errors.UndoNotFoundError, errors.UndoStateError)
 def cancel(undo_id: str) -> Response:
     """Cancel an undo
 
@@ -182,12 +157,7 @@ def cancel(undo_id: str) -> Response:
 
 
 def _read_order(session: Session, body: dict[str, Any]) -> UndoOrder:
-    supplier = get_import_supplier(
-        session,
-        body["import_supplier"],
-        organisation_id=caller().organisation_id,
-        error=ImportSupplierNotFoundInBodyError,
-    )
+    supplier = supplier_in_body(session, body["import_supplier"])
     batch = None
     if "batch" in body:
         batch = get_batch_to_undo(session, body["batch"], supplier)

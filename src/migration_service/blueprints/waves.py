@@ -4,32 +4,17 @@ from collections.abc import Callable
 from typing import Any
 
 from flask import jsonify, url_for
-from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
+from migration_service import errors
 from migration_service.blueprints.description import wave_examples as examples
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller, require_token
+from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_body
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import (
-    BatchStorageQuotaError,
-    ImportSupplierCompleteError,
-    ImportSupplierNotFoundInBodyError,
-    ImportSupplierPausedError,
-    OperationsTeamNotFoundError,
-    ParseError,
-    RequestFailedValidationError,
-    TooManyOpenBatchesError,
-    TooManyUploadsError,
-    WaveNotFoundError,
-    WavePlanNotFoundError,
-    WavePlanOpenError,
-    WaveStateError,
-    WaveWindowClosedError,
-)
 from migration_service.models import Wave, WavePlan
 from migration_service.schemas.waves import (
     WaveDecisionBodySchema,
@@ -39,7 +24,6 @@ from migration_service.schemas.waves import (
 )
 from migration_service.services.batches import clock
 from migration_service.services.batches.intake.quotas import BatchQuotas
-from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.waves import acts
 from migration_service.services.waves.orders import read_plan
 from migration_service.services.waves.plans import plan_waves
@@ -47,17 +31,19 @@ from migration_service.services.waves.reading import get_plan, list_plans, lock_
 from migration_service.services.waves.reports import PlanReport, report_plan, report_plans
 from migration_service.tasks.batches import feed_batches
 
-blueprint = Blueprint(
+blueprint = make_blueprint(
     "waves",
-    __name__,
-    url_prefix="/v1/data-import/wave-plans",
-    description="Migrate pending accounts in waves, each with a window, an error threshold and a decision "
-    "after it.",
+    "wave-plans",
+    "Migrate pending accounts in waves, each with a window, an error threshold and a decision after it.",
 )
-blueprint.before_request(require_token)
 
 _DECISION_EXAMPLE = {"reason": "Two meters are corrected by hand."}
-_WAVE_ERRORS = (RequestFailedValidationError, WavePlanNotFoundError, WaveNotFoundError, WaveStateError)
+_WAVE_ERRORS = (
+    errors.RequestFailedValidationError,
+    errors.WavePlanNotFoundError,
+    errors.WaveNotFoundError,
+    errors.WaveStateError,
+)
 
 
 @blueprint.post("/", endpoint="plan_waves")
@@ -65,17 +51,17 @@ _WAVE_ERRORS = (RequestFailedValidationError, WavePlanNotFoundError, WaveNotFoun
 @blueprint.response(201, WavePlanAnswerSchema, example=examples.PLAN, headers=refer("Location"))
 @answers_errors(
     blueprint,
-    RequestFailedValidationError,
+    errors.RequestFailedValidationError,
     *KEY_ERRORS,
-    ImportSupplierNotFoundInBodyError,
-    ImportSupplierPausedError,
-    ImportSupplierCompleteError,
-    OperationsTeamNotFoundError,
-    WavePlanOpenError,
-    TooManyUploadsError,
-    TooManyOpenBatchesError,
-    BatchStorageQuotaError,
-    ParseError,
+    errors.ImportSupplierNotFoundInBodyError,
+    errors.ImportSupplierPausedError,
+    errors.ImportSupplierCompleteError,
+    errors.OperationsTeamNotFoundError,
+    errors.WavePlanOpenError,
+    errors.TooManyUploadsError,
+    errors.TooManyOpenBatchesError,
+    errors.BatchStorageQuotaError,
+    errors.ParseError,
 )
 @json_body(blueprint, WavePlanBodySchema(), examples.BODY)
 def plan(body: dict[str, Any]) -> Any:
@@ -89,12 +75,7 @@ def plan(body: dict[str, Any]) -> Any:
     quotas = BatchQuotas(settings.max_open_batches, settings.max_batch_storage_bytes)
     with resources().Session.begin() as session:
         order = read_plan(body, now=clock.read_clock(session), api_key_id=sender.api_key_id)
-        supplier = get_import_supplier(
-            session,
-            body["import_supplier"],
-            organisation_id=sender.organisation_id,
-            error=ImportSupplierNotFoundInBodyError,
-        )
+        supplier = supplier_in_body(session, body["import_supplier"])
         report = report_plan(session, plan_waves(session, supplier, order, quotas))
         answer = jsonify(WavePlanAnswerSchema().dump(report))
         answer.status_code = 201
@@ -106,7 +87,7 @@ def plan(body: dict[str, Any]) -> Any:
 @blueprint.get("/", endpoint="list_plans")
 @query_arguments(blueprint, WavePlanListArgumentsSchema())
 @blueprint.response(200, WavePlanAnswerSchema(many=True), example=[examples.PLAN])
-@answers_errors(blueprint, RequestFailedValidationError)
+@answers_errors(blueprint, errors.RequestFailedValidationError)
 def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
     """List the organisation's wave plans, newest first
 
@@ -119,7 +100,7 @@ def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
 
 @blueprint.get("/<plan_id>/", endpoint="get_plan")
 @blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
-@answers_errors(blueprint, WavePlanNotFoundError)
+@answers_errors(blueprint, errors.WavePlanNotFoundError)
 def get(plan_id: str) -> PlanReport:
     """Get a wave plan and the progress of its waves
 
@@ -132,7 +113,7 @@ def get(plan_id: str) -> PlanReport:
 
 @blueprint.post("/<plan_id>/waves/<int:number>/start/", endpoint="start_wave")
 @blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
-@answers_errors(blueprint, *_WAVE_ERRORS, WaveWindowClosedError)
+@answers_errors(blueprint, *_WAVE_ERRORS, errors.WaveWindowClosedError)
 def start(plan_id: str, number: int) -> PlanReport:
     """Start a wave by hand
 
@@ -177,7 +158,7 @@ def reconcile(plan_id: str, number: int) -> PlanReport:
 
 @blueprint.post("/<plan_id>/waves/<int:number>/approve/", endpoint="approve_wave")
 @blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
-@answers_errors(blueprint, *_WAVE_ERRORS, ParseError)
+@answers_errors(blueprint, *_WAVE_ERRORS, errors.ParseError)
 @json_body(blueprint, WaveDecisionBodySchema(), _DECISION_EXAMPLE)
 def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Approve a reconciled wave, so that the next one can start
@@ -190,7 +171,7 @@ def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
 
 @blueprint.post("/<plan_id>/waves/<int:number>/stop/", endpoint="stop_wave")
 @blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
-@answers_errors(blueprint, *_WAVE_ERRORS, ParseError)
+@answers_errors(blueprint, *_WAVE_ERRORS, errors.ParseError)
 @json_body(blueprint, WaveDecisionBodySchema(), _DECISION_EXAMPLE)
 def stop(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Stop a wave and every later one

@@ -190,9 +190,7 @@ class TransactionResultsSchema(AnswerSchema):
     """The response of the transactions endpoint."""
 
     results = answers.List(
-        TransactionResultSchema,
-        "One result for each transaction, in the order of the request.",
-        [{"status": "TRANSACTION_ADDED_TO_ACCOUNT", "transaction_data": _TRANSACTION}],
+        TransactionResultSchema, "One result for each transaction, in the order of the request."
     )
 
 
@@ -296,8 +294,4 @@ class StatementsReportSchema(_ReportSchema):
 class PaymentInstructionReportSchema(_ReportSchema):
     """The full report of the payment instruction endpoint."""
 
-    result = answers.Nested(
-        PaymentInstructionResultSchema,
-        _RESULT,
-        {"service_account_number": "A-7KX2M9QD", "reference": "pm_1N0000000000"},
-    )
+    result = answers.Nested(PaymentInstructionResultSchema, _RESULT)

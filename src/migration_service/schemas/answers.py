@@ -9,6 +9,11 @@ from migration_service.schemas.coded import Described
 from migration_service.schemas.moments import write_moment
 
 
+def example_of(schema: type[Schema]) -> dict[str, Any]:
+    """Return an example of an object: that of each field of its schema."""
+    return {name: field.metadata["example"] for name, field in schema().fields.items()}
+
+
 class String(Described, fields.String):
     """A text. `words` are the values that it can have."""
 
@@ -67,17 +72,22 @@ class Counts(Dict):
 
 
 class Nested(Described, fields.Nested):
-    """An object of this schema."""
+    """An object of this schema, whose example is that of the schema if no other is given."""
 
-    def __init__(self, schema: type[Schema], *about: Any, **kwargs: Any) -> None:
-        super().__init__(*about, nested=schema, **kwargs)
+    def __init__(self, schema: type[Schema], meaning: str = "", *example: Any, **kwargs: Any) -> None:
+        if meaning and not example:
+            example = (example_of(schema),)
+        super().__init__(meaning, *example, nested=schema, **kwargs)
 
 
 class List(Described, fields.List[Any]):
     """A list of objects of a schema, or of values of another kind."""
 
-    def __init__(self, items: type[Schema] | type[String] | Dict, *about: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, items: type[Schema] | type[String] | Dict, meaning: str, *example: Any, **kwargs: Any
+    ) -> None:
         inner: Any = items
         if isinstance(items, type) and issubclass(items, Schema):
             inner = Nested(items)
-        super().__init__(*about, cls_or_instance=inner, **kwargs)
+            example = example or ([example_of(items)],)
+        super().__init__(meaning, *example, cls_or_instance=inner, **kwargs)

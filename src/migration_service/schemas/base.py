@@ -10,6 +10,7 @@ from marshmallow import EXCLUDE, RAISE, Schema, ValidationError
 from marshmallow.fields import Field, Nested
 
 from migration_service.errors import ErrorItem, quoted
+from migration_service.schemas.answers import example_of
 from migration_service.schemas.bounds import MAX_ERRORS, MAX_ITEMS, MAX_SHOWN
 from migration_service.schemas.fields import Message, load_object
 from migration_service.schemas.messages import shown
@@ -54,6 +55,11 @@ class AnswerSchema(Fields):
     def on_bind_field(self, field_name: str, field_obj: Field[Any]) -> None:
         """Describe the field as required. This does not affect dumping."""
         field_obj.required = field_name not in self.optional
+
+    @classmethod
+    def example(cls, **others: Any) -> dict[str, Any]:
+        """Return an example of the response: `others`, and for each other field its own example."""
+        return example_of(cls) | others
 
 
 def load(schema: Schema, value: Any) -> tuple[Any, list[ErrorItem]]:

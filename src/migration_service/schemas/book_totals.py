@@ -1,57 +1,21 @@
 """The part of the reconciliation response with the totals of a book."""
 
-from typing import Any
-
 from migration_service.schemas import answers
 from migration_service.schemas.base import AnswerSchema
 
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
-TOTAL: dict[str, Any] = {
-    "measure": "balance of ENERGY_LEDGER",
-    "given": -1204.55,
-    "file": -1204.55,
-    "difference": 0.00,
-    "refused": 12.30,
-    "acknowledged": 0.00,
-    "repeated": 0.00,
-    "staged": 0.00,
-    "skipped": 0.00,
-    "created": -1216.85,
-    "unaccounted": 0.00,
-}
-FILE: dict[str, Any] = {
-    "batch_id": _BATCH_ID,
-    "file_name": "book.ndjson.gz",
-    "file_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-    "file_bytes": 36_412_877,
-    "control_totals_differing": 0,
-    "control_totals_as_given": True,
-}
-BOOK: dict[str, Any] = {
-    "totals": [TOTAL],
-    "given": True,
-    "differing": 0,
-    "as_given": True,
-    "unreadable_lines": 0,
-    "unreadable_amounts": 0,
-    "files": [FILE],
-}
 
 
 class BookTotalAnswerSchema(AnswerSchema):
     """One measure of a book, by outcome. Amounts are in euros."""
 
-    measure = answers.String("The measure.", TOTAL["measure"])
-    given = answers.Float(
-        "The supplier's control total. Null if there is none.", TOTAL["given"], allow_none=True
-    )
+    measure = answers.String("The measure.", "balance of ENERGY_LEDGER")
+    given = answers.Float("The supplier's control total. Null if there is none.", -1204.55, allow_none=True)
     file = answers.Float(
-        "The total of all lines of the file. Null without `batch`.", TOTAL["file"], allow_none=True
+        "The total of all lines of the file. Null without `batch`.", -1204.55, allow_none=True
     )
     difference = answers.Float("`file` minus `given`, or null.", 0.0, allow_none=True)
-    refused = answers.Float(
-        "The total of refused accounts and lines, as far as they can be read.", TOTAL["refused"]
-    )
+    refused = answers.Float("The total of refused accounts and lines, as far as they can be read.", 12.30)
     acknowledged = answers.Float("The part of `refused` that was acknowledged.", 0.0)
     repeated = answers.Float(
         "The total of lines that repeat the account of an earlier line of the file.", 0.0
@@ -72,9 +36,11 @@ class SentBookAnswerSchema(AnswerSchema):
     """A file of accounts that was sent."""
 
     batch_id = answers.UUID("The id of its batch.", _BATCH_ID)
-    file_name = answers.String("Its name.", FILE["file_name"], allow_none=True)
+    file_name = answers.String("Its name.", "book.ndjson.gz", allow_none=True)
     file_sha256 = answers.String(
-        "The SHA-256 of the file as it was sent.", FILE["file_sha256"], allow_none=True
+        "The SHA-256 of the file as it was sent.",
+        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        allow_none=True,
     )
     file_bytes = answers.Integer("Its size in bytes as it was sent.", 36_412_877, allow_none=True)
     control_totals_differing = answers.Integer(
@@ -90,7 +56,7 @@ class SentBookAnswerSchema(AnswerSchema):
 class BookTotalsAnswerSchema(AnswerSchema):
     """The totals of a book: the supplier's, those of the file, and those of each outcome."""
 
-    totals = answers.List(BookTotalAnswerSchema, "A row for each measure.", [TOTAL])
+    totals = answers.List(BookTotalAnswerSchema, "A row for each measure.")
     given = answers.Boolean(
         "Whether the supplier gave control totals. Null if `batch` is absent or has no file.",
         True,
@@ -107,5 +73,5 @@ class BookTotalsAnswerSchema(AnswerSchema):
         "Unreadable amounts on refused and repeated lines. They are in no total.", 0
     )
     files = answers.List(
-        SentBookAnswerSchema, "The newest 50 files of accounts, or with `batch` only its file.", [FILE]
+        SentBookAnswerSchema, "The newest 50 files of accounts, or with `batch` only its file."
     )

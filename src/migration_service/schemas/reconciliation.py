@@ -7,7 +7,7 @@ from marshmallow.exceptions import ValidationError
 
 from migration_service.schemas import answers
 from migration_service.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_service.schemas.book_totals import BOOK, BookTotalsAnswerSchema
+from migration_service.schemas.book_totals import BookTotalsAnswerSchema
 from migration_service.schemas.fields import Identifier, Message, Values, WholeNumber
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason
@@ -25,37 +25,8 @@ _ANY = [
     {"type": "array", "items": {"type": "object", "additionalProperties": True}},
     {"type": "object", "additionalProperties": True},
 ]
-_DIFFERENCE = {"measure": "statements", "staged": 2, "created": 1}
 _TOTAL = {"measure": "accounts", "staged": 99_999, "created": 99_999}
-_SENT = {
-    "sent": 100_000,
-    "refused": 1,
-    "waiting": 0,
-    "staged": 0,
-    "created": 99_999,
-    "skipped": 0,
-    "acknowledged": 0,
-    "open": 1,
-    "staged_older_version": 0,
-    "created_older_version": 0,
-    "added_lines_refused": 2,
-    "lines_removed": 0,
-}
-_OPEN = {
-    "external_account_number": "100000038",
-    "reason": "REFUSED",
-    "batch_id": _BATCH_ID,
-    "line_number": 17,
-    "errors": [_ERROR],
-}
 _NOT_COMPARED = ["the documents themselves: only their paths and locations are compared"]
-_VALUE = {"path": "statements.0.gross_amount", "staged": 4928, "created": 5928}
-_DIFFERING = {
-    "external_account_number": "100000046",
-    "service_account_number": "A-7KX2M9QD",
-    "differences": [_DIFFERENCE],
-    "values": [_VALUE],
-}
 
 
 class ReconciliationArgumentsSchema(Fields):
@@ -144,30 +115,28 @@ class AccountDifferenceAnswerSchema(AnswerSchema):
     external_account_number = answers.String(_NUMBER, "100000046")
     service_account_number = answers.String("The created account's number.", "A-7KX2M9QD", allow_none=True)
     differences = answers.List(
-        DifferenceAnswerSchema, "Each measure that differs. None if only values differ.", [_DIFFERENCE]
+        DifferenceAnswerSchema, "Each measure that differs. None if only values differ."
     )
-    values = answers.List(ValueDifferenceAnswerSchema, "Each value that differs.", [_VALUE])
+    values = answers.List(ValueDifferenceAnswerSchema, "Each value that differs.")
 
 
 class ReconciliationAnswerSchema(AnswerSchema):
     """What was sent, what is open, and how created accounts differ from what was staged."""
 
     import_supplier = answers.String("Code of the import supplier.", "DEMO_SUPPLIER")
-    sent = answers.Nested(SentAnswerSchema, "What was sent, by outcome.", _SENT)
+    sent = answers.Nested(SentAnswerSchema, "What was sent, by outcome.")
     open = answers.List(
         OpenItemAnswerSchema,
         "Items that are neither created in their newest version nor skipped nor acknowledged.",
-        [_OPEN],
     )
     book = answers.Nested(
         BookTotalsAnswerSchema,
         "Accounts, balances, transactions and statements by outcome, with the supplier's control "
         "totals. Null for a batch of added data.",
-        BOOK,
         allow_none=True,
     )
     differences = answers.List(
-        AccountDifferenceAnswerSchema, "The created accounts that differ from what was staged.", [_DIFFERING]
+        AccountDifferenceAnswerSchema, "The created accounts that differ from what was staged."
     )
     totals = answers.List(DifferenceAnswerSchema, "Each measure over all created accounts.", [_TOTAL])
     compared = answers.Integer("Created accounts whose values were all compared with the payload.", 99_998)

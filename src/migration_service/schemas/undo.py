@@ -23,7 +23,6 @@ _UNDO_ID = "019aa5e0-9a31-7f00-8c15-6f2d1b7e4a90"
 _PLAN_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b12"
 _MOMENT = "2026-03-02T08:00:00Z"
 _CODES = [blocker.value for blocker in UndoBlocker]
-_BLOCKER = {"code": "email_sent", "may_be_overridden": True, "accounts": 3, "examples": ["10000001"]}
 
 
 class UndoneWaveSchema(CommandFields):
@@ -104,9 +103,7 @@ class UndoPreviewAnswerSchema(AnswerSchema):
     )
     emails = answers.Integer("Unsent customer e-mails that would be withdrawn.", 12)
     gone = answers.Integer("Lines of the batch, or numbers, whose account no longer exists.", 0)
-    blockers = answers.List(
-        FoundBlockerAnswerSchema, "The blockers of accounts, most frequent first.", [_BLOCKER]
-    )
+    blockers = answers.List(FoundBlockerAnswerSchema, "The blockers of accounts, most frequent first.")
 
 
 class UndoAnswerSchema(AnswerSchema):

@@ -3,7 +3,11 @@
 from typing import Any
 
 from migration_service.blueprints.description.examples import SUPPLIER
-from migration_service.schemas.waves import ANSWERED_WINDOW, STRATUM, WAVE_BRAKE
+from migration_service.schemas.waves import (
+    WAVE_BRAKE,
+    WaveAnswerSchema,
+    WavePlanAnswerSchema,
+)
 from migration_service.states import LineStatus
 
 _NIGHTS = {"start": "22:00", "end": "06:00", "time_zone": "Europe/Amsterdam"}
@@ -21,32 +25,18 @@ BODY: dict[str, Any] = {
         {"rest": True},
     ],
 }
-_PILOT: dict[str, Any] = {
-    "number": 1,
-    "name": "Pilot",
-    "state": "DIFFERS",
-    "reason": None,
-    "waits_for": None,
-    "continue_if_clean": False,
-    "batch_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b12",
-    "lines": 200,
-    "counts": {**_COUNTS, "IMPORTED": 198, "FAILED": 2},
-    "window": ANSWERED_WINDOW,
-    "opens_at": None,
-    "closes_at": None,
-    "lines_per_minute": 600,
-    "brake": WAVE_BRAKE,
-    "strata": [STRATUM],
-    "began_at": "2026-03-02T21:00:03Z",
-    "reconciled_at": "2026-03-02T21:20:31Z",
-    "differing": 0,
-    "open": 2,
-    "reverted": 0,
-    "existing": 198,
-    "decided_by": None,
-    "decided_at": None,
-    "decision_reason": None,
-}
+_UNDECIDED = dict.fromkeys(
+    ("waits_for", "opens_at", "closes_at", "decided_by", "decided_at", "decision_reason")
+)
+_PILOT = WaveAnswerSchema.example(
+    **_UNDECIDED,
+    state="DIFFERS",
+    reason=None,
+    counts={**_COUNTS, "IMPORTED": 198, "FAILED": 2},
+    lines_per_minute=600,
+    began_at="2026-03-02T21:00:03Z",
+    reconciled_at="2026-03-02T21:20:31Z",
+)
 _SECOND: dict[str, Any] = {
     **dict.fromkeys(_PILOT),
     "number": 2,
@@ -63,17 +53,6 @@ _SECOND: dict[str, Any] = {
     "closes_at": "2026-03-04T05:00:00Z",
     "brake": {**WAVE_BRAKE, "stop_after_errors": "2%", "stop_window_lines": None},
 }
-PLAN: dict[str, Any] = {
-    "plan_id": "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11",
-    "import_supplier": SUPPLIER,
-    "operations_team_name": "Migration Team",
-    "name": "Spring 2026",
-    "seed": 20_260_301,
-    "continue_if_clean": True,
-    "created_at": "2026-03-01T10:15:00Z",
-    "finished_at": None,
-    "unplanned": 0,
-    "older_versions": 0,
-    "undo_id": None,
-    "waves": [_PILOT, _SECOND],
-}
+PLAN = WavePlanAnswerSchema.example(
+    created_at="2026-03-01T10:15:00Z", finished_at=None, undo_id=None, waves=[_PILOT, _SECOND]
+)
