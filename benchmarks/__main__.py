@@ -8,7 +8,7 @@ import click
 from benchmarks import report
 from benchmarks.bench import FULL, QUICK, Bench, Row
 from benchmarks.compare import compare_checkouts
-from benchmarks.measures import added_data, batches, growth, lists, memory, processing, staging, undo, workers
+from benchmarks.measures import added_data, batches, growth, lists, memory, processing, staging, undo
 from benchmarks.prepare import running_bench, say
 from benchmarks.probes import PROBES
 from benchmarks.stack import peers_python
@@ -24,7 +24,6 @@ MEASURES: dict[str, Callable[[Bench], Row | list[Row]]] = {
     "check": batches.measure_checking,
     "import": batches.measure_import,
     "reconcile": batches.measure_reconciliation,
-    "workers": workers.measure_workers,
     "added-data": added_data.measure_added_data,
     "undo": undo.measure_undo,
     "memory": memory.measure_memory,

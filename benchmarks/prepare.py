@@ -9,17 +9,14 @@ from pathlib import Path
 from benchmarks.bench import Bench, Extent
 from benchmarks.payloads import make_payloads, write_payloads, write_process_body
 from benchmarks.seed import set_up_caller, set_up_peer, stage_templates
-from benchmarks.stack import EVEN, PROCESSES, Stack, answers
+from benchmarks.stack import PROCESSES, Stack, answers
 from migration_service_local.servers.ports import random_free_port
-from migration_service_local.up.options import Scale
 
 
 @contextmanager
-def running_bench(
-    extent: Extent, payloads: int, *, peers: bool = False, scale: Scale = EVEN
-) -> Iterator[Bench]:
+def running_bench(extent: Extent, payloads: int, *, peers: bool = False) -> Iterator[Bench]:
     """Start servers and the service, and stop them at the end of the block; `peers` starts those, too."""
-    with Stack(scale) as stack, tempfile.TemporaryDirectory(prefix="migration-service-bench-") as name:
+    with Stack() as stack, tempfile.TemporaryDirectory(prefix="migration-service-bench-") as name:
         folder = Path(name)
         texts = make_payloads(payloads)
         token = set_up_caller(stack.settings)

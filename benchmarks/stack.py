@@ -28,14 +28,14 @@ from migration_service_local.up.programs import Programs
 
 #: Processes of each kind, for the service and for its peers.
 PROCESSES = 2
-EVEN = Scale(web_workers=PROCESSES, interactive_workers=PROCESSES, batch_workers=PROCESSES)
+_SCALE = Scale(web_workers=PROCESSES, interactive_workers=PROCESSES, batch_workers=PROCESSES)
 _PEERS = Path(__file__).parent / ".venv" / "bin" / "python"
 
 
 class Stack:
     """PostgreSQL, Valkey, the service, and the peers on the same servers. Use it in a `with` statement."""
 
-    def __init__(self, scale: Scale = EVEN) -> None:
+    def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="migration-service-bench-"))
         self.folder.chmod(0o711)
         self.home = Home(self.folder / "home")
@@ -44,7 +44,7 @@ class Stack:
         self.web_port = random_free_port()
         self._children: dict[str, Child] = {}
         self._log = (self.folder / "log").open("ab")
-        self._programs = Programs(self.home, scale)
+        self._programs = Programs(self.home, _SCALE)
 
     def __enter__(self) -> "Stack":
         self._start(self.postgres.program(), self.postgres.is_ready)

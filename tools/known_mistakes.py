@@ -107,13 +107,8 @@ KNOWN: dict[str, Known] = {
         "worker/batches/test_chunks.py",
     ),
     "a page of a list has the accounts of another organisation": Known(
-        "blueprints/status.py",
-        (
-            (
-                "organisation_id=caller().organisation_id\n        )\n        page",
-                "organisation_id=None\n        )\n        page",
-            ),
-        ),
+        "blueprints/requests/interface.py",
+        (("organisation_id=caller().organisation_id)\n", "organisation_id=None)\n"),),
         "api/imports/test_status.py",
     ),
     "the batch of another supplier is reconciled": Known(

@@ -1,4 +1,4 @@
-"""The range of the time left, beside what was true in runs that `benchmarks.record_progress` recorded.
+"""The range of the time left, beside what was true in recorded runs of batches.
 
 They were recorded on two processors that were shared with other people's tests, so that the rate of some runs
 changed tenfold while they ran. What was true is the time for which a batch was RUNNING from then on: nobody
