@@ -8,6 +8,7 @@ import pytest
 
 from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.states import SupplierStatus
+from support.imported_account import at_once
 from support.wave_client import NIGHT, WaveClient
 
 REST = {"rest": True}
@@ -68,6 +69,17 @@ def test_the_same_key_plans_once(waves: WaveClient) -> None:
     assert (first.status_code, again.status_code, first.json) == (201, 201, again.json)
     assert first.headers["Location"] == again.headers["Location"]
     assert first.headers["Location"].endswith(f"/v1/data-import/wave-plans/{(first.json or {})['plan_id']}/")
+
+
+def test_plans_with_one_key_at_once_are_one_plan(waves: WaveClient) -> None:
+    waves.stage(1)
+    headers = {"Idempotency-Key": str(uuid4())}
+    body = {"import_supplier": waves.supplier.code, "operations_team_name": waves.supplier.team}
+    answers = at_once(
+        lambda: waves.supplier.post("/wave-plans/", body | {"waves": [REST]}, headers=headers), times=6
+    )
+    assert {answer.status_code for answer in answers} == {201}, [answer.text for answer in answers]
+    assert len({answer.data for answer in answers}) == 1
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,12 @@ def plan_waves(
     `start_batch` and `require_room`.
     """
     require_ongoing(supplier.status)
+    # Of simultaneous plans of a supplier, the others wait here for the first one, and find it.
+    plan = _insert_plan(session, supplier, order)
     if quotas and not lock_storing(session, supplier.organisation_id):
-        raise TooManyUploadsError
+        raise TooManyUploadsError("Another file or wave plan of your organisation is being stored. Try again.")
     # Drawing from a million payloads takes some minutes.
     session.execute(text("SET LOCAL statement_timeout = '1h'"))
-    plan = _insert_plan(session, supplier, order)
     chosen, left = _choose_accounts(session, supplier.id, order, plan.seed)
     for number, (wave, choice) in enumerate(zip(order.waves, chosen, strict=True), start=1):
         if quotas:

@@ -23,7 +23,8 @@ STARVING_FROM = 0.75
 class Activity:
     """The recent activity of workers on a running batch with pending lines."""
 
-    #: Seconds since a line was last processed, or since the batch was last started or resumed.
+    #: Seconds since a line was last processed, or since the batch was last started or resumed. What its rate
+    #: makes it wait does not count, nor does its wait for workers that process other batches.
     idle_seconds: float
     #: Whether workers recently released chunks because no slots were free.
     is_throttled: bool
@@ -55,17 +56,25 @@ def read_activity(session: Session, batch_ids: Sequence[UUID]) -> dict[UUID, Act
 
 
 # A batch that was just resumed has not processed a line for long, though nothing is wrong. A chunk that was
-# just published is no sign of work, so only outcomes count. A worker that hangs is stopped by its time limit
-# of a minute.
+# just published is no sign of work, so only outcomes count: those of other batches, too, unless a worker has a
+# chunk of this one, and at a limited rate until its next hundred lines are due. A worker that hangs is stopped
+# by its time limit of a minute.
 _ACTIVITY = text(f"""
+    WITH queues AS MATERIALIZED (
+        SELECT kind = '{BatchKind.PAYMENT_INSTRUCTIONS}' AS asks_vendors, max(last.worked_at) AS worked_at
+        FROM batch CROSS JOIN LATERAL (
+            SELECT max(worked_at) AS worked_at FROM batch_chunk WHERE batch_id = batch.id) AS last
+        WHERE finished_at IS NULL GROUP BY 1)
     SELECT batch.id, batch.kind, found.idle, found.is_throttled, found.is_taken, (
         SELECT avg(last.processor_wait) FROM (
             SELECT processor_wait FROM batch_chunk
             WHERE batch_id = batch.id AND worked_at > greatest(now() - interval '5 minutes', batch.runs_since)
             ORDER BY worked_at DESC LIMIT 5) AS last) AS processor_wait
-    FROM batch CROSS JOIN LATERAL (
-        SELECT extract(epoch FROM
-                   now() - greatest(max(worked_at), batch.runs_since, batch.created_at)) AS idle,
+    FROM batch JOIN queues ON asks_vendors = (kind = '{BatchKind.PAYMENT_INSTRUCTIONS}') CROSS JOIN LATERAL (
+        SELECT greatest(0, extract(epoch FROM now() - greatest(
+                   max(worked_at) + coalesce(make_interval(secs => 6000.0 / batch.lines_per_minute), interval '0'),
+                   batch.runs_since, batch.created_at,
+                   CASE WHEN NOT bool_or(attempts IS NOT NULL) THEN queues.worked_at END))) AS idle,
                bool_or(throttled_at > now() - interval '15 seconds') AS is_throttled,
                bool_or(attempts IS NOT NULL AND dispatched_at > now() - interval '1 minute') AS is_taken,
                bool_or(counts ? '{LineStatus.PENDING}') AS has_pending

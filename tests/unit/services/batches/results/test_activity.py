@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import func, select
@@ -56,12 +57,33 @@ def test_a_batch_is_idle_since_lines_were_worked_on_or_it_began_to_run(
 ) -> None:
     times = {"created_at": created, "runs_since": runs}
     moments = {name: ago and _ago(session, ago) for name, ago in times.items()}
-    batch, other = make_batch(session, customer, **moments), make_batch(session, customer)
+    batch = make_batch(session, customer, **moments)
+    other = make_batch(session, customer, kind="payment-instructions")
     for first, ago in enumerate(worked, 1):
         add_chunk(session, batch, first, counts=_PENDING, worked_at=ago and _ago(session, ago))
     add_chunk(session, other, counts=_PENDING, worked_at=func.now(), throttled_at=func.now())
     found = _activity(session, batch)
     assert (found.idle_seconds, found.is_throttled) == (idle, False)
+
+
+@pytest.mark.parametrize(("attempts", "idle"), [(None, 3), ([new_id()], 300)])
+def test_a_batch_is_not_idle_while_workers_process_others_before_it(
+    session: Session, customer: Customer, *, attempts: list[UUID] | None, idle: int
+) -> None:
+    batch, other = (make_batch(session, customer, created_at=_ago(session, 300)) for _ in range(2))
+    add_chunk(session, batch, counts=_PENDING, attempts=attempts)
+    add_chunk(session, other, counts=_PENDING, worked_at=_ago(session, 3))
+    assert _activity(session, batch).idle_seconds == idle
+
+
+@pytest.mark.parametrize(("ago", "idle"), [(199, 0), (290, 90)])
+def test_a_batch_is_not_idle_until_its_rate_lets_the_next_hundred_lines_through(
+    session: Session, customer: Customer, *, ago: int, idle: int
+) -> None:
+    batch = make_batch(session, customer, created_at=_ago(session, 999), lines_per_minute=30)
+    add_chunk(session, batch, 1, worked_at=_ago(session, ago))
+    add_chunk(session, batch, 2, counts=_PENDING)
+    assert _activity(session, batch).idle_seconds == idle
 
 
 @pytest.mark.parametrize(("throttled", "expected"), [((14, 90), True), ((90, 16), False), ((None, 3), True)])
