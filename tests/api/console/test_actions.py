@@ -67,6 +67,18 @@ def test_of_simultaneous_submissions_of_a_form_one_acts_and_all_answer_the_same(
     assert len(_audited(sessions, "batch.retried", broken_batch)) == 1
 
 
+def test_a_form_that_is_sent_again_with_other_values_is_not_taken_for_the_first_one(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    code = batches.supplier.code
+    path = f"/suppliers/{code}/status/"
+    fields = administrator.tokens(path)
+    assert administrator.post(path, {**fields, "status": "Paused"}).status_code == 303
+    answer = administrator.post(path, {**fields, "status": "Complete"})
+    assert answer.status_code == 400
+    assert "was already sent, with other values" in answer.text
+
+
 def test_a_form_of_another_session_does_nothing(
     administrator: ConsoleClient, log_in: LogIn, batches: BatchClient
 ) -> None:

@@ -191,7 +191,9 @@ class _Page:
 def _keyed(form: ActionForm) -> KeyedRequest:
     """Return the submission of a form. Its token is the key, and it can only be repeated in its session."""
     token = str(UUID(str(form.form_token.data)))
-    return KeyedRequest(None, "console", token, current_session().id.bytes)
+    given = [it for it in request.form.items(multi=True) if it[0] not in ("csrf_token", "seen", "show")]
+    sent = repr((current_session().id, request.full_path, sorted(given)))
+    return KeyedRequest(None, "console", token, sha256(sent.encode("utf-8", "replace")).digest())
 
 
 def _find_earlier(form: ActionForm) -> KeptAnswer | None:
@@ -199,7 +201,8 @@ def _find_earlier(form: ActionForm) -> KeptAnswer | None:
         with resources().Session.begin() as session:
             found = find_answer(session, _keyed(form))
     except IdempotencyKeyReusedError:
-        raise InvalidError(_("This form was sent in another session. Open the page again.")) from None
+        message = _("This form was already sent, with other values or in another session. Open it again.")
+        raise InvalidError(message) from None
     return found if isinstance(found, KeptAnswer) else None
 
 

@@ -52,7 +52,7 @@ def plan_waves(
     # Of simultaneous plans of a supplier, the others wait here for the first one, and find it.
     plan = _insert_plan(session, supplier, order)
     if quotas and not lock_storing(session, supplier.organisation_id):
-        raise TooManyUploadsError("Another file or wave plan of your organisation is being stored. Try again.")
+        raise TooManyUploadsError("Another file or wave plan of your organisation is being stored.")
     # Drawing from a million payloads takes some minutes.
     session.execute(text("SET LOCAL statement_timeout = '1h'"))
     chosen, left = _choose_accounts(session, supplier.id, order, plan.seed)

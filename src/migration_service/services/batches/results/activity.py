@@ -56,9 +56,9 @@ def read_activity(session: Session, batch_ids: Sequence[UUID]) -> dict[UUID, Act
 
 
 # A batch that was just resumed has not processed a line for long, though nothing is wrong. A chunk that was
-# just published is no sign of work, so only outcomes count: those of other batches, too, unless a worker has a
-# chunk of this one, and at a limited rate until its next hundred lines are due. A worker that hangs is stopped
-# by its time limit of a minute.
+# just published is no sign of work, so only outcomes count. The outcomes of other batches count, too, unless
+# a worker has a chunk of this one. At a limited rate the next hundred lines have to be due. A worker that
+# hangs is stopped by its time limit of a minute.
 _ACTIVITY = text(f"""
     WITH queues AS MATERIALIZED (
         SELECT kind = '{BatchKind.PAYMENT_INSTRUCTIONS}' AS asks_vendors, max(last.worked_at) AS worked_at
@@ -72,7 +72,8 @@ _ACTIVITY = text(f"""
             ORDER BY worked_at DESC LIMIT 5) AS last) AS processor_wait
     FROM batch JOIN queues ON asks_vendors = (kind = '{BatchKind.PAYMENT_INSTRUCTIONS}') CROSS JOIN LATERAL (
         SELECT greatest(0, extract(epoch FROM now() - greatest(
-                   max(worked_at) + coalesce(make_interval(secs => 6000.0 / batch.lines_per_minute), interval '0'),
+                   max(worked_at)
+                       + coalesce(make_interval(secs => 6000.0 / batch.lines_per_minute), interval '0'),
                    batch.runs_since, batch.created_at,
                    CASE WHEN NOT bool_or(attempts IS NOT NULL) THEN queues.worked_at END))) AS idle,
                bool_or(throttled_at > now() - interval '15 seconds') AS is_throttled,
