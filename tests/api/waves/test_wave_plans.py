@@ -7,6 +7,8 @@ from uuid import uuid4
 import pytest
 
 from migration_service.services.batches.intake.quotas import BatchQuotas
+from migration_service.services.waves.orders import PlanOrder, WaveOrder
+from migration_service.services.waves.plans import plan_waves
 from migration_service.states import SupplierStatus
 from support.imported_account import at_once
 from support.wave_client import NIGHT, WaveClient
@@ -80,6 +82,17 @@ def test_plans_with_one_key_at_once_are_one_plan(waves: WaveClient) -> None:
     )
     assert {answer.status_code for answer in answers} == {201}, [answer.text for answer in answers]
     assert len({answer.data for answer in answers}) == 1
+
+
+def test_a_plan_has_to_come_again_while_another_one_is_being_made(waves: WaveClient) -> None:
+    waves.stage(1)
+    order = PlanOrder(operations_team_name=waves.supplier.team, waves=(WaveOrder(),), continue_if_clean=False)
+    with waves.supplier.Session() as session:
+        plan_waves(session, waves.supplier.known(), order)
+        answer = waves.post_plan(REST)
+        assert (answer.status_code, answer.json["code"]) == (429, "too_many_uploads")
+        assert int(answer.headers["Retry-After"]) > 0
+    assert waves.post_plan(REST).status_code == 201
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from psycopg.errors import LockNotAvailable
 from sqlalchemy import ARRAY, BigInteger, Text, bindparam, exists, func, select, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
@@ -37,6 +38,7 @@ from migration_service.services.waves.states import QUEUE, change_wave
 from migration_service.states import BatchMode, BatchSource, ImportState, WaveState
 
 _SEEDS = 2**31
+_BEING_STORED = "Another file or wave plan of your organisation is being stored."
 
 
 def plan_waves(
@@ -52,7 +54,7 @@ def plan_waves(
     # Of simultaneous plans of a supplier, the others wait here for the first one, and find it.
     plan = _insert_plan(session, supplier, order)
     if quotas and not lock_storing(session, supplier.organisation_id):
-        raise TooManyUploadsError("Another file or wave plan of your organisation is being stored.")
+        raise TooManyUploadsError(_BEING_STORED)
     # Drawing from a million payloads takes some minutes.
     session.execute(text("SET LOCAL statement_timeout = '1h'"))
     chosen, left = _choose_accounts(session, supplier.id, order, plan.seed)
@@ -84,6 +86,10 @@ def _insert_plan(session: Session, supplier: KnownSupplier, order: PlanOrder) ->
     try:
         with session.begin_nested():
             session.add(plan)
+    except OperationalError as error:
+        if isinstance(error.orig, LockNotAvailable):  # a plan of the supplier is still being made
+            raise TooManyUploadsError(_BEING_STORED) from error
+        raise
     except IntegrityError as error:
         if getattr(getattr(error.orig, "diag", None), "constraint_name", "") != "uq_wave_plan_open":
             raise
