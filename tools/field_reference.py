@@ -119,10 +119,12 @@ def _section(schema: type[Schema]) -> str:
 
 def _row(schema: str, name: str, field: Any) -> str:
     kind = f"{_kind(field)}, required" if field.required else _kind(field)
-    text = f"- `{name}` ({kind}): {_meaning(field)} Example: `{_json(field.metadata['example'])}`"
+    text = f"- `{name}` ({kind}): {_meaning(field)}"
+    if not isinstance(field, kinds.Flag | kinds.Object | kinds.Objects):  # an object's fields have theirs
+        text += f" Example: `{_json(field.metadata['example'])}`."
     links = [f"[`{code}`](errors.md#{code}-{severity})" for code, severity in rules_of(schema, name)]
     if links:
-        text += f". Rules: {', '.join(links)}"
+        text += f" Rules: {', '.join(links)}"
     return (
         textwrap.fill(text, 150, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
         + "\n"

@@ -52,7 +52,7 @@ class Settings:
         at_least=0,
     )
     max_body_bytes: int = setting(
-        "The largest request body in bytes. Larger bodies get a 413.",
+        "The largest request body in bytes.",
         8_000_000,
         at_least=1,
     )
@@ -70,41 +70,38 @@ class Settings:
         at_most=60,
     )
     max_batch_bytes: int = setting(
-        "The largest file of a batch, in bytes after decompression. Larger files get a 413.",
+        "The largest file of a batch, in bytes after decompression.",
         16_000_000_000,
         at_least=1,
     )
     max_batch_lines: int = setting(
-        "The largest number of lines in the file of a batch. Files with more get a 413.",
+        "The largest number of lines in the file of a batch.",
         2_000_000,
         at_least=1,
     )
     max_batch_ratio: int = setting(
-        "The largest ratio of the sizes of a batch's file after and before decompression. Files beyond it "
-        "get a 413.",
+        "The largest ratio of the sizes of a batch's file after and before decompression.",
         200,
         at_least=1,
     )
     max_uploads: int = setting(
-        "The largest number of simultaneous uploads of an organisation. Further uploads get a 429.",
+        "The largest number of simultaneous uploads of an organisation.",
         4,
         at_least=1,
     )
     max_open_batches: int = setting(
-        "The largest number of running, waiting and paused batches of an organisation. Further batches get "
-        "a 429.",
+        "The largest number of running, waiting and paused batches of an organisation.",
         100,
         at_least=1,
     )
     max_batch_storage_bytes: int = setting(
         "The largest number of bytes that the lines of an organisation's batches take in the database, with "
-        "200 added for each line. Further batches get a 429.",
+        "200 added for each line.",
         64_000_000_000,
         at_least=1,
     )
     max_staged_accounts: int = setting(
-        "The largest number of an organisation's accounts that are staged but not created. Further accounts "
-        "get a 429.",
+        "The largest number of an organisation's accounts that are staged but not created.",
         10_000_000,
         at_least=1,
     )
