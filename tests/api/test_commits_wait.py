@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 from click.testing import CliRunner
@@ -113,6 +114,26 @@ def test_a_web_server_is_not_ready_while_commits_wait(
         wait_until(lambda: not part_is_up(), "the alert's metric")
         wait_for_standby(admin, "")
         wait_until(is_ready, "commits that are made again are noticed")
+
+
+def test_a_web_server_says_in_time_that_a_frozen_database_is_unavailable(
+    servers: EmbeddedServers, own_settings: Settings, make_client: MakeClient
+) -> None:
+    client = make_client(own_settings)
+    assert client.get("/health/ready").status_code == 200
+    postgres = psutil.Process(servers.children["postgres"].process.pid)
+    frozen = [postgres, *postgres.children(recursive=True)]
+    for process in frozen:
+        process.suspend()
+    try:
+        for _ in range(2):
+            answer = client.get("/health/ready")
+            assert answer.json is not None
+            assert (answer.status_code, answer.json["database"]) == (503, "unavailable")
+    finally:
+        for process in frozen:
+            process.resume()
+    wait_until(lambda: client.get("/health/ready").status_code == 200, "the database answers again")
 
 
 def test_a_replication_slot_that_nobody_reads_is_in_the_metrics_of_the_services_own_role(

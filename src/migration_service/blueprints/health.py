@@ -1,14 +1,20 @@
 """Health checks for load balancers and orchestrators: is the process alive, and is it ready?"""
 
+from functools import partial
+
 from flask import Blueprint, Response, jsonify
 from redis import RedisError
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.connections import try_write
 from migration_service.db.engine import ONLY_READS
 from migration_service.leaving import is_leaving
+
+#: Seconds after which the database counts as unavailable.
+_ANSWER_SECONDS = 3.0
 
 blueprint = Blueprint("health", __name__, url_prefix="/health")
 
@@ -21,7 +27,7 @@ def live() -> Response:
 
 @blueprint.get("/ready")
 def ready() -> tuple[Response, int]:
-    """Return 200 if the database writes and commits and this server is not draining, else 503.
+    """Return 200 if the database answers, writes and commits, and this server is not draining, else 503.
 
     A background check tries a commit at most once every few seconds. Its last result is used.
 
@@ -34,17 +40,22 @@ def ready() -> tuple[Response, int]:
 
 
 def _ask_database() -> str:
-    if resources().commits.commits_wait():
+    commits = resources().commits
+    if commits.commits_wait():
         # Requests that wait for their commits may hold all connections.
         return "commits-wait"
     try:
-        with resources().Session.begin() as session:
-            if session.scalar(text(ONLY_READS)):
-                # The next connection may lead to another server.
-                session.invalidate()
-                return "read-only"
-    except SQLAlchemyError:
+        return commits.ask(partial(_read_role, resources().Session), _ANSWER_SECONDS)
+    except (SQLAlchemyError, TimeoutError):
         return "unavailable"
+
+
+def _read_role(sessions: sessionmaker[Session]) -> str:
+    with sessions.begin() as session:
+        if session.scalar(text(ONLY_READS)):
+            # The next connection may lead to another server.
+            session.invalidate()
+            return "read-only"
     return "ok"
 
 

@@ -1,4 +1,4 @@
-"""Checking that the database commits, by a real commit with a time limit.
+"""Checking that the database answers and commits, with time limits.
 
 A primary without its synchronous standby answers every query, but keeps each commit waiting for ever. No
 time-out of the server ends that wait, so another connection watches and cancels it.
@@ -99,7 +99,10 @@ def _look(engine: Engine, process: int | None) -> CommitWait:
 
 
 class CommitWatch:
-    """A check for waiting commits in a web process. It runs in the background while it is being used."""
+    """The checks of the database by a web process, which never wait longer than their time limits.
+
+    The check for waiting commits runs in the background while it is being used.
+    """
 
     def __init__(self, make_engine: Callable[[], Engine]) -> None:
         self._make_engine = make_engine
@@ -107,6 +110,19 @@ class CommitWatch:
         self._trying = False
         self._tried_at = -_INTERVAL
         self._waits = False
+        self._answer: Future[str] | None = None
+
+    def ask(self, question: Callable[[], str], seconds: float) -> str:
+        """Return the answer to `question`. Raise TimeoutError if it does not come in time.
+
+        A database that is frozen does not answer, and no time-out of its own ends that. While it does not,
+        further calls wait for the same answer, so that one thread and one connection wait for it.
+        """
+        with self._lock:
+            if self._answer is None or self._answer.done():
+                self._answer = _begin(question)
+            answer = self._answer
+        return answer.result(seconds)
 
     def commits_wait(self) -> bool:
         """Return the result of the last check immediately. Start another one if that is some seconds old."""

@@ -86,7 +86,8 @@ _ALLOWED = f"""CASE WHEN batch.lines_per_minute IS NOT NULL THEN (
 _IS_OURS = f"(batch.kind = '{BatchKind.PAYMENT_INSTRUCTIONS}') = :asks_vendors"
 
 # `turn` includes the chunks that the organisation already has in the queue, so organisations with many come
-# after those with few, however many batches they have.
+# after those with few, however many batches they have. Its batches are drawn at random for each place.
+# Otherwise, those beyond the number of chunks in the queue would get none until an older one ends.
 _DISPATCH = text(f"""
     WITH busy AS MATERIALIZED (
         SELECT batch.organisation_id, count(*) AS chunks
@@ -103,7 +104,7 @@ _DISPATCH = text(f"""
         WHERE batch.finished_at IS NULL AND batch.state = '{BatchState.RUNNING}' AND {_IS_OURS}),
     chosen AS (
         SELECT next.batch_id, next.first_line, coalesce(busy.chunks, 0)
-               + row_number() OVER (PARTITION BY organisation_id ORDER BY place, next.batch_id) AS turn
+               + row_number() OVER (PARTITION BY organisation_id ORDER BY place, random()) AS turn
         FROM next LEFT JOIN busy USING (organisation_id))
     UPDATE batch_chunk SET state = '{ChunkState.DISPATCHED}', dispatched_at = now(), not_before = NULL
     FROM chosen
