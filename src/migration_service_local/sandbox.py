@@ -25,6 +25,14 @@ _DETAILS: dict[str, dict[str, str | int]] = {
     "CARD": {"brand": "visa", "last_four_digits": "4242", "expiry_month": 12, "expiry_year": 2030},
     "SEPA_DEBIT": {"last_four_digits": "4300", "country": "NL", "bank_name": "Sandbox Bank"},
 }
+_UNKNOWN = (404, {"error": "unknown instruction"})
+#: The status and the body by the second part of the reference. Any other part is an unknown instruction.
+_ERRORS: dict[str, tuple[int, Any]] = {
+    "error": (503, {"error": "out of order"}),
+    "busy": (429, {"error": "too many requests"}),
+    "unauthorised": (401, {"error": "wrong credentials"}),
+    "nonsense": (200, ["not", "an", "instruction"]),
+}
 #: Longer than any client waits.
 _FOR_EVER_SECONDS = 3600.0
 
@@ -70,10 +78,10 @@ class _SandboxHandler(BaseHTTPRequestHandler):
     def _behave(self, reference: str) -> None:
         kind, _, rest = reference.partition("-")
         behaviour = rest.partition("-")[0]
-        if kind not in _TYPES:
-            self._answer(404, {"error": "unknown instruction"})
-            return
-        BEHAVIOURS.get(behaviour, _SandboxHandler._refuse)(self, reference, _TYPES[kind])
+        if kind in _TYPES and behaviour in BEHAVIOURS:
+            BEHAVIOURS[behaviour](self, reference, _TYPES[kind])
+        else:
+            self._answer(*_ERRORS.get(behaviour if kind in _TYPES else "", _UNKNOWN))
 
     def _ok(self, reference: str, instruction_type: str, status: str = "ACTIVE", **further: str) -> None:
         self._answer(
@@ -86,9 +94,6 @@ class _SandboxHandler(BaseHTTPRequestHandler):
                 **further,
             },
         )
-
-    def _refuse(self, reference: str, instruction_type: str) -> None:
-        self._answer(404, {"error": "unknown instruction"})
 
     def _expired(self, reference: str, instruction_type: str) -> None:
         self._ok(reference, instruction_type, "EXPIRED")
@@ -103,24 +108,12 @@ class _SandboxHandler(BaseHTTPRequestHandler):
 
     def _flaky(self, reference: str, instruction_type: str) -> None:
         if self.server.count(reference) % 2:
-            self._error(reference, instruction_type)
+            self._answer(*_ERRORS["error"])
         else:
             self._ok(reference, instruction_type)
 
-    def _error(self, reference: str, instruction_type: str) -> None:
-        self._answer(503, {"error": "out of order"})
-
-    def _busy(self, reference: str, instruction_type: str) -> None:
-        self._answer(429, {"error": "too many requests"})
-
-    def _unauthorised(self, reference: str, instruction_type: str) -> None:
-        self._answer(401, {"error": "wrong credentials"})
-
     def _redirect(self, reference: str, instruction_type: str) -> None:
         self._answer(302, {}, {"Location": "/elsewhere"})
-
-    def _nonsense(self, reference: str, instruction_type: str) -> None:
-        self._answer(200, ["not", "an", "instruction"])
 
     def _hang(self, reference: str, instruction_type: str) -> None:
         time.sleep(_FOR_EVER_SECONDS)
@@ -160,19 +153,14 @@ class _SandboxHandler(BaseHTTPRequestHandler):
         """Log nothing. The log of `up` is for the service."""
 
 
-#: The behaviours by the second part of the reference.
+#: The other behaviours by the second part of the reference.
 BEHAVIOURS: dict[str, Callable[[_SandboxHandler, str, str], None]] = {
     "ok": _SandboxHandler._ok,
-    "refuse": _SandboxHandler._refuse,
     "expired": _SandboxHandler._expired,
     "account": _SandboxHandler._account,
     "customer": _SandboxHandler._customer,
     "flaky": _SandboxHandler._flaky,
-    "error": _SandboxHandler._error,
-    "busy": _SandboxHandler._busy,
-    "unauthorised": _SandboxHandler._unauthorised,
     "redirect": _SandboxHandler._redirect,
-    "nonsense": _SandboxHandler._nonsense,
     "hang": _SandboxHandler._hang,
     "cut": _SandboxHandler._cut,
     "drip": _SandboxHandler._drip,

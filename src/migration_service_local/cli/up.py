@@ -1,13 +1,14 @@
 """`migration-service up`."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from migration_service.config import home_folder
 from migration_service_local.console import Output
 from migration_service_local.errors import StartError
-from migration_service_local.up.options import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, Scale, UpOptions
+from migration_service_local.up.options import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, UpOptions
 from migration_service_local.up.run import run_up
 
 _PORT = click.IntRange(1, 65535)
@@ -25,6 +26,7 @@ _AT_LEAST_ONE = click.IntRange(min=1)
 )
 @click.option(
     "--port",
+    "web_port",
     type=_PORT,
     help=f"Port of the interface. By default {DEFAULT_WEB_PORT}, or the next one that is free.",
 )
@@ -80,20 +82,7 @@ _AT_LEAST_ONE = click.IntRange(min=1)
     show_default=True,
     help="Worker processes for batches and everything else in the background.",
 )
-def up(
-    *,
-    sample: int,
-    port: int | None,
-    flower_port: int | None,
-    home: Path,
-    database_url: str | None,
-    redis_url: str | None,
-    secret_key: str | None,
-    web_workers: int,
-    web_threads: int,
-    interactive_workers: int,
-    batch_workers: int,
-) -> None:
+def up(**options: Any) -> None:
     """Run the whole service on this machine, with nothing installed.
 
     Starts PostgreSQL and Valkey (both come with the Python packages), brings the tables up to date, and runs
@@ -102,23 +91,7 @@ def up(
     or SIGTERM. Data, passwords and keys stay in the home folder. The next start uses them again, and all
     other commands find the running service there.
     """
-    options = UpOptions(
-        home=home,
-        sample=sample,
-        web_port=port,
-        flower_port=flower_port,
-        database_url=database_url,
-        redis_url=redis_url,
-        secret_key=secret_key,
-        scale=Scale(
-            web_workers=web_workers,
-            web_threads=web_threads,
-            interactive_workers=interactive_workers,
-            batch_workers=batch_workers,
-        ),
-    )
-    output = Output()
     try:
-        run_up(options, output)
+        run_up(UpOptions(**options), Output())
     except StartError as error:
         raise click.ClickException(str(error)) from error

@@ -1,8 +1,11 @@
 """The first operator of a new home folder, who can log in to the console."""
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.models import Operator
@@ -18,16 +21,23 @@ FIRST_OPERATOR = "admin"
 PASSWORD_FILE = "console-password"  # noqa: S105
 
 
-def make_first_operator(home: Home, database_url: str) -> None:
-    """Create an operator with every permission, unless one exists, and a file (0600) with the password."""
+@contextmanager
+def open_session(database_url: str) -> Iterator[Session]:
+    """Open the one transaction of a connection, and commit it at the end."""
     engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="migration-up")
     try:
         with make_sessionmaker(engine).begin() as session:
-            if session.scalar(select(Operator.id).limit(1)) is not None:
-                return
-            password = secrets.token_urlsafe(18)
-            create_operator(session, FIRST_OPERATOR, OperatorRole.ADMINISTER)
-            set_operator_password(session, FIRST_OPERATOR, password)
-            home.write_text(PASSWORD_FILE, password)
+            yield session
     finally:
         engine.dispose()
+
+
+def make_first_operator(home: Home, database_url: str) -> None:
+    """Create an operator with every permission, unless one exists, and a file (0600) with the password."""
+    with open_session(database_url) as session:
+        if session.scalar(select(Operator.id).limit(1)) is not None:
+            return
+        password = secrets.token_urlsafe(18)
+        create_operator(session, FIRST_OPERATOR, OperatorRole.ADMINISTER)
+        set_operator_password(session, FIRST_OPERATOR, password)
+        home.write_text(PASSWORD_FILE, password)

@@ -17,7 +17,6 @@ from sqlalchemy import exists, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.models import (
     ImportSupplier,
     OperationsTeam,
@@ -35,6 +34,7 @@ from migration_service_local.console import Output
 from migration_service_local.demo.added_data import VENDOR, add_to_account
 from migration_service_local.demo.batch import SampleBatchOrder, import_as_batch
 from migration_service_local.demo.client import MigrationError, RequestOutcome, SupplierClient, migrate_book
+from migration_service_local.demo.first_operator import open_session
 from migration_service_local.demo.report import Sample, show_addresses, show_summary
 from migration_service_local.samples import generate_accounts, generate_lines
 from migration_service_local.sandbox import SANDBOX_VARIABLE
@@ -165,8 +165,7 @@ class SampleMigration:
 
 def make_sample_supplier(database_url: str) -> str:
     """Create the organisation, the import supplier and the team if they do not exist. Return a new key."""
-    engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
-    with make_sessionmaker(engine).begin() as session:
+    with open_session(database_url) as session:
         if not session.scalar(select(Organisation.id).where(Organisation.name == ORGANISATION)):
             create_organisation(session, ORGANISATION)
         if not session.scalar(select(ImportSupplier.id).where(ImportSupplier.code == SUPPLIER)):
@@ -178,9 +177,7 @@ def make_sample_supplier(database_url: str) -> str:
             )
         if not session.scalar(select(OperationsTeam.id).where(OperationsTeam.name == TEAM)):
             create_operations_team(session, TEAM)
-        api_key = issue_api_key(session, organisation_name=ORGANISATION)
-    engine.dispose()
-    return api_key
+        return issue_api_key(session, organisation_name=ORGANISATION)
 
 
 def set_up_sandbox_vendor(database_url: str, url: str) -> None:
@@ -188,8 +185,7 @@ def set_up_sandbox_vendor(database_url: str, url: str) -> None:
 
     It belongs to the sample's organisation. No other one can name it.
     """
-    engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
-    with make_sessionmaker(engine).begin() as session:
+    with open_session(database_url) as session:
         vendor = _find_sandbox_vendor(session)
         if vendor is None:
             create_payment_vendor(
@@ -202,7 +198,6 @@ def set_up_sandbox_vendor(database_url: str, url: str) -> None:
             )
         else:
             vendor.url, vendor.organisation_id = url, get_organisation(session, ORGANISATION).id
-    engine.dispose()
 
 
 def take_down_sandbox_vendor(database_url: str) -> None:
@@ -210,15 +205,13 @@ def take_down_sandbox_vendor(database_url: str) -> None:
 
     If instructions refer to it, it is kept with an address where only root could listen.
     """
-    engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="demo")
-    with make_sessionmaker(engine).begin() as session:
+    with open_session(database_url) as session:
         vendor = _find_sandbox_vendor(session)
         used = exists().where(PaymentInstruction.payment_vendor_pk == PaymentVendor.id)
         if vendor is not None and session.scalar(select(used).where(PaymentVendor.id == vendor.id)):
             vendor.url = NO_ADDRESS
         elif vendor is not None:
             session.delete(vendor)
-    engine.dispose()
 
 
 def _find_sandbox_vendor(session: Session) -> PaymentVendor | None:

@@ -1,6 +1,7 @@
 """Supply charges: line items and tax items that add up to the cent (section 2.5)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from migration_service_local.samples.connections import Connection, SampleRegister
@@ -44,17 +45,15 @@ def make_periods(calendar: Calendar, first: int, last: int, cadence: int) -> lis
     return periods
 
 
+@dataclass(slots=True)
 class _Bill:
     """The line items of one supply charge while they are collected, and their net amounts in cents."""
 
-    __slots__ = ("end", "itemised", "items", "nets", "start")
-
-    def __init__(self, start: str, end: str, *, itemised: bool) -> None:
-        self.start = start
-        self.end = end
-        self.itemised = itemised
-        self.items: list[dict[str, Any]] = []
-        self.nets: list[int] = []
+    start: str
+    end: str
+    itemised: bool
+    items: list[dict[str, Any]] = field(default_factory=list)
+    nets: list[int] = field(default_factory=list)
 
     def add(self, band: str, units: int, price: int, reading: int | None = None) -> None:
         """Add a line item. `price` is in euro / 100,000. `reading` is the one at the start of the period."""
@@ -90,11 +89,10 @@ def make_supply_charge(
     With `itemised`, each line item has its own tax item. Otherwise one tax item covers all of them.
     """
     is_gas = connection.supply_type == "GAS"
-    bill = _Bill(calendar.iso[period.first], calendar.iso[period.last], itemised=itemised)
+    bill = _Bill(calendar.iso[period.first], calendar.iso[period.last], itemised)
     share = (0.85 + 0.3 * r()) * (period.gas if is_gas else period.electricity)
-    used = _add_consumption(bill, connection.registers, connection.annual * share)
-    if connection.production:
-        used += _add_production(bill, connection.production, connection.annual_production * period.sun)
+    used = _add_energy(bill, connection.registers, connection.annual * share)
+    used -= _add_energy(bill, connection.production, connection.annual_production * period.sun)
     days = period.last - period.first + 1
     bill.add("ADVANCE_SUPPLIER_FIXED_COST", days, connection.fixed)
     bill.add("ADVANCE_GRID_FEE", days, connection.grid)
@@ -119,24 +117,13 @@ def make_supply_charge(
     return charge, total
 
 
-def _add_consumption(bill: _Bill, registers: list[SampleRegister], used: float) -> int:
+def _add_energy(bill: _Bill, registers: list[SampleRegister], used: float) -> int:
     total = 0
     for register in registers:
         units = int(used * register.share)
         bill.add("CONSUMPTION_STANDARD", units, register.price, register.reading)
         register.reading += units
         total += units
-    return total
-
-
-def _add_production(bill: _Bill, registers: list[SampleRegister], produced: float) -> int:
-    """Add the energy that was fed in, at a negative price. Return its units as a negative number."""
-    total = 0
-    for register in registers:
-        units = int(produced * register.share)
-        bill.add("CONSUMPTION_STANDARD", units, register.price, register.reading)
-        register.reading += units
-        total -= units
     return total
 
 

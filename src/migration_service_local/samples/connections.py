@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from statistics import NormalDist
 
 
@@ -16,21 +17,18 @@ _KWH = _log_normal(2_440, 0.5)
 _CUBIC_METRES = _log_normal(1_100, 0.42)
 
 
+@dataclass(slots=True)
 class SampleRegister:
     """One register of a meter: its price (euro / 100,000 a unit) and what it has counted so far."""
 
-    __slots__ = ("price", "reading", "register_id", "share", "time_of_use")
-
-    def __init__(
-        self, register_id: str, time_of_use: str | None, share: float, price: int, reading: int
-    ) -> None:
-        self.register_id = register_id
-        self.time_of_use = time_of_use
-        self.share = share
-        self.price = price
-        self.reading = reading
+    register_id: str
+    time_of_use: str | None
+    share: float
+    price: int
+    reading: int
 
 
+@dataclass(slots=True)
 class Connection:
     """A meter point as its supplier knows it.
 
@@ -38,42 +36,25 @@ class Connection:
     a day. `advance` is paid each month in advance, in cents with VAT.
     """
 
-    __slots__ = (
-        "advance",
-        "annual",
-        "annual_production",
-        "business",
-        "ean",
-        "fixed",
-        "grid",
-        "product_code",
-        "production",
-        "registers",
-        "smart",
-        "supply_type",
-    )
-
-    advance: int
-    annual: int
-    fixed: int
-    grid: int
-    product_code: str
+    ean: str
+    supply_type: str
+    business: bool
     smart: bool
-
-    def __init__(self, ean: str, supply_type: str, *, business: bool) -> None:
-        self.ean = ean
-        self.supply_type = supply_type
-        self.business = business
-        self.registers: list[SampleRegister] = []
-        self.production: list[SampleRegister] = []
-        self.annual_production = 0
+    annual: int
+    registers: list[SampleRegister] = field(default_factory=list)
+    production: list[SampleRegister] = field(default_factory=list)
+    annual_production: int = 0
+    fixed: int = 0
+    grid: int = 0
+    product_code: str = ""
+    advance: int = 0
 
 
 def make_electricity(r: Callable[[], float], ean: str, *, business: bool, solar: bool) -> Connection:
     """Return a connection for electricity. A night tariff and solar panels have their own registers."""
-    connection = Connection(ean, "ELECTRICITY", business=business)
-    connection.smart = solar or r() < 0.88
-    connection.annual = _KWH[int(r() * 500)] * (4 if business else 1)
+    smart = solar or r() < 0.88
+    annual = _KWH[int(r() * 500)] * (4 if business else 1)
+    connection = Connection(ean, "ELECTRICITY", business, smart, annual)
     price = 9_000 + int(r() * 8_000)
     if r() < 0.55:
         day = 0.45 + 0.2 * r()
@@ -97,9 +78,8 @@ def make_electricity(r: Callable[[], float], ean: str, *, business: bool, solar:
 
 def make_gas(r: Callable[[], float], ean: str, *, business: bool) -> Connection:
     """Return a connection for gas."""
-    connection = Connection(ean, "GAS", business=business)
-    connection.smart = r() < 0.86
-    connection.annual = _CUBIC_METRES[int(r() * 500)] * (3 if business else 1)
+    smart, annual = r() < 0.86, _CUBIC_METRES[int(r() * 500)] * (3 if business else 1)
+    connection = Connection(ean, "GAS", business, smart, annual)
     connection.registers = [SampleRegister("7.0.0", None, 1.0, 38_000 + int(r() * 20_000), int(r() * 40_000))]
     connection.fixed = 19_726 + int(r() * 5) * 1_000
     connection.grid = 62_318

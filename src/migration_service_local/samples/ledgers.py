@@ -3,7 +3,8 @@
 Balances are computed in cents. Credit is positive.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import count
 from typing import Any, NamedTuple
 
 from migration_service_local.samples.charges import Period, make_supply_charge
@@ -51,13 +52,7 @@ class LedgerBook:
         self._invoice = ""
         # The amount that the last bill leaves to repay. It is negative if the customer owes it.
         self._refund = 0
-        self._ids = self._make_ids()
-
-    def _make_ids(self) -> Iterator[str]:
-        serial = 0
-        while True:
-            serial += 1
-            yield f"T-{self._prefix}-{serial}"
+        self._ids = (f"T-{number}-{position}-{serial}" for serial in count(1))
 
     def write(self, settlement: Settlement) -> dict[str, Any]:
         """Return the ledger of the payload, and put its statements into `statements`."""
@@ -138,13 +133,8 @@ class LedgerBook:
             self._add("REPAYMENT", first + 9, refund, "FULL_CREDIT_REFUND", payment_type="DIRECT_CREDIT")
         due = -self.balance if monthly or (self.balance < 0 and self._invoice) else self.advance
         if due > 0 and r() < 0.97 and first + self.payment_day <= today:
-            self._add(
-                "PAYMENT",
-                first + self.payment_day,
-                due,
-                "ACCOUNT_CHARGE_PAYMENT",
-                payment_type=self.payment_type,
-            )
+            day, reason = first + self.payment_day, "ACCOUNT_CHARGE_PAYMENT"
+            self._add("PAYMENT", day, due, reason, payment_type=self.payment_type)
         if r() < 0.02 and first + 14 <= today:
             reason = "GENERAL_CREDIT" if r() < 0.6 else "IMPORTED_CREDIT"
             note = _CREDIT_NOTES[int(r() * len(_CREDIT_NOTES))]

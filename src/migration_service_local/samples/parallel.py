@@ -1,19 +1,19 @@
 """Writes a book as NDJSON on all processors.
 
-Each worker process generates every n-th chunk and has its own pipe. A worker waits while its pipe is full, so
-memory use stays constant even if the reader is slow. If the reader ends, so does the worker.
+A worker process generates a chunk only when it will soon be read, so memory use stays constant even if the
+reader is slow.
 """
 
 import gzip
 import multiprocessing
 import os
 import signal
+import threading
+from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import date
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 
 from migration_service_local.samples.accounts import open_book
 from migration_service_local.samples.books import generate_lines
@@ -45,29 +45,25 @@ def generate_chunks(order: BookOrder, workers: int | None = None) -> Iterator[tu
     workers = min(workers or os.cpu_count() or 1, len(firsts))
     if workers <= 1:
         for first in firsts:
-            yield _accounts_in(order, first), _make_chunk(order, first)
+            yield _make_chunk(order, first)
         return
-    started: list[tuple[BaseProcess, Connection]] = []
+    pool = ProcessPoolExecutor(workers, initializer=_follow_parent)
+    waiting: deque[Future[tuple[int, bytes]]] = deque()
     try:
-        for worker in range(workers):
-            started.append(_start(order, firsts[worker::workers]))
-        for position, first in enumerate(firsts):
-            yield _accounts_in(order, first), _receive(started[position % workers][1])
+        for first in firsts:
+            if len(waiting) > workers:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(_make_chunk, order, first))
+        while waiting:
+            yield waiting.popleft().result()
     finally:
-        for process, reader in started:
-            reader.close()
-            process.terminate()
-            process.join()
-            process.close()
+        pool.shutdown(cancel_futures=True)
 
 
-def _accounts_in(order: BookOrder, first: int) -> int:
-    return min(ACCOUNTS_A_CHUNK, order.count - first)
-
-
-def _make_chunk(order: BookOrder, first: int) -> bytes:
+def _make_chunk(order: BookOrder, first: int) -> tuple[int, bytes]:
+    count = min(ACCOUNTS_A_CHUNK, order.count - first)
     lines = generate_lines(
-        _accounts_in(order, first),
+        count,
         supplier=order.supplier,
         seed=order.seed,
         today=order.today,
@@ -75,29 +71,16 @@ def _make_chunk(order: BookOrder, first: int) -> bytes:
         broken_share=order.broken_share,
     )
     chunk = b"".join(lines)
-    return gzip.compress(chunk, compresslevel=4, mtime=0) if order.compress else chunk
+    return count, gzip.compress(chunk, compresslevel=4, mtime=0) if order.compress else chunk
 
 
-def _start(order: BookOrder, firsts: range) -> tuple[BaseProcess, Connection]:
-    reader, writer = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.Process(target=_work, args=(order, firsts, reader, writer), daemon=True)
-    process.start()
-    # Only the worker may hold this end. Otherwise its death would go unnoticed here.
-    writer.close()
-    return process, reader
-
-
-def _work(order: BookOrder, firsts: range, reader: Connection, writer: Connection) -> None:
-    """Run in a worker process. Ignore Ctrl-C, because the parent handles it and closes the pipe."""
+def _follow_parent() -> None:
+    """Leave Ctrl-C to the parent of this worker process, and end when the parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    reader.close()
-    with suppress(BrokenPipeError):
-        for first in firsts:
-            writer.send_bytes(_make_chunk(order, first))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _receive(reader: Connection) -> bytes:
-    try:
-        return reader.recv_bytes()
-    except EOFError as error:
-        raise RuntimeError("A worker process that generates accounts died.") from error
+def _end_with_parent() -> None:
+    if parent := multiprocessing.parent_process():
+        parent.join()
+    os._exit(1)

@@ -1,6 +1,6 @@
 """The options of `up`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT_WEB_PORT = 8000
@@ -18,7 +18,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpOptions:
+class UpOptions(Scale):
     """The options of `up`. If a port is None, the default one is used, or the next free one."""
 
     home: Path
@@ -28,4 +28,3 @@ class UpOptions:
     database_url: str | None = None
     redis_url: str | None = None
     secret_key: str | None = None
-    scale: Scale = field(default_factory=Scale)

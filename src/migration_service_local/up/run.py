@@ -29,7 +29,7 @@ def run_up(options: UpOptions, output: Output) -> None:
     home = Home(options.home)
     over = threading.Event()
     try:
-        programs = Programs(home, options.scale)
+        programs = Programs(home, options)
         with (
             closing(Ports()) as ports,
             Supervisor(output) as supervisor,
