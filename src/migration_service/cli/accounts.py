@@ -8,7 +8,7 @@ import click
 from sqlalchemy.orm import Session
 
 from migration_service.cli.deciding import BY, WORDS
-from migration_service.cli.output import json_option, show_done, show_record, show_tree
+from migration_service.cli.output import json_option, pick, show_done, show_record, show_tree, together
 from migration_service.cli.session import open_session, read_settings
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountNotStagedError
@@ -23,17 +23,18 @@ from migration_service.services.imports.staging import find_process
 from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
-_process = [
+_of_process = together(click.argument("supplier"), click.argument("external_account_number"), json_option)
+_of_numbers = together(
     click.argument("supplier"),
-    click.argument("external_account_number"),
+    click.argument("external_account_numbers", nargs=-1),
+    click.option(
+        "--file",
+        "file",
+        type=click.File(encoding="utf-8"),
+        help="Read the numbers from a file, one per line. '-' is standard input.",
+    ),
     json_option,
-]
-
-
-def _of_process(command: Any) -> Any:
-    for decorate in reversed(_process):
-        command = decorate(command)
-    return command
+)
 
 
 @click.group()
@@ -57,44 +58,21 @@ def show(supplier: str, external_account_number: str, as_json: bool) -> None:
         show_tree(f"{supplier} {external_account_number}", found)
 
 
-_numbers = [
-    click.argument("supplier"),
-    click.argument("external_account_numbers", nargs=-1),
-    click.option(
-        "--file",
-        "file",
-        type=click.File(encoding="utf-8"),
-        help="Read the numbers from a file, one per line. '-' is standard input.",
-    ),
-    json_option,
-]
-
-
-def _of_numbers(command: Any) -> Any:
-    for decorate in reversed(_numbers):
-        command = decorate(command)
-    return command
-
-
 @accounts.command()
 @_of_numbers
-def skip(
-    supplier: str, external_account_numbers: tuple[str, ...], file: TextIO | None, as_json: bool
-) -> None:
+def skip(**accounts: Any) -> None:
     """Skip accounts: they are neither staged nor created until `accounts unskip`.
 
     They need not be staged yet. If one of them already exists or is being created, nothing is changed.
     """
-    _change(skip_accounts, supplier, _read_numbers(external_account_numbers, file), as_json)
+    _change(skip_accounts, **accounts)
 
 
 @accounts.command()
 @_of_numbers
-def unskip(
-    supplier: str, external_account_numbers: tuple[str, ...], file: TextIO | None, as_json: bool
-) -> None:
+def unskip(**accounts: Any) -> None:
     """Stop skipping accounts, so that they can be staged and created."""
-    _change(unskip_accounts, supplier, _read_numbers(external_account_numbers, file), as_json)
+    _change(unskip_accounts, **accounts)
 
 
 @accounts.command()
@@ -125,19 +103,20 @@ def erase(
     show_done(record, as_json, f"Account {external_account_number!r} of {supplier!r} was erased: {lines}.")
 
 
-def _read_numbers(given: tuple[str, ...], file: TextIO | None) -> list[str]:
+def _change(
+    change: Callable[[Session, int, Sequence[str]], None],
+    *,
+    supplier: str,
+    external_account_numbers: tuple[str, ...],
+    file: TextIO | None,
+    as_json: bool,
+) -> None:
     lines = (line.strip() for line in file or ())
-    numbers = list(dict.fromkeys([*given, *filter(None, lines)]))
+    numbers = list(dict.fromkeys([*external_account_numbers, *filter(None, lines)]))
     if not numbers:
         raise click.UsageError("Expected at least one external account number, as an argument or in --file.")
-    return numbers
-
-
-def _change(
-    change: Callable[[Session, int, Sequence[str]], None], supplier: str, numbers: list[str], as_json: bool
-) -> None:
     with open_session(read_settings()) as session:
-        supplier_id = _id_of(session, supplier)
+        supplier_id = get_import_supplier(session, supplier, organisation_id=None).id
         change(session, supplier_id, numbers)
         found = storing.find(OpenTransaction.of(session), supplier_id, numbers)
     for number in numbers:
@@ -145,10 +124,6 @@ def _change(
         result = {"import_supplier": supplier, "external_account_number": number, "state": state}
         sentence = f"is {state}" if state else "may be staged"
         show_done(result, as_json, f"Account {number!r} of {supplier!r} {sentence}.")
-
-
-def _id_of(session: Session, supplier: str) -> int:
-    return get_import_supplier(session, supplier, organisation_id=None).id
 
 
 def _record_reading(session: Session, supplier: KnownSupplier, process: AccountImportProcess | None) -> None:
@@ -190,12 +165,8 @@ _NOT_STAGED = {"state": None, "reason": "Nothing is staged: the lines below show
 
 def _import(process: AccountImportProcess) -> dict[str, Any]:
     return {
-        "state": process.state,
-        "service_account_number": process.service_account_number,
-        "account_created_at": process.account_created_at,
-        "staged_at": process.staged_at,
-        "extracted_at": process.extracted_at,
-        "profile": process.profile,
+        **pick(process, "state", "service_account_number", "account_created_at", "staged_at"),
+        **pick(process, "extracted_at", "profile"),
         "warnings": process.warnings or [],
         "newer_version": _newer_version(process) if process.refused_at else None,
     }
@@ -214,12 +185,7 @@ def _newer_version(process: AccountImportProcess) -> dict[str, Any]:
 def _attempt(attempt: Attempt) -> dict[str, Any]:
     return {
         "attempt_id": str(attempt.id),
-        "dry_run": attempt.dry_run,
-        "created_at": attempt.created_at,
-        "finished_at": attempt.finished_at,
-        "outcome": attempt.outcome,
-        "error_code": attempt.error_code,
-        "error_detail": attempt.error_detail,
+        **pick(attempt, "dry_run", "created_at", "finished_at", "outcome", "error_code", "error_detail"),
         "errors": attempt.errors or [],
         "request_id": attempt.request_id,
     }

@@ -5,7 +5,7 @@ import getpass
 import click
 
 from migration_service.cli.deciding import BY, WORDS
-from migration_service.cli.output import count, json_option, show_done, show_list
+from migration_service.cli.output import count, json_option, pick, show_done, show_list
 from migration_service.cli.session import open_session, read_settings
 from migration_service.services.batches.control import get_batch_to_reconcile
 from migration_service.services.reconciliation.acknowledgements import (
@@ -84,19 +84,9 @@ def add(
 @json_option
 def list_all(supplier: str, as_json: bool) -> None:
     """List the acknowledgements for SUPPLIER, newest first: what, by whom, when and why."""
+    names = ("external_account_number", "batch_id", "line_number", "reason", "acknowledged_by")
     with open_session(read_settings()) as session:
-        found = list_acknowledgements(
-            session, get_import_supplier(session, supplier, organisation_id=None).id
-        )
-    rows = [
-        {
-            "external_account_number": item.external_account_number,
-            "batch_id": item.batch_id,
-            "line_number": item.line_number,
-            "reason": item.reason,
-            "acknowledged_by": item.acknowledged_by,
-            "acknowledged_at": item.acknowledged_at,
-        }
-        for item in found
-    ]
+        owner = get_import_supplier(session, supplier, organisation_id=None)
+        found = list_acknowledgements(session, owner.id)
+    rows = [pick(item, *names, "acknowledged_at") for item in found]
     show_list(rows, as_json, nothing="Nothing has been acknowledged yet. See: acknowledgements add --help")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from migration_service.cli.output import Record, json_option, show_done, show_list
+from migration_service.cli.output import Record, json_option, pick, show_done, show_list
 from migration_service.cli.session import open_session, open_session_of_reference, read_settings
 from migration_service.models import ApiKey
 from migration_service.services.access.api_keys import (
@@ -158,13 +158,7 @@ def sessions(prefix: str, as_json: bool) -> None:
     """List the sessions of the API key that starts with PREFIX: where and when tokens were obtained."""
     with open_session(read_settings()) as session:
         records = [
-            {
-                "session_id": str(it.id),
-                "created_at": it.created_at,
-                "expires_at": it.expires_at,
-                "address": it.address,
-                "request_id": it.request_id,
-            }
+            {"session_id": str(it.id), **pick(it, "created_at", "expires_at", "address", "request_id")}
             for it in list_sessions(session, get_api_key(session, prefix))
         ]
     show_list(records, as_json, nothing="The key has no sessions.")
@@ -193,12 +187,7 @@ def _record(api_key: ApiKey, organisation: str) -> Record:
     return {
         "prefix": api_key.prefix,
         "organisation": organisation,
-        "name": api_key.name,
-        "scopes": api_key.scopes,
-        "import_supplier_ids": api_key.import_supplier_ids,
+        **pick(api_key, "name", "scopes", "import_supplier_ids"),
         "networks": api_key.allowed_networks,
-        "created_at": api_key.created_at,
-        "last_used_at": api_key.last_used_at,
-        "expires_at": api_key.expires_at,
-        "revoked_at": api_key.revoked_at,
+        **pick(api_key, "created_at", "last_used_at", "expires_at", "revoked_at"),
     }

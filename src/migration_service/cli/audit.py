@@ -2,7 +2,6 @@
 
 import csv
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,9 +12,11 @@ from migration_service.cli.output import (
     escape_controls,
     escape_json,
     json_option,
+    pick,
     show_json,
     show_list,
     show_record,
+    together,
 )
 from migration_service.cli.session import open_session, read_settings
 from migration_service.schemas.json import encode_json
@@ -25,7 +26,7 @@ from migration_service.services.audit.trail import FIELDS, TrailFilter, read_tra
 from migration_service.states import AuditOutcome
 
 _moment = Moment(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ"], "2027-03-01 or 2027-03-01T06:00:00Z")
-_FILTERS = [
+_filtered = together(
     click.option("--since", type=_moment, help="From this moment on (UTC)."),
     click.option("--until", type=_moment, help="Before this moment (UTC)."),
     click.option("--organisation", metavar="NAME", help="Only entries about this organisation."),
@@ -43,13 +44,7 @@ _FILTERS = [
         metavar="SUPPLIER NUMBER",
         help="Only entries about the account with this external number.",
     ),
-]
-
-
-def _filtered(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(_FILTERS):
-        command = option(command)
-    return command
+)
 
 
 @click.group()
@@ -112,10 +107,7 @@ def verify(head: str | None, as_json: bool) -> None:
     with open_session(read_settings()) as session:
         found = verify_chain(session, head)
     result = {
-        "days": found.days,
-        "entries": found.entries,
-        "removed_days": found.removed_days,
-        "head": found.head,
+        **pick(found, "days", "entries", "removed_days", "head"),
         "problems": found.problems if as_json else "\n".join(found.problems) or "none",
     }
     show_record(result, as_json)

@@ -1,11 +1,10 @@
 """`migration-service batches compare`: the changes from one batch to another."""
 
-import sys
 from dataclasses import asdict
 
 import click
 
-from migration_service.cli.output import count, escape_lines, json_option, show_json, show_list
+from migration_service.cli.output import count, json_option, show_json, show_list, write_piece
 from migration_service.cli.session import open_sessions, read_settings
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.results.line_results import ResultFormat
@@ -68,12 +67,12 @@ def compare(
         wanted = [AccountChange(change) for change in changes or AccountChange]
         found = find_changed_accounts(sessions, *ids, wanted)
         for piece in stream_changed_accounts(found, ResultFormat.CSV if as_csv else ResultFormat.NDJSON):
-            _write(piece)
+            write_piece(piece)
 
 
 def _show(comparison: Comparison, as_csv: bool, as_json: bool) -> None:
     if as_csv:
-        _write(write_codes(comparison.codes))
+        write_piece(write_codes(comparison.codes))
     elif as_json:
         show_json(comparison)
     else:
@@ -88,12 +87,3 @@ def _rows(accounts: ComparedAccounts) -> list[dict[str, object]]:
     return [
         {"accounts": name.replace("_", " "), "number": number} for name, number in asdict(accounts).items()
     ]
-
-
-def _write(piece: bytes) -> None:
-    """Write to standard output. On a terminal, control characters are escaped."""
-    if sys.stdout.isatty():
-        click.echo(escape_lines(piece.decode(errors="replace")), nl=False)
-    else:
-        sys.stdout.buffer.write(piece)
-        sys.stdout.flush()

@@ -1,12 +1,11 @@
 """`migration-service batches error-threshold`, and the options that set a batch's error threshold."""
 
-from collections.abc import Callable
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from migration_service.cli.output import json_option, show_done
+from migration_service.cli.output import json_option, show_done, together
 from migration_service.cli.session import open_session, read_settings
 from migration_service.services.batches.control import get_batch
 from migration_service.services.batches.error_threshold_options import read_threshold
@@ -16,13 +15,11 @@ from migration_service.services.batches.error_thresholds import (
     threshold_to_store,
 )
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
 _THRESHOLD = (
     "Pause the batch after this many failed lines (100), or if more than this percentage fails "
     "(5%). off: never pause it for errors."
 )
-_OPTIONS = (
+_details = together(
     click.option("--stop-min-lines", type=int, metavar="N", help="Apply a percentage only after N lines."),
     click.option(
         "--stop-window",
@@ -47,21 +44,16 @@ _OPTIONS = (
 )
 
 
-def threshold_options(command: _Command) -> _Command:
-    """Add the error threshold options to a command that starts something."""
-    threshold = click.option("--stop-after-errors", metavar="NUMBER|%|off", help=_THRESHOLD)
-    for option in (*reversed(_OPTIONS), threshold):
-        command = option(command)
-    return command
+#: Adds the error threshold options to a command that starts something.
+threshold_options = together(
+    click.option("--stop-after-errors", metavar="NUMBER|%|off", help=_THRESHOLD), _details
+)
 
 
 @click.command("error-threshold")
 @click.argument("batch_id")
 @click.argument("stop_after_errors", metavar="NUMBER|%|off")
-@_OPTIONS[0]
-@_OPTIONS[1]
-@_OPTIONS[2]
-@_OPTIONS[3]
+@_details
 @json_option
 def error_threshold(batch_id: str, stop_after_errors: str, as_json: bool, **others: Any) -> None:
     """Set the error threshold of the batch BATCH_ID, even while it is running.

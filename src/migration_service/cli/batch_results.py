@@ -1,13 +1,13 @@
 """`migration-service batches results` and `failed-lines`: the outcome of each line."""
 
-import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import UUID
 
 import click
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.cli.output import escape_lines
+from migration_service.cli.output import write_piece
 from migration_service.cli.session import open_sessions, read_settings
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import get_batch_with_lines
@@ -27,6 +27,13 @@ path_option = click.option(
     metavar="PATH",
     help="Only lines with an error or a warning at or below this path. * stands for any index.",
 )
+format_option = click.option(
+    "--format",
+    "result_format",
+    type=click.Choice([kind.value for kind in ResultFormat]),
+    default=ResultFormat.NDJSON.value,
+    show_default=True,
+)
 
 
 @click.command()
@@ -43,21 +50,9 @@ path_option = click.option(
     type=click.Choice([result.value for result in StagingResult], case_sensitive=False),
     help="Only lines whose payload was staged with this result.",
 )
-@click.option(
-    "--format",
-    "result_format",
-    type=click.Choice([kind.value for kind in ResultFormat]),
-    default=ResultFormat.NDJSON.value,
-    show_default=True,
-)
+@format_option
 def results(
-    *,
-    batch_id: str,
-    status: str | None,
-    code: str | None,
-    path: str | None,
-    staging_result: str | None,
-    result_format: str,
+    *, batch_id: str, status: str | None, staging_result: str | None, result_format: str, **where: Any
 ) -> None:
     """Write the outcome of each line of the batch BATCH_ID to standard output.
 
@@ -65,7 +60,7 @@ def results(
     one row.
     """
     staged = StagingResult(staging_result) if staging_result else None
-    wanted = ResultFilter(LineStatus(status) if status else None, code, path, staging_result=staged)
+    wanted = ResultFilter(LineStatus(status) if status else None, staging_result=staged, **where)
     _write(batch_id, lambda sessions, id_: stream_results(sessions, id_, ResultFormat(result_format), wanted))
 
 
@@ -91,8 +86,4 @@ def _write(batch_id: str, stream: Callable[[sessionmaker[Session], UUID], Iterat
             owner = batch.organisation_id
             record(session, AuditAction.BATCH_RESULTS_READ, "batch", batch.id, organisation_id=owner)
         for piece in stream(sessions, batch.id):
-            if sys.stdout.isatty():
-                click.echo(escape_lines(piece.decode(errors="replace")), nl=False)
-            else:
-                sys.stdout.buffer.write(piece)
-        sys.stdout.flush()
+            write_piece(piece)

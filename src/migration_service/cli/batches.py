@@ -25,6 +25,7 @@ from migration_service.cli.output import (
     Record,
     count,
     json_option,
+    pick,
     show_done,
     show_list,
     show_record,
@@ -144,13 +145,9 @@ def start(
     extracted_at: str | None,
     idempotency_key: str | None,
     control_totals: IO[bytes] | None,
-    stop_after_errors: str | None,
-    stop_min_lines: int | None,
-    stop_window_lines: int | None,
-    stop_ignore_codes: tuple[str, ...],
-    stop_count_warnings: tuple[str, ...],
     watches: bool,
     as_json: bool,
+    **threshold: Any,
 ) -> None:
     """Start a batch from FILE: NDJSON, plain or gzip. - is standard input.
 
@@ -186,13 +183,7 @@ def start(
             control_totals=read_file(control_totals),
             profile=Profile(profile) if profile else None,
             extracted_at=_read_moment(extracted_at) if extracted_at else None,
-            error_threshold=read_threshold(
-                stop_after_errors=stop_after_errors,
-                stop_min_lines=stop_min_lines,
-                stop_window_lines=stop_window_lines,
-                stop_ignore_codes=stop_ignore_codes,
-                stop_count_warnings=stop_count_warnings,
-            ),
+            error_threshold=read_threshold(**threshold),
         )
         with (
             _open(file) as stream,
@@ -263,11 +254,7 @@ def _row(report: BatchReport) -> Record:
     return {
         "batch_id": report.batch_id,
         "name": report.name or report.file_name,
-        "import_supplier": report.import_supplier,
-        "kind": report.kind,
-        "mode": report.mode,
-        "state": report.state,
-        "lines": report.lines,
+        **pick(report, "import_supplier", "kind", "mode", "state", "lines"),
         "done": done,
         "failed": report.counts[LineStatus.FAILED],
         "undone": report.undone or None,
@@ -287,7 +274,7 @@ def show(batch_id: str, as_json: bool) -> None:
 
 def record_of(report: BatchReport, as_json: bool) -> Record:
     """Return the fields of a report. For people, add units and leave out zero and unknown values."""
-    record = {name: getattr(report, name) for name in report.__slots__}
+    record = pick(report, *report.__slots__)
     if as_json:
         return record
     counts = {status.lower(): number for status, number in report.counts.items() if number}

@@ -6,9 +6,9 @@ characters are always escaped, because suppliers choose the texts of accounts an
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.box import SIMPLE_HEAD
@@ -22,6 +22,8 @@ from migration_service.schemas.moments import write_moments
 #: A row to print, by the names that `--json` gives its values.
 Record = Mapping[str, Any]
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 # C0 and C1 controls, and characters that change the direction or the visibility of text.
@@ -30,6 +32,22 @@ _CONTROLS = re.compile(
 )
 # The same without line feeds, tabs and carriage returns.
 _CONTROLS_WITHIN_LINES = re.compile(_CONTROLS.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
+
+
+def together(*parameters: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds these arguments and options to a command, in this order."""
+
+    def add(command: _Command) -> _Command:
+        for parameter in reversed(parameters):
+            command = parameter(command)
+        return command
+
+    return add
+
+
+def pick(item: object, *names: str) -> dict[str, Any]:
+    """Return the attributes of these names."""
+    return {name: getattr(item, name) for name in names}
 
 
 def escape_controls(text: str) -> str:
@@ -87,6 +105,15 @@ def show_done(record: Record, as_json: bool, sentence: str) -> None:
         show_json(record)
     else:
         click.echo(escape_controls(sentence))
+
+
+def write_piece(piece: bytes) -> None:
+    """Write a part of a file to standard output. On a terminal, control characters are escaped."""
+    if sys.stdout.isatty():
+        click.echo(escape_lines(piece.decode(errors="replace")), nl=False)
+    else:
+        sys.stdout.buffer.write(piece)
+        sys.stdout.flush()
 
 
 def show_tree(title: str, value: Any) -> None:

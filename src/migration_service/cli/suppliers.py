@@ -2,7 +2,7 @@
 
 import click
 
-from migration_service.cli.output import Record, json_option, show_done, show_list, show_record
+from migration_service.cli.output import Record, json_option, pick, show_done, show_list, show_record
 from migration_service.cli.session import (
     CannotRunError,
     open_session,
@@ -60,19 +60,10 @@ def suppliers() -> None:
     help="The supplier's time zone, which determines today's date for its data.",
 )
 @json_option
-def create(
-    *, code: str, organisation: str, document_root: str, profile: str, time_zone: str, as_json: bool
-) -> None:
+def create(*, code: str, organisation: str, as_json: bool, **others: str) -> None:
     """Create the import supplier CODE with the status Ongoing."""
     with open_session(read_settings()) as session:
-        supplier = create_import_supplier(
-            session,
-            code=code,
-            organisation_name=organisation,
-            document_root=document_root,
-            profile=profile,
-            time_zone=time_zone,
-        )
+        supplier = create_import_supplier(session, code=code, organisation_name=organisation, **others)
         record = _record(supplier, organisation)
     show_done(record, as_json, f"Import supplier {code!r} was created; its status is {supplier.status}.")
 
@@ -163,11 +154,7 @@ def _record(supplier: ImportSupplier, organisation: str) -> Record:
     return {
         "code": supplier.code,
         "organisation": organisation,
-        "status": supplier.status,
-        "profile": supplier.profile,
-        "time_zone": supplier.time_zone,
-        "document_root": supplier.document_root,
+        **pick(supplier, "status", "profile", "time_zone", "document_root"),
         "customer_emails": "on" if supplier.sends_customer_emails else "off",
-        "created_at": supplier.created_at,
-        "live_at": supplier.live_at,
+        **pick(supplier, "created_at", "live_at"),
     }

@@ -2,22 +2,25 @@
 
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from sqlalchemy.orm import Session
 
+from migration_service.cli.batch_results import format_option
 from migration_service.cli.deciding import BY, WORDS
 from migration_service.cli.output import (
     Record,
     count,
     json_option,
+    pick,
     show_done,
     show_json,
     show_list,
     show_record,
+    together,
+    write_piece,
 )
 from migration_service.cli.session import open_session, open_sessions, read_settings
 from migration_service.cli.workers import tell_undo_workers
@@ -25,7 +28,7 @@ from migration_service.services.access.operators import OperatorRole
 from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
-from migration_service.services.undo.preview import UndoPreview, preview_undo
+from migration_service.services.undo.preview import preview_undo
 from migration_service.services.undo.reading import (
     UndoReport,
     get_undo,
@@ -39,20 +42,18 @@ from migration_service.states import UndoBlocker, UndoOutcome, UndoState
 #: Seconds between two reports with `--watch`.
 _PAUSE = 0.5
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def _accounts(command: _Command) -> _Command:
-    """Add the arguments and options that choose accounts."""
-    of_batch = click.option("--batch", "batch_id", metavar="ID", help="All accounts that this batch created.")
-    of_wave = click.option(
+# Arguments and options that choose accounts.
+_accounts = together(
+    click.argument("supplier"),
+    click.argument("external_account_numbers", nargs=-1),
+    click.option("--batch", "batch_id", metavar="ID", help="All accounts that this batch created."),
+    click.option(
         "--wave",
         type=(str, click.IntRange(1)),
         metavar="PLAN_ID NUMBER",
         help="All accounts that this wave created.",
-    )
-    numbers = click.argument("external_account_numbers", nargs=-1)
-    return click.argument("supplier")(numbers(of_batch(of_wave(command))))
+    ),
+)
 
 
 @click.group()
@@ -63,27 +64,16 @@ def undo() -> None:
 @undo.command()
 @_accounts
 @json_option
-def preview(
-    supplier: str,
-    external_account_numbers: tuple[str, ...],
-    batch_id: str | None,
-    wave: tuple[str, int] | None,
-    as_json: bool,
-) -> None:
+def preview(*, as_json: bool, **accounts: Any) -> None:
     """Show how many accounts of SUPPLIER an undo would remove, and what blocks the others.
 
     Nothing is changed. Name the accounts, or the batch or the wave that created them.
     """
     with open_session(read_settings()) as session:
-        order = _read_order(session, supplier, external_account_numbers, batch_id, wave)
-        found = preview_undo(session, order)
+        found = preview_undo(session, _read_order(session, **accounts))
     if as_json:
         show_json(found)
         return
-    _show_preview(found)
-
-
-def _show_preview(found: UndoPreview) -> None:
     record = asdict(found)
     blockers = record.pop("blockers")
     show_record({name: value for name, value in record.items() if value is not None}, as_json=False)
@@ -105,19 +95,7 @@ def _show_preview(found: UndoPreview) -> None:
 @click.option("--watch", "watches", is_flag=True, help="Wait until the undo has ended.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
-def start(
-    *,
-    supplier: str,
-    external_account_numbers: tuple[str, ...],
-    batch_id: str | None,
-    wave: tuple[str, int] | None,
-    reason: str,
-    by: str | None,
-    overrides: tuple[str, ...],
-    watches: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
+def start(*, watches: bool, yes: bool, as_json: bool, **wanted: Any) -> None:
     """Undo the import of accounts of SUPPLIER, or of all accounts that a batch or a wave created.
 
     Workers remove each account with all its data. Its import is pending again, its number is never reused,
@@ -130,16 +108,7 @@ def start(
     settings = read_settings()
     with open_sessions(settings) as sessions:
         with sessions.begin() as session:
-            order = _read_order(
-                session,
-                supplier,
-                external_account_numbers,
-                batch_id,
-                wave,
-                reason=reason,
-                by=by,
-                overrides=overrides,
-            )
+            order = _read_order(session, **wanted)
             if not yes:
                 _confirm(session, order)
             undo_id = str(start_undo(session, order, role=OperatorRole.ADMINISTER))
@@ -183,8 +152,7 @@ def list_all(supplier: str | None, limit: int, as_json: bool) -> None:
     with open_session(read_settings()) as session:
         found = list_undos(session, organisation_id=None, import_supplier=supplier, limit=limit)
     names = ("undo_id", "import_supplier", "batch_id", "state", "accounts", "started_by", "created_at")
-    rows = [{name: getattr(report, name) for name in names} for report in found]
-    show_list(rows, as_json, nothing="Nothing has been undone yet.")
+    show_list([pick(report, *names) for report in found], as_json, nothing="Nothing has been undone yet.")
 
 
 @undo.command()
@@ -198,7 +166,7 @@ def show(undo_id: str, as_json: bool) -> None:
 
 
 def _show_report(report: UndoReport, as_json: bool) -> None:
-    record: Record = {name: getattr(report, name) for name in report.__slots__}
+    record: Record = pick(report, *report.__slots__)
     if not as_json:
         kept = [f"{number} {code}" for code, number in (report.kept_counts or {}).items()]
         counts = {name.lower(): number for name, number in (report.counts or {}).items()}
@@ -214,13 +182,7 @@ def _show_report(report: UndoReport, as_json: bool) -> None:
     type=click.Choice([outcome.value for outcome in UndoOutcome], case_sensitive=False),
     help="Only accounts with this outcome.",
 )
-@click.option(
-    "--format",
-    "result_format",
-    type=click.Choice([kind.value for kind in ResultFormat]),
-    default=ResultFormat.NDJSON.value,
-    show_default=True,
-)
+@format_option
 def results(undo_id: str, outcome: str | None, result_format: str) -> None:
     """Write the outcome of each account of the undo UNDO_ID to standard output."""
     with open_sessions(read_settings()) as sessions:
@@ -228,7 +190,7 @@ def results(undo_id: str, outcome: str | None, result_format: str) -> None:
             found = get_undo(session, undo_id, organisation_id=None).id
         wanted = UndoOutcome(outcome) if outcome else None
         for piece in stream_outcomes(sessions, found, ResultFormat(result_format), wanted):
-            click.echo(piece.decode(), nl=False)
+            write_piece(piece)
 
 
 @undo.command()
@@ -244,16 +206,16 @@ def cancel(undo_id: str, as_json: bool) -> None:
 
 def _read_order(
     session: Session,
+    *,
     supplier: str,
-    numbers: tuple[str, ...],
+    external_account_numbers: tuple[str, ...],
     batch_id: str | None,
     wave: tuple[str, int] | None,
-    *,
     reason: str = "",
     by: str | None = None,
     overrides: tuple[str, ...] = (),
 ) -> UndoOrder:
-    if sum((bool(numbers), batch_id is not None, wave is not None)) != 1:
+    if sum((bool(external_account_numbers), batch_id is not None, wave is not None)) != 1:
         raise click.UsageError("Expected account numbers, --batch or --wave: give exactly one of them.")
     found = get_import_supplier(session, supplier, organisation_id=None)
     batch = None
@@ -264,7 +226,7 @@ def _read_order(
     return UndoOrder(
         supplier=found,
         batch=batch,
-        external_account_numbers=numbers,
+        external_account_numbers=external_account_numbers,
         reason=reason,
         by=by,
         overrides=frozenset(map(UndoBlocker, overrides)),

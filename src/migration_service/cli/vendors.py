@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import click
 
-from migration_service.cli.output import Record, json_option, show_done, show_list
+from migration_service.cli.output import Record, json_option, pick, show_done, show_list
 from migration_service.cli.session import open_session, read_settings
 from migration_service.models import PaymentVendor
 from migration_service.payment_vendors.protocol import VendorKind
@@ -95,8 +95,5 @@ def _record(vendor: PaymentVendor, organisation: str | None) -> Record:
     return {
         "name": vendor.name,
         "organisation": organisation,
-        "kind": vendor.kind,
-        "url": vendor.url,
-        "secret_env": vendor.secret_env,
-        "calls_per_second": vendor.calls_per_second,
+        **pick(vendor, "kind", "url", "secret_env", "calls_per_second"),
     }

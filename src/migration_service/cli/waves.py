@@ -2,14 +2,23 @@
 
 import json
 from collections.abc import Callable
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import click
 from sqlalchemy.orm import Session
 
 from migration_service.cli.batch_error_threshold import describe_threshold
 from migration_service.cli.deciding import BY, WORDS
-from migration_service.cli.output import Record, json_option, show_done, show_json, show_list, show_record
+from migration_service.cli.output import (
+    Record,
+    json_option,
+    pick,
+    show_done,
+    show_json,
+    show_list,
+    show_record,
+    together,
+)
 from migration_service.cli.session import open_session, open_sessions, read_settings
 from migration_service.cli.workers import tell_batch_workers
 from migration_service.errors import ErrorItem, RequestFailedValidationError
@@ -32,7 +41,6 @@ from migration_service.services.waves.reports import (
 )
 from migration_service.states import LineStatus
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 _REASON = click.option(
     "--reason", required=True, type=WORDS, metavar="TEXT", help="The reason. It is kept: no personal data."
 )
@@ -84,12 +92,9 @@ def list_all(supplier: str | None, as_json: bool) -> None:
         reports = report_plans(session, plans)
     records = [
         {
-            "plan_id": report.plan_id,
-            "import_supplier": report.import_supplier,
-            "name": report.name,
+            **pick(report, "plan_id", "import_supplier", "name"),
             "waves": ", ".join(wave.state for wave in report.waves),
-            "created_at": report.created_at,
-            "finished_at": report.finished_at,
+            **pick(report, "created_at", "finished_at"),
         }
         for report in reports
     ]
@@ -116,8 +121,9 @@ def _show(report: PlanReport, as_json: bool) -> None:
     if as_json:
         show_json(report)
         return
-    head = {name: getattr(report, name) for name in PlanReport.__slots__ if name != "waves"}
-    show_record({name: value for name, value in head.items() if value is not None}, as_json=False)
+    head = pick(report, *PlanReport.__slots__).items()
+    known = {name: value for name, value in head if name != "waves" and value is not None}
+    show_record(known, as_json=False)
     show_list([_row(wave) for wave in report.waves], as_json=False, nothing="")
 
 
@@ -141,9 +147,9 @@ def _row(wave: WaveReport) -> Record:
     }
 
 
-def _wave_command(command: _Command) -> _Command:
-    """Add the arguments of a command about one wave."""
-    return click.argument("plan_id")(click.argument("number", type=click.IntRange(1))(json_option(command)))
+_wave_command = together(
+    click.argument("plan_id"), click.argument("number", type=click.IntRange(1)), json_option
+)
 
 
 @waves.command()

@@ -13,11 +13,12 @@ from uuid import UUID, uuid4
 from flask import flash, make_response, redirect, render_template, request
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
-from wtforms import HiddenField, validators
+from wtforms import HiddenField, StringField, validators
 
 from migration_service.blueprints.console.access import current_session
 from migration_service.blueprints.console.faults import FormWithFaults
 from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.requests.error_bodies import status_of
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.reference import wait_until_known
@@ -38,6 +39,15 @@ class ActionForm(FormWithFaults):
     """A form that changes something. Its fields follow the two hidden fields of every form."""
 
     form_token = HiddenField(default=lambda: str(uuid4()), validators=[validators.UUID()])
+
+
+def reason_field(longest: int = 1_000) -> StringField:
+    """Return the field for the reason of a decision."""
+    return StringField(
+        _l("Reason"),
+        validators=[validators.DataRequired(), validators.Length(max=longest)],
+        description=_l("Without personal data: it is kept."),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +91,7 @@ class Done:
 
 def act(
     form: ActionForm,
-    preview: Callable[[Session], Preview],
+    preview: Preview | Callable[[Session], Preview],
     perform: Callable[[Session], Done],
     *,
     find_effects: Callable[[Session], Facts] | None = None,
@@ -94,7 +104,8 @@ def act(
     nothing unless the operator was shown exactly that. `feeds`: workers are told afterwards that there is
     work.
     """
-    page = _Page(form, preview, template, has_effects=find_effects is not None)
+    make_preview = (lambda _session: preview) if isinstance(preview, Preview) else preview
+    page = _Page(form, make_preview, template, has_effects=find_effects is not None)
     if request.method == "GET" or "more" in request.form:
         return page.show(200)
     if not form.validate():
@@ -107,25 +118,9 @@ def act(
                 effects = find_effects(session)
             if "show" in request.form or request.form.get("seen") != _digest(effects):
                 return page.show(200, effects=effects)
-        return _do_once(form, preview, perform, feeds=feeds)
+        return _do(form, make_preview, perform, feeds=feeds)
     except (InvalidError, RequestFailedValidationError) as error:
         return page.show(status_of(type(error)), error=error)
-
-
-def _do_once(
-    form: ActionForm,
-    preview: Callable[[Session], Preview],
-    perform: Callable[[Session], Done],
-    *,
-    feeds: bool,
-) -> Response:
-    try:
-        return _do(form, preview, perform, feeds=feeds)
-    except Exception:
-        # The same form may have had its effect in the meantime.
-        if earlier := _find_earlier(form):
-            return _go(earlier)
-        raise
 
 
 def _do(
@@ -135,16 +130,22 @@ def _do(
     *,
     feeds: bool,
 ) -> Response:
-    with resources().Session.begin() as session:
-        back = preview(session).back
-        done = perform(session)
-        answer = KeptAnswer(303, {"Location": done.location or back}, done.message.encode())
-        keep_answer(session, _keyed(form), answer)
-    if feeds:
-        feed_batches(resources().celery, resources().Session)
-    if done.secret is not None:
-        return make_response(render_template("secret.html", done=done, back=back))
-    return _go(answer)
+    try:
+        with resources().Session.begin() as session:
+            back = preview(session).back
+            done = perform(session)
+            answer = KeptAnswer(303, {"Location": done.location or back}, done.message.encode())
+            keep_answer(session, _keyed(form), answer)
+        if feeds:
+            feed_batches(resources().celery, resources().Session)
+        if done.secret is not None:
+            return make_response(render_template("secret.html", done=done, back=back))
+        return _go(answer)
+    except Exception:
+        # The same form may have had its effect in the meantime.
+        if earlier := _find_earlier(form):
+            return _go(earlier)
+        raise
 
 
 def act_on_reference(

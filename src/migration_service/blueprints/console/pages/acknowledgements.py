@@ -6,14 +6,11 @@ from uuid import UUID
 from flask import Blueprint, render_template, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
-from wtforms import StringField
-from wtforms.validators import DataRequired, Length
 
 from migration_service.blueprints.console.access import current_operator, supplier_of
-from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act
+from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act, reason_field
 from migration_service.blueprints.console.filters import read_id
 from migration_service.blueprints.console.languages import gettext as _
-from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.batches.control import get_batch_to_reconcile
@@ -40,11 +37,7 @@ _EXAMPLES = 5
 class AcknowledgementForm(ActionForm):
     """The reason why the accounts are not migrated."""
 
-    reason = StringField(
-        _l("Reason"),
-        validators=[DataRequired(), Length(max=1_000)],
-        description=_l("Without personal data: it is kept."),
-    )
+    reason = reason_field()
 
 
 @blueprint.get("/")

@@ -91,13 +91,12 @@ def issue() -> Response:
     form = KeyForm()
     form.organisation.choices = visible_organisations()
 
-    def preview(_session: Session) -> Preview:
-        return Preview(
-            title=_("New API key"),
-            sentence=_("Issues one key. It is shown only once, because only its hash is stored."),
-            button=_("Issue"),
-            back=url_for("keys.show"),
-        )
+    preview = Preview(
+        title=_("New API key"),
+        sentence=_("Issues one key. It is shown only once, because only its hash is stored."),
+        button=_("Issue"),
+        back=url_for("keys.show"),
+    )
 
     def perform(session: Session) -> Done:
         days = form.days.data

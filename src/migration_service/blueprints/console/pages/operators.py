@@ -80,9 +80,7 @@ def create() -> Response:
     """Create an operator."""
     form = OperatorForm()
     form.organisations.choices = visible_organisations()
-
-    def preview(_session: Session) -> Preview:
-        return _preview(_("New operator"), _("Creates one operator, who can log in once a password is set."))
+    preview = _preview(_("New operator"), _("Creates one operator, who can log in once a password is set."))
 
     def perform(session: Session) -> Done:
         name, bound = str(form.name.data), form.organisations.data or ()
@@ -96,14 +94,11 @@ def create() -> Response:
 @blueprint.route("/<name>/role/", methods=["GET", "POST"])
 def set_role(name: str) -> Response:
     """Give an operator another role."""
-
-    def preview(_session: Session) -> Preview:
-        return _preview(
-            _("Role of %(name)s", name=name),
-            _("The role applies immediately, even if the operator is logged in."),
-        )
-
     form = RoleForm()
+    preview = _preview(
+        _("Role of %(name)s", name=name),
+        _("The role applies immediately, even if the operator is logged in."),
+    )
 
     def perform(session: Session) -> Done:
         set_operator_role(session, name, OperatorRole(form.role.data))

@@ -55,13 +55,12 @@ def create_new_organisation() -> Response:
     """Create an organisation."""
     form = OrganisationForm()
 
-    def preview(_session: Session) -> Preview:
-        return Preview(
-            title=_("New organisation"),
-            sentence=_("Creates one organisation. It sees nothing of another one."),
-            button=_("Create"),
-            back=url_for("setup.show_organisations"),
-        )
+    preview = Preview(
+        title=_("New organisation"),
+        sentence=_("Creates one organisation. It sees nothing of another one."),
+        button=_("Create"),
+        back=url_for("setup.show_organisations"),
+    )
 
     def perform(session: Session) -> Done:
         name = create_organisation(session, str(form.name.data)).name
@@ -78,13 +77,12 @@ def create_team() -> Response:
     if current_operator().organisation_ids is not None:
         del form.shared
 
-    def preview(_session: Session) -> Preview:
-        return Preview(
-            title=_("New operations team"),
-            sentence=_("Creates one team, to which created accounts can be linked."),
-            button=_("Create"),
-            back=url_for("setup.show_teams"),
-        )
+    preview = Preview(
+        title=_("New operations team"),
+        sentence=_("Creates one team, to which created accounts can be linked."),
+        button=_("Create"),
+        back=url_for("setup.show_teams"),
+    )
 
     def perform(session: Session) -> Done:
         name, is_shared = str(form.name.data), form.shared is not None and form.shared.data

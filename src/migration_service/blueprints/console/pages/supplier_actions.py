@@ -160,13 +160,12 @@ def create() -> Response:
     form = SupplierForm()
     form.organisation.choices = visible_organisations()
 
-    def preview(_session: Session) -> Preview:
-        return Preview(
-            title=_("New import supplier"),
-            sentence=_("Creates one import supplier, which is Ongoing from the start."),
-            button=_("Create"),
-            back=url_for("overview.show"),
-        )
+    preview = Preview(
+        title=_("New import supplier"),
+        sentence=_("Creates one import supplier, which is Ongoing from the start."),
+        button=_("Create"),
+        back=url_for("overview.show"),
+    )
 
     def perform(session: Session) -> Done:
         supplier = create_import_supplier(

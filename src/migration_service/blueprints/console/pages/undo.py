@@ -1,16 +1,16 @@
 """Undo of imports before go-live: the preview, the start, and the outcome of each account."""
 
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from flask import Blueprint, Response, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response as AnyResponse
-from wtforms import SelectMultipleField, StringField
-from wtforms.validators import DataRequired, Length
+from wtforms import SelectMultipleField
 
 from migration_service.blueprints.console.access import batch_of, current_operator, sees, supplier_of
-from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, reason_field
 from migration_service.blueprints.console.filters import read_id
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
@@ -38,11 +38,7 @@ _PAGE = 50
 class UndoForm(ActionForm):
     """The reason of the undo, and the blockers to override."""
 
-    reason = StringField(
-        _l("Reason"),
-        validators=[DataRequired(), Length(max=500)],
-        description=_l("Without personal data: it is kept."),
-    )
+    reason = reason_field(longest=500)
     overrides = SelectMultipleField(
         _l("Undo although this blocks it"),
         choices=[blocker.value for blocker in UndoBlocker if blocker.may_be_overridden],
@@ -53,13 +49,11 @@ class UndoForm(ActionForm):
 def undo_batch(batch_id: UUID) -> AnyResponse:
     """Undo the import of every account that a batch created."""
 
-    def find(
-        session: Session, reason: str = "", overrides: frozenset[UndoBlocker] = frozenset()
-    ) -> UndoOrder:
+    def find(session: Session, reason: str = "", **others: Any) -> UndoOrder:
         batch = batch_of(session, batch_id)
         supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
         found = get_batch_to_undo(session, str(batch_id), supplier)
-        return UndoOrder(supplier=supplier, batch=found, reason=reason, overrides=overrides)
+        return UndoOrder(supplier=supplier, batch=found, reason=reason, **others)
 
     with resources().Session.begin() as session:
         batch = batch_of(session, batch_id)
@@ -72,15 +66,9 @@ def undo_batch(batch_id: UUID) -> AnyResponse:
 def undo_account(code: str, number: str) -> AnyResponse:
     """Undo the import of one account."""
 
-    def find(
-        session: Session, reason: str = "", overrides: frozenset[UndoBlocker] = frozenset()
-    ) -> UndoOrder:
-        return UndoOrder(
-            supplier=supplier_of(session, code),
-            external_account_numbers=[number],
-            reason=reason,
-            overrides=overrides,
-        )
+    def find(session: Session, reason: str = "", **others: Any) -> UndoOrder:
+        supplier = supplier_of(session, code)
+        return UndoOrder(supplier=supplier, external_account_numbers=[number], reason=reason, **others)
 
     back = url_for("accounts.show", code=code, number=number)
     return _undo(find, _("Undo the import of account %(number)s", number=number), back)
@@ -102,7 +90,7 @@ def _undo(find: Callable[..., UndoOrder], title: str, back: str) -> AnyResponse:
 
     def perform(session: Session) -> Done:
         chosen = form.overrides.data or () if form.overrides is not None else ()
-        order = find(session, str(form.reason.data), frozenset(map(UndoBlocker, chosen)))
+        order = find(session, reason=str(form.reason.data), overrides=frozenset(map(UndoBlocker, chosen)))
         undo_id = start_undo(session, order, role=role)
         return Done(_("The undo has started."), url_for("undo.show", undo_id=undo_id))
 

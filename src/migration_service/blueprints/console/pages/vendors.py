@@ -79,13 +79,12 @@ def create() -> Response:
     form = VendorForm()
     form.organisation.choices = visible_organisations()
 
-    def preview(_session: Session) -> Preview:
-        return Preview(
-            title=_("New payment vendor"),
-            sentence=_("Creates one payment vendor, which confirms payment instructions."),
-            button=_("Create"),
-            back=url_for("vendors.show"),
-        )
+    preview = Preview(
+        title=_("New payment vendor"),
+        sentence=_("Creates one payment vendor, which confirms payment instructions."),
+        button=_("Create"),
+        back=url_for("vendors.show"),
+    )
 
     def perform(session: Session) -> Done:
         vendor = create_payment_vendor(

@@ -6,11 +6,9 @@ from uuid import UUID
 from flask import Blueprint, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
-from wtforms import StringField
-from wtforms.validators import DataRequired, Length
 
 from migration_service.blueprints.console.access import plan_of
-from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act
+from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act, reason_field
 from migration_service.blueprints.console.display import zoned
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
@@ -31,11 +29,7 @@ _Change = Callable[[Session, WavePlan, Wave], None]
 class DecisionForm(ActionForm):
     """The reason of a decision."""
 
-    reason = StringField(
-        _l("Reason"),
-        validators=[DataRequired(), Length(max=1_000)],
-        description=_l("Without personal data: it is kept."),
-    )
+    reason = reason_field()
 
 
 @blueprint.route("/start/", methods=["GET", "POST"])
