@@ -224,7 +224,7 @@ KNOWN: dict[str, Known] = {
     ),
     "a second Ctrl-C kills the database": Known(
         "../migration_service_local/up/supervisor.py",
-        (("self._never if group.server else self._is_hurried", "self._is_hurried"),),
+        (("(lambda: False) if group.server else (lambda: self._signals > 1)", "lambda: self._signals > 1"),),
         "local/up/test_supervisor.py",
     ),
     "the newest connection is closed, not the oldest": Known(

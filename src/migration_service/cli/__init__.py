@@ -13,70 +13,35 @@ from migration_service.cli.lazy import LazyGroup
 
 _HERE = "migration_service.cli"
 
+# Every command with the first line of its help. A command is in the module of its name, with one exception.
+_LINES = {
+    "organisations": "Manage organisations, which own API keys and import suppliers.",
+    "api-keys": "Manage the API keys that organisations use to obtain tokens.",
+    "operators": "Manage operators: the people who use the console, each with a role.",
+    "suppliers": "Manage import suppliers, whose accounts are migrated.",
+    "teams": "Manage the operations teams that created accounts are linked to.",
+    "vendors": "Manage the payment vendors that verify payment instructions.",
+    "accounts": "Show, skip, unskip or erase single accounts.",
+    "check": "Validate the accounts in FILE without a server.",
+    "batches": "Start and control batches, which migrate many accounts or add data to them.",
+    "waves": "Migrate pending accounts in waves, each with a window and an error threshold.",
+    "reconcile": "Compare what SUPPLIER sent with what was created.",
+    "report": "Write a report as one HTML page that can be shared or printed.",
+    "acknowledgements": "Acknowledge refused accounts that will not be migrated, with a reason.",
+    "undo": "Undo imports before go-live: remove created accounts and make them pending again.",
+    "go-live": "Set when SUPPLIER goes live. From then on its imports cannot be undone.",
+    "limit": "Show or set how many accounts may be processed at the same time.",
+    "workers": "Drain the workers of a host.",
+    "audit": "Show, export and verify the audit: who did what, when and from where.",
+    "revisions": "Bring the database tables up to date.",
+    "doctor": "Check every part of the running service, and advise what to do.",
+}
+_MODULES = {"workers": "worker_hosts"}
+
 #: Every command: its module and attribute, and the first line of its help.
 COMMANDS = {
-    "organisations": (
-        f"{_HERE}.organisations:organisations",
-        "Manage organisations, which own API keys and import suppliers.",
-    ),
-    "api-keys": (
-        f"{_HERE}.api_keys:api_keys",
-        "Manage the API keys that organisations use to obtain tokens.",
-    ),
-    "operators": (
-        f"{_HERE}.operators:operators",
-        "Manage operators: the people who use the console, each with a role.",
-    ),
-    "suppliers": (
-        f"{_HERE}.suppliers:suppliers",
-        "Manage import suppliers, whose accounts are migrated.",
-    ),
-    "teams": (f"{_HERE}.teams:teams", "Manage the operations teams that created accounts are linked to."),
-    "vendors": (f"{_HERE}.vendors:vendors", "Manage the payment vendors that verify payment instructions."),
-    "accounts": (
-        f"{_HERE}.accounts:accounts",
-        "Show, skip, unskip or erase single accounts.",
-    ),
-    "check": (
-        f"{_HERE}.check:check",
-        "Validate the accounts in FILE without a server.",
-    ),
-    "batches": (
-        f"{_HERE}.batches:batches",
-        "Start and control batches, which migrate many accounts or add data to them.",
-    ),
-    "waves": (
-        f"{_HERE}.waves:waves",
-        "Migrate pending accounts in waves, each with a window and an error threshold.",
-    ),
-    "reconcile": (f"{_HERE}.reconcile:reconcile", "Compare what SUPPLIER sent with what was created."),
-    "report": (
-        f"{_HERE}.report:report",
-        "Write a report as one HTML page that can be shared or printed.",
-    ),
-    "acknowledgements": (
-        f"{_HERE}.acknowledgements:acknowledgements",
-        "Acknowledge refused accounts that will not be migrated, with a reason.",
-    ),
-    "undo": (
-        f"{_HERE}.undo:undo",
-        "Undo imports before go-live: remove created accounts and make them pending again.",
-    ),
-    "go-live": (
-        f"{_HERE}.go_live:go_live",
-        "Set when SUPPLIER goes live. From then on its imports cannot be undone.",
-    ),
-    "limit": (f"{_HERE}.limit:limit", "Show or set how many accounts may be processed at the same time."),
-    "workers": (f"{_HERE}.worker_hosts:workers", "Drain the workers of a host."),
-    "audit": (
-        f"{_HERE}.audit:audit",
-        "Show, export and verify the audit: who did what, when and from where.",
-    ),
-    "revisions": (
-        f"{_HERE}.revisions:revisions",
-        "Bring the database tables up to date.",
-    ),
-    "doctor": (f"{_HERE}.doctor:doctor", "Check every part of the running service, and advise what to do."),
+    name: (f"{_HERE}.{_MODULES.get(name, attribute)}:{attribute}", line)
+    for name, attribute, line in ((name, name.replace("-", "_"), line) for name, line in _LINES.items())
 }
 
 

@@ -173,7 +173,6 @@ def _import(process: AccountImportProcess) -> dict[str, Any]:
 
 
 def _newer_version(process: AccountImportProcess) -> dict[str, Any]:
-    """Return what is known of a newer version that was refused."""
     return {
         "refused_at": process.refused_at,
         "batch_id": process.refused_batch_id and str(process.refused_batch_id),

@@ -119,10 +119,7 @@ def _wanted(filters: dict[str, Any]) -> TrailFilter:
     return TrailFilter(
         since=_in_utc(filters["since"]),
         until=_in_utc(filters["until"]),
-        organisation=filters["organisation"],
-        actor=filters["actor"],
-        action=filters["action"],
-        request_id=filters["request_id"],
+        **{name: filters[name] for name in ("organisation", "actor", "action", "request_id")},
         outcome=AuditOutcome.REFUSED if filters["refused"] else None,
         account=filters["account"] or None,
     )

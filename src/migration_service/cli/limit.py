@@ -47,14 +47,10 @@ def show(as_json: bool) -> None:
     with open_session(settings) as session:
         concurrency_limit = get_concurrency_limit(session)
     in_use = _slots_in_use(settings)
-    if as_json:
-        show_record({"concurrency_limit": concurrency_limit, "slots_in_use": in_use}, as_json)
-        return
-    people = {
-        "concurrency_limit": "off" if concurrency_limit is None else concurrency_limit,
-        "slots_in_use": "unknown: Redis is unavailable" if in_use is None else in_use,
-    }
-    show_record(people, as_json)
+    found = {"concurrency_limit": concurrency_limit, "slots_in_use": in_use}
+    unknown = {"concurrency_limit": "off", "slots_in_use": "unknown: Redis is unavailable"}
+    people = {name: unknown[name] if value is None else value for name, value in found.items()}
+    show_record(found if as_json else people, as_json)
 
 
 @limit.command("set")

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from migration_service.cli.output import json_option, show_done, show_list
+from migration_service.cli.output import json_option, pick, show_done, show_list
 from migration_service.cli.session import open_session, read_settings
 from migration_service.services.access.operators import (
     OperatorRole,
@@ -55,12 +55,10 @@ def list_all(as_json: bool) -> None:
     with open_session(read_settings()) as session:
         records = [
             {
-                "name": operator.name,
-                "role": operator.role,
+                **pick(operator, "name", "role"),
                 "organisations": bound,
                 "has_password": operator.password_hash is not None,
-                "last_login_at": operator.last_login_at,
-                "disabled_at": operator.disabled_at,
+                **pick(operator, "last_login_at", "disabled_at"),
             }
             for operator, bound in list_operators(session)
         ]

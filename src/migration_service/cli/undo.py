@@ -118,7 +118,8 @@ def start(*, watches: bool, yes: bool, as_json: bool, **wanted: Any) -> None:
                 report = report_undo(session, get_undo(session, undo_id, organisation_id=None))
             if report.state != UndoState.RUNNING:
                 _show_report(report, as_json)
-                sys.exit(0 if report.counts == _all_reverted(report) else 1)
+                nothing = dict.fromkeys(map(str, UndoOutcome), 0)
+                sys.exit(0 if report.counts == nothing | {UndoOutcome.REVERTED: report.accounts} else 1)
             time.sleep(_PAUSE)
     show_done({"undo_id": undo_id}, as_json, f"Undo {undo_id} was started: undo show {undo_id}")
 
@@ -135,10 +136,6 @@ def _confirm(session: Session, order: UndoOrder) -> None:
         abort=True,
         err=True,
     )
-
-
-def _all_reverted(report: UndoReport) -> dict[str, int]:
-    return dict.fromkeys(map(str, UndoOutcome), 0) | {UndoOutcome.REVERTED.value: report.accounts}
 
 
 @undo.command("list")

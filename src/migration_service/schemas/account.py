@@ -21,8 +21,8 @@ from migration_service.schemas.fields import (
 from migration_service.schemas.json import parse_json
 from migration_service.schemas.ledger import LedgerSchema
 from migration_service.schemas.one_pass import compile_text
-from migration_service.schemas.statement import StatementSchema
-from migration_service.schemas.supply import SupplyAddressSchema
+from migration_service.schemas.statement import STATEMENT, StatementSchema
+from migration_service.schemas.supply import SupplyAddressSchema, address_line, postcode
 
 
 class CustomerPreferencesSchema(Fields):
@@ -70,10 +70,6 @@ class CustomerSchema(Fields):
     )
 
 
-def _address_line(which: str, example: str) -> Text:
-    return Text(which, example, blank=True, personal=True)
-
-
 class AccountImportSchema(Fields):
     """An account as a supplier sends it."""
 
@@ -89,17 +85,11 @@ class AccountImportSchema(Fields):
         load_default=False,
         openapi={"type": ["boolean", "string"]},
     )
-    billing_address1 = _address_line("First line of the billing address: the street.", "Leeuweriklaan")
-    billing_address2 = _address_line("Second line: house number and addition.", "106")
-    billing_address3 = _address_line("Third line, for example a building.", "")
-    billing_address4 = _address_line("Fourth line: the town.", "Tilburg")
-    billing_postcode = Text(
-        "Postcode of the billing address. A Dutch one is expected.",
-        "5018 NJ",
-        blank=True,
-        max_length=32,
-        personal=True,
-    )
+    billing_address1 = address_line("First line of the billing address: the street.", "Leeuweriklaan")
+    billing_address2 = address_line("Second line: house number and addition.", "106")
+    billing_address3 = address_line("Third line, for example a building.", "")
+    billing_address4 = address_line("Fourth line: the town.", "Tilburg")
+    billing_postcode = postcode("billing address")
     customers = Objects(
         CustomerSchema,
         "The people on the account: at least one, unless unknown_occupier is true.",
@@ -118,16 +108,7 @@ class AccountImportSchema(Fields):
     statements = Objects(
         StatementSchema,
         "The bills from before the migration.",
-        [
-            {
-                "bill_period_from_date": "2026-02-01",
-                "bill_period_to_date": "2026-02-28",
-                "statement_id": "S-100000038-1",
-                "issued_date": "2026-03-01",
-                "number": "2026-100000038-1-01",
-                "gross_amount": 4928,
-            }
-        ],
+        [STATEMENT],
     )
 
 

@@ -20,7 +20,7 @@ from migration_service.schemas.fields import (
 )
 from migration_service.schemas.ledger import TransactionSchema
 from migration_service.schemas.requests import ErrorBodySchema, ErrorObjectSchema
-from migration_service.schemas.statement import HistoricalStatementSchema
+from migration_service.schemas.statement import STATEMENT, HistoricalStatementSchema
 from migration_service.states import Report
 
 #: Characters of a note's body.
@@ -129,7 +129,6 @@ class NoteResultSchema(AnswerSchema):
     )
 
 
-_BOOLEAN = {"type": "boolean", "default": True}
 _TRANSACTION = {
     "transaction_id": "P-1",
     "transaction_date": "2026-03-10",
@@ -218,16 +217,7 @@ class StatementsRequestSchema(AddedDataSchema):
     statements = Objects(
         HistoricalStatementSchema,
         "The statements to add.",
-        [
-            {
-                "bill_period_from_date": "2026-02-01",
-                "bill_period_to_date": "2026-02-28",
-                "statement_id": "S-100000038-1",
-                "issued_date": "2026-03-01",
-                "number": "2026-100000038-1-01",
-                "gross_amount": 4928,
-            }
-        ],
+        [STATEMENT],
         required=True,
         empty=False,
     )

@@ -3,6 +3,16 @@
 from migration_service.schemas.base import Fields
 from migration_service.schemas.fields import Day, DocumentPath, FreeObject, Identifier, Number
 
+#: An example of a statement.
+STATEMENT = {
+    "bill_period_from_date": "2026-02-01",
+    "bill_period_to_date": "2026-02-28",
+    "statement_id": "S-100000038-1",
+    "issued_date": "2026-03-01",
+    "number": "2026-100000038-1-01",
+    "gross_amount": 4928,
+}
+
 
 class HistoricalStatementSchema(Fields):
     """A bill from before the migration (section 2.7)."""

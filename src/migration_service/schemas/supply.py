@@ -218,22 +218,25 @@ class MeterPointSchema(Fields):
     )
 
 
+def address_line(meaning: str, example: str) -> Text:
+    """Return a line of an address."""
+    return Text(meaning, example, blank=True, personal=True)
+
+
+def postcode(of: str) -> Text:
+    """Return the postcode of an address."""
+    text = f"Postcode of the {of}. A Dutch one is expected."
+    return Text(text, "5018 NJ", blank=True, max_length=32, personal=True)
+
+
 class SupplyAddressSchema(Fields):
     """An address to which energy is supplied."""
 
-    supply_address1 = Text(
-        "First line of the address: the street.", "Leeuweriklaan", blank=True, personal=True
-    )
-    supply_address2 = Text("Second line: house number and addition.", "106", blank=True, personal=True)
-    supply_address3 = Text("Third line, for example a building.", "", blank=True, personal=True)
-    supply_address4 = Text("Fourth line: the town.", "Tilburg", blank=True, personal=True)
-    supply_postcode = Text(
-        "Postcode of the address. A Dutch one is expected.",
-        "5018 NJ",
-        blank=True,
-        max_length=32,
-        personal=True,
-    )
+    supply_address1 = address_line("First line of the address: the street.", "Leeuweriklaan")
+    supply_address2 = address_line("Second line: house number and addition.", "106")
+    supply_address3 = address_line("Third line, for example a building.", "")
+    supply_address4 = address_line("Fourth line: the town.", "Tilburg")
+    supply_postcode = postcode("address")
     customer_at_supply_address_from_date = Day("The day on which the customer moved in.", "2020-01-19")
     meter_points = Objects(
         MeterPointSchema,

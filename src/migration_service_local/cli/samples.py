@@ -2,7 +2,7 @@
 
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -75,7 +75,7 @@ def samples(
         compress=output is not None and output.name.endswith(".gz"),
     )
     try:
-        with _open_output(output) as stream:
+        with output.open("wb") if output else nullcontext(sys.stdout.buffer) as stream:
             _write(order, stream, workers)
     except BrokenPipeError:
         # The reader ended early, as `head` does. Flushing to it at exit would fail.
@@ -84,12 +84,6 @@ def samples(
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"The accounts could not be written: {error}.") from error
-
-
-def _open_output(output: Path | None) -> AbstractContextManager[BinaryIO]:
-    if output is None:
-        return nullcontext(sys.stdout.buffer)
-    return output.open("wb")
 
 
 def _write(order: BookOrder, stream: BinaryIO, workers: int | None) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 import requests
@@ -76,9 +75,7 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
         # The environment's proxies cannot reach a server on this machine.
         self._session.trust_env = False
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._session.close()
 
     def log_in(self, api_key: str) -> None:

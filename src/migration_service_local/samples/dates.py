@@ -20,7 +20,6 @@ class Month(NamedTuple):
 
     first: int
     last: int
-    year: int
     electricity: float
     gas: float
     sun: float
@@ -65,7 +64,6 @@ def make_calendar(today: date) -> Calendar:
             Month(
                 (first - start).days,
                 (following - start).days - 1,
-                first.year,
                 _ELECTRICITY_SHARES[number],
                 _GAS_SHARES[number],
                 _SUN_SHARES[number],

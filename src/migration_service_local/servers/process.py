@@ -38,7 +38,7 @@ class Program:
     #: Its niceness, from 0 to 19. A program with 19 leaves the most processor time to the others.
     niceness: int = 0
     #: Called before each start, including the one after a crash.
-    before_start: Callable[[], None] = field(default=lambda: None)
+    before_start: Callable[[], object] = field(default=lambda: None)
 
 
 class Child:

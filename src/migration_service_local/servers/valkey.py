@@ -65,7 +65,8 @@ class Valkey:
             stop=((signal.SIGTERM, 15),),
             death_signal=signal.SIGTERM,
             account=self._home.account,
-            before_start=self._stop_orphans,
+            # Valkey would start a second time on the same folder without an error.
+            before_start=lambda: stop_orphans(self.data, self._binary.name),
         )
 
     def is_ready(self) -> bool:
@@ -75,7 +76,3 @@ class Valkey:
                 return bool(client.ping())
         except (redis.ConnectionError, redis.TimeoutError):
             return False
-
-    def _stop_orphans(self) -> None:
-        # Valkey would start a second time on the same folder without an error.
-        stop_orphans(self.data, self._binary.name)

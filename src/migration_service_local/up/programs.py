@@ -113,7 +113,7 @@ class Programs:
         name: str,
         queues: str,
         concurrency: int,
-        *options: str,
+        *,
         secrets: Mapping[str, str] = {},
         niceness: int = 0,
     ) -> Program:
@@ -121,7 +121,7 @@ class Programs:
             name,
             [
                 *(*_CELERY, "worker", "--loglevel", "INFO", "--without-gossip", "--without-mingle"),
-                *("-Q", queues, "-n", f"{name}@%h", "-c", str(concurrency), *options),
+                *("-Q", queues, "-n", f"{name}@%h", "-c", str(concurrency)),
             ],
             # On SIGTERM it finishes its current tasks, which have time limits, and takes no more. A task that
             # is killed runs again, because every task is idempotent.
@@ -148,7 +148,7 @@ class Programs:
             folder=folder,
             stop=((signal.SIGTERM, stop_seconds),),
             niceness=niceness,
-            before_start=lambda: _stop_orphans(folder, arguments),
+            before_start=lambda: stop_orphans(folder, program_name(arguments)),
         )
 
     def _environment(self, own: Mapping[str, str]) -> dict[str, str]:
@@ -170,10 +170,6 @@ class Programs:
     def _folder(self, name: str) -> Path:
         self._home.folder("programs")
         return self._home.folder(f"programs/{name}")
-
-
-def _stop_orphans(folder: Path, arguments: Sequence[str]) -> None:
-    stop_orphans(folder, program_name(arguments))
 
 
 def _project_folder() -> Path:

@@ -58,8 +58,12 @@ def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, sup
     flower_port = _choose_port("Flower", options.flower_port, DEFAULT_FLOWER_PORT, ports, output)
     postgres = None if options.database_url else Postgres(home)
     valkey = None if options.redis_url else Valkey(home)
-    database_url = _start_postgres(postgres, supervisor) if postgres else str(options.database_url)
-    redis_url = _start_valkey(valkey, supervisor) if valkey else str(options.redis_url)
+    database_url, redis_url = str(options.database_url), str(options.redis_url)
+    if postgres:
+        database_url = _start_server(postgres, "PostgreSQL", supervisor)
+        postgres.make_database()
+    if valkey:
+        redis_url = _start_server(valkey, "Valkey", supervisor)
     owner_url = postgres.owner_url if postgres else os.environ.get("MIGRATION_SERVICE_OWNER_DATABASE_URL", "")
     try:
         revisions.upgrade(owner_url or database_url, runtime_role=parse_database_url(database_url).username)
@@ -99,16 +103,9 @@ def _own_settings() -> dict[str, str]:
     return {variable: os.environ[variable] for variable in variables if variable in os.environ}
 
 
-def _start_postgres(server: Postgres, supervisor: Supervisor) -> str:
+def _start_server(server: Postgres | Valkey, name: str, supervisor: Supervisor) -> str:
     supervisor.start(server.program(), server=True)
-    supervisor.run_until_ready(server.is_ready, "PostgreSQL")
-    server.make_database()
-    return server.url
-
-
-def _start_valkey(server: Valkey, supervisor: Supervisor) -> str:
-    supervisor.start(server.program(), server=True)
-    supervisor.run_until_ready(server.is_ready, "Valkey")
+    supervisor.run_until_ready(server.is_ready, name)
     return server.url
 
 

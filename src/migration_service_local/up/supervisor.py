@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import FrameType, TracebackType
+from types import FrameType
 
 from migration_service_local.console import LogPump, Output
 from migration_service_local.errors import StartError
@@ -108,9 +108,7 @@ class Supervisor(AbstractContextManager["Supervisor"]):
         self._handlers = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         try:
             self._stop_everything()
         finally:
@@ -165,16 +163,10 @@ class Supervisor(AbstractContextManager["Supervisor"]):
             running = [watched for watched in group.members if watched.running]
             if running:
                 self.output.say(f"stopping {', '.join(watched.program.name for watched in running)}")
-            hurry = self._never if group.server else self._is_hurried
+            hurry = (lambda: False) if group.server else (lambda: self._signals > 1)
             stop_children([watched.child for watched in running], hurry=hurry)
             for watched in running:
                 watched.pump.finish()
-
-    def _is_hurried(self) -> bool:
-        return self._signals > 1
-
-    def _never(self) -> bool:
-        return False
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._signals += 1

@@ -164,8 +164,6 @@ def act_on_reference(
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The page of a form."""
-
     form: ActionForm
     preview: Callable[[Session], Preview]
     template: str

@@ -87,7 +87,6 @@ def _state_at(state: StepState, place: int, last: int, next_one: int | None) -> 
 
 
 def _steps(it: Progress) -> list[tuple[str, StepState, str | None]]:
-    """Return each step's title, state and page."""
     upload, reconciliation = _page("upload.show", it), _page("suppliers.reconcile", it)
     plan = url_for("waves.show_plan", plan_id=it.plan.plan_id) if it.plan else None
     is_complete = sum(it.counts.values()) > 0 and not it.is_refused

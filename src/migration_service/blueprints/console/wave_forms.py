@@ -190,7 +190,6 @@ class PlanForm(_Conditions, ActionForm):
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values that were given."""
     return {name: value for name, value in values.items() if value not in (None, "", [], {})}
 
 

@@ -139,7 +139,6 @@ def _mark(
     button: str,
     done: str,
 ) -> Response:
-    """Skip one account, or put it back."""
 
     def preview(session: Session) -> Preview:
         supplier_of(session, code)

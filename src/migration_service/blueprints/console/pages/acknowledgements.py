@@ -144,7 +144,6 @@ def _describe(items: list[OpenItem]) -> Facts:
 
 
 def _back(code: str) -> str:
-    """Return the page that the form was opened from."""
     batch_id, wanted = read_id(request.args.get("batch")), request.args.get("error")
     if batch_id and wanted:
         return url_for("findings.show_code", batch_id=batch_id, code=wanted)

@@ -87,7 +87,6 @@ def set_moment(code: str) -> Response:
 
 
 def _list_open(session: Session, code: str) -> Facts:
-    """Return the open work of the supplier."""
     found = find_open_work(session, code)
     return tuple((_(what), number) for what, number in found) or ((_("Still open"), _("nothing")),)
 

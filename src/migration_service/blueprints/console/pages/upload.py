@@ -114,7 +114,7 @@ def send(code: str) -> Response:
     form = UploadForm(MultiDict(sent.fields))
     form.form_token.data = str(uuid4())
     try:
-        _check_token(sent.fields.get("csrf_token"))
+        validate_csrf(sent.fields.get("csrf_token"))
         mode, token = BatchMode(sent.fields["step"]), UUID(sent.fields["form_token"])
         lines = _read_lines(sent)
     except (KeyError, ValueError, ValidationError):
@@ -139,7 +139,11 @@ def send(code: str) -> Response:
     flash(_("The file has arrived, and its batch has started."), "done")
     location = url_for("batches.show", batch_id=batch_id)
     # The script shows the progress and then opens the page itself.
-    return Response(status=201, headers={"Location": location}) if _is_script() else redirect(location, 303)
+    return (
+        Response(status=201, headers={"Location": location})
+        if "X-Upload" in request.headers
+        else redirect(location, 303)
+    )
 
 
 def _read_lines(sent: FormWithFile) -> Lines:
@@ -159,21 +163,12 @@ def _read_totals(text: str) -> dict[str, Any] | None:
         raise RequestFailedValidationError(errors=errors) from error
 
 
-def _is_script() -> bool:
-    return "X-Upload" in request.headers
-
-
-def _check_token(token: str | None) -> None:
-    validate_csrf(token)
-
-
 def _supplier(code: str) -> KnownSupplier:
     with resources().Session.begin() as session:
         return supplier_of(session, code)
 
 
 def _fail(supplier: KnownSupplier, form: UploadForm, *texts: str, status: int = 400) -> Response:
-    """Return the form with the errors of its file."""
     form.file.errors = texts
     return _page(supplier, form, status=status)
 
