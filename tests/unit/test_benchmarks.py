@@ -10,7 +10,6 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks import publish  # benchmarks is beside src, not installed
 from benchmarks.compare import change_of
-from benchmarks.hostile import Known, read_operations
 
 
 def test_rounds_that_agree_are_a_change() -> None:
@@ -41,19 +40,3 @@ def test_the_table_of_the_page_is_that_of_its_data() -> None:
     assert publish.replace_table(page, results) == page
     assert len(results["rows"]) > 10
     assert all(f"| {row['what']} |" in page for row in results["rows"])
-
-
-def test_a_new_endpoint_is_among_the_orders_of_the_hostile_neighbour() -> None:
-    parameter = {"name": "thing_id", "in": "path", "required": True, "schema": {"type": "string"}}
-    order = {
-        "operationId": "change_thing",
-        "parameters": [parameter],
-        "requestBody": {"content": {"application/json": {"schema": {}, "example": {"thing_id": "example"}}}},
-    }
-    description = {"paths": {"/v1/things/{thing_id}/": {"patch": order}}, "components": {"schemas": {}}}
-    (operation,) = [it for it in read_operations(description) if it.name == "change_thing"]
-    assert (operation.method, operation.path) == ("patch", "/v1/things/{thing_id}/")
-    assert operation.parameters == (parameter,)
-    known = Known("SUPPLIER", "Team", [])
-    known.learn([{"things": [{"thing_id": "its own"}]}])
-    assert known.fill(operation.bodies["application/json"]) == {"thing_id": "its own"}

@@ -47,26 +47,6 @@ def test_a_client_that_reads_receives_everything() -> None:
     assert bytes(received) == b"head" + data + data
 
 
-def test_the_head_of_an_answer_is_sent_with_its_body_or_at_the_end() -> None:
-    ours, theirs = socket.socketpair(type=socket.SOCK_DGRAM)  # whose receiver sees what was sent at once
-    with ours, theirs:
-        theirs.setblocking(False)
-        writer = PacedWriter(ours, 5.0)
-        writer.sendall(b"head ")
-        with pytest.raises(BlockingIOError):
-            theirs.recv(100)
-        writer.sendall(b"body")
-        writer.sendall(b"more")
-        writer.flush()
-        assert [theirs.recv(100), theirs.recv(100)] == [b"head body", b"more"]
-        without_body = PacedWriter(ours, 5.0)
-        without_body.sendall(b"head")
-        without_body.flush()
-        assert theirs.recv(100) == b"head"
-        with pytest.raises(BlockingIOError):
-            theirs.recv(100)
-
-
 def test_a_client_that_does_not_read_is_disconnected_however_much_the_system_buffers() -> None:
     ours, theirs = socket.socketpair()
     writer = PacedWriter(ours, 0.2)
@@ -203,19 +183,3 @@ def test_beyond_its_connections_a_process_closes_the_one_that_has_waited_longest
                 client.recv(1)
         for conn in worker.pending_conns:
             conn.close()
-
-
-def test_only_so_many_threads_stay(worker: PacedWorker) -> None:
-    with connected(worker) as (conn, client), patch("migration_service.web_worker._MOST_STAYING", 0):
-        client.sendall(_request("/1"))
-        _take(worker, conn)
-        with patch("migration_service.web_worker._STAY_SECONDS", 60.0):
-            assert worker.handle(conn) is True
-
-
-def test_gunicorn_does_not_put_its_own_line_of_a_request_together() -> None:
-    config = Config()
-    config.set("accesslog", "-")
-    log = ServerLog(config)
-    assert log.access_log_enabled  # so it is with gunicorn.conf.py, which says how gunicorn logs
-    log.access(None, None, None, None)  # which has nothing that a line could be made of

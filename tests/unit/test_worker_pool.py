@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from billiard import pool
 from celery.signals import worker_init, worker_process_init, worker_process_shutdown, worker_shutting_down
 from kombu.asynchronous import Hub, get_event_loop, set_event_loop
 
@@ -68,13 +67,3 @@ def test_a_signal_wakes_the_loop_of_an_idle_worker(hub: Hub) -> None:
 def test_a_child_ends_after_all_who_wanted_to_know_and_does_not_wait_for_its_parent() -> None:
     ended = subprocess.run([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (7, "the last spans\n")
-
-
-def test_the_children_of_a_worker_wait_two_seconds_for_their_results_to_be_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pool, "GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT", 300)
-    end_promptly()
-    assert pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT == 300
-    worker_init.send(sender="a worker")
-    assert pool.GUARANTEE_MESSAGE_CONSUMPTION_RETRY_LIMIT == 20

@@ -36,16 +36,6 @@ def test_an_idle_connection_that_was_closed_is_replaced_before_it_is_used(
     engine.dispose()
 
 
-def test_a_connection_that_was_used_recently_is_not_checked(engine: Engine) -> None:
-    first = _process_id(engine)
-    with (
-        patch.object(db, "_TRUSTED_FOR", 60.0),
-        patch.object(engine.dialect, "do_ping", side_effect=AssertionError),
-    ):
-        assert _process_id(engine) == first
-    engine.dispose()
-
-
 def test_a_recently_used_connection_that_was_closed_fails_once_and_the_pool_is_replaced(
     engine: Engine, database_url: str
 ) -> None:
@@ -59,14 +49,6 @@ def test_a_recently_used_connection_that_was_closed_fails_once_and_the_pool_is_r
         _process_id(engine)
     assert _process_id(engine)
     assert _process_id(engine)
-    engine.dispose()
-
-
-def test_the_connection_that_was_used_last_is_used_first(engine: Engine) -> None:
-    with engine.connect() as one:
-        _process_id(engine)
-        last = one.scalar(text("SELECT pg_backend_pid()"))
-    assert _process_id(engine) == last
     engine.dispose()
 
 

@@ -89,19 +89,6 @@ def test_nothing_is_kept_for_zero_seconds(sessions: sessionmaker[Session], clock
     assert _read(reader) != _read(reader)
 
 
-def test_the_number_of_kept_rows_is_bounded(reader: ReferenceReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "MOST_KEPT", 3)
-    first = [_read(reader, values={"key": key}) for key in range(4)]
-    again = [_read(reader, values={"key": key}) for key in (3, 2, 1, 0)]
-    kept = [old == new for old, new in zip(reversed(first), again, strict=True)]
-    assert kept == [True, False, False, False]
-
-
-def test_the_clock_never_goes_back() -> None:
-    first = reference.read_clock()
-    assert reference.read_clock() >= first
-
-
 def test_who_revokes_waits_longer_than_rows_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)

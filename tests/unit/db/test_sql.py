@@ -50,29 +50,6 @@ def test_a_transaction_is_committed_at_its_end_or_not_at_all(one_connection: "se
         assert statements.execute(_FIND, {"name": "done"})
 
 
-def test_what_is_prepared_survives_a_rollback(one_connection: "sessionmaker[Session]") -> None:
-    """Planning account creation again after each dry run would take longer than creating the account."""
-    prepared = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE %(text)s"
-    values = {"text": "SELECT id, name FROM operations_team%"}
-
-    def count() -> int:
-        with autocommit(one_connection) as statements:
-            return int(statements.execute(prepared, values)[0].count)
-
-    for _ in range(6):  # psycopg prepares what it has sent five times
-        with begin(one_connection) as statements:
-            statements.execute(_FIND, {"name": "nobody"})
-    assert count() == 1
-    with pytest.raises(RuntimeError), begin(one_connection) as statements:
-        statements.execute(_MAKE, {"name": "rolled back"})
-        raise RuntimeError
-    with pytest.raises(DataError), begin(one_connection) as statements:
-        statements.execute("SELECT 1 / %(zero)s::int AS one", {"zero": 0})
-    assert count() == 1
-    with begin(one_connection) as statements:
-        assert statements.execute(_FIND, {"name": "rolled back"}) == []
-
-
 def test_an_error_is_raised_as_it_is_if_the_connection_is_lost_meanwhile(
     one_connection: "sessionmaker[Session]", sessions: "sessionmaker[Session]"
 ) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 import migration_service
 from migration_service import states as vocabularies
-from migration_service.db.base import literals
 
 _SOURCE = Path(migration_service.__file__).parent
 _MODULES = sorted(path for path in _SOURCE.rglob("*.py") if "alembic" not in path.parts)
@@ -76,32 +75,3 @@ def test_no_literal_of_an_enumeration_is_in_sql_text(path: Path) -> None:
 def test_one_module_changes_import_states() -> None:
     changing = [path for path in _MODULES if _changes_import_state(ast.parse(path.read_text()))]
     assert changing == [_STATES]
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "text(\"SELECT id FROM batch WHERE state = 'RUNNING'\")",
-        "f\"AND state IN ({one}, 'PENDING')\"",
-        "CheckConstraint(\"mode IN ('validate', 'stage')\")",
-    ],
-)
-def test_the_scan_finds_literals(source: str) -> None:
-    assert _literals_in(ast.parse(source))
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        'f"UPDATE account_import_process SET state = {new}"',
-        "update(AccountImportProcess).where(one).values(state=new)",
-    ],
-)
-def test_the_scan_finds_changes_of_state(source: str) -> None:
-    assert _changes_import_state(ast.parse(source))
-
-
-def test_literals_are_quoted_and_separated() -> None:
-    assert (
-        literals([vocabularies.ImportState.PENDING, vocabularies.BatchMode.DRY_RUN]) == "'PENDING', 'dry-run'"
-    )

@@ -85,12 +85,6 @@ def test_a_name_is_text_in_the_html() -> None:
     assert "&lt;script&gt;" in text_of(message, "html")
 
 
-def test_a_line_break_in_a_name_starts_no_header() -> None:
-    message = received(compose(name="Jan\r\nBcc: everybody@post.example"))
-    assert message["Bcc"] is None
-    assert message["To"].addresses[0].addr_spec == "jan@post.example"
-
-
 @given(name=st.text(max_size=300))
 def test_no_name_changes_who_gets_the_message(name: str) -> None:
     message = received(compose(name=name))

@@ -159,11 +159,6 @@ def test_an_unknown_host_name_is_a_permanent_error_and_a_silent_name_server_a_te
         VendorConnection(name="nowhere", url="https://vendor.invalid", limits=limits).get("x")
 
 
-def test_an_impossible_host_name_is_a_permanent_error(limits: CallLimits) -> None:
-    with pytest.raises(PaymentVendorUnreachableError, match="host name"):
-        VendorConnection(name="nowhere", url=f"https://{'x' * 70}.invalid", limits=limits).get("x")
-
-
 @pytest.mark.parametrize("failures", [1, 2])
 def test_a_call_is_tried_three_times(
     start_server: Callable[..., Any], limits: CallLimits, failures: int

@@ -11,9 +11,7 @@ from migration_service import rules, schemas
 from migration_service.rules.catalogue import (
     PAYLOAD_MODULES,
     RULES,
-    RULES_VERSION,
     check_account,
-    digest_sources,
 )
 from migration_service.rules.rule import Finding
 from migration_service.states import Profile
@@ -125,29 +123,6 @@ def test_every_module_of_rules_is_in_the_catalogue() -> None:
     [folder] = rules.__path__
     defined = sum(path.read_text().count("\n@rule(") for path in Path(folder).glob("*.py"))
     assert len(RULES) == defined
-
-
-def test_the_version_is_the_hash_of_the_sources_of_fields_and_rules() -> None:
-    [folder] = rules.__path__
-    fields = digest_sources(Path(folder).parent / "schemas", PAYLOAD_MODULES)
-    assert f"{fields[:8]}-{digest_sources(Path(folder))[:8]}" == RULES_VERSION
-
-
-def test_the_version_changes_with_a_rule(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("limit = 1\n")
-    before = digest_sources(tmp_path)
-    (tmp_path / "a.py").write_text("limit = 2\n")
-    changed = digest_sources(tmp_path)
-    (tmp_path / "a.py").rename(tmp_path / "b.py")
-    assert len({before, changed, digest_sources(tmp_path)}) == 3
-
-
-def test_of_a_folder_with_other_modules_only_the_named_ones_count(tmp_path: Path) -> None:
-    (tmp_path / "account.py").write_text("A = 1\n")
-    alone = digest_sources(tmp_path)
-    (tmp_path / "page.py").write_text("B = 1\n")
-    assert digest_sources(tmp_path, {"account"}) == alone
-    assert digest_sources(tmp_path) != alone
 
 
 def test_the_version_covers_every_module_that_validates_a_payload() -> None:

@@ -7,12 +7,9 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from flask_smorest import Blueprint
-from marshmallow import Schema
 
-from migration_service.blueprints.requests.body import json_body, query_arguments, read_json, read_text
+from migration_service.blueprints.requests.body import read_json, read_text
 from migration_service.errors import ParseError
-from migration_service.schemas.fields import Text, WholeNumber
 
 _LIMIT = 100
 _CHUNKED = {"Transfer-Encoding": "chunked"}
@@ -97,39 +94,3 @@ def test_gzip_that_is_not_one_stream_is_refused(data: bytes, detail: str) -> Non
     assert answer.status_code == 400
     errors = answer.json or []
     assert [(it["code"], detail in it["detail"]) for it in errors] == [("parse_error", True)]
-
-
-class _Arguments(Schema):
-    name = Text("A name.", "x", required=True)
-    size = WholeNumber("A size.", 1, parameter={"type": "integer"})
-
-
-def test_parameters_are_described_as_they_are_read() -> None:
-    @query_arguments(Blueprint("test", __name__), _Arguments())
-    def view(_arguments: Any) -> None: ...
-
-    assert vars(view)["_apidoc"]["manual_doc"]["parameters"] == [
-        {
-            "in": "query",
-            "name": "name",
-            "required": True,
-            "description": "A name.",
-            "schema": {"type": "string", "minLength": 1},
-        },
-        {
-            "in": "query",
-            "name": "size",
-            "required": False,
-            "description": "A size.",
-            "schema": {"type": "integer"},
-        },
-    ]
-
-
-@pytest.mark.parametrize("example", [{}, {"example": {"name": "x"}}])
-def test_a_body_is_described_with_its_schema_and_its_example(example: dict[str, Any]) -> None:
-    @json_body(Blueprint("test", __name__), _Arguments(), **example)
-    def view(_body: Any) -> None: ...
-
-    described = {"required": True, "content": {"application/json": {"schema": _Arguments, **example}}}
-    assert vars(view)["_apidoc"]["manual_doc"]["requestBody"] == described

@@ -14,7 +14,6 @@ from migration_service.errors import (
     ApiKeyNotFoundError,
     ImportSupplierNotFoundError,
     NameInvalidError,
-    NameTakenError,
     OrganisationNotFoundError,
     PermissionDeniedError,
     UnauthenticatedError,
@@ -33,8 +32,6 @@ from migration_service.services.access.api_keys import (
     roll_api_key,
 )
 from migration_service.services.access.scopes import Scope
-from migration_service.services.setup.names import MAX_NAME
-from migration_service.services.setup.organisations import create_organisation, list_organisations
 from migration_service.services.setup.suppliers import get_import_supplier
 from support.factories import make_customer
 
@@ -53,14 +50,6 @@ def test_a_key_is_stored_as_a_hash_only(
     assert hashlib.sha256(api_key.encode()).hexdigest() in everything
     assert secret not in everything
     assert secret.encode().hex() not in everything
-
-
-def test_keys_are_unique(sessions: sessionmaker[Session]) -> None:
-    customer = make_customer(sessions)
-    with sessions.begin() as session:
-        keys = {issue_api_key(session, organisation_name=customer.organisation) for _ in range(50)}
-        keys.add(customer.api_key)
-        assert len(keys) == len({find_prefix(key) for key in keys}) == 51
 
 
 @pytest.mark.parametrize(
@@ -90,18 +79,6 @@ def test_every_wrong_key_is_refused_with_the_same_message(
             authenticate_api_key(session, change(customer.api_key))
 
 
-def test_a_revoked_key_is_refused_and_keeps_the_time_of_its_revocation(
-    sessions: sessionmaker[Session],
-) -> None:
-    customer = make_customer(sessions)
-    with sessions.begin() as session:
-        first = revoke_api_key(session, customer.prefix).revoked_at
-    with sessions.begin() as session:
-        assert revoke_api_key(session, customer.api_key).revoked_at == first
-        with pytest.raises(UnauthenticatedError, match="The API key is not valid, or it was revoked"):
-            authenticate_api_key(session, customer.api_key)
-
-
 @pytest.mark.parametrize("prefix", ["ami_0000000000", "", "\udcff", "ami_%"])
 def test_revoking_an_unknown_prefix_is_an_error(sessions: sessionmaker[Session], prefix: str) -> None:
     with sessions.begin() as session, pytest.raises(ApiKeyNotFoundError):
@@ -119,13 +96,6 @@ def test_the_use_of_a_key_is_recorded_once_a_minute(sessions: sessionmaker[Sessi
             after = authenticate_api_key(session, customer.api_key).last_used_at
         assert after is not None
         assert (after == before) == (before == lately)
-
-
-def test_keys_are_listed_with_their_organisation(sessions: sessionmaker[Session]) -> None:
-    customer = make_customer(sessions)
-    with sessions.begin() as session:
-        owners = {api_key.prefix: owner for api_key, owner in list_api_keys(session)}
-    assert owners[customer.prefix] == customer.organisation
 
 
 def test_keys_are_listed_in_the_order_in_which_they_were_issued(sessions: sessionmaker[Session]) -> None:
@@ -263,20 +233,3 @@ def test_a_text_without_the_form_of_a_prefix_is_not_repeated_as_it_may_be_a_key(
 def test_a_key_for_an_unknown_organisation_is_not_issued(sessions: sessionmaker[Session], name: str) -> None:
     with sessions.begin() as session, pytest.raises(OrganisationNotFoundError):
         issue_api_key(session, organisation_name=name)
-
-
-def test_a_taken_name_is_an_error_that_leaves_the_transaction_usable(sessions: sessionmaker[Session]) -> None:
-    taken = make_customer(sessions).organisation
-    with sessions.begin() as session:
-        with pytest.raises(NameTakenError, match=taken):
-            create_organisation(session, taken)
-        create_organisation(session, f"{taken} 2")
-    with sessions.begin() as session:
-        names = [organisation.name for organisation in list_organisations(session)]
-    assert names.count(taken) == names.count(f"{taken} 2") == 1
-
-
-@pytest.mark.parametrize("name", ["", " ", " x", "x ", "a\nb", "a\0b", "\udcff", "x" * (MAX_NAME + 1)])
-def test_a_name_must_be_printable_and_not_too_long(sessions: sessionmaker[Session], name: str) -> None:
-    with sessions.begin() as session, pytest.raises(NameInvalidError):
-        create_organisation(session, name)

@@ -1,14 +1,12 @@
 """Sessions of operators in the console: which token has which session, how long, and what it sent."""
 
 import secrets
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.config import Settings
 from migration_service.models import AuditEntry, OperatorSession
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.operator_sessions import (
@@ -19,7 +17,6 @@ from migration_service.services.access.operator_sessions import (
     list_operator_sessions,
     log_out_operator,
     remove_old_operator_sessions,
-    session_times,
 )
 from migration_service.services.access.operators import (
     OperatorRole,
@@ -72,11 +69,6 @@ def _age(sessions: sessionmaker[Session], active: ActiveSession, **ages: timedel
 def _row(sessions: sessionmaker[Session], active: ActiveSession) -> OperatorSession:
     with sessions() as session:
         return session.get_one(OperatorSession, active.id)
-
-
-def test_the_times_are_those_of_the_settings(settings: Settings) -> None:
-    changed = replace(settings, console_idle_minutes=7, console_session_hours=3)
-    assert session_times(changed) == SessionTimes(timedelta(minutes=7), timedelta(hours=3))
 
 
 def test_a_token_has_the_session_of_its_operator_with_the_role_of_this_moment(

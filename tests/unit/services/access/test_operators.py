@@ -167,20 +167,6 @@ def test_a_password_is_checked_without_a_connection_and_admits_nobody_if_it_chan
     assert authenticate_operator(sessions, name, f"{PASSWORD} of today").name == name
 
 
-def test_operators_that_are_disabled_or_have_no_password_cannot_log_in(
-    sessions: sessionmaker[Session], name: str
-) -> None:
-    with sessions.begin() as session:
-        create_operator(session, f"{name} 2", OperatorRole.ADMINISTER)
-    with pytest.raises(UnauthenticatedError):
-        authenticate_operator(sessions, f"{name} 2", "nobody has this password")
-    with sessions.begin() as session:
-        disabled_at = disable_operator(session, name).disabled_at
-        assert disable_operator(session, name).disabled_at == disabled_at
-    with pytest.raises(UnauthenticatedError):
-        authenticate_operator(sessions, name, PASSWORD)
-
-
 def test_invalid_operators_are_refused(sessions: sessionmaker[Session], name: str) -> None:
     with sessions.begin() as session:
         with pytest.raises(NameTakenError):

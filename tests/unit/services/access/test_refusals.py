@@ -1,19 +1,15 @@
 """Refusals: each is counted, and the audit has a bounded number of them with everything that is known."""
 
-from unittest.mock import patch
-
 import psycopg
 import pytest
-from prometheus_client import REGISTRY
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.sql import autocommit
 from migration_service.errors import PermissionDeniedError, UnauthenticatedError
 from migration_service.models import AuditEntry
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access import refusals
-from migration_service.services.access.refusals import RefusalLog, SecurityEvent
+from migration_service.services.access.refusals import RefusalLog
 from support.servers import EmbeddedServers
 
 
@@ -31,14 +27,6 @@ def _noted(sessions: sessionmaker[Session], *numbers: int) -> list[AuditEntry]:
         return list(session.scalars(found))
 
 
-def _count(event: SecurityEvent) -> float | None:
-    return REGISTRY.get_sample_value("migration_security_events_total", {"event": event.value})
-
-
-def test_each_kind_of_refusal_has_a_count_before_the_first_one() -> None:
-    assert all(_count(event) is not None for event in SecurityEvent)
-
-
 def test_an_entry_has_all_that_is_known_of_who_was_refused(sessions: sessionmaker[Session]) -> None:
     log = RefusalLog(sessions)
     key = Origin(
@@ -53,25 +41,6 @@ def test_an_entry_has_all_that_is_known_of_who_was_refused(sessions: sessionmake
         ["api_key", "ami_known", 7, "r-1", "permission.refused", "REFUSED", "permission_denied", None],
         ["unknown", "ami_tried", None, "r-2", "login.refused", "REFUSED", "failed_login", None],
     ]
-
-
-def test_a_process_asks_the_database_once_for_each_address_and_minute_and_counts_all(
-    sessions: sessionmaker[Session], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(refusals, "MOST_A_MINUTE", 2)
-    now = [119.0]
-    log = RefusalLog(sessions, clock=lambda: now[0])
-    before = _count(SecurityEvent.REFUSED_TOKEN) or 0.0
-    with patch.object(refusals, "autocommit", wraps=autocommit) as asked:
-        calls = []
-        for number in (1, 1, 2, 3):
-            _refuse(log, number)
-            calls.append(asked.call_count)
-        now[0] = 120.0
-        _refuse(log, 1)
-        calls.append(asked.call_count)
-    assert calls == [1, 1, 2, 2, 3]
-    assert (_count(SecurityEvent.REFUSED_TOKEN) or 0.0) - before == 5
 
 
 def test_all_processes_together_note_so_many_refusals_of_a_minute(

@@ -21,7 +21,6 @@ from migration_service.errors import (
     UnauthenticatedError,
 )
 from migration_service.models import AuditEntry, RefreshToken, TokenSession
-from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.api_keys import (
     find_prefix,
     get_api_key,
@@ -193,20 +192,6 @@ def test_tokens_remain_valid_when_the_signing_key_is_replaced(
             authenticate_token(statements, migrated, second.token)
 
 
-def test_a_session_has_its_key_its_end_and_the_request_that_began_it(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
-) -> None:
-    client = Origin(kind=ActorKind.API_KEY, address="192.0.2.7", request_id="the request")
-    with acting_as(client), sessions.begin() as session:
-        tokens = obtain_tokens(session, migrated, customer.api_key)
-    with sessions() as session:
-        owner = session.get_one(TokenSession, UUID(tokens.payload["sid"]))
-        key = get_api_key(session, customer.prefix)
-    assert (owner.api_key_id, owner.address, owner.request_id) == (key.id, "192.0.2.7", "the request")
-    assert owner.expires_at.timestamp() == tokens.refresh_expires_at
-    assert (owner.ended_at, owner.end_reason) == (None, None)
-
-
 def test_a_session_that_is_ended_again_keeps_its_end_and_another_organisation_cannot_end_it(
     sessions: sessionmaker[Session], customer: Customer, first: Tokens
 ) -> None:
@@ -282,35 +267,6 @@ def test_an_organisation_sees_the_sessions_of_its_keys_that_hold_the_newest_firs
     for report, row in zip(found, rows, strict=True):
         assert (report.address, report.created_at) == (row.address, row.created_at)
         assert (report.expires_at, report.ended_at) == (row.expires_at, None)
-
-
-def test_a_tenth_of_the_most_sessions_ends_at_once_and_sessions_that_are_over_do_not_count(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
-) -> None:
-    settings = replace(migrated, max_sessions=20)
-    with sessions.begin() as session:
-        obtained = [obtain_tokens(session, settings, customer.api_key).payload["sid"] for _ in range(20)]
-        key = get_api_key(session, customer.prefix)
-        assert len(list_sessions(session, key)) == 20
-        end_session(session, obtained[3])
-        past = update(TokenSession).where(TokenSession.id == obtained[4]).values(expires_at=func.now())
-        session.execute(past)
-    with sessions.begin() as session:
-        more = [obtain_tokens(session, settings, customer.api_key).payload["sid"] for _ in range(2)]
-        key = get_api_key(session, customer.prefix)
-        assert len(list_sessions(session, key)) == 20
-        more.append(obtain_tokens(session, settings, customer.api_key).payload["sid"])
-        key = get_api_key(session, customer.prefix)
-        listed = [str(it.id) for it in list_sessions(session, key)]
-    assert listed == [*reversed(more), *reversed(obtained[5:]), obtained[2]]
-    with sessions() as session:
-        entry = session.scalars(
-            select(AuditEntry).where(
-                AuditEntry.subject == customer.prefix, AuditEntry.action == "session.ended"
-            )
-        ).one()
-    assert (entry.subject_kind, entry.organisation_id) == ("api_key", customer.organisation_id)
-    assert entry.details == {"sessions": 2, "reason": "too_many_sessions"}
 
 
 def test_a_refresh_token_is_that_of_a_session_of_its_key(

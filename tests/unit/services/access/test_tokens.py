@@ -3,7 +3,6 @@
 import base64
 import json
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
-from migration_service.db.sql import OpenTransaction, autocommit
+from migration_service.db.sql import autocommit
 from migration_service.errors import PermissionDeniedError, UnauthenticatedError
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.api_keys import (
@@ -49,15 +48,6 @@ def _authenticate(sessions: sessionmaker[Session], settings: Settings, token: st
 def _refresh(sessions: sessionmaker[Session], settings: Settings, token: str) -> Tokens:
     with sessions.begin() as session:
         return refresh_tokens(session, settings, token)
-
-
-def test_a_token_identifies_the_organisation_of_its_key(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
-) -> None:
-    other = make_customer(sessions)
-    for mine in (customer, other):
-        token = _obtain(sessions, migrated, mine).token
-        assert _authenticate(sessions, migrated, token).organisation_id == mine.organisation_id
 
 
 def test_a_token_is_valid_for_an_hour_and_its_refresh_token_for_a_week(
@@ -99,15 +89,6 @@ def test_revoking_the_key_ends_both_kinds_at_once(
         _authenticate(sessions, migrated, tokens.token)
     with pytest.raises(UnauthenticatedError, match="revoked"):
         _refresh(sessions, migrated, tokens.refresh_token)
-
-
-def test_revoking_one_key_leaves_those_of_others(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
-) -> None:
-    token = _obtain(sessions, migrated, customer).token
-    with sessions.begin() as session:
-        revoke_api_key(session, make_customer(sessions).prefix)
-    _authenticate(sessions, migrated, token)
 
 
 def test_the_tokens_of_a_key_that_has_expired_do_not_hold(
@@ -233,19 +214,3 @@ def test_any_text_that_is_not_a_token_is_refused(
 ) -> None:
     with pytest.raises(UnauthenticatedError):
         _authenticate(sessions, migrated, text)
-
-
-def test_the_caller_is_found_with_one_select(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
-) -> None:
-    sent = []
-
-    class Noted(OpenTransaction):
-        def execute(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
-            sent.append(statement)
-            return super().execute(statement, values)
-
-    with sessions() as session:
-        statements = Noted.of(session)
-        authenticate_token(statements, migrated, _obtain(sessions, migrated, customer).token)
-    assert len(sent) == 1

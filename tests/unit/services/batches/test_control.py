@@ -5,14 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import BatchStateError
 from migration_service.models import AuditEntry, Batch
 from migration_service.services.batches.control import (
     cancel_batch,
-    get_batch,
     pause_batch,
     report_batch,
     resume_batch,
@@ -131,10 +130,3 @@ def _acts(session: Session) -> list[tuple[str, str | None, int | None]]:
     session.flush()
     entries = select(AuditEntry).where(AuditEntry.subject_kind == "batch").order_by(AuditEntry.id)
     return [(it.action, it.subject, it.organisation_id) for it in session.scalars(entries)]
-
-
-def test_a_batch_is_read_again(session: Session, customer: Customer) -> None:
-    batch = make_batch(session, customer)
-    without = update(Batch).values(name="new").execution_options(synchronize_session=False)
-    session.execute(without)
-    assert get_batch(session, str(batch.id), organisation_id=None).name == "new"

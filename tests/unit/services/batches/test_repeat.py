@@ -1,7 +1,6 @@
 """The lines of a batch as they were sent, for another batch with the same lines."""
 
 from collections.abc import Callable, Iterator
-from unittest.mock import patch
 from uuid import UUID
 
 import pytest
@@ -10,13 +9,11 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.connections import make_redis
 from migration_service.models import BatchLine
-from migration_service.services.batches import repeat
 from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.services.batches.intake.storing import IntakeLimits
 from migration_service.services.batches.repeat import repeat_batch, stream_lines
-from migration_service.services.batches.results import line_results
 from migration_service.services.batches.results.line_results import (
     ResultFormat,
     stream_failed_lines,
@@ -24,7 +21,7 @@ from migration_service.services.batches.results.line_results import (
 )
 from migration_service.states import BatchMode, LineStatus
 from support.factories import Customer
-from unit.services.batches.batch_rows import add_lines, make_batch, without_indexes
+from unit.services.batches.batch_rows import make_batch, without_indexes
 from unit.services.undo.undo_rows import find_supplier
 from unit.services.waves.wave_rows import add_pending
 
@@ -51,12 +48,6 @@ def test_every_line_of_a_batch_is_repeated_in_its_place(
         supplier = find_supplier(session, customer)
     whole = b'\n[1]\n\n{"c": 1}\n\n\n\n{}\n'
     assert list(stream_lines(sessions, batch.id)) == [whole]
-    with patch.object(repeat, "_PIECE", 2):
-        assert list(stream_lines(sessions, batch.id)) == [
-            b'\n[1]\n\n{"c": 1}\n',
-            b"\n\n\n",
-            b"{}\n",
-        ]
     quotas = BatchQuotas(open_batches=9, stored_bytes=10_000)
     limits = IntakeLimits(file=FileLimits(line=100, total=1_000), quotas=quotas, uploads=1)
     redis = make_redis(redis_url, max_connections=1)
@@ -103,14 +94,3 @@ def test_lines_are_streamed_in_their_order_however_they_are_stored(
             without_indexes(session)
         assert b"".join(stream(within, batch_id)) == expected
         connection.rollback()
-
-
-def test_results_are_read_in_pieces(sessions: sessionmaker[Session], customer: Customer) -> None:
-    with sessions.begin() as session:
-        batch = make_batch(session, customer)
-        add_lines(session, batch, *["FAILED"] * 5, payload=b"{}")
-    with patch.object(line_results, "_PIECE", 2), patch.object(line_results, "_TEXT_PIECE", 3):
-        pieces = list(stream_results(sessions, batch.id, ResultFormat.NDJSON))
-        texts = list(stream_failed_lines(sessions, batch.id))
-    assert [it.count(b"\n") for it in pieces] == [2, 2, 1]
-    assert [it.count(b"\n") for it in texts] == [3, 2]

@@ -8,7 +8,6 @@ from unittest.mock import patch
 from uuid import UUID
 
 import pytest
-from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import RequestFailedValidationError
@@ -203,15 +202,6 @@ def test_pages_join(
     for page in (1, 2):
         monkeypatch.setattr(submitted, "_PAGE", page)
         assert [list(find_open(within, known.id, batch_id=it)) for it in targets] == whole
-
-
-def test_a_large_book_has_ten_minutes(
-    session: Session, within: sessionmaker[Session], known: KnownSupplier
-) -> None:
-    for count in (lambda: count_submitted(session, known.id), lambda: list(find_open(within, known.id))):
-        session.execute(text("SET LOCAL statement_timeout = '1min'"))
-        count()
-        assert session.scalar(text("SHOW statement_timeout")) == "10min"
 
 
 def _order(**given: Any) -> AcknowledgementOrder:

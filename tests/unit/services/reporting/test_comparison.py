@@ -2,16 +2,13 @@
 
 import csv
 import io
-import json
 from uuid import UUID
 
 import pytest
-from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import BatchesNotComparableError
 from migration_service.models import Batch
-from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.reporting import comparison
 from migration_service.services.reporting.comparison import (
     ComparedAccount,
@@ -21,7 +18,6 @@ from migration_service.services.reporting.comparison import (
     compare_batches,
     find_changed_accounts,
     get_batches_to_compare,
-    stream_changed_accounts,
     write_codes,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
@@ -118,31 +114,6 @@ def test_each_account_has_one_change(
         assert changed == [_expect(number) for number in [*_AFTER, *_BEFORE]]
 
 
-@pytest.mark.parametrize("change", [AccountChange.STILL_BROKEN, AccountChange.MENDED])
-def test_only_the_wanted_changes_are_listed(
-    session: Session, within: sessionmaker[Session], known: KnownSupplier, change: AccountChange
-) -> None:
-    before, after = _make_two(session, known, "accounts")
-    (found,) = find_changed_accounts(within, before.id, after.id, [change])
-    assert found == _expect(str(change).replace("_", " ").lower())
-
-
-def test_large_batches_are_joined_once_and_have_ten_minutes(
-    session: Session, within: sessionmaker[Session], known: KnownSupplier
-) -> None:
-    before, after = (make_batch(session, known).id for _ in range(2))
-    settings = {"enable_nestloop": "off", "work_mem": "64MB", "statement_timeout": "10min"}
-    for compare in (
-        lambda: compare_batches(session, before, after),
-        lambda: list(find_changed_accounts(within, before, after)),
-    ):
-        for setting in settings:
-            session.execute(text(f"SET LOCAL {setting} TO DEFAULT"))
-        compare()
-        found = {setting: session.scalar(text(f"SHOW {setting}")) for setting in settings}
-        assert found == settings
-
-
 def test_a_line_that_repeats_a_number_says_nothing_about_the_account(
     session: Session, within: sessionmaker[Session], known: KnownSupplier
 ) -> None:
@@ -209,29 +180,6 @@ def test_codes_are_summed_over_chunks_and_the_most_frequent_ones_come_first(
     assert list(csv.reader(io.StringIO(write_codes(found[:1]).decode()))) == [
         ["severity", "code", "before", "after", "change"],
         ["error", "shrank", "5", "4", "SHRANK"],
-    ]
-
-
-def test_accounts_are_written_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "_WRITTEN", 2)
-    accounts = [
-        ComparedAccount(number, AccountChange.MENDED, 1, ["a", "b"], None, []) for number in ("1", "2", "3")
-    ]
-    written = list(stream_changed_accounts(iter(accounts), ResultFormat.NDJSON))
-    assert [len(piece.splitlines()) for piece in written] == [2, 1]
-    assert json.loads(written[1]) == {
-        "external_account_number": "3",
-        "change": "MENDED",
-        "before_line": 1,
-        "before_codes": ["a", "b"],
-        "after_line": None,
-        "after_codes": [],
-    }
-    header, *pieces = stream_changed_accounts(iter(accounts), ResultFormat.CSV)
-    assert len(pieces) == 2
-    assert list(csv.reader(io.StringIO((header + pieces[1]).decode()))) == [
-        ["external_account_number", "change", "before_line", "before_codes", "after_line", "after_codes"],
-        ["3", "MENDED", "1", "a b", "", ""],
     ]
 
 

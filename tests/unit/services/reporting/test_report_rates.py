@@ -3,11 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from sqlalchemy.orm import Session
 
 from migration_service.models import Batch
-from migration_service.services.reporting import report_rates
 from migration_service.services.reporting.report_rates import Rates, read_rates
 from migration_service.services.setup.suppliers import KnownSupplier
 from unit.services.reporting.rows import make_batch, make_chunk, make_process, read_now
@@ -65,23 +63,3 @@ def test_lines_of_batches_are_counted_in_parts(session: Session, known: KnownSup
     running = make(4, None)
     found = read_rates(session, _values(known, first, running))
     assert found == Rates(since, read_now(session), 12.5, [8, 0, 0, 0, 0, 0, 0, 0])
-
-
-def test_what_was_done_at_one_moment_took_a_second(session: Session, known: KnownSupplier) -> None:
-    now = read_now(session)
-    make_process(session, known, "1", account_created_at=now)
-    found = read_rates(session, _values(known))
-    assert found == Rates(now, now, 1 / 8, [1, 0, 0, 0, 0, 0, 0, 0])
-    assert found.highest == 8.0
-
-
-@pytest.mark.parametrize(("lines", "parts"), [(17, 8), (18, 9), (41, 20), (99, 20)])
-def test_there_are_as_many_parts_as_lines_need(
-    session: Session, known: KnownSupplier, monkeypatch: pytest.MonkeyPatch, lines: int, parts: int
-) -> None:
-    monkeypatch.setattr(report_rates, "LINES_OF_PART", 2)
-    monkeypatch.setattr(report_rates, "MOST_PARTS", 20)
-    batch = make_batch(session, known, lines=lines, started_at=read_now(session))
-    found = read_rates(session, _values(known, batch))
-    assert found is not None
-    assert len(found.done) == parts

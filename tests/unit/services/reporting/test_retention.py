@@ -263,11 +263,6 @@ def _make_emails(
     return made
 
 
-def test_the_larger_of_two_pieces_counts(session: Session, known: KnownSupplier) -> None:
-    _make_emails(session, make_process(session, known, "1"), [(_OLD, "x")] * 3)
-    assert remove_error_texts(session, after_days=_DAYS) == 3
-
-
 _IN_PIECES = [cancel_idle_batches, remove_payloads, remove_staged, remove_error_texts]
 
 

@@ -76,9 +76,3 @@ def test_running_chunks_are_those_of_the_suppliers(
     assert list_running_chunks(session, import_supplier_ids=None, limit=2) == [first, second]
     assert list_running_chunks(session, import_supplier_ids=[known.id]) == [first, third]
     assert list_running_chunks(session, import_supplier_ids=[]) == []
-
-
-def test_a_chunk_without_a_time_has_just_begun(session: Session, known: KnownSupplier) -> None:
-    make_chunk(session, make_batch(session, known), attempts=[new_id()])
-    (chunk,) = list_running_chunks(session, import_supplier_ids=None)
-    assert chunk.seconds == 0.0

@@ -124,23 +124,6 @@ def test_a_vendor_is_that_of_the_organisation_or_else_a_shared_one_whatever_its_
         session.rollback()
 
 
-def test_vendors_are_listed_by_name_with_their_owners(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions() as session:
-        _create(session, "C")
-        _create(session, "B", customer.organisation)
-        _create(session, "B")
-        _create(session, "A")
-        assert [(it.name, owner) for it, owner in list_payment_vendors(session)] == [
-            ("A", None),
-            ("B", customer.organisation),
-            ("B", None),
-            ("C", None),
-        ]
-        session.rollback()
-
-
 def test_the_rate_is_that_of_one_vendor_and_is_in_the_audit(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:

@@ -5,13 +5,13 @@ from unittest.mock import patch
 
 import msgspec
 import pytest
-from sqlalchemy import text, update
+from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Undo
 from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.undo import reading
-from migration_service.services.undo.reading import get_undo, stream_outcomes
+from migration_service.services.undo.reading import stream_outcomes
 from migration_service.states import UndoOutcome
 from support.factories import Customer
 from unit.services.undo.undo_rows import add_account, add_undo, add_undo_line
@@ -51,12 +51,3 @@ def test_outcomes_are_written_in_pieces_in_their_order(
         ("b", "A-b", "KEPT", ["account_busy", "account_erased"]),
         (None, "A-c", "KEPT", ["account_not_imported"]),
     ]
-
-
-def test_an_undo_is_read_as_it_is_now(sessions: sessionmaker[Session], customer: Customer) -> None:
-    with sessions() as session:
-        undo = add_undo(session, customer)
-        session.commit()
-        with sessions.begin() as another:
-            another.execute(update(Undo).values(reason="changed"))
-        assert get_undo(session, str(undo.id), organisation_id=None).reason == "changed"

@@ -1,10 +1,9 @@
 """Starting and cancelling an undo: which accounts it has, who may start it, and what it holds."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import (
@@ -16,7 +15,6 @@ from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import create_import_supplier, get_import_supplier
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
-from migration_service.services.undo.preview import preview_undo
 from migration_service.services.undo.starting import start_undo
 from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, UndoBlocker, WaveState
@@ -76,15 +74,6 @@ def test_who_started_an_undo_why_and_how_is_kept_and_in_the_audit(
         "by": "ben",
     }
     assert entry.actor == "ann"
-
-
-@pytest.mark.parametrize("find", [preview_undo, start_undo])
-def test_to_find_the_accounts_may_take_ten_minutes(
-    session: Session, customer: Customer, find: Callable[[Session, UndoOrder], object]
-) -> None:
-    add_account(session, customer, "a")
-    find(session, _order(session, customer, "a"))
-    assert session.scalar(text("SHOW statement_timeout")) == "10min"
 
 
 def test_a_reference_to_the_batch_hinders_no_undo(

@@ -116,12 +116,6 @@ _DECIDED = {"decided_by": "ann", "decided_at": EVENING}
     [
         (["CLEAN", "RUNNING"], {"began_at": EVENING}, f"{_CLEAN} Wave 2 started at 2026-03-02T22:30:00Z."),
         (
-            ["CLEAN", "WAITING"],
-            {},
-            f"{_CLEAN} Wave 2 has not started. Stop that wave to keep it from starting.",
-        ),
-        (["CLEAN"], {}, f"{_CLEAN} It is the last wave of its plan."),
-        (
             ["APPROVED", "CLEAN"],
             {"began_at": EVENING},
             "The wave was approved by ann at 2026-03-02T22:30:00Z already. "

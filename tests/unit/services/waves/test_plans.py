@@ -1,16 +1,13 @@
 """Making a plan: which pending accounts are in which wave, and the batch of each. Its preview."""
 
-import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
-from hashlib import md5
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import (
@@ -121,17 +118,6 @@ def test_a_plan_and_its_waves_are_stored_as_they_were_ordered(
 
 
 @pytest.mark.usefixtures("letters")
-def test_a_plan_without_a_seed_gets_one_that_fits_its_column(session: Session, customer: Customer) -> None:
-    with patch("secrets.randbelow", lambda below: below - 1):
-        assert _plan(session, customer, REST, seed=None).seed == 2**31 - 1
-
-
-@pytest.mark.usefixtures("letters")
-def test_the_seed_of_a_plan_may_be_nought(session: Session, customer: Customer) -> None:
-    assert _plan(session, customer, REST, seed=0).seed == 0
-
-
-@pytest.mark.usefixtures("letters")
 @pytest.mark.parametrize("make", [_plan, _preview])
 def test_accounts_that_are_not_pending_or_listed_twice_are_named(
     session: Session, customer: Customer, make: Callable[..., Any]
@@ -148,12 +134,6 @@ def test_accounts_that_are_not_pending_or_listed_twice_are_named(
             ("'a' is listed before", "2.accounts.1"),
         )
     ]
-
-
-def test_drawing_from_many_accounts_may_take_an_hour(session: Session, customer: Customer) -> None:
-    with pytest.raises(RequestFailedValidationError):
-        _plan(session, customer, REST)
-    assert session.scalar(text("SHOW statement_timeout")) == "1h"
 
 
 def _payload(points: int = 1, *kinds: str, agreements: bool = True, statements: bool = False) -> Any:
@@ -202,13 +182,3 @@ def test_a_stratum_is_described(session: Session, customer: Customer, payload: A
     add_pending(session, customer, "a", payload=payload)
     (wave,) = list_waves(session, _plan(session, customer, WaveOrder(sample=5)).id)
     assert wave.strata == [{"stratum": stratum, "pending": 1, "drawn": 1}]
-
-
-@pytest.mark.parametrize("seed", [7, 8])
-def test_within_a_stratum_the_seed_decides(session: Session, customer: Customer, seed: int) -> None:
-    numbers = [f"N{n:02}" for n in range(20)]
-    random.Random(seed).shuffle(numbers)
-    add_pending(session, customer, *numbers)
-    plan = _plan(session, customer, WaveOrder(sample=4), seed=seed)
-    by_hash = sorted(numbers, key=lambda number: md5(f"{seed} {number}".encode()).hexdigest())  # noqa: S324
-    assert _accounts(session, plan) == [sorted(by_hash[:4])]

@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from migration_service.services.batches.intake.control_totals import sort_measures
 from migration_service.services.batches.intake.file_totals import add_up, list_measures
 from migration_service_local.samples import generate_accounts
 
@@ -82,25 +81,6 @@ def test_what_is_readable_of_a_faulty_line_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "unreadable"),
-    [
-        (b'{"ledgers": {"a": [1]}}', 1),
-        (b'{"ledgers": [null, 1, "x"]}', 3),
-        (b'{"statements": 5}', 1),
-        (b'{"ledgers": null, "statements": []}', 0),
-        (
-            b'{"ledgers":[{"ledger_code":"E","ledger_balance":1,"historical_statement_transactions": 7}]}',
-            1,
-        ),
-    ],
-)
-def test_what_is_no_ledger_transaction_or_statement_is_counted_as_unreadable(
-    line: bytes, unreadable: int
-) -> None:
-    assert add_up([line]).unreadable_amounts == unreadable
-
-
-@pytest.mark.parametrize(
     "line", [None, b"{", b"[]", b'"{}"', b'{"ledgers": [{"ledger_balance": NaN}]}', b"\xff"]
 )
 def test_a_line_that_cannot_be_read_counts_as_an_account(line: bytes | None) -> None:
@@ -123,16 +103,3 @@ def test_the_parts_of_a_file_add_up_to_the_whole() -> None:
 def test_a_file_of_countless_ledger_codes_takes_little_room() -> None:
     found = add_up(_account(code=f"L{number}") for number in range(300)).to_dict()
     assert (len(found["ledger_balances"]), found["unreadable_amounts"]) == (100, 200)
-
-
-def test_measures_are_in_the_order_of_a_book() -> None:
-    measures = [
-        "accounts",
-        "balance of A",
-        "balance of B",
-        "number of C",
-        "amount of C",
-        "number of D",
-        "statements",
-    ]
-    assert sort_measures({*measures}) == measures

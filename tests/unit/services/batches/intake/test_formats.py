@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import lzma
 
 import pytest
 
@@ -19,29 +18,22 @@ _LIMITS = FileLimits(line=100, total=100_000)
     [
         (b'[{"a": 1}, {"b": 2}]', "a JSON array"),
         (b'\xef\xbb\xbf\n [\n  {\n    "a": 1\n  }\n]\n', "a JSON array"),
-        (b'[{"a": 1},\n{"b": 2},\n{"c": 3}]', "a JSON array"),
-        (b'[\n{"a": 1},\n{"b": 2}\n]', "a JSON array"),
         (b'[{"a": 1},\n{"b": 2}\n]', "a JSON array"),
-        (b'[{"a": 1}' + b', {"b": 2}' * 50 + b"]", "a JSON array"),
         (b'[{"a": 1}]\n[{"b": 2}]\n', "a JSON array"),
         (b'{\r\n  "a": {\r\n    "b": 1\r\n  }\r\n}\r\n', "JSON that is spread over several lines"),
         (b'{"a": 1,\n "b": 2}\n{"a": 3,\n "b": 4}', "JSON that is spread over several lines"),
         (b"number;name\n1;Anna\n2;Bert\n", "a CSV file"),
         (b'"number","name"\n"1","Anna"\n', "a CSV file"),
-        (b"number\tname", "a CSV file"),
         (_BOOK.decode().encode("utf-16"), "text in UTF-16. Save it as UTF-8"),
         (_BOOK.decode().encode("utf-16-le"), "text in UTF-16. Save it as UTF-8"),
-        (_BOOK.decode().encode("utf-16-be"), "text in UTF-16. Save it as UTF-8"),
         (b"PK\x03\x04\x14\0\x06\0\x08\0\n\n", "a ZIP archive or an Excel workbook"),
         (bz2.compress(_BOOK), "a file that was compressed with bzip2, and only gzip is unpacked"),
         (b"\x28\xb5\x2f\xfd\x24\x14", "a file that was compressed with zstd, and only gzip is unpacked"),
-        (lzma.compress(_BOOK * 50), "a file that was compressed with xz, and only gzip is unpacked"),
         (gzip.compress(gzip.compress(_BOOK)), "a file that was compressed with gzip twice"),
         (b"%PDF-1.7\n%\xe2\xe3\n1 0 obj\n", "a PDF document"),
         (b"<!DOCTYPE html>\n<html>\n<head>\n", "HTML or XML"),
         (b"PAR1\x15\x04\x15\0{}", "binary data"),
         (_BOOK.replace(b"\n", b"\r"), "text whose lines end in CR. End them in LF"),
-        (_BOOK.replace(b"\n", b"\r") * 50, "text whose lines end in CR. End them in LF"),
     ],
 )
 @pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
@@ -55,15 +47,12 @@ def test_a_file_in_another_format_is_refused_by_name(data, format_name, pack) ->
     [
         b'{"a": 1}\n[\n"x"\n1;2\n',
         b'[{"a": 1}\n{"b": 2}',
-        b'[{"a": 1}]\n{"b": 2}',
         b'"a": 1, "b": 2}\n{"b": 2}',
         b'{"a": 1\n{"b": 2\n{"c": 3\n',
         b'{"a": 1',
-        b"{\n{}",
         b'{"a": NaN}',
         b'{"a": "\xff"}\n',
         b"1;2\n{}",
-        b"nothing",
         b"<<<<<<< HEAD\n{}\n",
         b"\0\0\0\n{}\n",
         b'{"a": "' + b"x" * 200 + b'"}\n{}\n',

@@ -117,12 +117,6 @@ def test_a_file_may_have_as_many_bytes_and_lines_as_the_limits_say() -> None:
         assert len(list(read_lines(_blocks(b"a\nb\nc\nd\n", size), limits))) == 4
 
 
-def test_the_rest_of_a_line_that_is_too_long_is_no_line() -> None:
-    limits = FileLimits(line=3, total=100)
-    blocks = [b"aaa", b"a", b"b", b"\ncc", b"c\n", b"dddd"]
-    assert list(read_lines(blocks, limits)) == [Line(1, None), Line(2, b"ccc"), Line(3, None)]
-
-
 def test_gzip_data_may_hold_ten_million_bytes_whatever_their_ratio_is() -> None:
     limits = FileLimits(line=10, total=100_000_000, ratio=2)
     packed = zlib.compress(b"\0" * 10_000_000, level=9, wbits=31)

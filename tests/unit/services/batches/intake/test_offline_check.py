@@ -77,19 +77,3 @@ def test_lines_of_another_supplier_are_found_if_one_is_named() -> None:
 
 def test_numbers_that_are_missing_are_not_repeated() -> None:
     assert "duplicate_line_in_batch" not in _check({}, {}, b"[]", None, None).errors
-
-
-def test_blocks_are_read_no_further_ahead_than_two_for_each_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So memory stays small however large the file is."""
-    monkeypatch.setattr(offline_check, "_BLOCK", 1)
-    read = []
-
-    def lines() -> Iterator[Line]:
-        for line in _lines(*[{}] * 20):
-            read.append(line.number)
-            yield line
-
-    parts = check_lines(lines(), Profile.LENIENT, processes=2)
-    next(parts)
-    assert len(read) == 5
-    assert sum(part.lines for part in parts) == 19

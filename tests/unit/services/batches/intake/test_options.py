@@ -21,29 +21,6 @@ _TRANSACTIONS: dict[str, Any] = {"mode": BatchMode.IMPORT, "kind": BatchKind.TRA
 
 
 @pytest.mark.parametrize(
-    ("parts", "creates"),
-    [
-        (_IMPORT, True),
-        (_IMPORT | {"mode": BatchMode.DRY_RUN}, True),
-        (_IMPORT | {"source": BatchSource.PENDING}, True),
-        (_IMPORT | {"mode": BatchMode.DRY_RUN, "source": BatchSource.PENDING}, True),
-        ({"mode": BatchMode.VALIDATE}, False),
-        ({"mode": BatchMode.STAGE}, False),
-        ({"mode": BatchMode.STAGE, "operations_team_name": "T"}, False),
-        (_NOTES, False),
-        (_NOTES | {"mode": BatchMode.DRY_RUN}, False),
-        (_NOTES | {"mode": BatchMode.VALIDATE}, False),
-        (_TRANSACTIONS | {"options": {"check_previously_added": False}}, False),
-        (_IMPORT | {"idempotency_key": "a key"}, True),
-    ],
-)
-def test_an_import_of_accounts_needs_a_team_and_nothing_else_does(
-    parts: dict[str, Any], *, creates: bool
-) -> None:
-    assert BatchOrder(**parts).creates_accounts is creates
-
-
-@pytest.mark.parametrize(
     ("parts", "errors"),
     [
         ({"mode": BatchMode.IMPORT}, [("required", "operations_team_name")]),

@@ -3,27 +3,11 @@
 import pytest
 
 from migration_service.services.batches.intake.ndjson import Line
-from migration_service.services.batches.intake.ranges import CHUNK_BYTES, RangeChunks, cut_lines
+from migration_service.services.batches.intake.ranges import RangeChunks, cut_lines
 
 
 def _sizes(ranges: list[tuple[int, int]]) -> list[int]:
     return [last - first + 1 for first, last in ranges]
-
-
-@pytest.mark.parametrize(
-    ("lines", "sizes"),
-    [
-        (0, []),
-        (1, [1]),
-        (50, [50]),
-        (51, [50, 1]),
-        (100, [50, 50]),
-        (330, [83, 62, 50, 50, 50, 35]),
-        (700, [100, 100, 100, 100, 75, 57, 50, 50, 50, 18]),
-    ],
-)
-def test_the_last_chunks_of_a_batch_are_smaller(lines: int, sizes: list[int]) -> None:
-    assert _sizes(cut_lines(lines, 100)) == sizes
 
 
 @pytest.mark.parametrize(("largest", "smallest"), [(100, 50), (100, 100), (3, 50), (1, 1)])
@@ -48,13 +32,6 @@ def test_blank_lines_between_two_chunks_are_in_neither() -> None:
     for number in (2, 3, 9, 11):
         chunks.add(Line(number, b"{}"))
     assert chunks.ranges == [(2, 3), (9, 11)]
-
-
-def test_long_lines_make_a_chunk_smaller_and_none_is_lost() -> None:
-    chunks = RangeChunks(5, largest=100)
-    for number in range(1, 6):
-        chunks.add(Line(number, b"x" * (CHUNK_BYTES // 2)))
-    assert chunks.ranges == [(1, 2), (3, 4), (5, 5)]
 
 
 def test_a_chunk_has_four_million_bytes_at_most() -> None:

@@ -3,7 +3,6 @@
 import errno
 import os
 from pathlib import Path
-from tempfile import gettempdir
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock, patch
@@ -44,14 +43,6 @@ def test_the_hash_is_that_of_the_lines_and_of_what_is_asked_for() -> None:
     assert len(others - same) == 5
 
 
-def test_each_block_is_noticed_as_it_arrives_and_when_it_is_read_again() -> None:
-    on_block = Mock()
-    with spool([b"{}\n", b"[]"], _LIMITS, identity=b"", on_block=on_block) as lines:
-        assert on_block.call_count == 2
-        list(lines)
-        assert on_block.call_count == 3
-
-
 @pytest.mark.parametrize("blocks", [[], [b""], [b"\n", b" \n"]])
 def test_a_file_without_lines_is_refused(blocks: list[bytes]) -> None:
     with pytest.raises(BatchFileError, match="no lines"), spool(blocks, _LIMITS, identity=b""):
@@ -64,40 +55,6 @@ def test_a_file_that_is_one_json_string_is_refused_but_a_later_string_is_a_line(
     for first in (b"{}", b"x" * 21):
         with spool([first, b'\n"{}"'], _LIMITS, identity=b"") as lines:
             assert lines.count == 2
-
-
-def test_the_file_is_in_the_given_folder(tmp_path: Path) -> None:
-    missing = tmp_path / "missing"
-    missing.mkdir()
-    with patch.object(spool_module, "has_room", return_value=True) as asked:
-        with spool([b"{}"], _LIMITS, identity=b"", folder=str(missing)):
-            pass
-        with spool([b"{}"], _LIMITS, identity=b""):
-            pass
-    assert [call.args for call in asked.call_args_list] == [(missing,), (Path(gettempdir()),)]
-    missing.rmdir()
-    with (
-        patch.object(spool_module, "has_room", return_value=True),
-        pytest.raises(FileNotFoundError),
-        spool([b"{}"], _LIMITS, identity=b"", folder=str(missing)),
-    ):
-        pass
-
-
-def test_the_room_on_the_disk_is_asked_for_at_the_first_block_and_after_sixteen_million_bytes() -> None:
-    asked: list[int] = []
-    sizes = (5_000_000, 5_000_000, 5_000_000, 5_000_000, 999_999, 1, 1)
-    on_block = Mock()
-
-    def has_room(_: Path) -> bool:
-        asked.append(on_block.call_count)
-        return True
-
-    with patch.object(spool_module, "has_room", has_room):
-        blocks = (b"x" * size for size in sizes)
-        with spool(blocks, _LIMITS, identity=b"", on_block=on_block):
-            pass
-    assert asked == [0, 5]
 
 
 def test_a_file_is_refused_while_the_disk_has_no_room() -> None:

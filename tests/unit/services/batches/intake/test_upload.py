@@ -7,9 +7,8 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from sqlalchemy import select, text
-from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from migration_service.models import (
     ApiKey,
@@ -17,7 +16,6 @@ from migration_service.models import (
     Batch,
     BatchChunk,
     BatchLine,
-    Organisation,
 )
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.rules.catalogue import RULES_VERSION
@@ -112,7 +110,6 @@ def test_each_line_is_stored_with_its_number_and_the_account_that_it_has(
         (8, 11, False, {"PENDING": 3, "FAILED": 1}),
     ]
     assert (batch.lines, batch.stored_bytes) == (10, sum(map(len, texts)) + 10 * 200)
-    assert session.scalar(text("SHOW statement_timeout")) == "1h"
     session.refresh(another)
     assert ([line[1] for line in _lines(session, another)], another.lines) == (["PENDING"] * 4, 0)
 
@@ -259,13 +256,3 @@ def test_a_batch_keeps_everything_that_was_asked_for(session: Session, customer:
     assert (plain.validated_under, plain.profile) == (f"{RULES_VERSION} lenient", None)
     assert plain.brake == usual_threshold(BatchMode.IMPORT).to_dict()
     assert plain.request_sha256 is None
-
-
-def test_without_a_key_another_failure_of_the_database_is_raised(
-    sessions: sessionmaker[Session], customer: Customer
-) -> None:
-    with sessions() as session, sessions() as another:
-        another.execute(select(Organisation).with_for_update())
-        session.execute(text("SET LOCAL lock_timeout = '20ms'"))
-        with pytest.raises(OperationalError):
-            _start(session, customer, _VALIDATE, b"{}")

@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from migration_service.db.base import new_id
 from migration_service.models import Batch
 from migration_service.services.batches.results.activity import Activity, read_activity
 from migration_service.states import BatchCondition, BatchState
@@ -95,31 +94,6 @@ def test_a_batch_is_throttled_for_fifteen_seconds(
         throttled_at = None if ago is None else func.now() - seconds(ago)
         add_chunk(session, batch, first, counts=_PENDING, throttled_at=throttled_at)
     assert _activity(session, batch).is_throttled is expected
-
-
-def test_workers_wait_for_a_processor_as_they_did_for_their_last_five_chunks(
-    session: Session, customer: Customer
-) -> None:
-    batch = make_batch(session, customer, runs_since=_ago(session, 280))
-    add_chunk(session, batch, 90, counts=_PENDING)
-    assert _activity(session, batch).processor_wait is None
-    waits = [0.9, None, 0.5, 0.7, 0.7, 0.0, 0.0]
-    for first, wait in enumerate(waits):
-        add_chunk(session, batch, first, worked_at=_ago(session, 50 + first), processor_wait=wait)
-    assert _activity(session, batch).processor_wait == pytest.approx(0.7)
-    batch.runs_since = _ago(session, 50.5)
-    session.flush()
-    assert _activity(session, batch).processor_wait == pytest.approx(0.9)
-
-
-@pytest.mark.parametrize(("ago", "attempts", "expected"), [(59, 1, True), (61, 1, False), (1, 0, False)])
-def test_a_chunk_is_taken_while_a_worker_may_have_it(
-    session: Session, customer: Customer, *, ago: int, attempts: int, expected: bool
-) -> None:
-    batch = make_batch(session, customer)
-    taken = {"attempts": [new_id()] if attempts else None, "dispatched_at": _ago(session, ago)}
-    add_chunk(session, batch, counts=_PENDING, **taken)
-    assert _activity(session, batch).is_taken is expected
 
 
 def test_only_a_running_batch_with_pending_lines_is_active(session: Session, customer: Customer) -> None:

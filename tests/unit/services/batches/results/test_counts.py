@@ -11,7 +11,6 @@ from migration_service.db.base import new_id
 from migration_service.models import Batch, BatchChunk, BatchLine
 from migration_service.services.batches.results.counts import (
     count_lines,
-    count_open,
     get_progress,
     recount,
 )
@@ -66,12 +65,6 @@ def test_lines_are_counted_by_status_and_by_code(session: Session, batch: Batch)
     assert chunk.failures == {"a b": 2, "a": 1, "-": 1}
     assert chunk.warned == {"a b|b": 1, "|a": 1, "|a b": 1}
     assert (chunk.done, chunk.state) == (6, ChunkState.DONE)
-
-
-def test_a_chunk_without_lines_is_done(session: Session, batch: Batch) -> None:
-    chunk = _recounted(session, add_chunk(session, batch))
-    assert (chunk.counts, chunk.error_counts, chunk.warning_counts, chunk.failures) == ({}, {}, {}, {})
-    assert (chunk.done, chunk.state, chunk.finished_at) == (0, ChunkState.DONE, _now(session))
 
 
 def test_a_chunk_has_the_lines_of_its_range_or_those_that_name_it(
@@ -139,18 +132,6 @@ def test_a_chunk_is_released_and_its_deaths_are_nearly_forgotten(
     assert (chunk.tries, chunk.attempts) == (left, None)
 
 
-def test_a_chunk_whose_piece_took_long_is_new_to_the_search_for_lost_ones(
-    session: Session, batch: Batch
-) -> None:
-    """The transaction of a piece on a busy machine may have begun long ago."""
-    began = _now(session)
-    chunk = add_chunk(session, batch, state=ChunkState.DISPATCHED)
-    add_lines(session, batch, "VALID", "PENDING")
-    _recounted(session, chunk, worked=1)
-    assert chunk.dispatched_at is not None and chunk.worked_at is not None
-    assert (chunk.dispatched_at > began, chunk.worked_at > began) == (True, True)
-
-
 def test_work_is_added_up_and_ends_a_throttle(session: Session, batch: Batch) -> None:
     earlier = _now(session) - timedelta(minutes=1)
     given: dict[str, Any] = {"worked": 7, "refused": 3, "worked_at": earlier, "throttled_at": earlier}
@@ -162,12 +143,6 @@ def test_work_is_added_up_and_ends_a_throttle(session: Session, batch: Batch) ->
     assert (chunk.worked, chunk.refused, chunk.throttled_at, chunk.processor_wait) == (12, 5, None, 0.5)
     assert chunk.worked_at and chunk.worked_at > earlier
     assert _recounted(session, chunk).processor_wait == 0.5, "nothing was worked on"
-
-
-def test_the_work_of_a_chunk_that_is_done_begins_anew(session: Session, batch: Batch) -> None:
-    chunk = add_chunk(session, batch, state=ChunkState.DONE, worked=7)
-    add_lines(session, batch, "PENDING")
-    assert _recounted(session, chunk).worked == 0
 
 
 def test_only_the_chunks_that_are_named_are_counted(
@@ -185,11 +160,6 @@ def test_only_the_chunks_that_are_named_are_counted(
     for chunk in chunks:
         session.refresh(chunk)
     assert [chunk.done for chunk in chunks] == [1, 1, 1, 0, 0, 0]
-
-
-def test_open_lines_are_those_without_an_outcome() -> None:
-    assert count_open({"PENDING": 2, "DEFERRED": 3, "VALID": 5, "FAILED": 7}) == 5
-    assert count_open({}) == 0
 
 
 def test_lines_of_several_batches_are_summed_over_their_chunks(session: Session, customer: Customer) -> None:
@@ -220,13 +190,6 @@ def test_progress_has_the_most_frequent_codes_first(
     assert list(progress.error_counts.items()) == [("c", 5), ("a", 2), ("b", 2)]
     assert list(progress.warning_counts.items()) == [("v", 2), ("w", 1)]
     assert progress.rate is None
-
-
-def test_a_batch_without_chunks_has_no_progress(session: Session, batch: Batch) -> None:
-    batch.started_at = _now(session)
-    progress = get_progress(session, batch)
-    assert (progress.counts, progress.error_counts, progress.warning_counts) == ({}, {}, {})
-    assert (progress.rate, progress.pace) == (None, None)
 
 
 @pytest.mark.parametrize(("started", "rate"), [(100, 160 / 97.5), (2.5, 20 / 0.001), (1, None)])
@@ -263,13 +226,3 @@ def test_the_pace_is_measured_over_the_chunks_since_the_batch_was_started_or_ret
     for state in (BatchState.PAUSED, BatchState.WAITING):
         batch.state = state
         assert get_progress(session, batch).pace is None
-
-
-def test_chunks_of_a_large_batch_are_taken_together(session: Session, batch: Batch) -> None:
-    for place in range(1_000):
-        at = func.now() - seconds(place)
-        session.add(BatchChunk(batch_id=batch.id, first_line=place, last_line=place, worked=10, worked_at=at))
-    add_chunk(session, batch, 5_000, counts={"PENDING": 600})
-    batch.started_at = batch.created_at = _now(session) - timedelta(hours=1)
-    session.flush()
-    assert get_progress(session, batch).rate == pytest.approx(10, rel=0.02)

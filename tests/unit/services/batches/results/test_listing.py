@@ -31,12 +31,6 @@ def test_the_newest_batches_of_an_organisation_come_first(
     assert count_batches(session, organisation_id=None) == BatchTotals(4, 4, 0)
 
 
-def test_a_list_has_fifty_batches_at_most(session: Session, customer: Customer) -> None:
-    for _ in range(51):
-        make_batch(session, customer)
-    assert len(list_batches(session, organisation_id=None)) == 50
-
-
 def test_a_batch_is_listed_with_its_names_and_counts(
     session: Session, customer: Customer, other: Customer
 ) -> None:

@@ -39,18 +39,6 @@ def test_a_steady_batch_has_a_narrow_range_around_what_is_true() -> None:
     assert 40 < pace.low < 60 < pace.high < 90
 
 
-def test_the_time_left_counts_down_between_two_chunks() -> None:
-    before, after = _known(_steady(100)), _known(_steady(100), after=0.9)
-    assert before.left - after.left == pytest.approx(0.9)
-
-
-@pytest.mark.parametrize("seconds", [40, 400])
-def test_an_outage_does_not_change_the_rate_for_long(seconds: int) -> None:
-    outage = [*_steady(50), *_steady(10, begin=50.0 + seconds)]
-    assert _known(outage).rate == pytest.approx(100, rel=0.15)
-    assert _known(outage).high < 120
-
-
 def test_nobody_works_during_a_pause() -> None:
     """The batch was paused at 50 and resumed at 650 seconds."""
     before = _known(_steady(50), pending=6_000)
@@ -63,20 +51,6 @@ def test_the_rate_of_a_whole_run_does_not_count_its_pauses() -> None:
     assert measure_rate(paused) == pytest.approx(1_700 / (15 + 2 * 3))
     assert measure_rate([Work(0, 0), Work(2, 100), Work(602, 100)]) == pytest.approx(200 / (2 + 6))
     assert measure_rate([Work(0, 0)]) is None
-
-
-def test_a_chunk_that_takes_long_makes_the_range_wider() -> None:
-    on_time, late = _known(_steady(100)), _known(_steady(100), after=3.0)
-    assert late.high > on_time.high - 3.0 + 5.0
-    assert late.rate < on_time.rate
-
-
-def test_a_batch_that_became_slower_is_believed_soon() -> None:
-    """It did a hundred lines each second for a minute, and then a hundred in four seconds for another one."""
-    slower = [*_steady(60), *_steady(15, begin=64.0, every=4.0)]
-    pace = _known(slower)
-    assert pace.low < 6_000 / 100 * 1.3
-    assert pace.high > 6_000 / 25
 
 
 def test_a_limit_of_lines_bounds_the_time_from_below() -> None:

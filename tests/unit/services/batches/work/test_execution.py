@@ -14,7 +14,7 @@ from migration_service.connections import make_redis
 from migration_service.db.base import new_id
 from migration_service.models import AccountImportProcess, BatchChunk, ServiceLimit
 from migration_service.services.batches.work import execution
-from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
+from migration_service.services.batches.work.chunks import ChunkKey, work_on_chunk
 from migration_service.services.batches.work.execution import CHUNK_TIMEOUT, SLOT_TIMEOUT, perform_chunk
 from migration_service.services.processing import slots as slots_module
 from migration_service.services.processing.slots import Slots
@@ -117,16 +117,6 @@ def test_after_its_time_a_worker_releases_the_chunk_for_others(
     with sessions() as session:
         chunk = chunk_of(session, key)
         assert (chunk.state, chunk.throttled_at) == ("PENDING", None)
-
-
-def test_a_chunk_that_another_worker_has_is_left_to_it(
-    sessions: sessionmaker[Session], customer: Customer, slots: Slots
-) -> None:
-    key = _make(sessions, customer, None, lines=1)
-    with sessions() as another, patch.object(execution, "CHUNK_TIMEOUT", 0.2):
-        assert claim_chunk(another, key, [new_id()])
-        assert perform_chunk(sessions, slots, key, reserve=0)
-    assert (_statuses(sessions, key), slots.in_use()) == (["PENDING"], 0)
 
 
 @pytest.mark.parametrize(("longest", "status"), [(3600.0, "DEFERRED"), (0.0, "FAILED")])

@@ -100,17 +100,6 @@ def test_two_workers_take_different_chunks(sessions: sessionmaker[Session], cust
     assert [key and key.first_line for key in taken] == [1, 2, None]
 
 
-def test_a_dispatched_chunk_waits_no_longer(session: Session, customer: Customer) -> None:
-    batch = _batch(session, customer, 0)
-    chunk = add_chunk(
-        session, batch, not_before=func.now() - seconds(1), dispatched_at=func.now() - seconds(9)
-    )
-    dispatch_chunks(session, 1)
-    session.refresh(chunk)
-    now = session.execute(select(func.now())).scalar_one()
-    assert (chunk.state, chunk.dispatched_at, chunk.not_before) == ("DISPATCHED", now, None)
-
-
 def test_only_pending_chunks_of_running_batches_that_are_due_are_dispatched(
     session: Session, customer: Customer
 ) -> None:
@@ -226,16 +215,6 @@ def test_a_chunk_counts_as_lost_after_fifteen_seconds_or_if_the_clock_was_set_ba
 ) -> None:
     batch = _batch(session, customer, 0)
     add_chunk(session, batch, state="DISPATCHED", dispatched_at=func.now() - seconds(ago))
-    assert len(recover_chunks(session)) == expected
-
-
-@pytest.mark.parametrize(("ago", "expected"), [(14, 0), (16, 1)])
-def test_a_chunk_whose_worker_may_be_asking_vendors_counts_as_lost_later(
-    session: Session, customer: Customer, ago: int, expected: int
-) -> None:
-    batch = _batch(session, customer, 0, mode="import", kind="payment-instructions")
-    moment = func.now() - seconds(ago)
-    add_chunk(session, batch, state="DISPATCHED", dispatched_at=moment, attempts=[new_id()])
     assert len(recover_chunks(session)) == expected
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.models import BatchChunk, OperationsTeam
-from migration_service.services.batches.work.added_data.deferral import IS_DUE, LONGEST_DEFERRAL
+from migration_service.services.batches.work.added_data.deferral import IS_DUE
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk, make_batch, seconds
 
@@ -56,7 +56,3 @@ def _team_of(session: Session, customer: Customer) -> int:
     return session.scalars(
         select(OperationsTeam.id).where(OperationsTeam.name == customer.operations_team)
     ).one()
-
-
-def test_a_line_waits_for_a_week_unless_a_setting_says_otherwise() -> None:
-    assert LONGEST_DEFERRAL == 7 * 24 * 60 * 60
