@@ -17,7 +17,7 @@ from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.operators import authenticate_operator
 from migration_service.services.access.tokens import obtain_tokens, refresh_tokens
 from migration_service.services.audit.entries import AuditAction, record
-from support.factories import Customer, make_customer
+from support.factories import Customer
 
 Run = Callable[..., Result]
 
@@ -76,14 +76,6 @@ def test_invalid_limits_of_a_key_are_refused(
     result = run("api-keys", "issue", "--organisation", customer.organisation, *options)
     assert (result.exit_code, result.stdout) == (status, "")
     assert sentence in result.stderr
-
-
-def test_a_key_cannot_be_limited_to_a_supplier_of_another_organisation(
-    run: Run, customer: Customer, sessions: sessionmaker[Session]
-) -> None:
-    theirs = make_customer(sessions).import_supplier
-    options = ("--organisation", customer.organisation, "--supplier", theirs)
-    assert run("api-keys", "issue", *options).exit_code == 1
 
 
 def test_sessions_are_listed_and_ended(

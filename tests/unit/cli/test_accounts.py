@@ -1,36 +1,22 @@
 """`migration-service accounts`: an account is shown, skipped, unskipped and erased."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from migration_service.cli import main
-from migration_service.config import Settings
 from migration_service.services.audit.trail import TrailFilter, stream_trail
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
 
-
-@pytest.fixture
-def environment(migrated: Settings) -> dict[str, str]:
-    return {
-        "DATABASE_URL": migrated.database_url,
-        "REDIS_URL": migrated.redis_url,
-        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
-        "MIGRATION_SERVICE_HOME": "/nonexistent",
-    }
-
-
-def _run(environment: dict[str, str], *arguments: str) -> Result:
-    return CliRunner().invoke(main, ["accounts", *arguments], env=environment)
+Run = Callable[..., Result]
 
 
 def test_the_whole_account_is_shown(
-    environment: dict[str, str], supplier: SupplierClient, worker_resources: WorkerResources
+    run: Run, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     account = next(it for it in supplier.accounts(10) if it.get("customers") and it.get("statements"))
     account["billing_postcode"] = "nowhere"
@@ -39,57 +25,57 @@ def test_the_whole_account_is_shown(
     supplier.process(number)
     perform_attempt(worker_resources.Session, supplier.current_attempt(number))
 
-    shown = json.loads(_run(environment, "show", supplier.code, number, "--json").stdout)
+    shown = json.loads(run("accounts", "show", supplier.code, number, "--json").stdout)
     assert shown["import"]["state"] == "IMPORTED"
     assert [warning["code"] for warning in shown["import"]["warnings"]] == ["invalid_postcode"]
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["SUCCEEDED"]
     assert shown["account"]["customers"][0]["family_name"] == account["customers"][0]["family_name"]
     assert shown["account"]["service_account_number"] == shown["import"]["service_account_number"]
 
-    text = _run(environment, "show", supplier.code, number).stdout
+    text = run("accounts", "show", supplier.code, number).stdout
     for value in (account["customers"][0]["family_name"], "SUCCEEDED", "invalid_postcode", "ENERGY_LEDGER"):
         assert value in text
 
 
 def test_an_account_is_skipped_and_unskipped_and_wrong_requests_are_explained(
-    environment: dict[str, str], supplier: SupplierClient
+    run: Run, supplier: SupplierClient
 ) -> None:
     (account,) = supplier.accounts()
     number = account["external_account_number"]
-    missing = _run(environment, "unskip", supplier.code, number)
+    missing = run("accounts", "unskip", supplier.code, number)
     assert (missing.exit_code, missing.stdout) == (1, "")
     assert "not staged" in missing.stderr
     supplier.stage(account)
-    assert _run(environment, "unskip", supplier.code, number).exit_code == 0  # there is nothing to do
-    assert _run(environment, "skip", supplier.code, number).exit_code == 0
-    again = _run(environment, "skip", supplier.code, number, "--json")
+    assert run("accounts", "unskip", supplier.code, number).exit_code == 0  # there is nothing to do
+    assert run("accounts", "skip", supplier.code, number).exit_code == 0
+    again = run("accounts", "skip", supplier.code, number, "--json")
     assert json.loads(again.stdout)["state"] == "SKIPPED"
     assert supplier.stage(account).status_code == 400
-    assert _run(environment, "unskip", supplier.code, number).exit_code == 0
+    assert run("accounts", "unskip", supplier.code, number).exit_code == 0
     assert supplier.stage(account).status_code == 200
     with supplier.Session() as session:
         told = stream_trail(session, TrailFilter(account=(supplier.code, number)))
         acts = [entry["action"] for entry in told if entry["action"] != "account.staged"]
     assert acts == ["account.unskipped", "account.skipped"]
-    assert "'NOBODY' does not exist" in _run(environment, "show", "NOBODY", number).stderr
+    assert "'NOBODY' does not exist" in run("accounts", "show", "NOBODY", number).stderr
 
 
 def test_an_account_that_was_only_refused_is_shown_with_its_lines(
-    environment: dict[str, str], supplier: SupplierClient, worker_resources: WorkerResources
+    run: Run, supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     (account,) = supplier.accounts()
     number = account["external_account_number"]
     batches = BatchClient(supplier, worker_resources)
     batch_id = batches.run([account | {"customers": "nobody"}])["batch_id"]
-    shown = json.loads(_run(environment, "show", supplier.code, number, "--json").stdout)
+    shown = json.loads(run("accounts", "show", supplier.code, number, "--json").stdout)
     assert (shown["import"]["state"], shown["attempts"], shown["account"]) == (None, [], None)
     (line,) = shown["batch_lines"]
     assert (line["batch_id"], line["line_number"], line["status"]) == (batch_id, 1, "FAILED")
     assert line["errors"][0]["attr"] == "customers"
-    text = _run(environment, "show", supplier.code, number).stdout
+    text = run("accounts", "show", supplier.code, number).stdout
     for value in (batch_id, "Nothing is staged", "attr: customers", "line_number: 1"):
         assert value in text
-    nothing = _run(environment, "show", supplier.code, "unknown")
+    nothing = run("accounts", "show", supplier.code, "unknown")
     assert "no stored batch has a line" in nothing.stderr
     assert nothing.exit_code == 1
     with supplier.Session() as session:
@@ -99,13 +85,13 @@ def test_an_account_that_was_only_refused_is_shown_with_its_lines(
 
 
 def test_numbers_from_a_file_are_skipped_before_they_are_staged(
-    environment: dict[str, str], supplier: SupplierClient, tmp_path: Path
+    run: Run, supplier: SupplierClient, tmp_path: Path
 ) -> None:
     accounts = supplier.accounts(3)
     numbers = [account["external_account_number"] for account in accounts]
     file = tmp_path / "numbers.txt"
     file.write_text("\n".join([numbers[0], "", f"  {numbers[1]}  ", numbers[0]]))
-    done = _run(environment, "skip", supplier.code, numbers[2], "--file", str(file), "--json")
+    done = run("accounts", "skip", supplier.code, numbers[2], "--file", str(file), "--json")
     listed = [json.loads(line) for line in done.stdout.splitlines()]
     assert sorted(it["external_account_number"] for it in listed) == sorted(numbers)
     assert {it["state"] for it in listed} == {"SKIPPED"}
@@ -115,31 +101,31 @@ def test_numbers_from_a_file_are_skipped_before_they_are_staged(
         )
         assert [(it["subject"], it["details"]) for it in told] == [(supplier.code, {"not_staged": 3})]
     assert [supplier.stage(account).status_code for account in accounts] == [400] * 3
-    shown = json.loads(_run(environment, "show", supplier.code, numbers[0], "--json").stdout)
+    shown = json.loads(run("accounts", "show", supplier.code, numbers[0], "--json").stdout)
     assert shown["import"]["state"] == "SKIPPED"
-    put_back = _run(environment, "unskip", supplier.code, "--file", str(file), "--json")
+    put_back = run("accounts", "unskip", supplier.code, "--file", str(file), "--json")
     assert {json.loads(line)["state"] for line in put_back.stdout.splitlines()} == {None}
     assert [supplier.stage(account).status_code for account in accounts] == [201, 201, 400]
-    assert _run(environment, "skip", supplier.code).exit_code == 2
-    alike = _run(environment, "skip", supplier.code, "\uff11\uff12")  # would never be found
+    assert run("accounts", "skip", supplier.code).exit_code == 2
+    alike = run("accounts", "skip", supplier.code, "\uff11\uff12")  # would never be found
     assert "send '1' instead" in alike.stderr
     assert alike.exit_code == 1
 
 
 def test_an_account_is_erased_only_with_a_reason_and_a_confirmation(
-    environment: dict[str, str], supplier: SupplierClient
+    run: Run, supplier: SupplierClient
 ) -> None:
     (account,) = supplier.accounts()
     number = account["external_account_number"]
     supplier.stage(account)
-    assert _run(environment, "erase", supplier.code, number).exit_code == 2  # no reason
-    refused = _run(environment, "erase", supplier.code, number, "--reason", "Request 7")
+    assert run("accounts", "erase", supplier.code, number).exit_code == 2  # no reason
+    refused = run("accounts", "erase", supplier.code, number, "--reason", "Request 7")
     assert refused.exit_code == 1  # no answer
     assert supplier.status(number).status_code == 200
-    done = _run(environment, "erase", supplier.code, number, "--reason", "Request 7", "--yes", "--json")
+    done = run("accounts", "erase", supplier.code, number, "--reason", "Request 7", "--yes", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["payload"] is True
     assert supplier.status(number).status_code == 404
-    unknown = _run(environment, "erase", supplier.code, "none such", "--reason", "Request 7", "--yes")
+    unknown = run("accounts", "erase", supplier.code, "none such", "--reason", "Request 7", "--yes")
     assert unknown.exit_code == 1
     assert "Nothing is known of account 'none such'" in unknown.stderr

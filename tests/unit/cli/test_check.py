@@ -59,17 +59,6 @@ def test_today_is_today_in_the_time_zone_that_is_given(tmp_path: Path, time_zone
     assert _check(tmp_path / "book.ndjson", "--time-zone", "Nowhere").exit_code == 2
 
 
-def test_faults_across_the_lines_of_a_file_are_found(tmp_path: Path) -> None:
-    account, other = generate_accounts(2, supplier="S")
-    lines = [account, b"{", account, other | {"import_supplier": "T"}]
-    result = _check(_write(tmp_path, lines), "--json", "--supplier", "S", "--processes", "1")
-    assert json.loads(result.stdout)["errors"] == {
-        "parse_error": 1,
-        "duplicate_line_in_batch": 1,
-        "import_supplier_mismatch": 1,
-    }
-
-
 def test_the_output_for_people_shows_each_fault_and_its_first_line(tmp_path: Path) -> None:
     (account,) = generate_accounts(1, supplier="S")
     del account["ledgers"][0]["ledger_code"]

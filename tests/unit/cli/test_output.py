@@ -118,8 +118,3 @@ def test_the_time_left_is_said_of_a_batch_that_goes_on(changed: dict[str, Any], 
     values["runs_until"] = values["runs_until"] and closes_at
     report: Any = SimpleNamespace(**values)
     assert describe_time_left(report) == (words and words.format(f"{closes_at:%H:%M}"))
-
-
-def test_a_number_agrees_with_its_noun() -> None:
-    counted = [output.count(number, "account") for number in (0, 1, 2)]
-    assert counted == ["0 accounts", "1 account", "2 accounts"]

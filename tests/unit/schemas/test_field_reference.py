@@ -15,7 +15,6 @@ from field_reference import FILE, render
 from marshmallow import Schema
 
 from migration_service import schemas
-from migration_service.schemas.account import AccountImportSchema
 from migration_service.schemas.base import Fields, load
 
 MODULES = sorted(module.name for module in iter_modules(schemas.__path__))
@@ -81,17 +80,5 @@ def test_types_are_described_as_they_are_sent(components: Any) -> None:
     assert "additionalProperties" not in components["Transaction"]
 
 
-def test_every_property_of_the_account_is_described(components: Any) -> None:
-    for name in ("AccountImport", "Customer", "MeterPoint", "Ledger", "Transaction", "Statement"):
-        for field, described in components[name]["properties"].items():
-            assert described.get("description"), (name, field)
-
-
 def test_the_page_is_written_from_the_schemas() -> None:
     assert FILE.read_text() == render(), "run `make docs`"
-
-
-def test_the_page_names_each_field_of_the_account() -> None:
-    text = FILE.read_text()
-    for name in AccountImportSchema().fields:
-        assert f"- `{name}` (" in text
