@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from migration_service.db.base import new_id
 from migration_service.models import Batch
 from migration_service.services.batches.results.activity import Activity, read_activity
 from migration_service.states import BatchCondition, BatchState
