@@ -5,7 +5,7 @@ from typing import IO, Any
 
 import click
 
-from migration_service.cli.output import Record, count, json_option, show_json, show_list
+from migration_service.cli.output import Record, count, json_option, pick, show_json, show_list
 from migration_service.cli.session import open_session, read_settings
 from migration_service.schemas.control_totals import read_control_totals
 from migration_service.schemas.json import parse_json
@@ -71,8 +71,7 @@ def _show(report: ControlTotals) -> None:
         {
             "measure": total.measure,
             "given": "not given" if total.given is None else total.given,
-            "file": total.file,
-            "difference": total.difference,
+            **pick(total, "file", "difference"),
         }
         for total in report.totals
     ]

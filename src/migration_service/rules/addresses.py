@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from migration_service.rules.account import CheckedAccount, Path
 from migration_service.rules.gs1 import check_digit, is_gs1_number
 from migration_service.rules.postcodes import comparable_postcode
-from migration_service.rules.rule import Fault, Severity, rule
+from migration_service.rules.rule import Fault, Severity, find_future, rule
 from migration_service.schemas.messages import shown
 
 
@@ -100,25 +100,13 @@ def meter_point_with_no_meters(account: CheckedAccount) -> Iterator[Fault]:
 @rule(Severity.WARNING, remedy="Correct the date: a meter point is migrated when its supply has started.")
 def future_supply_start_date(account: CheckedAccount) -> Iterator[Fault]:
     """The supply of a meter point starts after today."""
-    for path, meter_point in account.meter_points:
-        start = meter_point.get("supply_start_date")
-        if start and start > account.today:
-            yield (
-                (*path, "supply_start_date"),
-                f"The supply starts on {start}, which is after today, {account.today}.",
-            )
+    return find_future(account, account.meter_points, "supply_start_date", "The supply starts on")
 
 
 @rule(Severity.WARNING, remedy="Correct the date: only days that have passed can have been billed.")
 def last_billed_to_date_in_future(account: CheckedAccount) -> Iterator[Fault]:
     """A meter point has a last_billed_to_date after today."""
-    for path, meter_point in account.meter_points:
-        billed = meter_point.get("last_billed_to_date")
-        if billed and billed > account.today:
-            yield (
-                (*path, "last_billed_to_date"),
-                f"The meter point is billed to {billed}, which is after today, {account.today}.",
-            )
+    return find_future(account, account.meter_points, "last_billed_to_date", "The meter point is billed to")
 
 
 @rule(Severity.WARNING, remedy="Correct one of the two dates.")

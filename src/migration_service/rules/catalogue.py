@@ -63,7 +63,6 @@ PAYLOAD_MODULES = (
     "json",
     "ledger",
     "messages",
-    "moments",
     "numbers",
     "one_pass",
     "statement",

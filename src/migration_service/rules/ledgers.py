@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from datetime import date
 
 from migration_service.rules.account import HISTORICAL_TRANSACTIONS, OPEN_TRANSACTIONS, CheckedAccount, Path
 from migration_service.rules.balances import ZERO, differ, sum_signed_amounts
-from migration_service.rules.rule import Fault, Severity, rule
+from migration_service.rules.rule import Fault, Severity, find_future, rule
 from migration_service.schemas.messages import shown
 
 # Matches a list of meter points or addresses, or an item of one, for paths refused by the schema.
@@ -136,13 +135,8 @@ def last_settlement_issued_before_closing_date(account: CheckedAccount) -> Itera
 @rule(Severity.WARNING, remedy="Correct the date: only days that have passed can be settled.")
 def last_settlement_closing_date_in_future(account: CheckedAccount) -> Iterator[Fault]:
     """A ledger's last settlement closes after today, so that no day is open for transactions."""
-    for path, ledger in account.ledgers:
-        closed: date | None = ledger.get("last_settlement_closing_date")
-        if closed and closed > account.today:
-            yield (
-                (*path, "last_settlement_closing_date"),
-                f"The last settlement closes on {closed}, which is after today, {account.today}.",
-            )
+    field = "last_settlement_closing_date"
+    return find_future(account, account.ledgers, field, "The last settlement closes on")
 
 
 @rule(

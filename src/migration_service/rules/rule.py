@@ -1,13 +1,13 @@
 """The classes of a rule and of its findings."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
 from migration_service.errors import ErrorItem
-from migration_service.rules.account import CheckedAccount, Path
+from migration_service.rules.account import CheckedAccount, Item, Path
 
 
 class Severity(StrEnum):
@@ -45,6 +45,17 @@ class Finding:
 #: An item yielded by a rule: the path, and the text for the supplier.
 Fault: TypeAlias = tuple[Path, str]
 Check: TypeAlias = Callable[[CheckedAccount], Iterator[Fault]]
+
+
+def find_future(
+    account: CheckedAccount, items: Iterable[tuple[Path, Item]], field: str, said: str
+) -> Iterator[Fault]:
+    """Yield a fault for each item whose date is after today. `said` starts the sentence about the date."""
+    today = account.today
+    for path, item in items:
+        day = item.get(field)
+        if day and day > today:
+            yield (*path, field), f"{said} {day}, which is after today, {today}."
 
 
 @dataclass(frozen=True, slots=True)

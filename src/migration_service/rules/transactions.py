@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from migration_service.rules.account import CheckedAccount, Path
 from migration_service.rules.balances import A_CENT
-from migration_service.rules.rule import Fault, Severity, rule
+from migration_service.rules.rule import Fault, Severity, find_future, rule
 from migration_service.schemas.messages import shown
 
 _SUPPLY_CHARGE_FIELDS = ("supply_type", "product_code", "line_items", "tax_items")
@@ -97,11 +97,4 @@ def field_not_allowed_for_type(account: CheckedAccount) -> Iterator[Fault]:
 @rule(Severity.WARNING, remedy="Correct the date, or send the transaction once its day has come.")
 def transaction_in_future(account: CheckedAccount) -> Iterator[Fault]:
     """A transaction is dated after today."""
-    today = account.today
-    for path, transaction in account.transactions:
-        day = transaction.get("transaction_date")
-        if day and day > today:
-            yield (
-                (*path, "transaction_date"),
-                f"The transaction is dated {day}, which is after today, {today}.",
-            )
+    return find_future(account, account.transactions, "transaction_date", "The transaction is dated")

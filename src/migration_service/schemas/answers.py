@@ -5,13 +5,8 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema, fields
 
-from migration_service.schemas.coded import Described
+from migration_service.schemas.coded import Described, example_of
 from migration_service.schemas.moments import write_moment
-
-
-def example_of(schema: type[Schema]) -> dict[str, Any]:
-    """Return an example of an object: that of each field of its schema."""
-    return {name: field.metadata["example"] for name, field in schema().fields.items()}
 
 
 class String(Described, fields.String):

@@ -10,8 +10,8 @@ from marshmallow import EXCLUDE, RAISE, Schema, ValidationError
 from marshmallow.fields import Field, Nested
 
 from migration_service.errors import ErrorItem, quoted
-from migration_service.schemas.answers import example_of
 from migration_service.schemas.bounds import MAX_ERRORS, MAX_ITEMS, MAX_SHOWN
+from migration_service.schemas.coded import example_of
 from migration_service.schemas.fields import Message, load_object
 from migration_service.schemas.messages import shown
 

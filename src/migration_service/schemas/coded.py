@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from marshmallow import ValidationError, fields, missing
+from marshmallow import Schema, ValidationError, fields, missing
 from marshmallow.validate import Length, OneOf
 
 from migration_service.schemas.messages import Message, kind_of, shown
@@ -37,6 +37,11 @@ class Described(fields.Field[Any]):
             text = f"{meaning} {unit[:1].upper()}{unit[1:]}." if unit else meaning
             about = {"description": text, "meaning": meaning, "unit": unit, "example": example}
         self.metadata = {**self.described, **about, **openapi}
+
+
+def example_of(schema: type[Schema]) -> dict[str, Any]:
+    """Return an example of an object: that of each field of its schema."""
+    return {name: field.metadata["example"] for name, field in schema().fields.items()}
 
 
 class Coded(Described):

@@ -35,6 +35,7 @@ from migration_service.services.access.operator_sessions import (
 )
 from migration_service.services.access.operators import AuthenticatedOperator
 from migration_service.services.batches.control import get_batch
+from migration_service.services.setup.organisations import list_organisations
 from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
 from migration_service.services.waves.reading import get_plan
 
@@ -158,6 +159,12 @@ def sees(organisation_id: int | None) -> bool:
 def visible(rows: Sequence[tuple[_Item, str]]) -> list[tuple[_Item, str]]:
     """Return the rows of a command's list whose first item the operator may see."""
     return [row for row in rows if sees(getattr(row[0], "organisation_id"))]  # noqa: B009
+
+
+def visible_organisations() -> list[str]:
+    """Return the names of the organisations that the operator may see, for forms with a choice of one."""
+    with resources().Session.begin() as session:
+        return [it.name for it in list_organisations(session) if sees(it.id)]
 
 
 def supplier_of(session: Session, code: str) -> KnownSupplier:

@@ -8,12 +8,11 @@ from werkzeug.wrappers import Response
 from wtforms import IntegerField, SelectField, SelectMultipleField, StringField
 from wtforms.validators import InputRequired, Length, NumberRange, Optional
 
-from migration_service.blueprints.console.access import sees, visible
+from migration_service.blueprints.console.access import sees, visible, visible_organisations
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, act_on_reference
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.console.organisations import visible_organisations
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ApiKeyNotFoundError
 from migration_service.models import ApiKey

@@ -6,12 +6,11 @@ from werkzeug.wrappers import Response
 from wtforms import PasswordField, SelectField, SelectMultipleField, StringField
 from wtforms.validators import EqualTo, InputRequired, Length
 
-from migration_service.blueprints.console.access import current_operator
+from migration_service.blueprints.console.access import current_operator, visible_organisations
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.console.organisations import visible_organisations
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.access.operator_sessions import list_operator_sessions
 from migration_service.services.access.operators import (

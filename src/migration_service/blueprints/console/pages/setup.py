@@ -6,11 +6,10 @@ from werkzeug.wrappers import Response
 from wtforms import BooleanField, SelectField, StringField
 from wtforms.validators import InputRequired, Length
 
-from migration_service.blueprints.console.access import current_operator, sees, visible
+from migration_service.blueprints.console.access import current_operator, sees, visible, visible_organisations
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.organisations import visible_organisations
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.setup.organisations import create_organisation, list_organisations
 from migration_service.services.setup.suppliers import list_import_suppliers

@@ -6,12 +6,11 @@ from werkzeug.wrappers import Response
 from wtforms import BooleanField, SelectField, StringField
 from wtforms.validators import InputRequired, Length
 
-from migration_service.blueprints.console.access import supplier_of
+from migration_service.blueprints.console.access import supplier_of, visible_organisations
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, act_on_reference
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
-from migration_service.blueprints.console.organisations import visible_organisations
 from migration_service.services.batches.results.listing import list_batches
 from migration_service.services.setup.suppliers import (
     DEFAULT_TIME_ZONE,

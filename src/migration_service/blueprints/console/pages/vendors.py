@@ -8,12 +8,11 @@ from werkzeug.wrappers import Response
 from wtforms import BooleanField, DecimalField, SelectField, StringField
 from wtforms.validators import InputRequired, Length, NumberRange
 
-from migration_service.blueprints.console.access import current_operator, sees
+from migration_service.blueprints.console.access import current_operator, sees, visible_organisations
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import write_number
-from migration_service.blueprints.console.organisations import visible_organisations
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import PaymentVendor
 from migration_service.payment_vendors.protocol import VendorKind
