@@ -269,6 +269,21 @@ def test_an_organisation_sees_the_sessions_of_its_keys_that_hold_the_newest_firs
         assert (report.expires_at, report.ended_at) == (row.expires_at, None)
 
 
+def test_sessions_that_are_over_do_not_count(
+    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
+) -> None:
+    settings = replace(migrated, max_sessions=2)
+    with sessions.begin() as session:
+        first = obtain_tokens(session, settings, customer.api_key).payload["sid"]
+        end_session(session, obtain_tokens(session, settings, customer.api_key).payload["sid"])
+        expired = obtain_tokens(session, settings, customer.api_key).payload["sid"]
+        this = update(TokenSession).where(TokenSession.id == expired)
+        session.execute(this.values(expires_at=func.now()))
+        last = obtain_tokens(session, settings, customer.api_key).payload["sid"]
+        key = get_api_key(session, customer.prefix)
+        assert [str(it.id) for it in list_sessions(session, key)] == [last, first]
+
+
 def test_a_refresh_token_is_that_of_a_session_of_its_key(
     sessions: sessionmaker[Session], migrated: Settings, first: Tokens
 ) -> None:

@@ -118,6 +118,11 @@ def test_a_plan_and_its_waves_are_stored_as_they_were_ordered(
 
 
 @pytest.mark.usefixtures("letters")
+def test_the_seed_of_a_plan_may_be_nought(session: Session, customer: Customer) -> None:
+    assert _plan(session, customer, REST, seed=0).seed == 0
+
+
+@pytest.mark.usefixtures("letters")
 @pytest.mark.parametrize("make", [_plan, _preview])
 def test_accounts_that_are_not_pending_or_listed_twice_are_named(
     session: Session, customer: Customer, make: Callable[..., Any]

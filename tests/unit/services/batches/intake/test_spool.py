@@ -57,6 +57,12 @@ def test_a_file_that_is_one_json_string_is_refused_but_a_later_string_is_a_line(
             assert lines.count == 2
 
 
+def test_the_file_is_in_the_given_folder(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    with pytest.raises(FileNotFoundError), spool([b"{}"], _LIMITS, identity=b"", folder=missing):
+        pass
+
+
 def test_a_file_is_refused_while_the_disk_has_no_room() -> None:
     with (
         patch.object(spool_module, "has_room", return_value=False),
