@@ -59,7 +59,11 @@ def test_a_file_that_is_one_json_string_is_refused_but_a_later_string_is_a_line(
 
 def test_the_file_is_in_the_given_folder(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
-    with pytest.raises(FileNotFoundError), spool([b"{}"], _LIMITS, identity=b"", folder=missing):
+    with (
+        patch.object(spool_module, "has_room", return_value=True),
+        pytest.raises(FileNotFoundError),
+        spool([b"{}"], _LIMITS, identity=b"", folder=missing),
+    ):
         pass
 
 
