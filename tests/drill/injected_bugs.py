@@ -126,7 +126,7 @@ BUGS: dict[str, Bug] = {
         "every order created, or reported failed",
         (
             (
-                "services/batches/work/outcomes.py",
+                "services/batches/work/lines.py",
                 "        service_account_number = result.service_account_number,\n        errors",
                 "        errors",
             ),

@@ -87,6 +87,8 @@ def _make_open(session: Session, known: KnownSupplier, other: KnownSupplier) -> 
             state="DONE" if is_done else "PENDING",
             worked_at=worked,
             finished_at=worked if is_done else None,
+            # A batch whose chunk no worker has only waits for its turn.
+            attempts=None if is_done else [new_id()],
         )
         if state == "RUNNING" and not is_done:
             idle[str(batch.id)] = float(age)
