@@ -15,7 +15,8 @@ from click.testing import Result
 from sqlalchemy import select, update
 
 from migration_service.cli import batch_progress
-from migration_service.models import Account, Statement
+from migration_service.models import Account, Ledger, Statement
+from migration_service.schemas.json import parse_json
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from support.batch_client import BatchClient, ndjson
 
@@ -255,6 +256,16 @@ def test_nothing_is_said_to_be_as_given_of_a_file_that_cannot_be_read_completely
     assert reconciled.exit_code == 1
     assert "they match the part of the file that could be read." in reconciled.stdout
     assert "as far as the file can be read" in run("reconcile", supplier).stdout
+
+
+def test_a_number_that_json_does_not_have_is_a_text(run: Run, batches: BatchClient) -> None:
+    (account,) = batches.supplier.accounts(1)
+    batches.run([account | {"ledgers": [{"ledger_code": "E", "ledger_balance": 10}]}])
+    with batches.supplier.Session.begin() as session:
+        session.execute(update(Ledger).values(ledger_balance="NaN"))
+    shown = run("reconcile", batches.supplier.code, "--json")
+    lines = [parse_json(line.encode()) for line in shown.stdout.splitlines()]
+    assert (lines[1]["differences"][0]["created"], lines[-1]["differing"]) == ("NaN", 1)
 
 
 def test_a_reconciliation_tells_how_many_lines_of_added_data_were_refused(

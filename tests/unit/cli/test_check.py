@@ -59,6 +59,12 @@ def test_today_is_today_in_the_time_zone_that_is_given(tmp_path: Path, time_zone
     assert _check(tmp_path / "book.ndjson", "--time-zone", "Nowhere").exit_code == 2
 
 
+def test_lines_of_another_supplier_are_found_if_one_is_named(tmp_path: Path) -> None:
+    file = _write(tmp_path, generate_accounts(1, supplier="T"))
+    result = _check(file, "--json", "--supplier", "S", "--processes", "1")
+    assert json.loads(result.stdout)["errors"] == {"import_supplier_mismatch": 1}
+
+
 def test_the_output_for_people_shows_each_fault_and_its_first_line(tmp_path: Path) -> None:
     (account,) = generate_accounts(1, supplier="S")
     del account["ledgers"][0]["ledger_code"]

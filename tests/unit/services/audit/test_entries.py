@@ -186,6 +186,12 @@ def test_entries_of_days_that_are_not_sealed_are_not_removed(own: sessionmaker[S
             "SELECT at, 'service', 'x', 'DONE' FROM audit_entry WHERE actor = 'of 5'",
             "sealed with 1 entries, and has 2",
         ),
+        (
+            "audit_entry",
+            "INSERT INTO audit_entry (at, actor_kind, action, outcome) "
+            "VALUES (now() - interval '20 days', 'service', 'x', 'DONE')",
+            "there are entries before the first sealed day",
+        ),
         ("audit_day", "DELETE FROM audit_day WHERE day = current_date - 5", "the day is missing"),
         ("audit_day", "DELETE FROM audit_day WHERE day > current_date - 4", "was not sealed"),
         ("audit_day", "DELETE FROM audit_day WHERE day < current_date - 6", "does not follow"),

@@ -187,3 +187,13 @@ def test_a_stratum_is_described(session: Session, customer: Customer, payload: A
     add_pending(session, customer, "a", payload=payload)
     (wave,) = list_waves(session, _plan(session, customer, WaveOrder(sample=5)).id)
     assert wave.strata == [{"stratum": stratum, "pending": 1, "drawn": 1}]
+
+
+def test_within_a_stratum_the_seed_decides(session: Session, customer: Customer) -> None:
+    add_pending(session, customer, *(f"N{n:02}" for n in range(20)))
+    drawn = []
+    for seed in (7, 7, 8):
+        with session.begin_nested() as undone:
+            drawn.append(_accounts(session, _plan(session, customer, WaveOrder(sample=4), seed=seed)))
+            undone.rollback()
+    assert drawn[0] == drawn[1] != drawn[2]

@@ -81,6 +81,14 @@ def test_what_is_readable_of_a_faulty_line_counts() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "unreadable"),
+    [(b'{"ledgers": {"a": [1]}}', 1), (b'{"statements": 5}', 1), (b'{"ledgers": null}', 0)],
+)
+def test_what_replaces_a_list_is_counted_as_unreadable(line: bytes, unreadable: int) -> None:
+    assert add_up([line]).unreadable_amounts == unreadable
+
+
+@pytest.mark.parametrize(
     "line", [None, b"{", b"[]", b'"{}"', b'{"ledgers": [{"ledger_balance": NaN}]}', b"\xff"]
 )
 def test_a_line_that_cannot_be_read_counts_as_an_account(line: bytes | None) -> None:

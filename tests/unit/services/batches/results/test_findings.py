@@ -252,6 +252,8 @@ def test_failed_lines_are_streamed_as_they_were_sent(
         ("b.1", '{"c":true}'),
         ("b.1.c", "true"),
         ("b.2", None),
+        ("b.-1", None),
+        ("b.c", None),
         ("a.0", None),
         ("d.0", "y"),
         (None, None),

@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import pytest
 from sqlalchemy import func, select, text, update
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import (
@@ -150,6 +151,19 @@ def test_lines_that_the_database_refuses_fail_on_their_own(session: Session, cus
         "The database refused a value of the line."
     )
     assert _bodies(session) == ["x", "y"] * 2
+
+
+def test_a_failure_that_is_about_no_line_is_raised(session: Session, customer: Customer) -> None:
+    add_account(session, customer, "a")
+    key = make_chunk(session, customer, [_note(customer, "a", "x")], kind="notes")
+
+    def fail(*_args: Any) -> None:
+        session.execute(text("SELECT 1 FROM no_such_table"))
+
+    with patch.object(notes_service, "_row", fail), pytest.raises(DBAPIError):
+        work(session, key, 1)
+    with patch.object(added_lines, "open_accounts", fail), pytest.raises(DBAPIError):
+        work(session, key, 1)
 
 
 def test_lines_of_an_account_that_somebody_else_holds_wait_and_the_others_are_added(
