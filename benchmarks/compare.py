@@ -87,12 +87,11 @@ class _Side:
 
 @contextmanager
 def _side(root: Path, *, quick: bool) -> Iterator[_Side]:
-    # The benchmarks of this checkout, and the service of the other: `migration_service` is installed in its
-    # environment. -P keeps the benchmarks of the other checkout out.
+    # Each side runs its own benchmarks, because they import modules of its service, which may have moved.
     process = subprocess.Popen(
-        [str(root / ".venv/bin/python"), "-P", "-m", "benchmarks.side", "quick" if quick else "full"],
+        [str(root / ".venv/bin/python"), "-m", "benchmarks.side", "quick" if quick else "full"],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(_ROOT)},
+        env={**os.environ, "PYTHONPATH": str(root)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -13,7 +13,6 @@ from benchmarks.costs import metered
 from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, VENDOR, write_added_body
 from benchmarks.seed import stage_copies
 from migration_service.models import Batch, BatchLine
-from migration_service.schemas.json import parse_json
 from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
@@ -35,10 +34,6 @@ CLIENTS = 16
 MANY_CLIENTS = 64
 #: Accounts a second that are staged beforehand at least: more than will be created.
 _HIGHEST_RATE = 1_500
-# Checkouts from before `validate_text` have the two steps only.
-_validate = getattr(validation, "validate_text", None) or (
-    lambda line, profile: validation.validate_account(parse_json(line), profile)
-)
 #: Accounts that data is added to.
 _ADDED_TO = 200
 #: Lines of a batch of added data for each account of a batch of accounts.
@@ -188,7 +183,7 @@ def check_lines(bench: Bench, _seconds: float) -> Reading:
     lines = [text.encode() for text in bench.texts]
     started, used = time.perf_counter(), time.process_time()
     for line in lines:
-        _validate(line, Profile.LENIENT).raise_errors()
+        validation.validate_text(line, Profile.LENIENT).raise_errors()
     seconds, used = time.perf_counter() - started, time.process_time() - used
     return Reading(len(lines), len(lines) / seconds, costs={"this process": used * 1000 / len(lines)})
 
