@@ -35,9 +35,9 @@ def setting(
     """Return the field of a setting.
 
     `help_text` is its description for operators. `env` is its variable, unless that follows from its name
-    (`variable_of`). Bounds of numbers are inclusive.
-    `one_of` lists the allowed texts, ignoring case. `check` returns whether a text is allowed, and `allowed`
-    describes such texts. A `secret` can also be read from a file.
+    (`variable_of`). Bounds of numbers are inclusive. `one_of` lists the allowed texts, ignoring case. `check`
+    returns whether a text is allowed, and `allowed` describes such texts. A `secret` can also be read from a
+    file.
     """
     return field(
         default=default,

@@ -133,7 +133,7 @@ def _roll_back_open_transactions(engine: Engine) -> None:
 
 
 def _open_transactions_for_sessions(engine: Engine) -> None:
-    """Let sessions open transactions on connections used earlier by `statements.autocommit`.
+    """Let sessions open transactions on connections used earlier by `sql.autocommit`.
 
     That function leaves them in autocommit mode, because it uses them more often.
     """

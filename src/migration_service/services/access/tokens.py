@@ -28,7 +28,7 @@ from migration_service.services.access.scopes import require_address
 from migration_service.services.access.sessions import RefreshGrant, begin_session, exchange
 from migration_service.services.access.signing import read_claims, sign
 
-#: How long a web process keeps rows in memory, and so how long changes to them wait.
+#: Finds the caller of a token by the prefix of its key.
 FIND_CALLER = """
     SELECT key.id, key.organisation_id, key.scopes, key.import_supplier_ids, key.allowed_networks,
            key.revoked_at IS NOT NULL AS revoked,

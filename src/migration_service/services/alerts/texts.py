@@ -67,8 +67,7 @@ def describe_waiting(session: Session, waiting: WaitingWave) -> AlertText:
         said=(
             f"Wave {name} of import supplier {code}, plan {wave.plan_id}, was reconciled{at}, and "
             f"{outcome}. Created accounts that differ from their staged payload: {wave.differing or 0:,}. "
-            "Open "
-            f"accounts: {wave.open or 0:,}.{_tell_commonest(progress)}",
+            f"Open accounts: {wave.open or 0:,}.{_tell_commonest(progress)}",
             "The plan waits until a person approves or stops the wave. It is safe to wait.",
         ),
         page=f"waves/{wave.plan_id}/{wave.number}/",
