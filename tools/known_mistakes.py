@@ -236,13 +236,8 @@ KNOWN: dict[str, Known] = {
         "unit/payment_vendors/test_connection.py",
     ),
     "an undo finds its pending lines by no index": Known(
-        "alembic/versions/0012_undo.py",
-        (
-            (
-                "unique=False,\n        postgresql_where=sa.text(\"outcome = 'PENDING'\")",
-                "unique=False,\n        postgresql_where=sa.text(\"outcome = 'KEPT'\")",
-            ),
-        ),
+        "alembic/versions/0029_4_batches.py",
+        (("WHERE outcome = 'PENDING'", "WHERE outcome = 'KEPT'"),),
         "unit/db/test_indexes.py",
     ),
     "a window of an error threshold has a chunk too many": Known(

@@ -10,7 +10,7 @@ from migration_service.cli.output import json_option, show_done, show_record
 from migration_service.cli.session import CannotRunError, open_session, read_settings
 from migration_service.config import Settings
 from migration_service.db.engine import parse_database_url
-from migration_service.db.revisions import RevisionsBlockedError, current_revision, newest_revision, upgrade
+from migration_service.db.revisions import CannotUpgradeError, current_revision, newest_revision, upgrade
 
 _NOT_NEEDED = ("secret_key", "redis_url")
 
@@ -38,7 +38,7 @@ def upgrade_tables(as_json: bool) -> None:
             pooler=settings.database_pooler,
             runtime_role=parse_database_url(settings.database_url).username,
         )
-    except RevisionsBlockedError as error:
+    except CannotUpgradeError as error:
         raise CannotRunError(str(error)) from error
     except ProgrammingError as error:
         if not isinstance(error.orig, InsufficientPrivilege):

@@ -25,6 +25,8 @@ PAUSE_SECONDS = 3.0
 #: Seconds after which a revision fails without the lock.
 TIMEOUT_SECONDS = 300.0
 
+#: The first revision that this version upgrades from. Earlier ones were merged into it.
+_FIRST = "0029"
 
 #: The privileges of the service. It only reads the table of revisions.
 _GRANTS = (
@@ -35,8 +37,8 @@ _GRANTS = (
 )
 
 
-class RevisionsBlockedError(Exception):
-    """Another transaction held the lock on a table for too long. Nothing was changed."""
+class CannotUpgradeError(Exception):
+    """The tables cannot be upgraded. Nothing was changed."""
 
 
 def alembic_config(connection: Connection) -> Config:
@@ -61,7 +63,7 @@ def upgrade(
     the rows of every table, but no changes of tables.
 
     If a long transaction holds the lock on a table, this is retried for `timeout` seconds. Raise
-    RevisionsBlockedError if the lock is still held then.
+    CannotUpgradeError if the lock is still held then, or if this version cannot upgrade the tables.
     """
     engine = make_engine(
         database_url, pool_size=1, max_overflow=0, application_name="revisions", pooler=pooler
@@ -70,7 +72,7 @@ def upgrade(
         until = time.monotonic() + timeout
         while not _upgrade_once(engine, revision, runtime_role):
             if time.monotonic() >= until:
-                raise RevisionsBlockedError(
+                raise CannotUpgradeError(
                     f"Another transaction held the lock on a table for {timeout:.0f} seconds, so nothing was "
                     "changed. Expected no transaction that runs for so long. Find the one with the oldest "
                     "xact_start in pg_stat_activity, and end it or retry after it."
@@ -90,6 +92,9 @@ def _upgrade_once(engine: Engine, revision: str, runtime_role: str | None) -> bo
             connection.execute(text("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0"))
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
             connection.execute(text(f"SET LOCAL lock_timeout = {int(LOCK_SECONDS * 1000)}"))
+            found = current_revision(connection)
+            if reason := obstacle(found):
+                raise CannotUpgradeError(f"The tables are at revision {found}. {reason}")
             command.upgrade(alembic_config(connection), revision)
             if runtime_role and runtime_role != engine.url.username:
                 _grant(connection, runtime_role)
@@ -111,11 +116,28 @@ def current_revision(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 
+def obstacle(found: str | None) -> str | None:
+    """Return why this version cannot upgrade tables at the revision `found`, or None if it can."""
+    known = {script.revision for script in _scripts().walk_revisions()}
+    if found is None or found in known:
+        return None
+    if found < _FIRST:
+        return (
+            f"This version upgrades tables from {_FIRST} on. Upgrade them first with the version that "
+            "docs/contributors/revisions.md names."
+        )
+    return "Only the version that made that revision, or a later one, can upgrade them."
+
+
 def newest_revision() -> str:
     """Return the newest revision known to this version of the service."""
-    config = Config()
-    config.set_main_option("script_location", "migration_service:alembic")
-    head = ScriptDirectory.from_config(config).get_current_head()
+    head = _scripts().get_current_head()
     if head is None:
         raise RuntimeError("The service was installed without its revisions.")
     return head
+
+
+def _scripts() -> ScriptDirectory:
+    config = Config()
+    config.set_main_option("script_location", "migration_service:alembic")
+    return ScriptDirectory.from_config(config)

@@ -207,15 +207,14 @@ def check_broker(parts: ServiceParts) -> Iterator[Diagnosis]:
 def check_revisions(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Check that the tables have the revision of this version."""
     # Imported here, because web processes load this module for the console and rarely need Alembic.
-    from migration_service.db.revisions import current_revision, newest_revision  # noqa: PLC0415
+    from migration_service.db.revisions import current_revision, newest_revision, obstacle  # noqa: PLC0415
 
     with parts.sessions.begin() as session:
         found = current_revision(session.connection())
     newest = newest_revision()
     if found != newest:
-        yield wrong(
-            "revisions", f"the tables are at revision {found or 'none'}, not {newest}", _ADVICE["revisions"]
-        )
+        seen = f"the tables are at revision {found or 'none'}, not {newest}"
+        yield wrong("revisions", seen, obstacle(found) or _ADVICE["revisions"])
     else:
         yield ok("revisions", f"the tables are at revision {newest}")
 

@@ -67,7 +67,7 @@ def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, sup
     owner_url = postgres.owner_url if postgres else os.environ.get("MIGRATION_SERVICE_OWNER_DATABASE_URL", "")
     try:
         revisions.upgrade(owner_url or database_url, runtime_role=parse_database_url(database_url).username)
-    except revisions.RevisionsBlockedError as error:
+    except revisions.CannotUpgradeError as error:
         raise StartError(str(error)) from error
     settings = {
         "DATABASE_URL": database_url,

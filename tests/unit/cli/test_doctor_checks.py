@@ -1,7 +1,8 @@
-"""What the doctor says of suppliers, batches, the limit, Redis and the disk."""
+"""What the doctor says of suppliers, batches, the limit, revisions, Redis and the disk."""
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -10,13 +11,15 @@ from sqlalchemy import func, text, update
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
+from migration_service.db.revisions import newest_revision, upgrade
 from migration_service.doctor.diagnosis import ServiceParts
-from migration_service.doctor.examination import check_disks, check_redis
+from migration_service.doctor.examination import check_disks, check_redis, check_revisions
 from migration_service.doctor.work_checks import check_batches, check_slots, check_suppliers
 from migration_service.models import Batch, BatchChunk, ImportSupplier, ServiceLimit
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
+from support.servers import EmbeddedServers
 from support.supplier_client import SupplierClient
 
 
@@ -90,6 +93,21 @@ def test_an_exhausted_limit_and_a_limit_of_1_are_reported(
             session.get_one(ServiceLimit, 1).concurrency_limit = before
     assert any("exhausted" in line for line in seen)
     assert any("compete" in line for line in seen) == is_1
+
+
+def test_tables_that_cannot_be_upgraded_have_another_advice(
+    migrated: Settings, embedded_servers: EmbeddedServers
+) -> None:
+    with embedded_servers.new_database() as (_, owner_url):
+        upgrade(owner_url)
+        parts = ServiceParts(replace(migrated, database_url=owner_url), create_celery)
+        with parts.sessions.begin() as session:
+            session.execute(text("UPDATE alembic_version SET version_num = '0028'"))
+        (found,) = check_revisions(parts)
+        parts.sessions.kw["bind"].dispose()
+    assert found.verdict == "wrong"
+    assert found.seen == f"the tables are at revision 0028, not {newest_revision()}"
+    assert "from 0029 on" in found.advice
 
 
 def test_a_full_redis_and_a_redis_that_evicts_are_lines(parts: ServiceParts) -> None:

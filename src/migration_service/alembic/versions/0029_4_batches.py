@@ -1,0 +1,245 @@
+"""Batches, waves, undo and acknowledgements
+
+Revision ID: 0029_4
+Revises: 0029_3
+"""
+
+from alembic import op
+
+revision = "0029_4"
+down_revision = "0029_3"
+
+_BATCHES = """
+    CREATE TABLE batch (
+        id uuid CONSTRAINT pk_batch PRIMARY KEY,
+        organisation_id bigint NOT NULL CONSTRAINT fk_batch_organisation_id REFERENCES organisation (id),
+        import_supplier_id bigint NOT NULL
+            CONSTRAINT fk_batch_import_supplier_id REFERENCES import_supplier (id),
+        mode text NOT NULL
+            CONSTRAINT ck_batch_mode CHECK (mode IN ('validate', 'stage', 'import', 'dry-run')),
+        source text NOT NULL CONSTRAINT ck_batch_source CHECK (source IN ('upload', 'pending')),
+        operations_team_id bigint CONSTRAINT fk_batch_operations_team_id REFERENCES operations_team (id),
+        api_key_id bigint CONSTRAINT fk_batch_api_key_id REFERENCES api_key (id),
+        state text NOT NULL DEFAULT 'RUNNING' CONSTRAINT ck_batch_state
+            CHECK (state IN ('RUNNING', 'WAITING', 'PAUSED', 'STOPPED', 'CANCELLED', 'COMPLETED')),
+        reason text,
+        lines bigint NOT NULL DEFAULT '0',
+        created_at timestamptz NOT NULL DEFAULT now(),
+        started_at timestamptz,
+        finished_at timestamptz,
+        idempotency_key text,
+        request_sha256 bytea,
+        lines_removed_at timestamptz,
+        name text,
+        file_name text,
+        profile text CONSTRAINT ck_batch_profile CHECK (profile IN ('lenient', 'strict')),
+        validated_under text,
+        request_id text,
+        address text,
+        stored_bytes bigint NOT NULL DEFAULT 0,
+        brake jsonb,
+        brake_since timestamptz,
+        kind text NOT NULL DEFAULT 'accounts' CONSTRAINT ck_batch_kind
+            CHECK (kind IN ('accounts', 'notes', 'transactions', 'statements', 'payment-instructions')),
+        options jsonb NOT NULL DEFAULT '{}',
+        runs_until timestamptz,
+        lines_per_minute bigint,
+        file_sha256 bytea,
+        file_bytes bigint,
+        file_totals jsonb,
+        control_totals jsonb,
+        extracted_at timestamptz,
+        older_versions bigint,
+        runs_since timestamptz,
+        CONSTRAINT ck_batch_team_to_create
+            CHECK (operations_team_id IS NOT NULL OR mode IN ('validate', 'stage') OR kind <> 'accounts'),
+        CONSTRAINT uq_batch_idempotency_key UNIQUE (organisation_id, idempotency_key)
+    );
+    CREATE INDEX ix_batch_import_supplier_id ON batch (import_supplier_id);
+    CREATE INDEX ix_batch_open ON batch (created_at) WHERE finished_at IS NULL;
+
+    CREATE TABLE batch_line (
+        batch_id uuid,
+        line_number bigint,
+        payload bytea,
+        external_account_number text,
+        account_import_process_id bigint,
+        status text NOT NULL DEFAULT 'PENDING' CONSTRAINT ck_batch_line_status
+            CHECK (status IN ('PENDING', 'VALID', 'STAGED', 'IMPORTED', 'WOULD_IMPORT', 'ALREADY_IMPORTED',
+                              'SKIPPED', 'ADDED', 'WOULD_ADD', 'ALREADY_ADDED', 'DEFERRED', 'FAILED')),
+        service_account_number text,
+        errors jsonb,
+        warnings jsonb,
+        chunk_line bigint,
+        staging_result text,
+        failed_at timestamptz,
+        CONSTRAINT pk_batch_line PRIMARY KEY (batch_id, line_number)
+    ) WITH (toast_tuple_target = 128, fillfactor = 50);
+    CREATE INDEX ix_batch_line_chunk ON batch_line (batch_id, chunk_line, line_number)
+        WHERE chunk_line IS NOT NULL;
+    CREATE INDEX ix_batch_line_number ON batch_line (batch_id, external_account_number);
+
+    CREATE TABLE batch_chunk (
+        batch_id uuid CONSTRAINT fk_batch_chunk_batch_id REFERENCES batch (id) ON DELETE CASCADE,
+        first_line bigint,
+        last_line bigint NOT NULL,
+        state text NOT NULL DEFAULT 'PENDING'
+            CONSTRAINT ck_batch_chunk_state CHECK (state IN ('PENDING', 'DISPATCHED', 'DONE')),
+        dispatched_at timestamptz,
+        attempts uuid[],
+        tries bigint NOT NULL DEFAULT '0',
+        counts jsonb NOT NULL DEFAULT '{}',
+        error_counts jsonb NOT NULL DEFAULT '{}',
+        warning_counts jsonb NOT NULL DEFAULT '{}',
+        worked bigint NOT NULL DEFAULT '0',
+        finished_at timestamptz,
+        worked_at timestamptz,
+        throttled_at timestamptz,
+        refused bigint NOT NULL DEFAULT '0',
+        done bigint NOT NULL DEFAULT '0',
+        failures jsonb NOT NULL DEFAULT '{}',
+        by_account boolean NOT NULL DEFAULT false,
+        not_before timestamptz,
+        deferred_since timestamptz,
+        staging_counts jsonb NOT NULL DEFAULT '{}',
+        processor_wait double precision,
+        warned jsonb,
+        CONSTRAINT pk_batch_chunk PRIMARY KEY (batch_id, first_line)
+    );
+    CREATE INDEX ix_batch_chunk_open ON batch_chunk (batch_id, first_line) WHERE state <> 'DONE';
+    CREATE INDEX ix_batch_chunk_working ON batch_chunk (batch_id) WHERE attempts IS NOT NULL;
+    CREATE INDEX ix_batch_chunk_worked ON batch_chunk (batch_id, worked_at);
+
+    CREATE TABLE acknowledgement (
+        id bigint GENERATED BY DEFAULT AS IDENTITY CONSTRAINT pk_acknowledgement PRIMARY KEY,
+        import_supplier_id bigint NOT NULL
+            CONSTRAINT fk_acknowledgement_import_supplier_id REFERENCES import_supplier (id),
+        external_account_number text,
+        batch_id uuid,
+        line_number bigint,
+        reason text NOT NULL,
+        acknowledged_by text NOT NULL,
+        acknowledged_at timestamptz NOT NULL DEFAULT now(),
+        CONSTRAINT ck_acknowledgement_account_or_line CHECK (
+            external_account_number IS NOT NULL OR (batch_id IS NOT NULL AND line_number IS NOT NULL)
+        )
+    );
+    CREATE INDEX ix_acknowledgement_import_supplier_id ON acknowledgement (import_supplier_id);
+"""
+
+_WAVES = """
+    CREATE TABLE wave_plan (
+        id uuid CONSTRAINT pk_wave_plan PRIMARY KEY,
+        organisation_id bigint NOT NULL CONSTRAINT fk_wave_plan_organisation_id REFERENCES organisation (id),
+        import_supplier_id bigint NOT NULL
+            CONSTRAINT fk_wave_plan_import_supplier_id REFERENCES import_supplier (id),
+        name text,
+        operations_team_id bigint NOT NULL
+            CONSTRAINT fk_wave_plan_operations_team_id REFERENCES operations_team (id),
+        seed bigint NOT NULL,
+        continue_if_clean boolean NOT NULL,
+        unplanned bigint NOT NULL DEFAULT '0',
+        created_at timestamptz NOT NULL DEFAULT now(),
+        finished_at timestamptz,
+        older_versions bigint NOT NULL DEFAULT '0'
+    );
+    CREATE INDEX ix_wave_plan_organisation_id ON wave_plan (organisation_id);
+    CREATE UNIQUE INDEX uq_wave_plan_open ON wave_plan (import_supplier_id) WHERE finished_at IS NULL;
+
+    CREATE TABLE wave (
+        plan_id uuid CONSTRAINT fk_wave_plan_id REFERENCES wave_plan (id),
+        number bigint,
+        name text,
+        batch_id uuid NOT NULL
+            CONSTRAINT uq_wave_batch_id UNIQUE CONSTRAINT fk_wave_batch_id REFERENCES batch (id),
+        state text NOT NULL DEFAULT 'PLANNED' CONSTRAINT ck_wave_state
+            CHECK (state IN ('PLANNED', 'WAITING', 'RUNNING', 'PAUSED', 'RECONCILING', 'CLEAN', 'DIFFERS',
+                             'APPROVED', 'STOPPED')),
+        reason text,
+        time_window jsonb,
+        strata jsonb,
+        began_at timestamptz,
+        reconciled_to bigint NOT NULL DEFAULT '0',
+        differing bigint,
+        open bigint,
+        reconciled_at timestamptz,
+        decided_by text,
+        decided_at timestamptz,
+        decision_reason text,
+        continue_if_clean boolean,
+        CONSTRAINT pk_wave PRIMARY KEY (plan_id, number)
+    );
+"""
+
+_UNDO = """
+    CREATE TABLE undo (
+        id uuid CONSTRAINT pk_undo PRIMARY KEY,
+        organisation_id bigint NOT NULL CONSTRAINT fk_undo_organisation_id REFERENCES organisation (id),
+        import_supplier_id bigint NOT NULL
+            CONSTRAINT fk_undo_import_supplier_id REFERENCES import_supplier (id),
+        batch_id uuid CONSTRAINT fk_undo_batch_id REFERENCES batch (id),
+        reason text NOT NULL,
+        overrides text[] NOT NULL DEFAULT '{}',
+        state text NOT NULL DEFAULT 'RUNNING'
+            CONSTRAINT ck_undo_state CHECK (state IN ('RUNNING', 'CANCELLED', 'COMPLETED')),
+        accounts bigint NOT NULL DEFAULT '0',
+        started_by text,
+        api_key_id bigint CONSTRAINT fk_undo_api_key_id REFERENCES api_key (id),
+        request_id text,
+        address text,
+        created_at timestamptz NOT NULL DEFAULT now(),
+        finished_at timestamptz,
+        dispatched_at timestamptz
+    );
+    CREATE INDEX ix_undo_batch_id ON undo (batch_id);
+    CREATE INDEX ix_undo_import_supplier_id ON undo (import_supplier_id);
+    CREATE INDEX ix_undo_open ON undo (created_at) WHERE finished_at IS NULL;
+
+    CREATE TABLE undo_line (
+        undo_id uuid,
+        position bigint,
+        account_import_process_id bigint NOT NULL,
+        service_account_number text NOT NULL,
+        outcome text NOT NULL DEFAULT 'PENDING'
+            CONSTRAINT ck_undo_line_outcome CHECK (outcome IN ('PENDING', 'REVERTED', 'KEPT')),
+        reasons text[],
+        tries smallint NOT NULL DEFAULT '0',
+        tried_at timestamptz,
+        finished_at timestamptz,
+        CONSTRAINT pk_undo_line PRIMARY KEY (undo_id, position)
+    );
+    CREATE INDEX ix_undo_line_pending ON undo_line (undo_id, position) WHERE outcome = 'PENDING';
+
+    CREATE TABLE retired_account_number (
+        service_account_number text CONSTRAINT pk_retired_account_number PRIMARY KEY,
+        retired_at timestamptz NOT NULL DEFAULT now()
+    );
+"""
+
+# Once for each statement, whatever the number of accounts that it creates. Creation draws another number when
+# the unique constraint of the table refuses one, so the trigger raises the same error.
+_KEEP_RETIRED = """
+    CREATE FUNCTION refuse_retired_account_numbers() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF EXISTS (SELECT FROM created JOIN retired_account_number USING (service_account_number)) THEN
+            RAISE EXCEPTION 'The number of a reverted account is never given out again.'
+                USING ERRCODE = 'unique_violation', CONSTRAINT = 'uq_account_service_account_number',
+                      TABLE = 'account';
+        END IF;
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER refuse_retired_account_numbers AFTER INSERT ON account
+        REFERENCING NEW TABLE AS created
+        FOR EACH STATEMENT EXECUTE FUNCTION refuse_retired_account_numbers()
+"""
+
+
+def upgrade() -> None:
+    for statements in (_BATCHES, _WAVES, _UNDO, _KEEP_RETIRED):
+        op.execute(statements)
+
+
+def downgrade() -> None:
+    op.execute("DROP FUNCTION refuse_retired_account_numbers CASCADE")
+    op.execute("DROP TABLE retired_account_number, undo_line, undo, wave, wave_plan")
+    op.execute("DROP TABLE acknowledgement, batch_chunk, batch_line, batch")
