@@ -35,7 +35,6 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from migration_service_local.samples import generate_accounts, generate_lines
-from migration_service_local.servers.launch import leave_processors
 
 _LOG_IN = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
 #: Where the organisation is, and where those are who guess keys and passwords for it. Neither is the address
@@ -276,12 +275,24 @@ def _make_files(supplier: str, operations: list[Operation], known: Known) -> lis
     ]
 
 
+def _leave_processors(niceness: int) -> None:
+    """Lower the priority of this process, which leads its own session."""
+    os.nice(niceness)
+    try:
+        # Linux may first share the processors among sessions. Niceness then counts only within a session.
+        autogroup = os.open("/proc/self/autogroup", os.O_WRONLY)
+        os.write(autogroup, str(niceness).encode())
+        os.close(autogroup)
+    except OSError:
+        pass  # it does not
+
+
 def main() -> None:
     """Attack until SIGTERM comes, and print what was answered."""
     niceness, connections, url, supplier, team, keys, prefix, *only = sys.argv[1:]
     if urlsplit(url).hostname != "127.0.0.1":
         sys.exit("Only a service on 127.0.0.1 is attacked.")
-    leave_processors(int(niceness))
+    _leave_processors(int(niceness))
     parent = os.getppid()
     over, seen = threading.Event(), defaultdict[str, Counter[str]](Counter)
     signal.signal(signal.SIGTERM, lambda *_: over.set())

@@ -82,7 +82,7 @@ class Quiet:
         )
         self._token = answer.json()["data"]["obtainServiceToken"]["token"]
 
-    def measure(self, seconds: float, batches: int = 3) -> Times:
+    def measure(self, seconds: float, batches: int = 9) -> Times:
         """Migrate accounts one by one for so long, with several clients, and then with so many batches."""
         times, until = Times(), time.monotonic() + seconds
         threads = [threading.Thread(target=self._migrate, args=[until, times]) for _ in range(_CLIENTS)]

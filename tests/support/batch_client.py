@@ -3,14 +3,15 @@
 import gzip
 from collections.abc import Iterable
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 from sqlalchemy import func, select, update
 from werkzeug.test import TestResponse
 
 from migration_service.models import Batch, BatchChunk, ImportSupplier
+from migration_service.services.batches.work import execution
 from migration_service.services.batches.work.chunks import ChunkKey
-from migration_service.services.batches.work.execution import perform_chunk
 from migration_service.services.batches.work.feed import dispatch_chunks, dispatch_vendor_chunks
 from migration_service.services.processing.slot_leases import reconcile_slots
 from migration_service.states import BatchState, ChunkState
@@ -66,9 +67,12 @@ class BatchClient:
 
     def work(self, *, reserve: int = 50) -> None:
         """Do what the workers do until no batch has anything left to do."""
-        while chunks := self.dispatch():
-            for chunk in chunks:
-                assert perform_chunk(self.resources.Session, self.resources.slots, chunk, reserve=reserve)
+        # A worker goes on with a chunk until it is done, however busy the machine is.
+        with patch.object(execution, "TURN_SECONDS", 600.0):
+            while chunks := self.dispatch():
+                for chunk in chunks:
+                    resources = self.resources
+                    assert execution.perform_chunk(resources.Session, resources.slots, chunk, reserve=reserve)
 
     def dispatch(self) -> list[ChunkKey]:
         """Dispatch and return the next chunks."""

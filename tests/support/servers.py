@@ -51,7 +51,7 @@ def ending_with_us(*command: str) -> list[str]:
     Start it from the main thread: the end of another one would count as ours.
     """
     program, *arguments = command
-    ties = (str(os.getpid()), str(int(signal.SIGTERM)), "-1", "-1", "0")
+    ties = (str(os.getpid()), str(int(signal.SIGTERM)), "-1", "-1")
     path = shutil.which(program) or program
     return [sys.executable, "-I", "-S", launch.__file__, *ties, path, *arguments]
 

@@ -200,8 +200,7 @@ def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
                 "batches",
                 f"{batch_id}: its workers waited for a processor for {it.processor_wait:.0%} of their last "
                 "pieces of work",
-                "The machine is busy with other work. End that, or give the batch workers more: a lower "
-                "niceness, or another host.",
+                "The machine is busy with other work. End that, or give the batch workers another host.",
             )
         else:
             yield warning(

@@ -3,10 +3,9 @@
 It runs as a script with the standard library only, because none of this is safe between fork and exec in a
 process that has threads:
 
-    python -I -S launch.py PARENT DEATH_SIGNAL USER GROUP NICENESS PROGRAM ARGUMENT...
+    python -I -S launch.py PARENT DEATH_SIGNAL USER GROUP PROGRAM ARGUMENT...
 
-`PARENT` is the process id of the caller. `USER` and `GROUP` are numbers, or -1 for no change. `NICENESS` is
-added to that of the caller.
+`PARENT` is the process id of the caller. `USER` and `GROUP` are numbers, or -1 for no change.
 """
 
 import ctypes
@@ -18,10 +17,8 @@ _PR_SET_PDEATHSIG = 1
 
 def main(arguments: list[str]) -> None:
     """Change the user, tie this process to its parent, and run the program in its place."""
-    parent, death_signal, user, group, niceness = (int(argument) for argument in arguments[:5])
-    program = arguments[5:]
-    if niceness:
-        leave_processors(niceness)
+    parent, death_signal, user, group = (int(argument) for argument in arguments[:4])
+    program = arguments[4:]
     if user >= 0:
         os.setgroups([])
         os.setgid(group)
@@ -40,18 +37,6 @@ def tie_to(parent: int, death_signal: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, death_signal, 0, 0, 0)
     if os.getppid() != parent:
         sys.exit("the parent is gone")
-
-
-def leave_processors(niceness: int) -> None:
-    """Lower the priority of this process, which leads its own session."""
-    os.nice(niceness)
-    try:
-        # Linux may first share the processors among sessions. Niceness then counts only within a session.
-        autogroup = os.open("/proc/self/autogroup", os.O_WRONLY)
-        os.write(autogroup, str(niceness).encode())
-        os.close(autogroup)
-    except OSError:
-        pass  # it does not
 
 
 if __name__ == "__main__":

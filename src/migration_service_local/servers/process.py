@@ -35,8 +35,6 @@ class Program:
     death_signal: signal.Signals = signal.SIGKILL
     #: The account that runs it, or None for ours.
     account: ServerAccount | None = None
-    #: Its niceness, from 0 to 19. A program with 19 leaves the most processor time to the others.
-    niceness: int = 0
     #: Called before each start, including the one after a crash.
     before_start: Callable[[], object] = field(default=lambda: None)
 
@@ -91,7 +89,7 @@ def _spawn(program: Program, output: int | IO[bytes]) -> subprocess.Popen[bytes]
     switch = program.account is not None and program.account.switch
     user, group = (program.account.user, program.account.group) if program.account and switch else (-1, -1)
     launcher = [sys.executable, "-I", "-S", str(_LAUNCHER)]
-    ties = [str(os.getpid()), str(int(program.death_signal)), str(user), str(group), str(program.niceness)]
+    ties = [str(os.getpid()), str(int(program.death_signal)), str(user), str(group)]
     return subprocess.Popen(
         [*launcher, *ties, *program.arguments],
         cwd=program.folder,

@@ -23,8 +23,6 @@ FLOWER_USER = "operator"
 #: The worker of the queue of requests that wait, and the one of all other queues.
 _INTERACTIVE = "interactive"
 _BACKGROUND = "background"
-#: Waiting requests come before batches if there are too few processors.
-_NICENESS = 5
 
 _CELERY = ("celery", "--quiet", "-A", "celery_worker")
 _CELERY_MONITOR = ("celery", "--quiet", "-A", "celery_monitor")
@@ -74,13 +72,7 @@ class Programs:
         others = ",".join(name for name in QUEUES if name != _INTERACTIVE)
         return [
             self._worker(_INTERACTIVE, _INTERACTIVE, self._scale.interactive_workers),
-            self._worker(
-                _BACKGROUND,
-                others,
-                self._scale.batch_workers,
-                secrets=self._sandbox_secret(),
-                niceness=_NICENESS,
-            ),
+            self._worker(_BACKGROUND, others, self._scale.batch_workers, secrets=self._sandbox_secret()),
         ]
 
     def beat(self) -> Program:
@@ -115,7 +107,6 @@ class Programs:
         concurrency: int,
         *,
         secrets: Mapping[str, str] = {},
-        niceness: int = 0,
     ) -> Program:
         return self._python(
             name,
@@ -127,7 +118,6 @@ class Programs:
             # is killed runs again, because every task is idempotent.
             stop_seconds=40,
             environment={"PYTHONWARNINGS": _ROOT_IS_MEANT, **secrets},
-            niceness=niceness,
         )
 
     def _python(
@@ -137,7 +127,6 @@ class Programs:
         *,
         stop_seconds: float,
         environment: Mapping[str, str] = {},
-        niceness: int = 0,
     ) -> Program:
         arguments = [sys.executable, "-m", *module]
         folder = self._folder(name)
@@ -147,7 +136,6 @@ class Programs:
             environment=self._environment(environment),
             folder=folder,
             stop=((signal.SIGTERM, stop_seconds),),
-            niceness=niceness,
             before_start=lambda: stop_orphans(folder, program_name(arguments)),
         )
 

@@ -1,6 +1,5 @@
 """Batches of notes, transactions and statements: outcomes, order, repeats, broken lines, lines that wait."""
 
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
@@ -17,17 +16,9 @@ from migration_service.models import (
     Transaction,
 )
 from migration_service.services.batches.intake import upload as batch_upload
-from migration_service.services.batches.work import execution
 from migration_service.services.batches.work.chunks import claim_chunk, work_on_chunk
 from migration_service.services.batches.work.feed import recover_chunks
 from support.batch_client import BatchClient, counts
-
-
-@pytest.fixture(autouse=True)
-def _unhurried_workers() -> Iterator[None]:
-    """A worker goes on with a chunk until it is done, however busy the machine is."""
-    with patch.object(execution, "CHUNK_TIMEOUT", 600.0):
-        yield
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from migration_service.payment_vendors.measured import CALLS
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.accounts.payment_instructions import ask_vendor
 from migration_service.services.batches.control import get_batch, report_batch
-from migration_service.services.batches.work import execution
 from migration_service.services.batches.work.added_data import instructions
 from migration_service.services.reporting.counts import read_open_batches
 from migration_service.services.setup.vendors import create_payment_vendor, set_vendor_rate
@@ -50,12 +49,6 @@ def _make_vendor(batches: BatchClient, url: str) -> str:
         create_payment_vendor(session, name, kind=VendorKind.HTTP, url=url, secret_env=_VARIABLE)
         set_vendor_rate(session, name, Decimal(500))
     return name
-
-
-@pytest.fixture(autouse=True)
-def _unhurried_workers() -> Iterator[None]:
-    with patch.object(execution, "CHUNK_TIMEOUT", 600.0):
-        yield
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from migration_service.states import BatchCondition, BatchKind, BatchState, Chun
 #: Seconds without a processed line after which a running batch counts as stalled.
 STALLED_AFTER = 60.0
 #: Workers count as starved if they waited for a processor for this share of their last pieces. A quarter to a
-#: half is usual while there are single requests, which have priority (docs/operators/runbooks.md).
+#: half is usual while there are single requests.
 STARVING_FROM = 0.75
 
 

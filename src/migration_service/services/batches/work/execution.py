@@ -28,10 +28,11 @@ from migration_service.services.processing.slots import Slots
 
 logger = logging.getLogger(__name__)
 
-#: Seconds that a worker waits for a slot before it releases the chunk.
-SLOT_TIMEOUT = 2.0
-#: Seconds that a worker continues with one chunk before another organisation has its turn.
-CHUNK_TIMEOUT = 5.0
+#: Seconds that a worker continues with one chunk, or waits for its slots, before another organisation has its
+#: turn.
+TURN_SECONDS = 0.25
+#: Seconds that a worker waits before it releases a chunk because Redis is unavailable.
+REDIS_PAUSE = 2.0
 # If the concurrency limit is off, batches are not limited either.
 _NO_CAP = 1_000_000
 
@@ -50,7 +51,7 @@ def perform_chunk(
     seconds that a line may wait for its account. Release the chunk and return False if lines are left because
     no slots were free or the time of the chunk is up.
     """
-    deadline, is_throttled, is_over = time.monotonic() + CHUNK_TIMEOUT, False, False
+    deadline, is_throttled, is_over = time.monotonic() + TURN_SECONDS, False, False
     while time.monotonic() < deadline:
         with sessions.begin() as session:
             plan = read_chunk(session, key)
@@ -102,11 +103,11 @@ def _acquire_slots(
     cap = _NO_CAP if plan.limit is None else max(1, plan.limit - reserve)
     try:
         limits = {"limit": plan.limit, "batch_cap": cap}
-        return acquire_slots(sessions, slots, attempts, owner=plan.slot_owner, timeout=SLOT_TIMEOUT, **limits)
+        return acquire_slots(sessions, slots, attempts, owner=plan.slot_owner, timeout=TURN_SECONDS, **limits)
     except ShareUsedError:
         return []
     except ServiceUnavailableError as error:
         logger.warning("Redis is unavailable. A chunk waits for its slots: %s", error.__cause__)
         # The chunk is dispatched again immediately. Without a pause this would be a busy loop.
-        time.sleep(SLOT_TIMEOUT)
+        time.sleep(REDIS_PAUSE)
         return []

@@ -58,9 +58,9 @@ def _dispatch(session: Session, in_flight: int, *, asks_vendors: bool) -> list[t
 
 
 def take_chunk(session: Session, *, asks_vendors: bool) -> ChunkKey | None:
-    """Take a dispatched chunk of the organisation of which workers have the fewest. Return None without one.
+    """Take a dispatched chunk of the organisation of which workers have, or just had, the fewest.
 
-    The caller commits before processing it.
+    Return None if no chunk is dispatched. The caller commits before processing it.
     """
     row = session.execute(_TAKE, {"asks_vendors": asks_vendors}).first()
     return ChunkKey(*row) if row else None
@@ -114,16 +114,21 @@ _DISPATCH = text(f"""
 """)
 
 # A chunk with attempts is with a worker. It has none yet until the worker has acquired slots. `turn` includes
-# the chunks of the organisation that workers have. The commit need not wait for the disk: a crash of the
-# server that undoes it also cuts the worker's connection.
+# the chunks of the organisation that workers have or have processed within the last seconds. Therefore, a
+# small batch does not share the workers with a large one, but comes before it. The commit need not wait for
+# the disk: a crash of the server that undoes it also cuts the worker's connection.
 _TAKE = text(f"""
     WITH sooner AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
     dispatched AS MATERIALIZED (
         SELECT batch_id, first_line, row_number() OVER (
-            PARTITION BY organisation_id ORDER BY attempts IS NULL, dispatched_at, first_line) AS turn
-        FROM batch JOIN batch_chunk ON batch_chunk.batch_id = batch.id
-        WHERE batch.finished_at IS NULL AND batch.state = '{BatchState.RUNNING}' AND {_IS_OURS}
-          AND batch_chunk.state = '{ChunkState.DISPATCHED}'),
+            PARTITION BY organisation_id ORDER BY waits, dispatched_at, first_line) AS turn
+        FROM batch CROSS JOIN LATERAL (
+            SELECT *, attempts IS NULL AS waits FROM batch_chunk
+            WHERE batch_id = batch.id AND state = '{ChunkState.DISPATCHED}'
+            UNION ALL
+            SELECT *, false FROM batch_chunk WHERE batch_id = batch.id AND state <> '{ChunkState.DISPATCHED}'
+              AND worked_at > now() - interval '5 seconds') AS chunk
+        WHERE batch.finished_at IS NULL AND batch.state = '{BatchState.RUNNING}' AND {_IS_OURS}),
     next AS MATERIALIZED (
         SELECT batch_id, first_line
         FROM dispatched JOIN batch_chunk USING (batch_id, first_line) CROSS JOIN sooner
@@ -143,7 +148,7 @@ _SOMEBODY_WORKS = """(
     OR EXISTS (SELECT FROM batch JOIN batch_chunk AS working ON working.batch_id = batch.id
                WHERE batch.finished_at IS NULL AND working.worked_at > now() - interval '20 seconds'))"""
 
-# A worker that waits for a slot releases the chunk after two seconds. One that processes it holds its lock
+# A worker that waits for a slot soon releases the chunk. One that processes it holds its lock
 # once it has claimed it and, for payment instructions, asked the vendors. On a busy machine a message waits
 # behind those of other chunks, each of which may take ten seconds. A time in the future is from before the
 # clock was set back.

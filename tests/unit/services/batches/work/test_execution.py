@@ -15,7 +15,7 @@ from migration_service.db.base import new_id
 from migration_service.models import AccountImportProcess, BatchChunk, ServiceLimit
 from migration_service.services.batches.work import execution
 from migration_service.services.batches.work.chunks import ChunkKey, work_on_chunk
-from migration_service.services.batches.work.execution import CHUNK_TIMEOUT, SLOT_TIMEOUT, perform_chunk
+from migration_service.services.batches.work.execution import REDIS_PAUSE, TURN_SECONDS, perform_chunk
 from migration_service.services.processing import slots as slots_module
 from migration_service.services.processing.slots import Slots
 from support.factories import Customer
@@ -34,7 +34,7 @@ def redis(redis_url: str) -> Iterator[Redis]:
 @pytest.fixture
 def slots(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> Slots:
     monkeypatch.setattr(slots_module, "SETTLE_MS", 0)
-    monkeypatch.setattr(execution, "SLOT_TIMEOUT", 0.01)
+    monkeypatch.setattr(execution, "REDIS_PAUSE", 0.01)
     slots = Slots(redis)
     slots.reconcile([])
     return slots
@@ -66,7 +66,7 @@ def test_a_worker_takes_as_many_lines_as_it_has_slots_and_leaves_the_reserve(
         held.append(slots.in_use())
         return work_on_chunk(*args, **options)
 
-    with patch.object(execution, "work_on_chunk", watched):
+    with patch.multiple(execution, work_on_chunk=watched, TURN_SECONDS=60.0):
         assert perform_chunk(sessions, slots, key, reserve=50)
     assert (held, slots.in_use()) == (expected, 0)
     assert _statuses(sessions, key) == ["IMPORTED"] * 3
@@ -100,7 +100,7 @@ def test_without_redis_a_worker_pauses_and_the_chunk_is_released(
         clock.sleep = Mock()
         assert not perform_chunk(sessions, Slots(redis), key, reserve=0)
     redis.close()
-    assert clock.sleep.mock_calls == [call(SLOT_TIMEOUT)]
+    assert clock.sleep.mock_calls == [call(REDIS_PAUSE)]
     assert _statuses(sessions, key) == ["PENDING"]
 
 
@@ -110,7 +110,7 @@ def test_after_its_time_a_worker_releases_the_chunk_for_others(
     key = _make(sessions, customer, 1, lines=2)
     with sessions.begin() as session:
         session.execute(update(BatchChunk).values(state="DISPATCHED"))
-    moments = iter([100.0, 100.0, 100.0 + CHUNK_TIMEOUT])
+    moments = iter([100.0, 100.0, 100.0 + TURN_SECONDS])
     with patch.object(execution, "time", Mock(monotonic=lambda: next(moments))):
         assert not perform_chunk(sessions, slots, key, reserve=0)
     assert _statuses(sessions, key) == ["IMPORTED", "PENDING"]

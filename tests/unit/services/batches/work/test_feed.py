@@ -91,6 +91,20 @@ def test_workers_take_the_chunks_of_organisations_in_turns(
     assert taken == [*(ChunkKey(batch.id, line) for batch, line in turns), None]
 
 
+def test_a_small_batch_comes_before_a_large_one_of_another_organisation_that_had_the_workers(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    large, small = _batch(session, customer, 5), _batch(session, other, 2)
+    dispatch_chunks(session, 5)
+    ago = {1: 60.0, 2: 4.0, 3: 4.0}
+    for line, passed in ago.items():
+        done = update(BatchChunk).where(BatchChunk.batch_id == large.id, BatchChunk.first_line == line)
+        session.execute(done.values(state="DONE", worked_at=func.now() - seconds(passed)))
+    taken = [take_chunk(session, asks_vendors=False) for _ in range(4)]
+    turns = [(small, 1), (small, 2), (large, 4), (large, 5)]
+    assert taken == [ChunkKey(batch.id, line) for batch, line in turns]
+
+
 def test_two_workers_take_different_chunks(sessions: sessionmaker[Session], customer: Customer) -> None:
     with sessions.begin() as session:
         _batch(session, customer, 2)
