@@ -2,6 +2,7 @@
 
 import re
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from migration_service.rules.catalogue import (
 )
 from migration_service.rules.rule import Finding
 from migration_service.states import Profile
+from support.mutations import places
 from unit.rules.breaking_examples import BREAKING_EXAMPLES
 from unit.rules.valid_account import ABSENT, TODAY, change, make_valid_account
 
@@ -70,7 +72,8 @@ def test_an_error_of_the_schema_elsewhere_hides_no_finding() -> None:
         assert _check(account, faulty=["external_account_number"]) == _check(account), example.code
 
 
-_HISTORICAL = "ledgers.0.historical_statement_transactions.0"
+_HISTORICAL = "ledgers.0.historical_statement_transactions"
+_POWER = "supply_addresses.0.meter_points.0"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +81,7 @@ _HISTORICAL = "ledgers.0.historical_statement_transactions.0"
     [
         ("duplicate_customers_found", "customers.0.date_of_birth"),
         ("duplicate_customers_found", "customers.2.date_of_birth"),
-        ("unknown_vat_reference", f"{_HISTORICAL}.line_items.1.params.ref"),
+        ("unknown_vat_reference", f"{_HISTORICAL}.0.line_items.1.params.ref"),
     ],
 )
 def test_nothing_is_equal_or_missing_because_of_a_value_that_the_schema_refused(
@@ -88,6 +91,46 @@ def test_nothing_is_equal_or_missing_because_of_a_value_that_the_schema_refused(
     account = change(make_valid_account(), example.changes)
     assert code in [finding.code for finding in _check(account)]
     assert code not in [finding.code for finding in _check(account, faulty=[refused])]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {f"{_HISTORICAL}.0.amount": ABSENT, "ledgers.0.last_settlement_balance": Decimal(99)},
+        {f"{_HISTORICAL}.0.type": ABSENT, f"{_HISTORICAL}.0.line_items.0.net_amount": ABSENT},
+        {f"{_HISTORICAL}.0.line_items.0.net_amount": ABSENT, f"{_HISTORICAL}.0.amount": Decimal("172.62")},
+        {f"{_HISTORICAL}.0.tax_items.0.amount": ABSENT},
+        {f"{_POWER}.ean": ABSENT},
+        {f"{_POWER}.billing_configuration_periods.1.start_date": ABSENT},
+        {"statements.0.number": ABSENT},
+        {"ledgers.0.identifiers.0": {}},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_no_rule_judges_a_value_that_the_schema_refused(changes: dict[str, Any]) -> None:
+    """Sums, references and sequences are not checked if a part of them is missing."""
+    changes = {**changes, "ledgers.0.ledger_balance": ABSENT}
+    assert check_account(change(make_valid_account(), changes), profile=Profile.STRICT, today=TODAY) == []
+
+
+def test_rules_never_raise_if_any_single_value_is_missing() -> None:
+    account = make_valid_account()
+    for container, key in places(account):
+        if isinstance(container, dict):
+            kept = container.pop(key)
+            _check(account)
+            container[key] = kept
+
+
+def test_an_empty_account_lacks_only_the_required_fields() -> None:
+    findings = check_account({}, profile=Profile.LENIENT, today=TODAY)
+    assert [(finding.attr, finding.code) for finding in findings] == [
+        ("billing_address1", "billing_address_not_provided"),
+        ("billing_postcode", "billing_address_not_provided"),
+        ("customers", "customer_required"),
+        ("ledgers", "ledger_missing"),
+        ("supply_addresses", "meter_point_missing"),
+    ]
 
 
 @pytest.mark.parametrize(
