@@ -25,7 +25,7 @@ def test_reverted_accounts_are_counted_by_the_wave_that_created_them(
     add_undo(session, customer, first, [(one, "A-1", REVERTED), (two, "A-2", KEPT)])
     add_undo(session, customer, None, [(two, "A-2", REVERTED), (three, "A-3", REVERTED), (one, "A-9", KEPT)])
     _, foreign = make_wave(session, other, WaveState.APPROVED)
-    add_undo(session, other, foreign, [(1, "A-1", REVERTED), (2, "A-2", REVERTED), (3, "A-3", REVERTED)])
+    add_undo(session, other, foreign, [(-it, f"A-{it}", REVERTED) for it in (1, 2, 3)])
     session.get_one(AccountImportProcess, two).state = ImportState.IMPORTED  # created again since then
     session.flush()
     mine = {first.batch_id: Reverted(2, again=1), second.batch_id: Reverted(1)}
