@@ -30,6 +30,7 @@ from support.imported_account import ImportedAccount
 from support.servers import EmbeddedServers, temporary_folder
 from support.supplier_client import SEEDS, SupplierClient
 from support.undo_client import UndoClient
+from support.vendor_servers import SANDBOX_SECRET, SANDBOX_VARIABLE, run_sandbox
 from support.wave_client import WaveClient
 
 # Until all tests are collected, which then takes a sixth less processor time.
@@ -291,6 +292,14 @@ def account(supplier: SupplierClient, kept_account: ImportedAccount) -> Imported
 def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
     """The batches of the supplier, which tests process as workers do."""
     return BatchClient(supplier, worker_resources)
+
+
+@pytest.fixture(scope="session")
+def sandbox_url() -> Iterator[str]:
+    """The sandbox vendor as its own process. SANDBOX_VARIABLE has its secret."""
+    with run_sandbox() as url, pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SANDBOX_VARIABLE, SANDBOX_SECRET)
+        yield url
 
 
 @pytest.fixture

@@ -13,11 +13,9 @@ from migration_service.app import create_app
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient
 from support.factories import Customer, MakeClient, disconnect, obtain
 from support.imported_account import ImportedAccount
 from support.supplier_client import SupplierClient
-from support.wave_client import WaveClient
 
 
 @pytest.fixture
@@ -65,20 +63,6 @@ def strict_account(
     (sample,) = supplier.accounts()
     addresses = sample["supply_addresses"]
     return ImportedAccount.create(supplier, worker_resources, supply_addresses=addresses)
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    """The batches of the supplier."""
-    return BatchClient(supplier, worker_resources)
-
-
-@pytest.fixture
-def waves(batches: BatchClient) -> Iterator[WaveClient]:
-    """The wave plans of the supplier, with a clock that tests set."""
-    client = WaveClient(batches)
-    with client.clock():
-        yield client
 
 
 @pytest.fixture

@@ -63,6 +63,22 @@ def _find_operations(supplier: SupplierClient, description: Any) -> list[tuple[s
     return found
 
 
+def test_each_list_refuses_a_page_that_cannot_be(supplier: SupplierClient, description: Any) -> None:
+    lists = 0
+    for _method, url, operation in _find_operations(supplier, description):
+        schemas = {it["name"]: it["schema"] for it in operation.get("parameters", ()) if "name" in it}
+        if "limit" not in schemas:
+            continue
+        lists += 1
+        assert schemas["limit"]["minimum"] == 1
+        refused = [("limit", it) for it in ("", "x", "0", schemas["limit"]["maximum"] + 1)]
+        for name, value in (*refused, ("cursor", "%00")):
+            answer = supplier.get(f"{url}?{name}={value}")
+            assert answer.status_code == 400, (url, name, value)
+            assert [attr for attr, _ in codes_of(answer)] == [name], (url, value)
+    assert lists > 8
+
+
 @pytest.mark.parametrize(
     ("path", "meant"),
     [

@@ -5,6 +5,7 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any
 
 from flask import Flask
@@ -39,6 +40,11 @@ class ShownForm:
 def text_of(page: str) -> str:
     """The text of a page or of a part of one, without tags and with single spaces."""
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def facts_of(page: str) -> dict[str, str]:
+    """The terms of a page or of a part of one, with what is said of each."""
+    return {text_of(name): text_of(value) for name, value in _FACT.findall(page)}
 
 
 def _first(pattern: str, page: str) -> str:
@@ -96,7 +102,7 @@ class ConsoleClient:
             button=text_of(button[2]) if button else None,
             back=html.unescape(back[1]),
             is_dangerous=button is not None and button[1] == "danger",
-            facts={text_of(name): text_of(value) for name, value in _FACT.findall(main)},
+            facts=facts_of(main),
         )
 
     def lead(self, path: str) -> str:
@@ -120,6 +126,14 @@ class ConsoleClient:
     def post(self, path: str, fields: dict[str, Any]) -> TestResponse:
         """Send a form as it is."""
         return self.client.post(f"/console{path}", data=fields)
+
+    def upload(self, code: str, file: bytes | None, **fields: Any) -> TestResponse:
+        """Send the form of an upload for this supplier. Its file is only checked, unless fields say so."""
+        path = f"/suppliers/{code}/upload/"
+        form = {**self.tokens(path), "step": "validate", "team": "", "name": "", **fields}
+        if file is not None:
+            form["file"] = (BytesIO(file), "book.ndjson")
+        return self.client.post(f"/console{path}", data=form, content_type="multipart/form-data")
 
     def tokens(self, page: str) -> dict[str, str]:
         """The hidden fields of the form in the middle of a page."""

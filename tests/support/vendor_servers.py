@@ -6,20 +6,45 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from uuid import uuid4
 
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.payment_vendors.protocol import VendorKind
+from migration_service.services.setup.vendors import create_payment_vendor
 from support.servers import ending_with_us
+
+SANDBOX_SECRET = "the-sandbox-secret"
+#: The variable that has the secret where the fixture `sandbox_url` is used.
+SANDBOX_VARIABLE = "TEST_SANDBOX_VARIABLE"
 
 
 @contextlib.contextmanager
-def run_sandbox(secret: str, port: int = 0) -> Iterator[str]:
+def run_sandbox(port: int = 0) -> Iterator[str]:
     """Run the sandbox vendor, on a free port unless one is given, and yield its URL."""
     sandbox = (sys.executable, "-m", "migration_service_local.sandbox")
-    command = ending_with_us(*sandbox, "--port", str(port), "--secret", secret)
+    command = ending_with_us(*sandbox, "--port", str(port), "--secret", SANDBOX_SECRET)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     with process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
         process.terminate()
+
+
+def make_sandbox_vendor(
+    sessions: sessionmaker[Session],
+    url: str,
+    *,
+    organisation: str | None = None,
+    variable: str = SANDBOX_VARIABLE,
+) -> str:
+    """Set up the sandbox as a vendor with a new name, which has its own circuit breaker. Return the name."""
+    name = f"vendor {uuid4().hex[:8]}"
+    with sessions.begin() as session:
+        create_payment_vendor(
+            session, name, kind=VendorKind.HTTP, url=url, secret_env=variable, organisation_name=organisation
+        )
+    return name
 
 
 @contextlib.contextmanager

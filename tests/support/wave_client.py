@@ -40,10 +40,7 @@ class WaveClient:
 
     def stage(self, number: int) -> list[str]:
         """The numbers of accounts that are pending now."""
-        accounts = self.supplier.accounts(number)
-        for account in accounts:
-            assert self.supplier.stage(account).status_code == 201
-        return [account["external_account_number"] for account in accounts]
+        return self.supplier.stage_new(number)
 
     def plan(self, *waves: dict[str, Any], **more: Any) -> dict[str, Any]:
         answer = self.post_plan(*waves, **more)

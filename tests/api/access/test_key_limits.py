@@ -18,15 +18,11 @@ from migration_service.services.access.api_keys import (
 from migration_service.services.access.scopes import Scope
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.tasks.resources import WorkerResources
-from support.factories import Customer, obtain
+from support.factories import Customer, json_of, obtain
 from support.imported_account import ImportedAccount
 from support.supplier_client import SupplierClient
 
 PREFIX = "/v1/data-import"
-
-
-def _body(answer: Any) -> Any:
-    return answer.json
 
 
 def _issue(sessions: sessionmaker[Session], organisation: str, **limits: Any) -> str:
@@ -65,9 +61,9 @@ def test_a_key_with_one_scope_reaches_its_views_and_is_refused_at_all_others(
         method = min({"POST", "PUT"} & (rule.methods or set()), default="GET")
         answer = client.open(path, method=method, headers=headers, data=b"")
         if answer.status_code == 403:
-            assert _body(answer)["code"] == "permission_denied"
+            assert json_of(answer)["code"] == "permission_denied"
             wanted = [f"'{accepted.value}'" for accepted in scopes_of(rule.endpoint)]
-            assert all(name in _body(answer)["detail"] for name in wanted)
+            assert all(name in json_of(answer)["detail"] for name in wanted)
         else:
             reached.add(rule.endpoint)
     assert reached == {it for it in _endpoints(app) if scope in scopes_of(it)}
@@ -94,14 +90,14 @@ def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
     created = ImportedAccount.create(supplier, worker_resources).number
     (attempt,) = supplier.get(f"/account-import-attempts/{supplier.code}/{created}/").json or []
     named = {"import_supplier": supplier.code, "external_account_numbers": [created], "reason": "A test."}
-    undo = _body(supplier.post("/undos/", named))["undo_id"]
+    undo = json_of(supplier.post("/undos/", named))["undo_id"]
     assert supplier.stage(account | {"external_account_number": "planned"}).status_code == 201
     planned = {
         "import_supplier": supplier.code,
         "operations_team_name": supplier.team,
         "waves": [{"rest": True}],
     }
-    plan = _body(supplier.post("/wave-plans/", planned))["plan_id"]
+    plan = json_of(supplier.post("/wave-plans/", planned))["plan_id"]
     supplier.api_key = _issue(sessions, supplier.organisation, import_suppliers=[other])
     supplier.token = supplier.obtain_token()
     refused = {
@@ -114,9 +110,9 @@ def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
             "/notes/create/",
             {"import_supplier": supplier.code, "external_account_number": "1", "notes": [{"body": "x"}]},
         ),
-        "batch": supplier.get(f"/batches/{_body(batch)['batch_id']}/"),
-        "results": supplier.get(f"/batches/{_body(batch)['batch_id']}/results/"),
-        "cancel": supplier.post(f"/batches/{_body(batch)['batch_id']}/cancel/"),
+        "batch": supplier.get(f"/batches/{json_of(batch)['batch_id']}/"),
+        "results": supplier.get(f"/batches/{json_of(batch)['batch_id']}/results/"),
+        "cancel": supplier.post(f"/batches/{json_of(batch)['batch_id']}/cancel/"),
         "start": supplier.post("/batches/", query_string=query, data=b"{}\n"),
         "reconcile": supplier.get(f"/reconciliation/{supplier.code}/"),
         "attempt": supplier.get(f"/account-import-attempts/{attempt['attempt_id']}/"),
@@ -125,8 +121,8 @@ def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
         "plan": supplier.get(f"/wave-plans/{plan}/"),
     }
     for what, answer in refused.items():
-        assert (answer.status_code, _body(answer)["code"]) == (403, "permission_denied"), what
-        assert supplier.code in _body(answer)["detail"], what
+        assert (answer.status_code, json_of(answer)["code"]) == (403, "permission_denied"), what
+        assert supplier.code in json_of(answer)["detail"], what
     for path in ("/batches/", "/undos/", "/wave-plans/"):
         assert supplier.get(path).json == [], path
     assert supplier.stage(account | {"import_supplier": other}).status_code == 201
@@ -150,8 +146,8 @@ def test_a_key_is_used_only_from_its_networks(
     for address in ("192.0.3.7", "2001:db9::1"):
         client.environ_base["REMOTE_ADDR"] = address
         answer = client.get(path, headers=headers)
-        assert (answer.status_code, _body(answer)["code"]) == (403, "permission_denied")
-        assert address in _body(answer)["detail"]
+        assert (answer.status_code, json_of(answer)["code"]) == (403, "permission_denied")
+        assert address in json_of(answer)["detail"]
         assert obtain(client, APIKey=api_key)["errorCode"] == "permission_denied"
 
 

@@ -59,18 +59,6 @@ def test_a_session_is_listed_with_its_key_and_ended_with_all_its_tokens(
     ]
 
 
-def test_another_organisations_session_is_neither_listed_nor_ended(
-    client: FlaskClient, customer: Customer, other: Customer
-) -> None:
-    headers, _ = _log_in(client, customer)
-    theirs, tokens = _log_in(client, other)
-    session_id = tokens["payload"]["sid"]
-    refused = client.post(f"{SESSIONS}{session_id}/end/", headers=headers)
-    assert (refused.status_code, refused.json and refused.json["code"]) == (404, "session_not_found")
-    assert len(_list(client, theirs)) == 1
-    assert session_id not in {it["session_id"] for it in _list(client, headers)}
-
-
 def test_sessions_come_in_pages_and_those_of_a_revoked_key_are_over(
     app: Flask, client: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
 ) -> None:
@@ -81,8 +69,6 @@ def test_sessions_come_in_pages_and_those_of_a_revoked_key_are_over(
     (last,) = _list(client, headers, following)
     assert "Link" not in client.get(f"{SESSIONS}?limit=3", headers=headers).headers
     assert last["session_id"] not in {it["session_id"] for it in first.json}
-    for wrong in ("limit=0", "limit=501", "cursor=x"):
-        assert client.get(f"{SESSIONS}?{wrong}", headers=headers).status_code == 400
     other = make_customer(sessions)
     theirs, _ = _log_in(client, other)
     with sessions.begin() as session:

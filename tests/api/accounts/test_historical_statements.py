@@ -25,12 +25,6 @@ def _added(account: ImportedAccount) -> list[dict[str, Any]]:
     return added
 
 
-def test_the_answer_is_201_with_the_validated_data(account: ImportedAccount) -> None:
-    answer = account.post_statements(STATEMENT | {"gross_amount": "154020", "unknown": 1}, OTHER)
-    assert answer.status_code == 201
-    assert answer.json == {**account.pair, "statements": [STATEMENT, OTHER]}
-
-
 def test_documents_are_resolved_below_the_root_of_the_supplier(account: ImportedAccount) -> None:
     without = {name: value for name, value in OTHER.items() if name != "statement_path"}
     account.post_statements(STATEMENT, without)

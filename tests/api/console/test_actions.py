@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from io import BytesIO
-from typing import Any
 
 import pytest
 from sqlalchemy import func, select
@@ -92,22 +90,13 @@ def test_a_form_of_another_session_does_nothing(
     assert batches.get(batch_id)["state"] == "PAUSED"
 
 
-def _upload(client: ConsoleClient, code: str, file: bytes | None, **fields: Any) -> Any:
-    path = f"/suppliers/{code}/upload/"
-    tokens = client.tokens(path)
-    form = {**tokens, "step": "validate", "team": "", "name": "", **fields}
-    if file is not None:
-        form["file"] = (BytesIO(file), "book.ndjson")
-    return client.client.post(f"/console{path}", data=form, content_type="multipart/form-data")
-
-
 def test_a_file_is_checked_then_rehearsed_then_staged_or_imported(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
     accounts = batches.supplier.accounts(4)
     accounts[2]["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
     file = b"\n".join((ndjson(accounts[:1]), ndjson(accounts[1:])))
-    answer = _upload(administrator, batches.supplier.code, file, name="week 12")
+    answer = administrator.upload(batches.supplier.code, file, name="week 12")
     assert answer.status_code == 303, answer.text
     checked = answer.location.split("/")[-2]
     batches.work()
@@ -148,8 +137,8 @@ def test_the_same_upload_twice_is_one_batch(
 ) -> None:
     file = ndjson(batches.supplier.accounts(1))
     tokens = administrator.tokens(f"/suppliers/{batches.supplier.code}/upload/")
-    first = _upload(administrator, batches.supplier.code, file, **tokens)
-    second = _upload(administrator, batches.supplier.code, file, **tokens)
+    first = administrator.upload(batches.supplier.code, file, **tokens)
+    second = administrator.upload(batches.supplier.code, file, **tokens)
     assert first.location == second.location
     with sessions() as session:
         assert session.scalar(select(func.count()).select_from(Batch)) == 1
@@ -159,14 +148,14 @@ def test_an_upload_without_its_tokens_or_its_file_is_refused(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
     code, file = batches.supplier.code, ndjson(batches.supplier.accounts(1))
-    assert _upload(administrator, code, file, csrf_token="wrong").status_code == 400
-    assert _upload(administrator, code, file, form_token="wrong").status_code == 400
-    assert _upload(administrator, code, file, step="wrong").status_code == 400
-    assert _upload(administrator, code, None).status_code == 400
-    empty = _upload(administrator, code, b"\n\n")
+    assert administrator.upload(code, file, csrf_token="wrong").status_code == 400
+    assert administrator.upload(code, file, form_token="wrong").status_code == 400
+    assert administrator.upload(code, file, step="wrong").status_code == 400
+    assert administrator.upload(code, None).status_code == 400
+    empty = administrator.upload(code, b"\n\n")
     assert empty.status_code == 400
     assert "The file has no lines." in empty.text
-    table = _upload(administrator, code, b"number;name\n1;Anna\n")
+    table = administrator.upload(code, b"number;name\n1;Anna\n")
     assert table.status_code == 400
     assert "This looks like a CSV file." in table.text
     no_form = administrator.client.post(f"/console/suppliers/{code}/upload/", data=file)
@@ -183,24 +172,7 @@ def test_a_file_may_be_as_large_as_the_setting_says(
         settings = replace(migrated, console=True, max_batch_bytes=largest)
         client = ConsoleClient(make_client(settings).application)
         client.log_in(make_operator(sessions, OperatorRole.OPERATE))
-        assert _upload(client, batches.supplier.code, file).status_code == status
-
-
-def test_an_upload_that_breaks_off_leaves_nothing(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    path = f"/suppliers/{batches.supplier.code}/upload/"
-    tokens = administrator.tokens(path)
-    fields = {**tokens, "step": "validate"}
-    parts = [f'--b\r\nContent-Disposition: form-data; name="{k}"\r\n\r\n{v}\r\n' for k, v in fields.items()]
-    parts.append('--b\r\nContent-Disposition: form-data; name="file"; filename="x.ndjson"\r\n\r\n')
-    body = "".join(parts).encode() + ndjson(batches.supplier.accounts(2))
-    answer = administrator.client.post(
-        f"/console{path}", data=body, content_type="multipart/form-data; boundary=b"
-    )
-    assert answer.status_code == 400
-    with sessions() as session:
-        assert session.scalar(select(func.count()).select_from(Batch)) == 0
+        assert client.upload(batches.supplier.code, file).status_code == status
 
 
 def test_failed_lines_are_downloaded_as_sent_and_their_errors_as_csv(

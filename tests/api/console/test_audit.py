@@ -9,10 +9,9 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import AuditEntry, ImportSupplier
+from migration_service.models import AuditEntry
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.audit.entries import AuditAction
-from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn
 from support.supplier_client import SupplierClient
 
@@ -115,13 +114,9 @@ def test_days_that_nothing_can_be_reckoned_from_are_no_filter(
 
 
 def test_what_an_operator_does_belongs_to_the_one_organisation_of_theirs(
-    log_in: LogIn, batches: BatchClient, sessions: sessionmaker[Session]
+    log_in: LogIn, supplier: SupplierClient, sessions: sessionmaker[Session]
 ) -> None:
-    with sessions() as session:
-        owner = session.scalars(
-            select(ImportSupplier.organisation_id).where(ImportSupplier.code == batches.supplier.code)
-        ).one()
-    client = log_in(OperatorRole.ADMINISTER, batches.supplier.organisation)
+    client = log_in(OperatorRole.ADMINISTER, supplier.organisation)
     free = log_in(OperatorRole.ADMINISTER)
     for it in (client, free):
         it.get("/audit/export.ndjson").get_data()
@@ -129,6 +124,6 @@ def test_what_an_operator_does_belongs_to_the_one_organisation_of_theirs(
         found = session.scalars(
             select(AuditEntry).where(AuditEntry.action == AuditAction.AUDIT_EXPORTED).order_by(AuditEntry.id)
         ).all()
-    assert [it.organisation_id for it in found] == [owner, None]
+    assert [it.organisation_id for it in found] == [supplier.organisation_id(), None]
     assert [it.address for it in found] == [it.client.environ_base["REMOTE_ADDR"] for it in (client, free)]
     assert all(it.request_id and it.actor_kind == "operator" for it in found)

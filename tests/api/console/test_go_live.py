@@ -9,9 +9,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import ImportSupplier
 from support.batch_client import BatchClient
-from support.console_client import ConsoleClient, text_of
+from support.console_client import ConsoleClient, facts_of, text_of
 
-_FACT = re.compile(r"<dt>(.*?)</dt><dd>(.*?)</dd>", re.DOTALL)
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')
 _ENDS = "Accounts that can then never be undone"
 
@@ -30,8 +29,7 @@ def _show(client: ConsoleClient, code: str, at: str) -> tuple[dict[str, str], di
     shown = client.post(path, fields)
     assert shown.status_code == 200, shown.text
     found = shown.text[shown.text.index('id="found"') :]
-    facts = {text_of(name): text_of(value) for name, value in _FACT.findall(found)}
-    return facts, fields | {"seen": _SEEN.findall(shown.text)[0]}
+    return facts_of(found), fields | {"seen": _SEEN.findall(shown.text)[0]}
 
 
 def _live_at(sessions: sessionmaker[Session], code: str) -> datetime | None:

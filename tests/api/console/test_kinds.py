@@ -6,7 +6,6 @@ from hashlib import sha256
 from io import BytesIO
 from typing import Any
 
-import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -16,14 +15,8 @@ from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.setup.vendors import create_payment_vendor
 from support.batch_client import BatchClient, counts, ndjson
 from support.console_client import ConsoleClient
+from support.imported_account import ImportedAccount
 from support.messages import noted_messages
-
-
-def _upload(client: ConsoleClient, batches: BatchClient, lines: list[Any], **fields: Any) -> Any:
-    path = f"/suppliers/{batches.supplier.code}/upload/"
-    form = {**client.tokens(path), "team": batches.supplier.team, "name": "", **fields}
-    form["file"] = (BytesIO(ndjson(lines)), "more.ndjson")
-    return client.client.post(f"/console{path}", data=form, content_type="multipart/form-data")
 
 
 def test_an_upload_says_that_its_batch_has_begun_and_tells_workers_at_once(
@@ -59,9 +52,7 @@ def test_control_totals_come_with_the_file(administrator: ConsoleClient, batches
         ("notes", '{"accounts": 3}', 400, "Only a file of accounts has control totals."),
     ):
         fields = {"kind": kind, "step": "validate", "control_totals": given}
-        if kind == "notes":
-            fields["team"] = ""
-        answer = _upload(administrator, batches, accounts, **fields)
+        answer = administrator.upload(batches.supplier.code, ndjson(accounts), **fields)
         assert said in answer.text
         assert answer.status_code == status
         if status == 303:
@@ -71,32 +62,18 @@ def test_control_totals_come_with_the_file(administrator: ConsoleClient, batches
             assert re.search(r'id="control_totals-help">.*?text-danger', answer.text, re.DOTALL)
 
 
-def _note(batches: BatchClient, number: str, body: str = "Calls after six.") -> dict[str, Any]:
-    return {
-        "import_supplier": batches.supplier.code,
-        "external_account_number": number,
-        "notes": [{"body": body}],
-    }
-
-
-def _payment(batches: BatchClient, number: str) -> dict[str, Any]:
-    named = {"import_supplier": batches.supplier.code, "external_account_number": number}
-    return {**examples.TRANSACTIONS, **named}
-
-
-@pytest.fixture
-def number(batches: BatchClient) -> str:
-    """The number of an account that exists."""
-    (account,) = batches.supplier.accounts(1)
-    assert counts(batches.run([account])) == {"IMPORTED": 1}
-    return str(account["external_account_number"])
+def _note(account: ImportedAccount, body: str = "Calls after six.") -> dict[str, Any]:
+    return account.pair | {"notes": [{"body": body}]}
 
 
 def test_notes_are_checked_rehearsed_and_added(
-    administrator: ConsoleClient, batches: BatchClient, number: str, sessions: sessionmaker[Session]
+    administrator: ConsoleClient,
+    batches: BatchClient,
+    account: ImportedAccount,
+    sessions: sessionmaker[Session],
 ) -> None:
-    lines = [_note(batches, number), {**_note(batches, number), "notes": []}]
-    answer = _upload(administrator, batches, lines, kind="notes", step="validate")
+    lines = [_note(account), {**_note(account), "notes": []}]
+    answer = administrator.upload(batches.supplier.code, ndjson(lines), kind="notes", step="validate")
     assert answer.status_code == 303, answer.text
     batch_id = answer.location.split("/")[-2]
     batches.work()
@@ -121,21 +98,23 @@ def test_notes_are_checked_rehearsed_and_added(
         assert session.scalars(wanted).one().details == {"mode": "import", "kind": "notes"}
 
 
-def test_what_a_line_adds_is_masked(administrator: ConsoleClient, batches: BatchClient, number: str) -> None:
-    batch_id = batches.run([_note(batches, number, "Ask for Kees.")], kind="notes")["batch_id"]
+def test_what_a_line_adds_is_masked(
+    administrator: ConsoleClient, batches: BatchClient, account: ImportedAccount
+) -> None:
+    batch_id = batches.run([_note(account, "Ask for Kees.")], kind="notes")["batch_id"]
     assert "Kees" not in administrator.see(f"/batches/{batch_id}/lines/1/")
     administrator.send(f"/batches/{batch_id}/lines/1/reveal/", page=f"/batches/{batch_id}/lines/1/")
     assert "Ask for Kees." in administrator.see(f"/batches/{batch_id}/lines/1/")
 
 
 def test_boxes_that_are_cleared_are_options_of_transactions(
-    administrator: ConsoleClient, batches: BatchClient, number: str
+    administrator: ConsoleClient, batches: BatchClient, account: ImportedAccount
 ) -> None:
-    lines, fields = [_payment(batches, number)], {"kind": "transactions", "step": "dry-run"}
+    lines, fields = [examples.TRANSACTIONS | account.pair], {"kind": "transactions", "step": "dry-run"}
     boxes = {"check_previously_added": "1", "force_add_to_current_statement": "1"}
-    answer = _upload(administrator, batches, lines, **fields, **boxes)
+    answer = administrator.upload(batches.supplier.code, ndjson(lines), **fields, **boxes)
     assert batches.get(answer.location.split("/")[-2])["options"] == {}
-    cleared = _upload(administrator, batches, lines, **fields, check_previously_added="1")
+    cleared = administrator.upload(batches.supplier.code, ndjson(lines), **fields, check_previously_added="1")
     batch_id = cleared.location.split("/")[-2]
     batches.work()
     assert batches.get(batch_id)["options"] == {"force_add_to_current_statement": False}
@@ -149,9 +128,9 @@ def test_boxes_that_are_cleared_are_options_of_transactions(
 def test_lines_that_wait_are_named_and_listed(administrator: ConsoleClient, batches: BatchClient) -> None:
     (account,) = batches.supplier.accounts(1)
     coming = batches.start([account])
-    number = account["external_account_number"]
+    late = ImportedAccount(batches.supplier, account["external_account_number"])
     batches.change(coming, "pause")
-    waiting = batches.run([_note(batches, number)], kind="notes")["batch_id"]
+    waiting = batches.run([_note(late)], kind="notes")["batch_id"]
     assert counts(batches.get(waiting)) == {"DEFERRED": 1}
     page = administrator.see(f"/batches/{waiting}/")
     assert "1 line waits" in page
@@ -159,24 +138,18 @@ def test_lines_that_wait_are_named_and_listed(administrator: ConsoleClient, batc
     assert "Next try: " in page
     assert "waits for vendor" not in administrator.see("/")
     lines = administrator.see(f"/batches/{waiting}/lines/?status=DEFERRED")
-    assert number in lines
+    assert late.number in lines
     assert "1 remaining line will wait" in administrator.see(f"/batches/{waiting}/pause/")
 
 
 def test_a_batch_that_waits_for_a_vendor_names_it(
-    administrator: ConsoleClient, batches: BatchClient, number: str
+    administrator: ConsoleClient, batches: BatchClient, account: ImportedAccount
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with batches.supplier.Session.begin() as session:
         create_payment_vendor(session, "nobody listens", kind=VendorKind.HTTP, url=url)
-    line = {
-        "import_supplier": batches.supplier.code,
-        "external_account_number": number,
-        "vendor": "nobody listens",
-        "reference": "card-1",
-        "type": "CARD",
-    }
+    line = account.pair | {"vendor": "nobody listens", "reference": "card-1", "type": "CARD"}
     waiting = batches.run([line], kind="payment-instructions")["batch_id"]
     page = administrator.see(f"/batches/{waiting}/")
     assert "Vendor: nobody listens. Next try: " in page
@@ -185,10 +158,10 @@ def test_a_batch_that_waits_for_a_vendor_names_it(
 
 
 def test_batches_are_filtered_by_kind_and_by_state(
-    administrator: ConsoleClient, batches: BatchClient, number: str
+    administrator: ConsoleClient, batches: BatchClient, account: ImportedAccount
 ) -> None:
     code = batches.supplier.code
-    notes = batches.run([_note(batches, number)], kind="notes")["batch_id"]
+    notes = batches.run([_note(account)], kind="notes")["batch_id"]
     accounts = batches.start(batches.supplier.accounts(3)[2:])
     for query, shown, hidden in (
         ("kind=notes", notes, accounts),

@@ -1,22 +1,13 @@
 """The first sentence of a page answers its question, and codes are explained in the reader's language."""
 
-import html
-import re
 from typing import Any
 
 from migration_service.services.access.operators import OperatorRole
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn, text_of
+from support.imported_account import ImportedAccount
 
-_LEAD = re.compile(r'<p class="lead"[^>]*>(.*?)</p>', re.DOTALL)
 _DUTCH = {"Accept-Language": "nl"}
-
-
-def _lead(client: ConsoleClient, path: str, **headers: str) -> str:
-    answer = client.get(path, headers=headers)
-    assert answer.status_code == 200, answer.text
-    (found,) = _LEAD.findall(answer.text)
-    return " ".join(html.unescape(re.sub("<[^>]+>", "", found)).split())
 
 
 def test_an_operator_counts_only_the_batches_of_their_organisations(
@@ -24,7 +15,7 @@ def test_an_operator_counts_only_the_batches_of_their_organisations(
 ) -> None:
     batches.run(batches.supplier.accounts(1))
     mine = log_in(OperatorRole.READ, batches.supplier.organisation)
-    assert _lead(mine, "/batches/") == "There is 1 batch. None waits for somebody."
+    assert mine.lead("/batches/") == "There is 1 batch. None waits for somebody."
 
 
 def test_codes_are_explained_in_dutch_on_dutch_pages(administrator: ConsoleClient, broken_batch: str) -> None:
@@ -57,17 +48,9 @@ def test_states_have_words_on_dutch_pages_and_a_reason_is_a_sentence(
 
 
 def test_a_batch_of_added_data_says_that_it_cannot_be_undone(
-    administrator: ConsoleClient, batches: BatchClient
+    administrator: ConsoleClient, account: ImportedAccount, batches: BatchClient
 ) -> None:
-    (account,) = batches.supplier.accounts(1)
-    batches.run([account])
-    number = account["external_account_number"]
-    note = {
-        "import_supplier": batches.supplier.code,
-        "external_account_number": number,
-        "notes": [{"body": "Called."}],
-    }
-    batch_id = batches.run([note], kind="notes")["batch_id"]
+    batch_id = batches.run([account.pair | {"notes": [{"body": "Called."}]}], kind="notes")["batch_id"]
     assert batches.get(batch_id)["counts"]["ADDED"] == 1
     page = administrator.see(f"/batches/{batch_id}/")
     assert "Added data cannot be undone as a batch" in page

@@ -3,32 +3,21 @@
 import re
 import secrets
 
-import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import AuditEntry, PaymentVendor
 from migration_service.services.access.operators import OperatorRole
-from migration_service.services.setup.suppliers import find_import_supplier
-from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn
+from support.supplier_client import SupplierClient
 
 _NEW = "/setup/vendors/new/"
 
 
-@pytest.fixture
-def organisation(batches: BatchClient, sessions: sessionmaker[Session]) -> str:
-    """The name of the organisation of the supplier."""
-    with sessions.begin() as session:
-        supplier = find_import_supplier(session, batches.supplier.code, organisation_id=None)
-        assert supplier
-        return str(supplier.organisation_name)
-
-
-def _vendor(organisation: str, **more: str) -> dict[str, str]:
+def _vendor(supplier: SupplierClient, **more: str) -> dict[str, str]:
     name = f"vendor-{secrets.token_hex(4)}"
-    fields = {"name": name, "kind": "http", "url": "https://gateway.example/v2", "organisation": organisation}
-    return {**fields, "secret_env": "GATEWAY_SECRET", **more}
+    fields = {"name": name, "kind": "http", "url": "https://gateway.example/v2"}
+    return {**fields, "organisation": supplier.organisation, "secret_env": "GATEWAY_SECRET", **more}
 
 
 def _find(sessions: sessionmaker[Session], name: str) -> PaymentVendor | None:
@@ -37,9 +26,9 @@ def _find(sessions: sessionmaker[Session], name: str) -> PaymentVendor | None:
 
 
 def test_a_vendor_is_created_and_called_less_often(
-    administrator: ConsoleClient, organisation: str, sessions: sessionmaker[Session]
+    administrator: ConsoleClient, supplier: SupplierClient, sessions: sessionmaker[Session]
 ) -> None:
-    fields = _vendor(organisation)
+    fields = _vendor(supplier)
     assert administrator.send(_NEW, fields).status_code == 303
     page = administrator.see("/setup/vendors/")
     assert fields["name"] in page
@@ -59,9 +48,9 @@ def test_a_vendor_is_created_and_called_less_often(
 
 
 def test_a_secret_that_is_entered_by_mistake_is_neither_kept_nor_sent_back(
-    administrator: ConsoleClient, organisation: str, sessions: sessionmaker[Session]
+    administrator: ConsoleClient, supplier: SupplierClient, sessions: sessionmaker[Session]
 ) -> None:
-    fields = _vendor(organisation, secret_env="sk-live-4711-not-a-name")
+    fields = _vendor(supplier, secret_env="sk-live-4711-not-a-name")
     answer = administrator.send(_NEW, fields)
     assert answer.status_code == 400
     assert "not the secret itself" in answer.text
@@ -70,16 +59,16 @@ def test_a_secret_that_is_entered_by_mistake_is_neither_kept_nor_sent_back(
     assert re.search(r'<input [^>]*autocomplete="off"[^>]* name="secret_env"', answer.text)
     assert _find(sessions, fields["name"]) is None
     for bad in ({"url": "ftp://gateway.example"}, {"url": "https://user:pass@gateway.example"}):
-        assert administrator.send(_NEW, _vendor(organisation, **bad)).status_code == 400
+        assert administrator.send(_NEW, _vendor(supplier, **bad)).status_code == 400
 
 
 def test_a_bound_administrator_changes_only_the_vendors_of_the_organisation(
-    administrator: ConsoleClient, log_in: LogIn, organisation: str, sessions: sessionmaker[Session]
+    administrator: ConsoleClient, log_in: LogIn, supplier: SupplierClient, sessions: sessionmaker[Session]
 ) -> None:
-    shared, own = _vendor(organisation, shared="y"), _vendor(organisation)
+    shared, own = _vendor(supplier, shared="y"), _vendor(supplier)
     for fields in (shared, own):
         assert administrator.send(_NEW, fields).status_code == 303
-    bound = log_in(OperatorRole.ADMINISTER, organisation)
+    bound = log_in(OperatorRole.ADMINISTER, supplier.organisation)
     of_all, of_one = _find(sessions, shared["name"]), _find(sessions, own["name"])
     assert of_all is not None and of_one is not None
     assert of_all.organisation_id is None

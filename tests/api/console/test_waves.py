@@ -14,7 +14,6 @@ from support.messages import noted_messages
 from support.undo_client import UndoClient
 from support.wave_client import WaveClient
 
-_FACT = re.compile(r"<dt>(.*?)</dt><dd>(.*?)</dd>", re.DOTALL)
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')
 
 

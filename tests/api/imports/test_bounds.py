@@ -8,7 +8,7 @@ from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
-from migration_service.schemas.bounds import MAX_DEPTH, MAX_ERRORS, MAX_ITEMS
+from migration_service.schemas.bounds import MAX_ERRORS, MAX_ITEMS
 from migration_service.schemas.json import encode_json
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
@@ -36,20 +36,11 @@ def _with_member(account: dict[str, Any], text: bytes) -> bytes:
     return encode_json(account)[:-1] + b',"statement_pdf_context":%b}' % text
 
 
-_BEYOND = [
-    (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "too_deep"),
-    (b'{"a":' * 480 + b"1" + b"}" * 480, "too_deep"),
-    (b"[" * 100_000, "too_deep"),
-    (b"9" * 5_000, "number_too_long"),
-    (b"0E-20000", "number_too_long"),
-    (b"1." + b"0" * 20_000, "number_too_long"),
-    (b"1e200000", "number_too_long"),
-]
-_BEYOND_IDS = [f"{code} {place}" for place, (_, code) in enumerate(_BEYOND)]
+_DEEP, _LONG = b'{"a":' * 480 + b"1" + b"}" * 480, b"0E-20000"
 
 
 @pytest.mark.parametrize("path", ["/validate-account/", _STAGE])
-@pytest.mark.parametrize(("text", "code"), _BEYOND, ids=_BEYOND_IDS)
+@pytest.mark.parametrize(("text", "code"), [(_DEEP, "too_deep"), (_LONG, "number_too_long")])
 def test_a_body_beyond_the_bounds_of_json_is_refused_with_its_code(
     supplier: SupplierClient, path: str, text: bytes, code: str
 ) -> None:
@@ -90,8 +81,8 @@ def test_a_line_beyond_a_bound_fails_and_does_not_affect_other_lines(
     lines = [
         encode_json(sound),
         encode_json(nul | {"\0colour\0": "a\0b"}),
-        _with_member(deep, _BEYOND[1][0]),
-        _with_member(long, _BEYOND[4][0]),
+        _with_member(deep, _DEEP),
+        _with_member(long, _LONG),
         encode_json(many | {"statements": [{}] * (MAX_ITEMS + 1)}),
         encode_json(wrong | {"statements": [{}] * (MAX_ERRORS + 1)}),
     ]

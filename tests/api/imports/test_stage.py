@@ -19,14 +19,6 @@ def _code(answer: object) -> str:
     return str(answer.json["code"])  # type: ignore[attr-defined]
 
 
-def test_the_first_staging_answers_201_and_restaging_200(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    names = {name: account[name] for name in ("import_supplier", "external_account_number")}
-    first, second = supplier.stage(account), supplier.stage(account)
-    assert (first.status_code, first.json) == (201, names | {"result": "STAGED"})
-    assert (second.status_code, second.json) == (200, names | {"result": "UNCHANGED"})
-
-
 def test_restaging_replaces_the_payload_and_the_same_again_changes_nothing(supplier: SupplierClient) -> None:
     (account,) = supplier.accounts()
     number = account["external_account_number"]

@@ -100,12 +100,6 @@ def test_pages_lead_through_the_whole_list(supplier: SupplierClient) -> None:
     assert list(chain.from_iterable(pages)) == _list(supplier, "all")
 
 
-@pytest.mark.parametrize("query", ["?limit=0", "?limit=100001", "?limit=x", "?cursor=%00", "?limit="])
-def test_an_invalid_page_is_refused(supplier: SupplierClient, query: str) -> None:
-    answer = supplier.get(f"/all-account-import-processes/{supplier.code}/{query}")
-    assert (answer.status_code, (answer.json or {})["code"]) == (400, "request_failed_validation")
-
-
 def test_a_long_list_is_streamed_completely(supplier: SupplierClient) -> None:
     for account in supplier.accounts(5):
         supplier.stage(account)

@@ -50,9 +50,3 @@ def test_what_is_not_a_json_object_is_refused(
     assert answer.json is not None
     assert answer.json["code"] == code
     assert answer.json["errors"]
-
-
-def test_a_body_beyond_the_largest_size_is_refused(supplier: SupplierClient) -> None:
-    body = b" " * (supplier.app.config["MAX_CONTENT_LENGTH"] + 1)
-    answer = supplier.post("/validate-account/", data=body, content_type="application/json")
-    assert (answer.status_code, answer.json and answer.json["code"]) == (413, "request_too_large")

@@ -3,7 +3,6 @@
 from typing import Any
 from unittest.mock import patch
 
-import pytest
 from werkzeug.test import TestResponse
 
 from migration_service.db.sql import OpenTransaction
@@ -118,21 +117,6 @@ def test_the_attempts_of_an_account_are_listed_newest_first_in_pages(
     assert pages == [newest_first[:3], newest_first[3:]]
     assert _next(second) is None
     assert _next(supplier.get(path + "?limit=4")) is None
-
-
-@pytest.mark.parametrize(
-    ("query", "attr", "code"),
-    [
-        ("limit=0", "limit", "page_size_out_of_range"),
-        ("limit=501", "limit", "page_size_out_of_range"),
-        ("cursor=x", "cursor", "invalid"),
-    ],
-)
-def test_an_invalid_page_is_refused(supplier: SupplierClient, query: str, attr: str, code: str) -> None:
-    (number,) = supplier.stage_new()
-    answer = supplier.get(f"/account-import-attempts/{supplier.code}/{number}/?{query}")
-    assert answer.status_code == 400
-    assert [(it["attr"], it["code"]) for it in answer.json["errors"]] == [(attr, code)]  # type: ignore[index]
 
 
 def test_import_suppliers_are_shown_to_their_organisation_only(

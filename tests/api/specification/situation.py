@@ -5,26 +5,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from sqlalchemy import select
 from werkzeug.test import TestResponse
 
 from migration_service.models import AccountImportProcess
-from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.schemas.json import parse_json
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.signals import notify
 from migration_service.services.setup.limits import set_concurrency_limit
-from migration_service.services.setup.vendors import create_payment_vendor
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from support.supplier_client import SupplierClient
+from support.vendor_servers import SANDBOX_VARIABLE, make_sandbox_vendor
 
 FOLDER = Path(__file__).parent
-#: The variable that has the secret of the payment vendor.
-VARIABLE = "TEST_SANDBOX_VARIABLE"
 
 
 @dataclass
@@ -110,17 +106,10 @@ class Situation:
         self.names["other_account_number"] = other["external_account_number"]
         assert self.supplier.stage(other).status_code == 201
 
-    def add_vendor(self, variable: str = VARIABLE) -> None:
+    def add_vendor(self, variable: str = SANDBOX_VARIABLE) -> None:
         """Set up a payment vendor; its secret is in this variable of the environment."""
-        self.names["vendor"] = f"vendor {uuid4().hex[:8]}"
-        with self.supplier.Session.begin() as session:
-            create_payment_vendor(
-                session,
-                self.names["vendor"],
-                kind=VendorKind.HTTP,
-                url=self.sandbox_url,
-                secret_env=variable,
-            )
+        sessions = self.supplier.Session
+        self.names["vendor"] = make_sandbox_vendor(sessions, self.sandbox_url, variable=variable)
 
     def send_first(self, file: str) -> None:
         """Send the first example of a file, which has to succeed."""

@@ -8,7 +8,6 @@ stand for values that differ each time (`shapes.py`).
 """
 
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
@@ -17,14 +16,11 @@ import pytest
 from werkzeug.test import TestResponse
 
 from api.specification.shapes import differences
-from api.specification.situation import FOLDER, GIVEN, VARIABLE, Situation
+from api.specification.situation import FOLDER, GIVEN, Situation
 from migration_service.schemas.json import parse_json
 from migration_service.tasks.resources import WorkerResources
 from support.servers import wait_until
 from support.supplier_client import SupplierClient
-from support.vendor_servers import run_sandbox
-
-_SECRET = "the-sandbox-secret"
 
 
 def _exchanges() -> list[Any]:
@@ -36,20 +32,8 @@ def _exchanges() -> list[Any]:
     ]
 
 
-@pytest.fixture(scope="module")
-def sandbox_url() -> Iterator[str]:
-    with run_sandbox(_SECRET) as url:
-        yield url
-
-
 @pytest.fixture
-def situation(
-    supplier: SupplierClient,
-    worker_resources: WorkerResources,
-    sandbox_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Situation:
-    monkeypatch.setenv(VARIABLE, _SECRET)
+def situation(supplier: SupplierClient, worker_resources: WorkerResources, sandbox_url: str) -> Situation:
     names = {
         "import_supplier_code": supplier.code,
         "external_account_number": f"account {uuid4().hex[:12]}",

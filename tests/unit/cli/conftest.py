@@ -7,9 +7,6 @@ from click.testing import CliRunner, Result
 
 from migration_service.cli import main
 from migration_service.config import Settings
-from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient
-from support.supplier_client import SupplierClient
 
 
 @pytest.fixture
@@ -29,9 +26,3 @@ def run(migrated: Settings) -> Callable[..., Result]:
         return result
 
     return run
-
-
-@pytest.fixture
-def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    """The batches of a new supplier."""
-    return BatchClient(supplier, worker_resources)

@@ -1,18 +1,14 @@
 """`migration-service accounts`: an account is shown, skipped, unskipped and erased."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-
-from click.testing import Result
 
 from migration_service.services.audit.trail import TrailFilter, stream_trail
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
+from support.commands import Run
 from support.supplier_client import SupplierClient
-
-Run = Callable[..., Result]
 
 
 def test_the_whole_account_is_shown(
@@ -61,11 +57,10 @@ def test_an_account_is_skipped_and_unskipped_and_wrong_requests_are_explained(
 
 
 def test_an_account_that_was_only_refused_is_shown_with_its_lines(
-    run: Run, supplier: SupplierClient, worker_resources: WorkerResources
+    run: Run, supplier: SupplierClient, batches: BatchClient
 ) -> None:
     (account,) = supplier.accounts()
     number = account["external_account_number"]
-    batches = BatchClient(supplier, worker_resources)
     batch_id = batches.run([account | {"customers": "nobody"}])["batch_id"]
     shown = json.loads(run("accounts", "show", supplier.code, number, "--json").stdout)
     assert (shown["import"]["state"], shown["attempts"], shown["account"]) == (None, [], None)

@@ -1,7 +1,7 @@
 """The audit names the person who ordered a batch or an undo, also on each row that it wrote."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,11 +11,9 @@ from migration_service.config import system_user
 from migration_service.services.access.api_keys import revoke_api_key
 from migration_service.services.audit.trail import TrailFilter, stream_trail
 from support.batch_client import BatchClient, ndjson
+from support.commands import Run
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
-from support.wave_client import WaveClient
-
-Run = Callable[..., Result]
 
 
 @pytest.fixture
@@ -66,22 +64,6 @@ def test_the_rows_of_a_batch_and_of_an_undo_name_the_person_who_ordered_them(
     assert set(_of_batch(supplier, batch_id)) == set(_person("batch.started", "batch.ordered"))
 
 
-def test_the_rows_of_a_wave_name_the_person_who_made_its_plan(run: Run, batches: BatchClient) -> None:
-    supplier, waves = batches.supplier, WaveClient(batches)
-    (number,) = waves.stage(1)
-    body = {
-        "import_supplier": supplier.code,
-        "operations_team_name": supplier.team,
-        "waves": [{"rest": True}],
-    }
-    plan = json.loads(run("waves", "plan", "-", "--json", given=json.dumps(body)).stdout)
-    run("waves", "start", plan["plan_id"], "1")
-    waves.run()
-    staged, processed = _story(supplier, number)
-    assert staged[:2] == ("account.staged", "api_key")
-    assert [processed] == _person("account.processed")
-
-
 def test_the_rows_of_a_batch_whose_key_was_revoked_name_the_person_who_took_it_over(
     run: Run, batches: BatchClient, supplier: SupplierClient
 ) -> None:
@@ -95,11 +77,3 @@ def test_the_rows_of_a_batch_whose_key_was_revoked_name_the_person_who_took_it_o
     number = account["external_account_number"]
     assert _story(supplier, number) == _person("account.staged", "account.processed")
     assert _person("batch.taken_over")[0] in _of_batch(supplier, batch_id)
-
-
-def test_the_rows_of_a_clients_batch_name_its_key(batches: BatchClient) -> None:
-    (account,) = batches.supplier.accounts(1)
-    batches.start([account], "import")
-    batches.work()
-    told = _story(batches.supplier, account["external_account_number"])
-    assert {kind for _, kind, _ in told} == {"api_key"}

@@ -3,17 +3,12 @@
 import csv
 import io
 import json
-from collections.abc import Callable
 from functools import partial
 
 import pytest
-from click.testing import Result
 
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.supplier_client import SupplierClient
-
-Run = Callable[..., Result]
+from support.commands import Run
 
 
 @pytest.fixture
@@ -22,10 +17,9 @@ def run(run: Run) -> Run:
 
 
 @pytest.fixture
-def pair(supplier: SupplierClient, worker_resources: WorkerResources) -> tuple[str, str]:
+def pair(batches: BatchClient) -> tuple[str, str]:
     """Two batches of one account, which is mended in the second one."""
-    batches = BatchClient(supplier, worker_resources)
-    (account,) = supplier.accounts()
+    (account,) = batches.supplier.accounts()
     broken = account | {"billing_postcode": 7}
     first, second = (batches.run([line], "validate")["batch_id"] for line in (broken, account))
     return first, second

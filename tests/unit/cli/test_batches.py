@@ -3,7 +3,6 @@
 import gzip
 import json
 import time
-from collections.abc import Callable
 from datetime import date
 from hashlib import sha256
 from pathlib import Path
@@ -11,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import Result
 from sqlalchemy import select, update
 
 from migration_service.cli import batch_progress
@@ -19,8 +17,7 @@ from migration_service.models import Account, Ledger, Statement
 from migration_service.schemas.json import parse_json
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from support.batch_client import BatchClient, ndjson
-
-Run = Callable[..., Result]
+from support.commands import Run
 
 
 def _start(run: Run, batches: BatchClient, accounts: Any, *arguments: str, mode: str = "import") -> str:

@@ -32,9 +32,8 @@ def parts(migrated: Settings) -> Iterator[ServiceParts]:
 
 
 def test_a_paused_supplier_is_reported_with_its_waiting_batches(
-    parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
+    parts: ServiceParts, supplier: SupplierClient, batches: BatchClient
 ) -> None:
-    batches = BatchClient(supplier, worker_resources)
     batches.start(supplier.accounts(1))
     paused = update(ImportSupplier).where(ImportSupplier.code == supplier.code)
     with supplier.Session.begin() as session:
@@ -51,9 +50,8 @@ def test_a_paused_supplier_is_reported_with_its_waiting_batches(
 
 
 def test_a_batch_that_is_stalled_or_whose_workers_starve_is_reported(
-    parts: ServiceParts, supplier: SupplierClient, worker_resources: WorkerResources
+    parts: ServiceParts, supplier: SupplierClient, batches: BatchClient
 ) -> None:
-    batches = BatchClient(supplier, worker_resources)
     batch_id = batches.start(supplier.accounts(1))
     assert not [it for it in check_batches(parts) if batch_id in it.seen]
     with supplier.Session.begin() as session:

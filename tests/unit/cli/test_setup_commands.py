@@ -1,14 +1,11 @@
 """The operators' commands, with `--json` and for people, and their exit statuses after errors."""
 
-import json
 import platform
 import secrets
-from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli import COMMANDS, main
@@ -16,45 +13,34 @@ from migration_service.config import Settings
 from migration_service.db.revisions import newest_revision
 from migration_service.errors import UnauthenticatedError
 from migration_service.services.access.api_keys import authenticate_api_key
+from support.commands import Run, json_of, lines_of
 from support.factories import Customer
-
-Run = Callable[..., Result]
-
-
-def _json(result: Result) -> Any:
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
-
-
-def _lines(result: Result) -> list[Any]:
-    assert result.exit_code == 0, result.output
-    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("group", ["organisations", "teams"])
 def test_organisations_teams_and_suppliers_are_created_once_and_listed(run: Run, group: str) -> None:
     name = f"Noord [bold] {secrets.token_hex(4)}"
-    assert _json(run(group, "create", name, "--json"))["name"] == name
+    assert json_of(run(group, "create", name, "--json"))["name"] == name
     again = run(group, "create", name)
     assert (again.exit_code, again.stdout) == (1, "")
     assert "already" in again.stderr
-    assert [record["name"] for record in _lines(run(group, "list", "--json"))].count(name) == 1
+    assert [record["name"] for record in lines_of(run(group, "list", "--json"))].count(name) == 1
     assert name in run(group, "list").stdout
 
 
 def test_a_key_is_issued_used_listed_and_revoked(
     run: Run, customer: Customer, sessions: sessionmaker[Session]
 ) -> None:
-    issued = _json(run("api-keys", "issue", "--organisation", customer.organisation, "--json"))
+    issued = json_of(run("api-keys", "issue", "--organisation", customer.organisation, "--json"))
     with sessions.begin() as session:
         assert authenticate_api_key(session, issued["api_key"]).organisation_id == customer.organisation_id
     listed = run("api-keys", "list", "--json")
     assert issued["api_key"] not in listed.stdout
-    record = next(record for record in _lines(listed) if record["prefix"] == issued["prefix"])
+    record = next(record for record in lines_of(listed) if record["prefix"] == issued["prefix"])
     assert record["organisation"] == customer.organisation
     assert record["last_used_at"].endswith("Z")
     assert record["revoked_at"] is None
-    assert _json(run("api-keys", "revoke", issued["prefix"], "--json"))["revoked_at"]
+    assert json_of(run("api-keys", "revoke", issued["prefix"], "--json"))["revoked_at"]
     with sessions.begin() as session, pytest.raises(UnauthenticatedError):
         authenticate_api_key(session, issued["api_key"])
 
@@ -71,8 +57,8 @@ def test_for_people_only_the_key_is_on_standard_output(
 def test_a_supplier_is_created_shown_and_gets_another_status(run: Run, customer: Customer) -> None:
     code = f"NOORD {secrets.token_hex(4)}"
     options = ("--organisation", customer.organisation, "--document-root", "s3://b/f/", "--profile", "strict")
-    made = _json(run("suppliers", "create", code, *options, "--json"))
-    assert made == _json(run("suppliers", "show", code, "--json"))
+    made = json_of(run("suppliers", "create", code, *options, "--json"))
+    assert made == json_of(run("suppliers", "show", code, "--json"))
     assert made | {"created_at": ""} == {
         "code": code,
         "organisation": customer.organisation,
@@ -85,38 +71,38 @@ def test_a_supplier_is_created_shown_and_gets_another_status(run: Run, customer:
         "created_at": "",
     }
     for word, status in (("paused", "Paused"), ("COMPLETE", "Complete"), ("ongoing", "Ongoing")):
-        assert _json(run("suppliers", "set-status", code, word, "--json")) == {
+        assert json_of(run("suppliers", "set-status", code, word, "--json")) == {
             "code": code,
             "status": status,
         }
-        assert _json(run("suppliers", "show", code, "--json"))["status"] == status
-    assert code in [record["code"] for record in _lines(run("suppliers", "list", "--json"))]
+        assert json_of(run("suppliers", "show", code, "--json"))["status"] == status
+    assert code in [record["code"] for record in lines_of(run("suppliers", "list", "--json"))]
     assert "strict" in run("suppliers", "show", code).stdout
 
 
 def test_the_limit_is_shown_with_the_slots_in_use_and_set(
     run: Run, sessions: sessionmaker[Session], migrated: Settings
 ) -> None:
-    assert _json(run("limit", "set", "7", "--json")) == {"concurrency_limit": 7}
-    assert _json(run("limit", "show", "--json"))["concurrency_limit"] == 7
-    assert _json(run("limit", "set", "off", "--json")) == {"concurrency_limit": None}
-    assert _json(run("limit", "show", "--json"))["concurrency_limit"] is None
+    assert json_of(run("limit", "set", "7", "--json")) == {"concurrency_limit": 7}
+    assert json_of(run("limit", "show", "--json"))["concurrency_limit"] == 7
+    assert json_of(run("limit", "set", "off", "--json")) == {"concurrency_limit": None}
+    assert json_of(run("limit", "show", "--json"))["concurrency_limit"] is None
     assert "off" in run("limit", "show").stdout
     assert run("limit", "set", "250").stdout == "At most 250 accounts are processed at the same time.\n"
-    changes = _lines(run("audit", "list", "--action", "concurrency_limit.set", "--limit", "3", "--json"))
+    changes = lines_of(run("audit", "list", "--action", "concurrency_limit.set", "--limit", "3", "--json"))
     assert [entry["subject"] for entry in changes] == ["250", "off", "7"]
-    assert isinstance(_json(run("limit", "show", "--json"))["slots_in_use"], int)
+    assert isinstance(json_of(run("limit", "show", "--json"))["slots_in_use"], int)
 
 
 def test_the_limit_is_a_million_at_most(run: Run) -> None:
-    assert _json(run("limit", "set", "1000000", "--json")) == {"concurrency_limit": 1_000_000}
+    assert json_of(run("limit", "set", "1000000", "--json")) == {"concurrency_limit": 1_000_000}
     assert run("limit", "set", "1000001", "--json").exit_code != 0
-    assert _json(run("limit", "show", "--json"))["concurrency_limit"] == 1_000_000
+    assert json_of(run("limit", "show", "--json"))["concurrency_limit"] == 1_000_000
 
 
 def test_the_limit_is_shown_while_redis_is_unavailable(run: Run) -> None:
     result = run("limit", "show", "--json", REDIS_URL="redis://127.0.0.1:1/0")
-    assert _json(result) == {"concurrency_limit": 250, "slots_in_use": None}
+    assert json_of(result) == {"concurrency_limit": 250, "slots_in_use": None}
 
 
 @pytest.mark.parametrize(
@@ -195,7 +181,7 @@ def test_the_list_of_commands_has_the_first_line_of_each_help(run: Run) -> None:
 def test_a_payment_vendor_is_created_and_listed_without_its_secret(run: Run) -> None:
     name = f"vendor {secrets.token_hex(4)}"
     options = ("--kind", "http", "--url", "https://gateway.acme.example/v2", "--secret-env", "ACME_SECRET")
-    made = _json(run("vendors", "create", name, *options, "--json", ACME_SECRET="hidden-value"))
+    made = json_of(run("vendors", "create", name, *options, "--json", ACME_SECRET="hidden-value"))
     assert made == {
         "name": name,
         "organisation": None,
@@ -204,12 +190,12 @@ def test_a_payment_vendor_is_created_and_listed_without_its_secret(run: Run) -> 
         "secret_env": "ACME_SECRET",
         "calls_per_second": 10,
     }
-    rated = _json(run("vendors", "set-rate", name, "2.5", "--json"))
+    rated = json_of(run("vendors", "set-rate", name, "2.5", "--json"))
     assert rated == {"name": name, "organisation": None, "calls_per_second": 2.5}
     assert run("vendors", "set-rate", name, "0").exit_code == 1
     made["calls_per_second"] = 2.5
     listed = run("vendors", "list", "--json")
-    assert made in _lines(listed)
+    assert made in lines_of(listed)
     assert "hidden-value" not in listed.stdout
     again = run("vendors", "create", name, *options)
     assert "already" in again.stderr
@@ -221,12 +207,12 @@ def test_the_time_zone_of_a_supplier_is_a_name_of_the_iana_database(run: Run, cu
     new = f"ZONE_{secrets.token_hex(4)}"
     create = ("suppliers", "create", new, "--organisation", customer.organisation)
     assert run(*create, "--time-zone", "Europe/Nowhere").exit_code == 1
-    assert _json(run(*create, "--json"))["time_zone"] == "Europe/Amsterdam"
+    assert json_of(run(*create, "--json"))["time_zone"] == "Europe/Amsterdam"
     refused = run("suppliers", "set-time-zone", code, "Europe/Nowhere")
     assert "'Europe/Nowhere' is not a time zone" in refused.stderr
     assert refused.exit_code == 1
     assert run("suppliers", "set-time-zone", code, "Europe/Lisbon").exit_code == 0
-    assert _json(run("suppliers", "show", code, "--json"))["time_zone"] == "Europe/Lisbon"
+    assert json_of(run("suppliers", "show", code, "--json"))["time_zone"] == "Europe/Lisbon"
 
 
 def test_customer_emails_can_be_switched_on_if_there_is_a_mail_server(run: Run, customer: Customer) -> None:
@@ -237,13 +223,13 @@ def test_customer_emails_can_be_switched_on_if_there_is_a_mail_server(run: Run, 
     }
 
     def state() -> str:
-        return str(_json(run("suppliers", "show", code, "--json"))["customer_emails"])
+        return str(json_of(run("suppliers", "show", code, "--json"))["customer_emails"])
 
     refused = run("suppliers", "set-emails", code, "on")
     assert refused.exit_code == 2
     assert "MIGRATION_SERVICE_SMTP_URL is not set" in refused.stderr
     assert state() == "off"
-    assert _json(run("suppliers", "set-emails", code, "on", "--json", **mail))["customer_emails"] == "on"
+    assert json_of(run("suppliers", "set-emails", code, "on", "--json", **mail))["customer_emails"] == "on"
     assert state() == "on"
     assert run("suppliers", "set-emails", code, "off").exit_code == 0
     assert state() == "off"

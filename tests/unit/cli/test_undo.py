@@ -1,25 +1,14 @@
 """`migration-service undo` and `go-live`, with `--json` and for people."""
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 
-import pytest
-from click.testing import Result
-
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
+from support.commands import Run
 from support.imported_account import ImportedAccount
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
 from support.wave_client import WaveClient
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def account(supplier: SupplierClient, worker_resources: WorkerResources) -> ImportedAccount:
-    return ImportedAccount.create(supplier, worker_resources)
 
 
 def _start(run: Run, account: ImportedAccount, *options: str) -> str:
@@ -69,10 +58,8 @@ def test_a_blocked_account_is_kept_unless_it_is_overridden(run: Run, account: Im
     assert run("undo", "start", "X", "1", "--reason", "r", "--override", "account_erased").exit_code == 2
 
 
-def test_a_wave_is_previewed_and_undone(
-    run: Run, supplier: SupplierClient, worker_resources: WorkerResources
-) -> None:
-    waves = WaveClient(BatchClient(supplier, worker_resources))
+def test_a_wave_is_previewed_and_undone(run: Run, supplier: SupplierClient, batches: BatchClient) -> None:
+    waves = WaveClient(batches)
     waves.stage(2)
     plan = waves.plan({"rest": True})
     assert waves.act(plan, 1, "start").status_code == 200

@@ -2,24 +2,20 @@
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from click.testing import Result
 
-from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.supplier_client import SupplierClient
+from support.commands import Run
 from support.undo_client import UndoClient
 from support.wave_client import WaveClient
 
-Run = Callable[..., Result]
-
 
 @pytest.fixture
-def waves(supplier: SupplierClient, worker_resources: WorkerResources) -> WaveClient:
-    client = WaveClient(BatchClient(supplier, worker_resources))
+def waves(batches: BatchClient) -> WaveClient:
+    client = WaveClient(batches)
     client.stage(4)
     return client
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 
 from migration_service.payment_vendors.connection import CallLimits
-from support.vendor_servers import run_localstripe, run_sandbox
+from support.vendor_servers import run_localstripe
 
 Script: TypeAlias = Callable[[socket.socket, bytes], None]
 
@@ -24,18 +24,6 @@ def limits() -> CallLimits:
 def impatient_limits() -> CallLimits:
     """Time limits for servers that never answer in time."""
     return CallLimits(connect_seconds=0.2, answer_seconds=0.2, total_seconds=0.6, pause_seconds=0.001)
-
-
-@pytest.fixture(scope="session")
-def sandbox_secret() -> str:
-    return "the-sandbox-secret"
-
-
-@pytest.fixture(scope="session")
-def sandbox_url(sandbox_secret: str) -> Iterator[str]:
-    """The sandbox vendor as its own process."""
-    with run_sandbox(sandbox_secret) as url:
-        yield url
 
 
 @pytest.fixture(scope="session")

@@ -13,15 +13,13 @@ from migration_service.config import SettingsError, read_secret
 from migration_service.errors import PaymentVendorUnreachableError, ServiceError
 from migration_service.payment_vendors.connection import CallLimits
 from migration_service.payment_vendors.factory import get_vendor, make_vendor
+from support.vendor_servers import SANDBOX_VARIABLE
 
 SECRET = "s3cret-of-the-vendor"
 
 
-def test_the_secret_comes_from_the_named_variable(
-    sandbox_url: str, sandbox_secret: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("A_VENDORS_SECRET", sandbox_secret)
-    vendor = get_vendor("sandbox", "http", sandbox_url, "A_VENDORS_SECRET", 1)
+def test_the_secret_comes_from_the_named_variable(sandbox_url: str) -> None:
+    vendor = get_vendor("sandbox", "http", sandbox_url, SANDBOX_VARIABLE, 1)
     assert vendor.retrieve_instruction(reference="card-ok-1", type="CARD").status == "ACTIVE"
 
 

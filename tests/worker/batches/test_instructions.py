@@ -18,35 +18,24 @@ from migration_service.doctor.work_checks import check_batches, check_vendors
 from migration_service.metrics.shared import read_vendor_calls
 from migration_service.models import Account, PaymentInstruction
 from migration_service.payment_vendors.measured import CALLS
-from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.accounts.payment_instructions import ask_vendor
 from migration_service.services.batches.control import get_batch, report_batch
 from migration_service.services.batches.work.added_data import instructions
 from migration_service.services.reporting.counts import read_open_batches
-from migration_service.services.setup.vendors import create_payment_vendor, set_vendor_rate
+from migration_service.services.setup.vendors import set_vendor_rate
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
-from support.vendor_servers import run_sandbox
-
-_SECRET, _VARIABLE = "the-sandbox-secret", "TEST_SANDBOX_VARIABLE"
-
-
-@pytest.fixture(scope="module")
-def sandbox_url() -> Iterator[str]:
-    with run_sandbox(_SECRET) as url:
-        yield url
+from support.vendor_servers import make_sandbox_vendor
 
 
 @pytest.fixture
-def vendor(batches: BatchClient, sandbox_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv(_VARIABLE, _SECRET)
+def vendor(batches: BatchClient, sandbox_url: str) -> str:
     return _make_vendor(batches, sandbox_url)
 
 
 def _make_vendor(batches: BatchClient, url: str) -> str:
-    name = f"vendor {uuid4().hex[:8]}"
+    name = make_sandbox_vendor(batches.supplier.Session, url)
     with batches.supplier.Session.begin() as session:
-        create_payment_vendor(session, name, kind=VendorKind.HTTP, url=url, secret_env=_VARIABLE)
         set_vendor_rate(session, name, Decimal(500))
     return name
 
