@@ -25,12 +25,12 @@ unexport PYTHONDONTWRITEBYTECODE
 run: environment
 	$(BIN)/migration-service up $(ARGS)
 
-# Four processes on two processors, because the tests of the running service mostly wait. The checks run at the
+# Five processes on two processors, because the tests of the running service mostly wait. The checks run at the
 # same time. To run only some tests, or all in the order of a run that failed:
 #   make test ARGS="-n 0 tests/unit/test_log.py"    make test ARGS=--randomly-seed=1234
 test: environment-dev
 	@$(MAKE) --no-print-directory check > .make/check.log 2>&1 & checks=$$!; \
-	$(BIN)/pytest -n 4 --dist loadgroup $(ARGS); tests=$$?; \
+	$(BIN)/pytest -n 5 --dist loadgroup $(ARGS); tests=$$?; \
 	wait $$checks || { cat .make/check.log; exit 1; }; \
 	exit $$tests
 
@@ -39,7 +39,7 @@ test: environment-dev
 coverage: environment-dev
 	rm -rf .make/coverage build/coverage
 	mkdir -p .make/coverage
-	$(BIN)/pytest -n 4 --dist loadgroup --cov --cov-report=html:build/coverage $(ARGS)
+	$(BIN)/pytest -n 5 --dist loadgroup --cov --cov-report=html:build/coverage $(ARGS)
 
 # Everything that takes hours: other seeds, random orders, injected bugs, known mistakes (docs/contributors/tests.md):
 #   make night ARGS="--only drill --seed 7"

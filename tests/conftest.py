@@ -1,5 +1,6 @@
 """Servers for every test that wants them: started once, on free ports, gone at the end."""
 
+import fcntl
 import gc
 import os
 import shutil
@@ -41,21 +42,30 @@ hypothesis_settings.register_profile("the same", derandomize=True, deadline=None
 hypothesis_settings.register_profile("others", derandomize=False, deadline=None)
 hypothesis_settings.load_profile("others" if os.environ.get("MIGRATION_SERVICE_FUZZ") else "the same")
 
+#: The variable with the folder of `prepared_servers`.
+_PREPARED = "PREPARED_SERVERS"
 #: Fixtures that are too expensive to be made by two processes: their tests stay together.
-_MADE_ONCE = ("running", "port", "localstripe_url", "sandbox_url", "hasty", "imported", "unanalysed")
+_MADE_ONCE = ("running", "book", "port", "localstripe_url", "sandbox_url", "hasty", "imported", "unanalysed")
 #: The tests of the running service mostly wait, for a restart or a time-out. So two processes have one each:
 #: in one of them tests cause faults, in the other they use it as its clients do.
 _WITH_FAULTS = (
-    *("test_batches_for_real", "test_limit", "test_redis_away", "test_shutdown"),
+    *("test_batches_for_real", "test_limit", "test_redis_away", "test_shutdown", "test_up"),
     "test_waves_for_real",
 )
 #: What takes longest begins first, so that no process is the only one that works at the end.
 _LONGEST_FIRST = (
     "tests/e2e/test_drill.py",
     "tests/e2e/test_docs.py",
-    "tests/local/up/test_up.py",
     "tests/e2e/",
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make a folder that the processes of pytest-xdist share, unless this is one of them."""
+    if not hasattr(config, "workerinput"):
+        folder = temporary_folder()
+        os.environ[_PREPARED] = str(folder)
+        config.add_cleanup(lambda: shutil.rmtree(folder))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -130,20 +140,25 @@ def _current_celery() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def embedded_servers() -> Iterator[EmbeddedServers]:
+def embedded_servers(prepared_servers: Path) -> Iterator[EmbeddedServers]:
     """A PostgreSQL and a Valkey that all tests share; a test that kills some makes its own."""
-    with EmbeddedServers() as servers:
+    with EmbeddedServers.copy_of(prepared_servers) as servers:
         yield servers
 
 
 @pytest.fixture(scope="session")
-def prepared_servers() -> Iterator[Path]:
-    """A folder with the data of servers that are stopped, for `EmbeddedServers.copy_of`."""
-    folder = temporary_folder()
-    with EmbeddedServers(folder):
-        pass
-    yield folder
-    shutil.rmtree(folder)
+def prepared_servers() -> Path:
+    """A folder with the data of servers that are stopped, and whose database has its tables.
+
+    All processes share it. Use `copy_home` or `EmbeddedServers.copy_of`.
+    """
+    folder = Path(os.environ[_PREPARED])
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "home").exists():
+            with EmbeddedServers(folder) as servers:
+                servers.upgrade()
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -179,7 +194,6 @@ def settings(embedded_servers: EmbeddedServers) -> Settings:
 @pytest.fixture(scope="session")
 def migrated(settings: Settings, embedded_servers: EmbeddedServers) -> Settings:
     """The settings of a service whose database has its tables. Its role may not change them."""
-    embedded_servers.upgrade()
     embedded_servers.remember()
     return settings
 

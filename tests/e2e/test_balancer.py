@@ -62,7 +62,7 @@ class Clients:
     def _run(self, keeps: bool) -> None:
         headers = {"Authorization": f"Token {self._supplier.token}", "Content-Type": "application/json"}
         connection = HTTPConnection(LOOPBACK, self._port, timeout=60)
-        while not self._enough.wait(0.02):
+        while not self._enough.wait(0.1):
             number = next(self._numbers)
             try:
                 if number % 2:
@@ -120,7 +120,7 @@ def test_a_rolling_restart_behind_the_documented_balancer_fails_no_request(
 ) -> None:
     ports = random_free_port(), random_free_port()
     with ExitStack() as stack:
-        servers = [stack.enter_context(web_server(migrated, port)) for port in ports]
+        servers = [stack.enter_context(web_server(migrated, port, processes=1)) for port in ports]
         entry, control = stack.enter_context(balancer(tmp_path, ports))
         wait_until(control.exists, "HAProxy")
         with Clients(entry, supplier) as clients:
@@ -130,7 +130,7 @@ def test_a_rolling_restart_behind_the_documented_balancer_fails_no_request(
                 server.terminate()
                 server.wait(60)
                 clients.wait_for(50)
-                stack.enter_context(web_server(migrated, port, AT_ONCE))
+                stack.enter_context(web_server(migrated, port, AT_ONCE, processes=1))
             wait_until(lambda: len(_serving(control)) == 2, "both servers are in the balancer")
             clients.wait_for(50)
     assert set(clients.answers) == {"200", "201"}, clients.answers

@@ -8,14 +8,15 @@ import pytest
 from rich.console import Console
 
 from drill.run import DrillOptions, run_drill, show
-from support.servers import temporary_folder
+from support.servers import copy_home, temporary_folder
 
 FAULTS = ("worker child killed", "Valkey killed, data wiped", "PostgreSQL killed")
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder(prepared_servers: Path) -> Iterator[Path]:
     folder = temporary_folder()
+    copy_home(prepared_servers, folder)
     yield folder
     shutil.rmtree(folder)
 

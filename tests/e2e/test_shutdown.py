@@ -5,7 +5,6 @@ import signal
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from socket import gethostname
 
 from drill.faults import frozen
@@ -35,12 +34,6 @@ def test_a_worker_that_is_stopped_finishes_the_accounts_that_it_holds(scene: Sce
     assert {tries for number, _, tries in rows if number in held} == {1}, "an account was processed again"
 
 
-def test_an_idle_worker_does_not_wait_for_tasks_that_it_does_not_have(scene: Scene) -> None:
-    worker = scene.main_process("background")
-    worker.send_signal(signal.SIGTERM)
-    worker.wait(20)  # busy ones have 25 seconds
-
-
 def test_drained_workers_finish_what_they_have_and_take_nothing_until_they_are_restarted(
     scene: Scene,
 ) -> None:
@@ -68,7 +61,7 @@ def _restart_workers(scene: Scene) -> None:
     for name in ("interactive", "background"):
         worker = scene.main_process(name)
         worker.send_signal(signal.SIGTERM)
-        worker.wait(20)
+        worker.wait(20)  # busy ones have 25 seconds
 
 
 def _drain(scene: Scene) -> "subprocess.CompletedProcess[str]":
@@ -100,22 +93,15 @@ def test_a_web_server_that_is_stopped_answers_the_requests_that_it_has(scene: Sc
     wait_until(scene.is_serving, "the web server is back")
 
 
-def test_a_rolling_restart_under_load_fails_no_request(scene: Scene) -> None:
+def test_web_processes_that_are_replaced_under_load_fail_no_request(scene: Scene) -> None:
     with Load(scene) as load:
-        old = {process.pid for process in scene.main_process("web").children()}
+        web = scene.main_process("web")
+        old = set(web.children())
         # gunicorn replaces its processes one after the other and keeps the port open meanwhile.
-        scene.main_process("web").send_signal(signal.SIGHUP)
-        wait_until(
-            lambda: not old & {process.pid for process in scene.main_process("web").children()},
-            "new ones",
-            60,
-        )
-        for name in ("interactive", "background"):
-            process = scene.main_process(name)
-            process.send_signal(signal.SIGTERM)
-            process.wait(40)
-            moment = time.monotonic()
-            wait_until(partial(load.created_since, moment), "accounts are created")
+        web.send_signal(signal.SIGHUP)
+        wait_until(lambda: not old & set(web.children()), "new ones", 60)
+        moment = time.monotonic()
+        wait_until(lambda: load.created_since(moment), "accounts are created")
     assert load.journal.surprises == []
     assert "no answer" not in load.journal.statuses
     assert {order.failed_with for order in load.journal.orders} == {""}

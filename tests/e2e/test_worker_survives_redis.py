@@ -59,7 +59,6 @@ def settings(servers: EmbeddedServers) -> Settings:
         "MIGRATION_SERVICE_SECRET_KEY": home.secret("secret_key"),
     }
     home.write("settings.json", values)
-    servers.upgrade()
     return Settings.from_env({"MIGRATION_SERVICE_HOME": str(home.path)})
 
 

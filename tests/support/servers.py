@@ -63,6 +63,12 @@ def temporary_folder() -> Path:
     return folder
 
 
+def copy_home(prepared: Path, folder: Path) -> None:
+    """Copy the data and passwords in this folder, whose servers are stopped, into another one."""
+    subprocess.run(["cp", "-a", str(prepared / "home"), str(folder)], check=True)
+    (folder / "home" / "ports.json").unlink()
+
+
 class EmbeddedServers:
     """PostgreSQL and Valkey in their own folder, on free ports. Use it in a `with` statement.
 
@@ -171,8 +177,7 @@ class EmbeddedServers:
     def copy_of(cls, prepared: Path, *, durable: bool = False) -> "EmbeddedServers":
         """Return servers with a copy of the data and passwords in this folder, whose servers are stopped."""
         folder = temporary_folder()
-        subprocess.run(["cp", "-a", str(prepared / "home"), str(folder)], check=True)
-        (folder / "home" / "ports.json").unlink()
+        copy_home(prepared, folder)
         servers = cls(folder, durable=durable)
         servers._keep = False
         return servers

@@ -33,12 +33,6 @@ def test_options_reach_the_book() -> None:
     assert result.stdout_bytes == _expected(40, seed=9, broken_share=0.5)
 
 
-def test_a_larger_book_is_made_by_several_processes(tmp_path: Path) -> None:
-    path = tmp_path / "book.ndjson"
-    subprocess.run([*PROGRAM, "1200", *BOOK, "--workers", "2", "--output", path], check=True)
-    assert path.read_bytes() == _expected(1200)
-
-
 def test_an_output_file_with_the_suffix_gz_is_compressed(tmp_path: Path) -> None:
     path = tmp_path / "book.ndjson.gz"
     result = CliRunner().invoke(main, ["samples", "30", *BOOK, "--output", str(path)])

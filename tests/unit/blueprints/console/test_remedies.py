@@ -25,16 +25,15 @@ def _reading(language: str) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_every_code_has_a_meaning_and_a_remedy_in_dutch(code: str) -> None:
+def test_every_code_has_a_meaning_and_a_remedy_in_dutch() -> None:
     with _reading("en"):
-        english = remedy_of(code)
+        english = {code: remedy_of(code) for code in CODES}
     with _reading("nl"):
-        dutch = remedy_of(code)
-    assert english.meaning and english.remedy
-    assert dutch.meaning and dutch.remedy
-    assert dutch.meaning != english.meaning
-    assert dutch.remedy != english.remedy
+        dutch = {code: remedy_of(code) for code in CODES}
+    for code in CODES:
+        assert english[code].meaning and english[code].remedy, code
+        assert dutch[code].meaning not in ("", english[code].meaning), code
+        assert dutch[code].remedy not in ("", english[code].remedy), code
 
 
 def test_a_code_of_a_field_and_a_rule_means_either() -> None:

@@ -20,9 +20,10 @@ import psycopg
 import pytest
 import requests
 
+from drill.scene import Scene
+from e2e.condition import is_at_rest
 from migration_service.config import Settings, load_saved_settings
 from migration_service_local.servers.account import ServerAccount
-from migration_service_local.servers.ports import random_free_port
 from support.servers import RunningService, processes_in, temporary_folder, wait_until
 
 NAMES = ("postgres", "valkey", "interactive", "background", "flower", "web")
@@ -34,27 +35,6 @@ def home() -> Iterator[Path]:
     folder = temporary_folder()
     yield folder / "home"
     shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[RunningService]:
-    """One service for all tests that do not end it. Its default ports were taken when it started."""
-    folder = temporary_folder()
-    start = partial(RunningService, folder / "home", "--sample", "0", *SMALL)
-    with taken_if_free(8000), taken_if_free(5555), start() as service:
-        service.wait_until_serving()
-        yield service
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def options() -> tuple[str, ...]:
-    return small_service()
-
-
-def small_service() -> tuple[str, ...]:
-    """Return options for a small service on free ports."""
-    return ("--port", str(random_free_port()), "--flower-port", str(random_free_port()), *SMALL)
 
 
 def count_accounts(home: Path) -> int:
@@ -69,12 +49,13 @@ def pasted_commands(output: str) -> str:
 
 
 def test_an_ordinary_user_migrates_the_sample_book_once_and_it_stays_however_the_service_ends(
-    home: Path, options: tuple[str, ...]
+    home: Path,
 ) -> None:
     home.parent.chmod(0o777)
-    start = partial(RunningService, home, "--sample", "5", *options, prefix=ordinary_user())
-    with start() as first:
+    start = partial(RunningService, home, "--sample", "5", *SMALL, prefix=ordinary_user())
+    with taken_if_free(8000), taken_if_free(5555), start() as first:
         first.wait_until_serving()
+        assert_default_ports_were_replaced(first)
         assert home.stat().st_uid == home.joinpath("postgres").stat().st_uid
         assert stat.S_IMODE(home.stat().st_mode) == 0o700
         assert "Sample migration: 5 accounts" in first.output
@@ -92,6 +73,16 @@ def test_an_ordinary_user_migrates_the_sample_book_once_and_it_stays_however_the
         after_a_crash.stop(signal.SIGKILL)
         if sys.platform == "linux":
             wait_until(lambda: processes_in(home) == [], "nothing outlives a killed up")
+
+
+def assert_default_ports_were_replaced(service: RunningService) -> None:
+    settings = load_saved_settings(service.home)
+    for what, port, variable in (
+        ("The web server", 8000, "MIGRATION_SERVICE_WEB_URL"),
+        ("Flower", 5555, "FLOWER_URL"),
+    ):
+        used = settings[variable].rpartition(":")[2]
+        assert f"Port {port} is taken: {what} uses {used}." in service.output
 
 
 def assert_pasted_lines_work(service: RunningService) -> None:
@@ -133,46 +124,26 @@ def kill_everything(service: RunningService) -> None:
     service.process.wait()
 
 
-def test_every_killed_process_is_started_again(running: RunningService) -> None:
-    killed = {}
-    for name in NAMES:
-        process = running.find(name)
-        assert process is not None, name
-        killed[name] = process.pid
+def test_every_killed_process_is_started_again(scene: Scene) -> None:
+    accounts = count_accounts(scene.home)
+    killed = {name: scene.main_process(name) for name in NAMES}
+    for process in killed.values():
         process.kill()
-    for name, pid in killed.items():
-        wait_until(partial(is_back, running, name, pid), f"{name} is back")
-    live = f"{load_saved_settings(running.home)['MIGRATION_SERVICE_WEB_URL']}/health/live"
-    wait_until(lambda: answers(live), "the web server answers again")
-    wait_until(lambda: takes_connections(running.home), "PostgreSQL has replayed its log")
-    assert count_accounts(running.home) == 0
+    for name, process in killed.items():
+        wait_until(partial(is_replaced, scene, name, process), f"{name} is back")
+    wait_until(lambda: is_at_rest(scene), "requests are answered again", 60)
+    assert count_accounts(scene.home) == accounts
 
 
-def is_back(service: RunningService, name: str, killed: int) -> bool:
-    process = service.find(name)
-    return process is not None and process.pid != killed
+def is_replaced(scene: Scene, name: str, killed: psutil.Process) -> bool:
+    return scene.service.find(name) not in (None, killed)
 
 
-def takes_connections(home: Path) -> bool:
-    try:
-        psycopg.connect(load_saved_settings(home)["DATABASE_URL"]).close()
-    except psycopg.OperationalError:
-        return False
-    return True
-
-
-def answers(url: str) -> bool:
-    try:
-        return requests.get(url, timeout=30).ok
-    except requests.ConnectionError:
-        return False
-
-
-def test_a_second_copy_on_the_same_folder_is_refused(running: RunningService) -> None:
-    second = RunningService(running.home, "--sample", "0")
+def test_a_second_copy_on_the_same_folder_is_refused(scene: Scene) -> None:
+    second = RunningService(scene.home, "--sample", "0")
     assert second.process.wait(30) == 1
-    assert f"already running on {running.home} (process {running.process.pid})" in second.output
-    assert running.process.poll() is None
+    assert f"already running on {scene.home} (process {scene.service.process.pid})" in second.output
+    assert scene.service.process.poll() is None
 
 
 def test_a_chosen_port_that_is_taken_is_an_error(home: Path) -> None:
@@ -184,21 +155,11 @@ def test_a_chosen_port_that_is_taken_is_an_error(home: Path) -> None:
     assert processes_in(home) == []
 
 
-def test_default_ports_that_are_taken_are_replaced_and_the_output_says_so(running: RunningService) -> None:
-    settings = load_saved_settings(running.home)
-    for what, port, variable in (
-        ("The web server", 8000, "MIGRATION_SERVICE_WEB_URL"),
-        ("Flower", 5555, "FLOWER_URL"),
-    ):
-        used = settings[variable].rpartition(":")[2]
-        assert f"Port {port} is taken: {what} uses {used}." in running.output
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_started_as_root_only_the_servers_run_as_another_user_and_it_says_so(running: RunningService) -> None:
+def test_started_as_root_only_the_servers_run_as_another_user_and_it_says_so(scene: Scene) -> None:
     account = ServerAccount.choose()
-    assert f"runs as root, and only PostgreSQL and Valkey as '{account.name}'" in running.output
-    servers = [*processes_in(running.home / "postgres"), *processes_in(running.home / "valkey")]
+    assert f"runs as root, and only PostgreSQL and Valkey as '{account.name}'" in scene.service.output
+    servers = [*processes_in(scene.home / "postgres"), *processes_in(scene.home / "valkey")]
     found = described(*servers)
     assert len(found) > 2
     owners = {owner for process in found for owner in (*process["uids"], *process["gids"])}
@@ -226,8 +187,8 @@ def taken_if_free(port: int) -> socket.socket:
     return taken
 
 
-def test_flower_requires_its_password(running: RunningService) -> None:
-    settings = load_saved_settings(running.home)
+def test_flower_requires_its_password(scene: Scene) -> None:
+    settings = scene.settings
     workers = f"{settings['FLOWER_URL']}/workers"
     wait_until(lambda: reachable(workers), "Flower listens")
     assert requests.get(workers, timeout=30).status_code == 401
@@ -243,26 +204,23 @@ def reachable(url: str) -> bool:
     return True
 
 
-def test_settings_are_for_its_user_only_and_passwords_are_on_no_command_line(running: RunningService) -> None:
-    settings = load_saved_settings(running.home)
-    assert stat.S_IMODE((running.home / "settings.json").stat().st_mode) == 0o600
+def test_settings_are_for_its_user_only_and_passwords_are_on_no_command_line(scene: Scene) -> None:
+    assert stat.S_IMODE((scene.home / "settings.json").stat().st_mode) == 0o600
     command_lines = " ".join(
-        word for process in described(*processes_in(running.home)) for word in process["cmdline"]
+        word for process in described(*processes_in(scene.home)) for word in process["cmdline"]
     )
     assert "celery" in command_lines
-    for secret in (settings["FLOWER_PASSWORD"], settings["MIGRATION_SERVICE_SECRET_KEY"]):
+    for secret in (scene.settings["FLOWER_PASSWORD"], scene.settings["MIGRATION_SERVICE_SECRET_KEY"]):
         assert secret not in command_lines
 
 
-def test_other_servers_can_replace_the_embedded_ones(
-    home: Path, options: tuple[str, ...], migrated: Settings
-) -> None:
+def test_other_servers_can_replace_the_embedded_ones(home: Path, migrated: Settings) -> None:
     own = {
         "DATABASE_URL": migrated.database_url,
         "MIGRATION_SERVICE_OWNER_DATABASE_URL": migrated.owner_database_url,
         "REDIS_URL": migrated.redis_url,
     }
-    with RunningService(home, "--sample", "0", *options, environment=own) as service:
+    with RunningService(home, "--sample", "0", *SMALL, environment=own) as service:
         service.wait_until_serving()
         settings = load_saved_settings(home)
         assert {name: settings[name] for name in own} == own
