@@ -126,6 +126,11 @@ def code_of(answer: TestResponse) -> str:
     return str(body["code"])
 
 
+def refusal_of(answer: TestResponse) -> tuple[int, str]:
+    """Return the status and the code of an answer."""
+    return answer.status_code, code_of(answer)
+
+
 def codes_of(answer: TestResponse) -> list[tuple[str | None, str]]:
     """Return the path and code of each error of an answer."""
     errors: Any = answer.json

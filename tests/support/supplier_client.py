@@ -21,7 +21,7 @@ from migration_service.services.setup.suppliers import KnownSupplier, get_import
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from migration_service_local.samples import generate_accounts
-from support.factories import make_customer
+from support.factories import make_customer, obtain
 
 API = "/v1/data-import"
 
@@ -87,10 +87,7 @@ class SupplierClient:
 
     def obtain_token(self) -> str:
         """Obtain a token with the GraphQL mutation."""
-        query = "mutation($key: String!) { obtainServiceToken(input: {APIKey: $key}) { token } }"
-        body = {"query": query, "variables": {"key": self.api_key}}
-        answer = self.app.test_client().post("/v1/graphql/", json=body)
-        return str(answer.json["data"]["obtainServiceToken"]["token"])  # type: ignore[index]
+        return str(obtain(self.app.test_client(), APIKey=self.api_key)["token"])
 
     def renew_key(self) -> None:
         """Issue another key of the same organisation, and obtain a token with it."""
@@ -121,6 +118,18 @@ class SupplierClient:
     def get(self, path: str, **kwargs: Any) -> TestResponse:
         """GET below /v1/data-import, with the token."""
         return self._call("GET", path, **kwargs)
+
+    def pages(self, path: str) -> list[Any]:
+        """Return each page of a list, as the Link headers lead through it."""
+        pages = []
+        while path:
+            answer = self.get(path)
+            assert answer.status_code == 200, answer.text
+            pages.append(answer.json)
+            link = answer.headers.get("Link", "")
+            assert not link or link.endswith('>; rel="next"'), link
+            path = link.partition(">")[0].partition(API)[2]
+        return pages
 
     def post(self, path: str, json: Any = None, **kwargs: Any) -> TestResponse:
         """POST below /v1/data-import, with the token."""

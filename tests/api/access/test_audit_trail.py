@@ -13,16 +13,12 @@ from migration_service.db.base import new_id
 from migration_service.db.sql import begin
 from migration_service.errors import AccountFailedValidationError
 from migration_service.models import (
-    Account,
     AccountImportProcess,
-    ApiKey,
     Attempt,
     AuditEntry,
     Batch,
     ImportSupplier,
     OperationsTeam,
-    PaymentInstruction,
-    PaymentVendor,
     TokenSession,
     UndoLine,
     Wave,
@@ -44,6 +40,7 @@ from support.factories import OBTAIN, json_of
 from support.imported_account import LEDGER, ImportedAccount
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
+from support.vendor_servers import make_sandbox_vendor
 
 Told = dict[str, dict[str, Any]]
 
@@ -147,7 +144,10 @@ def test_every_row_of_an_account_tells_who_wrote_it_when_and_with_which_result(
 
 
 def test_added_data_tells_who_added_it_and_what_came_with_the_account_does_not(
-    supplier: SupplierClient, worker_resources: WorkerResources, another: SupplierClient
+    supplier: SupplierClient,
+    worker_resources: WorkerResources,
+    another: SupplierClient,
+    sandbox_url: str,
 ) -> None:
     came_with_it: Any = LEDGER | {"transactions_in_open_settlement_period": [TRANSACTION]}
     parts = {"ledgers": [came_with_it], "statements": [STATEMENT]}
@@ -155,22 +155,16 @@ def test_added_data_tells_who_added_it_and_what_came_with_the_account_does_not(
     sessions, organisation = supplier.Session, supplier.organisation
     before = len(_told(sessions, organisation=organisation))
     theirs.post_notes({"body": "theirs"})
+    vendor = make_sandbox_vendor(sessions, sandbox_url)
+    instruction = {"vendor": vendor, "reference": "card-ok-1", "type": "CARD"}
     transaction, statement = TRANSACTION | {"transaction_id": "T-2"}, STATEMENT | {"statement_id": "S-2"}
     for path, request_id, added in (
         ("/notes/create/", "note", {"notes": [{"body": "a"}]}),
         ("/transactions/create/", "transaction", {"transactions": [transaction]}),
         ("/historical-statements/create/", "statement", {"statements": [statement]}),
+        ("/payment-instruction/create/", "instruction", instruction),
     ):
         _post(supplier, path, request_id, {**account.pair, **added})
-    with sessions.begin() as session:
-        this = session.scalars(select(Account).where(Account.external_account_number == account.number)).one()
-        vendor = PaymentVendor(name="v", kind="http", url="http://127.0.0.1:1", secret_env="NONE")
-        session.add(vendor)
-        session.flush()
-        key_id = session.scalar(select(ApiKey.id).where(ApiKey.prefix == find_prefix(supplier.api_key)))
-        trace = {"api_key_id": key_id, "request_id": "instruction", "address": "127.0.0.1"}
-        of = {"account_pk": this.id, "payment_vendor_pk": vendor.id}
-        session.add(PaymentInstruction(**of, **trace, reference="r", type="CARD", details={}))
     told = _told(sessions, organisation=organisation)
     assert len(told) == before + 4
     by_request = {it["request_id"]: it for it in told[:4]}

@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.requests.auth import SCOPES, scopes_of
-from migration_service.models import AuditEntry
 from migration_service.services.access.api_keys import (
     KeyLimits,
     issue_api_key,
@@ -18,9 +16,13 @@ from migration_service.services.access.api_keys import (
 from migration_service.services.access.scopes import Scope
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.tasks.resources import WorkerResources
+from support.audit import audited
+from support.batch_client import BatchClient
 from support.factories import Customer, json_of, obtain
 from support.imported_account import ImportedAccount
 from support.supplier_client import SupplierClient
+from support.undo_client import UndoClient
+from support.wave_client import WaveClient
 
 PREFIX = "/v1/data-import"
 
@@ -83,21 +85,14 @@ def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
     other = f"{supplier.code}_2"
     with sessions.begin() as session:
         create_import_supplier(session, code=other, organisation_name=supplier.organisation)
+    batches = BatchClient(supplier, worker_resources)
+    batch = f"/batches/{batches.start([b'{}'], 'validate')}/"
+    created = ImportedAccount.create(supplier, worker_resources)
+    (attempt,) = json_of(supplier.get(f"/account-import-attempts/{supplier.code}/{created.number}/"))
+    undo = UndoClient(supplier).start(created.number)
     (account,) = supplier.accounts()
-    query = {"mode": "validate", "import_supplier": supplier.code}
-    batch = supplier.post("/batches/", query_string=query, data=b"{}\n")
-    assert batch.status_code == 202
-    created = ImportedAccount.create(supplier, worker_resources).number
-    (attempt,) = supplier.get(f"/account-import-attempts/{supplier.code}/{created}/").json or []
-    named = {"import_supplier": supplier.code, "external_account_numbers": [created], "reason": "A test."}
-    undo = json_of(supplier.post("/undos/", named))["undo_id"]
-    assert supplier.stage(account | {"external_account_number": "planned"}).status_code == 201
-    planned = {
-        "import_supplier": supplier.code,
-        "operations_team_name": supplier.team,
-        "waves": [{"rest": True}],
-    }
-    plan = json_of(supplier.post("/wave-plans/", planned))["plan_id"]
+    supplier.stage(account | {"external_account_number": "planned"})
+    plan = WaveClient(batches).plan({"rest": True})["plan_id"]
     supplier.api_key = _issue(sessions, supplier.organisation, import_suppliers=[other])
     supplier.token = supplier.obtain_token()
     refused = {
@@ -106,18 +101,15 @@ def test_a_key_of_one_supplier_is_refused_at_the_organisations_other_one(
         "process": supplier.process("1"),
         "status": supplier.status("1"),
         "list": supplier.get(f"/all-account-import-processes/{supplier.code}/"),
-        "notes": supplier.post(
-            "/notes/create/",
-            {"import_supplier": supplier.code, "external_account_number": "1", "notes": [{"body": "x"}]},
-        ),
-        "batch": supplier.get(f"/batches/{json_of(batch)['batch_id']}/"),
-        "results": supplier.get(f"/batches/{json_of(batch)['batch_id']}/results/"),
-        "cancel": supplier.post(f"/batches/{json_of(batch)['batch_id']}/cancel/"),
-        "start": supplier.post("/batches/", query_string=query, data=b"{}\n"),
+        "notes": created.post_notes({"body": "x"}),
+        "batch": supplier.get(batch),
+        "results": supplier.get(f"{batch}results/"),
+        "cancel": supplier.post(f"{batch}cancel/"),
+        "start": batches.post(b"{}\n", "validate"),
         "reconcile": supplier.get(f"/reconciliation/{supplier.code}/"),
         "attempt": supplier.get(f"/account-import-attempts/{attempt['attempt_id']}/"),
         "undo": supplier.get(f"/undos/{undo}/"),
-        "account": supplier.get(f"/accounts/{supplier.code}/{created}/"),
+        "account": supplier.get(f"/accounts/{supplier.code}/{created.number}/"),
         "plan": supplier.get(f"/wave-plans/{plan}/"),
     }
     for what, answer in refused.items():
@@ -160,9 +152,7 @@ def test_refusals_are_in_the_audit_once_an_address_and_minute(
         client.get(path, headers={"Authorization": "Token nonsense"})
         client.get(path, headers=denied)
         obtain(client, APIKey=customer.api_key[:-1] + "-")
-    with sessions() as session:
-        address = client.environ_base["REMOTE_ADDR"]
-        found = session.scalars(select(AuditEntry).where(AuditEntry.address == address)).all()
+    found = audited(sessions, address=client.environ_base["REMOTE_ADDR"])
     # There are two if the minute ended in between.
     assert {(entry.action, entry.code, entry.outcome) for entry in found} == {
         ("token.refused", "refused_token", "REFUSED"),

@@ -63,18 +63,3 @@ def test_without_trusted_proxies_the_header_changes_nothing(
     proxy = random_address()
     guess(client, random_address(), proxy)
     assert ask(client, random_address(), customer.api_key, proxy) == "throttled"
-
-
-@pytest.mark.parametrize(
-    ("environ", "status"),
-    [
-        ({"REMOTE_ADDR": "127.0.0.1"}, 200),
-        ({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "192.0.2.7"}, 404),
-        ({"REMOTE_ADDR": "192.0.2.80"}, 404),
-    ],
-)
-def test_metrics_without_a_token_are_refused_behind_a_proxy(
-    migrated: Settings, make_client: MakeClient, environ: dict[str, str], status: int
-) -> None:
-    client = make_client(replace(migrated, trusted_proxies=1))
-    assert client.get("/metrics", environ_overrides=environ).status_code == status

@@ -21,6 +21,7 @@ from migration_service.config import Settings
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import NDJSON, BatchClient
 from support.factories import disconnect
+from support.imported_account import refusal_of
 from support.supplier_client import SupplierClient
 
 MakeBatches = Callable[..., BatchClient]
@@ -60,10 +61,6 @@ def _bytes_of_tables(batches: BatchClient) -> int:
 _NOTHING = 100_000
 
 
-def _error(answer: TestResponse) -> tuple[int, str]:
-    return answer.status_code, (answer.json or {})["code"]
-
-
 _MANY_LINES = b"{}\n" * 100_000
 _LONG_LINES = (b"x" * 1_000_000 + b"\n") * 12
 
@@ -91,7 +88,7 @@ def test_an_upload_beyond_a_limit_is_413_with_a_code_of_its_own_and_leaves_nothi
     batches = make_batches(**setting)
     before = _bytes_of_tables(batches)
     for _ in range(3):
-        assert _error(batches.post(body, "validate")) == (413, code)
+        assert refusal_of(batches.post(body, "validate")) == (413, code)
     assert _bytes_of_tables(batches) - before < _NOTHING
     assert list(tmp_path.iterdir()) == []
 
@@ -200,7 +197,7 @@ def test_simultaneous_uploads_are_limited_for_each_organisation(
 
     assert _send_slowly(batches, [b"{}\n"], send_more).status_code == 202
     own, others = answers
-    assert _error(own) == (429, "too_many_uploads")
+    assert refusal_of(own) == (429, "too_many_uploads")
     assert int(own.headers["Retry-After"]) > 0
     assert others.status_code == 202
     assert batches.post(b"{}\n", "validate").status_code == 202
@@ -214,9 +211,9 @@ def test_open_batches_are_limited_but_a_retry_with_its_key_is_answered(
     key = {"Idempotency-Key": "the-same"}
     assert batches.post(b"{}", "validate", headers=key).status_code == 202
     refused = batches.post(b"{}", "validate")
-    assert _error(refused) == (429, "too_many_open_batches")
+    assert refusal_of(refused) == (429, "too_many_open_batches")
     assert int(refused.headers["Retry-After"]) >= 60
-    assert _error(batches.post(None, "import", source="pending")) == (429, "too_many_open_batches")
+    assert refusal_of(batches.post(None, "import", source="pending")) == (429, "too_many_open_batches")
     assert batches.post(b"{}", "validate", headers=key).status_code == 202
     batches.change(first, "cancel")
     assert batches.post(b"{}", "validate").status_code == 202
@@ -225,5 +222,5 @@ def test_open_batches_are_limited_but_a_retry_with_its_key_is_answered(
 def test_a_full_disk_is_503_and_leaves_nothing(make_batches: MakeBatches, tmp_path: Path) -> None:
     batches = make_batches()
     with patch("migration_service.services.batches.intake.spool._FREE_SHARE", 1.0):
-        assert _error(batches.post(b"{}\n", "validate")) == (503, "upload_storage_full")
+        assert refusal_of(batches.post(b"{}\n", "validate")) == (503, "upload_storage_full")
     assert list(tmp_path.iterdir()) == []

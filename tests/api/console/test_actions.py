@@ -10,9 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.blueprints.console import acting
 from migration_service.config import Settings
 from migration_service.models import (
-    AccountImportProcess,
     ApiKey,
-    AuditEntry,
     Batch,
     ImportSupplier,
     Operator,
@@ -21,16 +19,11 @@ from migration_service.models import (
 )
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
+from support.audit import audited
 from support.batch_client import BatchClient, counts, ndjson
 from support.console_client import ConsoleClient, LogIn, make_operator
 from support.factories import MakeClient
 from support.imported_account import at_once
-
-
-def _audited(sessions: sessionmaker[Session], action: str, subject: object) -> list[AuditEntry]:
-    wanted = select(AuditEntry).where(AuditEntry.action == action, AuditEntry.subject == str(subject))
-    with sessions() as session:
-        return list(session.scalars(wanted))
 
 
 def test_what_cannot_be_done_is_said_on_the_page_of_the_form(
@@ -50,7 +43,7 @@ def test_a_form_that_is_sent_twice_acts_once_and_answers_the_same(
     first, second = administrator.post(path, fields), administrator.post(path, fields)
     assert first.status_code == second.status_code == 303
     assert first.location == second.location
-    assert len(_audited(sessions, "batch.retried", broken_batch)) == 1
+    assert len(audited(sessions, action="batch.retried", subject=broken_batch)) == 1
     batches.work()
     assert counts(batches.get(broken_batch))["FAILED"] == 2
 
@@ -62,7 +55,7 @@ def test_of_simultaneous_submissions_of_a_form_one_acts_and_all_answer_the_same(
     fields = administrator.tokens(path) | {"everything": "y"}
     answers = at_once(lambda: administrator.post(path, fields), times=4)
     assert {(it.status_code, it.location) for it in answers} == {(303, f"/console/batches/{broken_batch}/")}
-    assert len(_audited(sessions, "batch.retried", broken_batch)) == 1
+    assert len(audited(sessions, action="batch.retried", subject=broken_batch)) == 1
 
 
 def test_a_form_that_is_sent_again_with_other_values_is_not_taken_for_the_first_one(
@@ -115,7 +108,7 @@ def test_a_file_is_checked_then_rehearsed_then_staged_or_imported(
     for batch_id in (checked, rehearsed, staged, again, imported):
         (failed,) = batches.results(batch_id, "?status=FAILED")
         assert failed["line_number"] == 4
-        (entry,) = _audited(sessions, "batch.ordered", batch_id)
+        (entry,) = audited(sessions, action="batch.ordered", subject=batch_id)
         assert entry.actor_kind == "operator"
     assert "week 12" in administrator.see(f"/batches/{imported}/")
 
@@ -185,7 +178,7 @@ def test_failed_lines_are_downloaded_as_sent_and_their_errors_as_csv(
     assert len(filtered.get_data().splitlines()) == 1
     errors = administrator.get(f"/batches/{broken_batch}/results.csv?status=FAILED")
     assert '"invalid_phone_number","customers.0.landline"' in errors.get_data(as_text=True)
-    assert len(_audited(sessions, "batch.results_read", broken_batch)) == 3
+    assert len(audited(sessions, action="batch.results_read", subject=broken_batch)) == 3
 
 
 def test_personal_data_is_shown_when_somebody_asks_and_the_audit_has_it(
@@ -200,20 +193,15 @@ def test_personal_data_is_shown_when_somebody_asks_and_the_audit_has_it(
     other = f"/batches/{broken_batch}/lines/1/"
     assert "Show personal data" in operator.see(other)
     assert "not a number" not in log_in(OperatorRole.OPERATE).see(path)
-    assert len(_audited(sessions, "batch.results_read", broken_batch)) == 1
+    assert len(audited(sessions, action="batch.results_read", subject=broken_batch)) == 1
     account = batches.supplier.accounts(1)[0]
     page = f"/suppliers/{batches.supplier.code}/accounts/{account['external_account_number']}/"
     family_name = account["customers"][0]["family_name"]
     assert family_name not in operator.see(page)
     operator.send(f"{page}reveal/", page=page)
     assert family_name in operator.see(page)
-    with sessions() as session:
-        (read,) = session.scalars(select(AuditEntry).where(AuditEntry.action == "account.read"))
-        process = session.scalars(
-            select(AccountImportProcess).where(
-                AccountImportProcess.external_account_number == account["external_account_number"]
-            )
-        ).one()
+    (read,) = audited(sessions, action="account.read")
+    process = batches.supplier.process_row(account["external_account_number"])
     assert (read.subject_kind, read.subject) == ("account", str(process.id))
     assert read.organisation_id
 
@@ -250,7 +238,7 @@ def test_a_key_is_shown_once_then_rolled_and_revoked(
     sentence = "The key and 0 sessions end immediately. Its batches are paused. This is permanent."
     assert administrator.form(f"/setup/keys/{key.prefix}/revoke/").sentence == sentence
     administrator.send(f"/setup/keys/{key.prefix}/revoke/")
-    assert len(_audited(sessions, "api_key.revoked", key.prefix)) == 1
+    assert len(audited(sessions, action="api_key.revoked", subject=key.prefix)) == 1
     wrong = administrator.send(path, {"organisation": batches.supplier.organisation, "networks": "nowhere"})
     assert wrong.status_code == 400
 

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.models import AuditEntry
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.audit.entries import AuditAction
+from support.audit import audited
 from support.console_client import ConsoleClient, LogIn
 from support.supplier_client import SupplierClient
 
@@ -78,10 +79,7 @@ def test_an_export_is_in_the_audit_with_its_filters(
 ) -> None:
     query = "actor=anna&action=batch.paused&request_id=r&refused=1&account=CODE+1+2"
     assert administrator.get(f"/audit/export.ndjson?{query}").get_data() == b""
-    with sessions() as session:
-        entry = session.scalars(
-            select(AuditEntry).where(AuditEntry.action == AuditAction.AUDIT_EXPORTED)
-        ).one()
+    (entry,) = audited(sessions, action=AuditAction.AUDIT_EXPORTED)
     assert (entry.subject_kind, entry.subject) == ("audit", "console")
     assert entry.details == {
         "actor": "anna",
@@ -120,10 +118,7 @@ def test_what_an_operator_does_belongs_to_the_one_organisation_of_theirs(
     free = log_in(OperatorRole.ADMINISTER)
     for it in (client, free):
         it.get("/audit/export.ndjson").get_data()
-    with sessions() as session:
-        found = session.scalars(
-            select(AuditEntry).where(AuditEntry.action == AuditAction.AUDIT_EXPORTED).order_by(AuditEntry.id)
-        ).all()
+    found = audited(sessions, action=AuditAction.AUDIT_EXPORTED)
     assert [it.organisation_id for it in found] == [supplier.organisation_id(), None]
     assert [it.address for it in found] == [it.client.environ_base["REMOTE_ADDR"] for it in (client, free)]
     assert all(it.request_id and it.actor_kind == "operator" for it in found)

@@ -6,13 +6,12 @@ from hashlib import sha256
 from io import BytesIO
 from typing import Any
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.description import added_data_examples as examples
-from migration_service.models import AuditEntry
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.setup.vendors import create_payment_vendor
+from support.audit import audited
 from support.batch_client import BatchClient, counts, ndjson
 from support.console_client import ConsoleClient
 from support.imported_account import ImportedAccount
@@ -93,9 +92,8 @@ def test_notes_are_checked_rehearsed_and_added(
         batches.work()
         assert counts(batches.get(batch_id)) == {status: 1, "FAILED": 1}
         assert f"{status} <b>1</b>" in administrator.see(f"/batches/{batch_id}/")
-    wanted = select(AuditEntry).where(AuditEntry.action == "batch.ordered", AuditEntry.subject == batch_id)
-    with sessions() as session:
-        assert session.scalars(wanted).one().details == {"mode": "import", "kind": "notes"}
+    (entry,) = audited(sessions, action="batch.ordered", subject=batch_id)
+    assert entry.details == {"mode": "import", "kind": "notes"}
 
 
 def test_what_a_line_adds_is_masked(

@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.requests.resources import resources
-from migration_service.models import AuditEntry, Operator, OperatorSession
+from migration_service.models import Operator, OperatorSession
 from migration_service.services.access.operators import (
     OperatorRole,
     set_operator_role,
@@ -19,6 +19,7 @@ from migration_service.services.access.throttle import (
     MOST_FAILURES,
     client_of,
 )
+from support.audit import audited
 from support.console_client import PASSWORD, ConsoleClient, make_operator, text_of
 
 
@@ -41,11 +42,8 @@ def test_a_login_leads_to_the_page_that_was_asked_for_and_is_in_the_audit(
     cookie = next(it for it in answer.headers.getlist("Set-Cookie") if it.startswith("migration_console="))
     assert set(cookie.split("; ")[1:]) == {"HttpOnly", "Path=/console", "SameSite=Lax"}
     assert answer.location == "/console/work/?x=1"
-    with sessions() as session:
-        told = select(AuditEntry.actor_kind, AuditEntry.actor).where(
-            AuditEntry.action == "operator.logged_in"
-        )
-        assert session.execute(told.where(AuditEntry.subject == name)).all() == [("operator", name)]
+    (entry,) = audited(sessions, action="operator.logged_in", subject=name)
+    assert (entry.actor_kind, entry.actor) == ("operator", name)
 
 
 @pytest.mark.parametrize(
@@ -64,9 +62,7 @@ def test_a_wrong_password_and_an_unknown_name_are_refused_in_the_same_words(
     assert sentence in wrong.text
     assert sentence in unknown.text
     assert not _is_in(stranger)
-    here = AuditEntry.address == stranger.client.environ_base["REMOTE_ADDR"]
-    with sessions() as session:
-        refused = session.scalars(select(AuditEntry).where(here)).all()
+    refused = audited(sessions, address=stranger.client.environ_base["REMOTE_ADDR"])
     # There are two if the minute ended in between.
     assert {(entry.action, entry.outcome) for entry in refused} == {("login.refused", "REFUSED")}
 
@@ -103,9 +99,7 @@ def test_logging_out_ends_the_session_on_the_server(
     assert not _is_in(stranger)
     stranger.client.set_cookie("migration_console", cookie.value, path="/console")
     assert not _is_in(stranger)
-    with sessions() as session:
-        actions = session.scalars(select(AuditEntry.action).where(AuditEntry.subject == name)).all()
-    assert "operator.logged_out" in actions
+    assert audited(sessions, action="operator.logged_out", subject=name)
 
 
 def _move(sessions: sessionmaker[Session], name: str, **moments: datetime) -> None:

@@ -9,13 +9,12 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 import requests
 from oidc_provider_mock import User, run_server_in_thread
-from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.console.pages import openid
 from migration_service.config import Settings
-from migration_service.models import AuditEntry
 from migration_service.services.access.operators import OperatorRole, create_operator, disable_operator
+from support.audit import audited
 from support.console_client import ConsoleClient
 from support.factories import MakeClient
 
@@ -89,9 +88,8 @@ def test_who_is_no_operator_or_has_no_verified_address_is_refused(
 ) -> None:
     assert _come_back(client, name) == "/console/login/"
     assert "you are not an operator here" in client.see("/login/")
-    here = AuditEntry.address == client.client.environ_base["REMOTE_ADDR"]
-    with sessions() as session:
-        assert session.scalars(select(AuditEntry.action).where(here)).all() == ["login.refused"]
+    (entry,) = audited(sessions, address=client.client.environ_base["REMOTE_ADDR"])
+    assert entry.action == "login.refused"
     assert client.get("/").status_code == 302
 
 

@@ -2,14 +2,13 @@
 
 import re
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import AuditEntry
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.services.undo.go_live import set_live
 from migration_service.tasks.names import REVERT_ACCOUNTS
+from support.audit import audited
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn, text_of
 from support.messages import noted_messages
@@ -150,8 +149,5 @@ def test_two_batches_are_compared(
     for query, lines in (("MENDED", 0), ("", 1), ("nothing", 1)):
         answer = administrator.get(f"/batches/{bad}/compare/{good}/accounts.csv?change={query}")
         assert len(answer.get_data().splitlines()) == lines + 1
-    with sessions() as session:
-        read = session.scalars(
-            select(AuditEntry).where(AuditEntry.action == "batch.results_read").order_by(AuditEntry.id)
-        ).all()
+    read = audited(sessions, action="batch.results_read")
     assert [(it.subject_kind, it.subject) for it in read] == [("batch", good), ("batch", bad)] * 4

@@ -6,8 +6,9 @@ import secrets
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import AuditEntry, PaymentVendor
+from migration_service.models import PaymentVendor
 from migration_service.services.access.operators import OperatorRole
+from support.audit import audited
 from support.console_client import ConsoleClient, LogIn
 from support.supplier_client import SupplierClient
 
@@ -40,10 +41,7 @@ def test_a_vendor_is_created_and_called_less_often(
     assert administrator.send(path, {"calls_per_second": "0"}).status_code == 400
     assert administrator.send(path, {"calls_per_second": "2.5"}).status_code == 303
     assert "at most 2.5 times per second" in administrator.see(path)
-    with sessions() as session:
-        acts = session.scalars(
-            select(AuditEntry.action).where(AuditEntry.subject == fields["name"]).order_by(AuditEntry.id)
-        ).all()
+    acts = [entry.action for entry in audited(sessions, subject=fields["name"])]
     assert acts == ["payment_vendor.created", "payment_vendor.rate_set"]
 
 

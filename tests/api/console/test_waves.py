@@ -4,11 +4,10 @@ import re
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import AuditEntry
 from migration_service.services.waves.sweep import advance_plans
+from support.audit import audited
 from support.console_client import ConsoleClient, text_of
 from support.messages import noted_messages
 from support.undo_client import UndoClient
@@ -67,12 +66,7 @@ def test_a_plan_is_made_only_after_its_effects_were_shown(
         assert text in page
     (plan,) = waves.supplier.get("/wave-plans/").json  # type: ignore[misc]
     assert [wave["lines"] for wave in plan["waves"]] == [2, 2, 4]
-    with sessions() as session:
-        entry = session.scalars(
-            select(AuditEntry).where(
-                AuditEntry.action == "wave_plan.created", AuditEntry.subject == plan["plan_id"]
-            )
-        ).one()
+    (entry,) = audited(sessions, action="wave_plan.created", subject=plan["plan_id"])
     assert entry.actor_kind == "operator"
 
 

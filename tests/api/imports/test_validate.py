@@ -22,16 +22,6 @@ def test_the_profile_of_the_query_string_makes_warnings_errors(supplier: Supplie
     assert supplier.validate(account, query_string={"profile": "loose"}).status_code == 400
 
 
-def test_the_strict_profile_reports_unknown_fields(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    account["colour"] = "red"
-    answer = supplier.validate(account, query_string={"profile": "strict"})
-    assert answer.json is not None
-    assert [(error["code"], error["attr"]) for error in answer.json["errors"]] == [
-        ("unknown_field", "colour")
-    ]
-
-
 @pytest.mark.parametrize(
     ("body", "content_type", "status", "code"),
     [

@@ -45,6 +45,7 @@ def value(samples: dict[tuple[str, frozenset[tuple[str, str]]], float], name: st
     return samples[name, frozenset(labels.items())]
 
 
+@pytest.mark.parametrize("proxies", [0, 1])
 @pytest.mark.parametrize(
     ("environ", "status"),
     [
@@ -54,8 +55,9 @@ def value(samples: dict[tuple[str, frozenset[tuple[str, str]]], float], name: st
     ],
 )
 def test_without_a_token_only_clients_of_this_machine_are_answered(
-    client: FlaskClient, environ: dict[str, str], status: int
+    migrated: Settings, make_client: MakeClient, environ: dict[str, str], status: int, proxies: int
 ) -> None:
+    client = make_client(replace(migrated, trusted_proxies=proxies))
     assert client.get("/metrics", environ_overrides=environ).status_code == status
 
 

@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
 from werkzeug.test import TestResponse
 
-from migration_service.models import AccountImportProcess
 from migration_service.schemas.json import parse_json
 from migration_service.services.imports.skipping import skip_accounts
-from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.processing.signals import notify
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
@@ -82,17 +78,11 @@ class Situation:
 
     def work(self) -> None:
         """Do what a worker does with the attempt that is in progress."""
-        attempt_id = self.supplier.current_attempt(self.names["external_account_number"])
-        performed = perform_attempt(self.resources.Session, attempt_id)
-        assert performed
-        notify(self.resources.redis, self.resources.slots, attempt_id, performed.service_account_number)
+        self.supplier.work(self.resources, self.names["external_account_number"])
 
     def is_in_progress(self) -> bool:
         """Return True if there is an attempt for a worker."""
-        number = self.names["external_account_number"]
-        with self.supplier.Session() as session:
-            process = select(AccountImportProcess.attempt_id).where(self.supplier.process_of(number))
-            return session.scalar(process) is not None
+        return self.supplier.is_in_progress(self.names["external_account_number"])
 
     def skip(self) -> None:
         """Mark the account to be skipped."""

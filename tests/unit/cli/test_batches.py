@@ -57,16 +57,6 @@ def test_a_file_is_started_from_disk_and_from_standard_input(
     assert [(item["mode"], item["done"]) for item in map(json.loads, listed)] == [("import", 3), ("stage", 3)]
 
 
-def test_pending_accounts_are_imported_without_a_file(run: Run, batches: BatchClient) -> None:
-    for account in batches.supplier.accounts(2):
-        batches.supplier.stage(account)
-    supplier = batches.supplier
-    arguments = ("--supplier", supplier.code, "--team", supplier.team, "--mode", "dry-run")
-    started = json.loads(run("batches", "start", "--pending", *arguments, "--json").stdout)
-    batches.work()
-    assert batches.get(started["batch_id"])["counts"]["WOULD_IMPORT"] == 2
-
-
 def test_watch_exits_with_1_if_a_line_failed_and_otherwise_with_0(run: Run, batches: BatchClient) -> None:
     for accounts, status in ((batches.supplier.accounts(2), 0), ([b"{}"], 1)):
         batch_id = _start(run, batches, accounts, mode="validate")

@@ -23,18 +23,11 @@ def test_the_secret_comes_from_the_named_variable(sandbox_url: str) -> None:
     assert vendor.retrieve_instruction(reference="card-ok-1", type="CARD").status == "ACTIVE"
 
 
-def test_calls_in_one_process_share_a_vendor_and_so_its_circuit_breaker() -> None:
-    assert get_vendor("a", "http", "https://a.example", None, 1) is get_vendor(
-        "a", "http", "https://a.example", None, 1
-    )
-    assert get_vendor("a", "http", "https://a.example", None, 1) is not get_vendor(
-        "b", "http", "https://a.example", None, 1
-    )
-
-
-def test_each_organisation_has_a_circuit_breaker_of_its_own() -> None:
-    mine = get_vendor("a", "http", "https://a.example", None, 1)
-    assert get_vendor("a", "http", "https://a.example", None, 2) is not mine
+def test_calls_for_an_organisation_in_one_process_share_a_vendor_and_so_its_circuit_breaker() -> None:
+    vendor = get_vendor("a", "http", "https://a.example", None, 1)
+    assert get_vendor("a", "http", "https://a.example", None, 1) is vendor
+    assert get_vendor("b", "http", "https://a.example", None, 1) is not vendor
+    assert get_vendor("a", "http", "https://a.example", None, 2) is not vendor
 
 
 @pytest.mark.parametrize(
