@@ -15,10 +15,10 @@ from migration_service.schemas.moments import write_moment
 from migration_service.services.imports import storing
 from migration_service.services.imports.newer_versions import explain_refusal
 from migration_service.services.imports.quota import StagedQuota
-from migration_service.services.imports.states import refusal, refusal_of_supplier
+from migration_service.services.imports.states import refusal
 from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount
-from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.setup.suppliers import KnownSupplier, refusal_of_supplier
 from migration_service.states import StagingResult, SupplierStatus
 
 
@@ -64,8 +64,7 @@ def _refuse(
     """Return the error of staging for a supplier that is not Ongoing. An error of the account comes first."""
     found = storing.find(connection, supplier.id, [account.number]).get(account.number)
     error = refusal(found.state, account.number, found.service_account_number) if found else None
-    if error is None:
-        error = refusal_of_supplier(supplier.status) or InvalidError()
+    error = error or refusal_of_supplier(supplier.status)
     if found is None:
         return error
     return explain_refusal(connection, supplier, account, found, error, extracted_at=extracted_at)

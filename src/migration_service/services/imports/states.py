@@ -17,13 +17,11 @@ from migration_service.errors import (
     AccountImportInProgressError,
     AccountMarkedToSkipError,
     DryRunSucceededError,
-    ImportSupplierCompleteError,
-    ImportSupplierPausedError,
     InvalidError,
     ServiceError,
 )
 from migration_service.schemas.json import encode_json
-from migration_service.states import ImportState, Outcome, SupplierStatus
+from migration_service.states import ImportState, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +68,6 @@ def refusal(
             return AccountImportInProgressError()
         case ImportState.PENDING:
             return None
-
-
-def require_ongoing(status: str) -> None:
-    """Raise ImportSupplierPausedError or ImportSupplierCompleteError unless accounts are accepted (3.1)."""
-    if error := refusal_of_supplier(status):
-        raise error
-
-
-def refusal_of_supplier(status: str) -> InvalidError | None:
-    """Return the error of a supplier that accepts no accounts in `status`, or None if it is Ongoing."""
-    if status == SupplierStatus.PAUSED:
-        return ImportSupplierPausedError()
-    return ImportSupplierCompleteError() if status == SupplierStatus.COMPLETE else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

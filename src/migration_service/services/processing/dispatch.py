@@ -36,13 +36,17 @@ from migration_service.services.access.callers import Caller
 from migration_service.services.idempotency.keys import EarlierAttempt, KeyedRequest, keep_answer
 from migration_service.services.imports import states
 from migration_service.services.imports.newer_versions import say_refused
-from migration_service.services.imports.states import RunningAttempt, refusal, require_ongoing
+from migration_service.services.imports.states import RunningAttempt, refusal
 from migration_service.services.processing.attempts import withdraw_attempt
 from migration_service.services.processing.signals import announce, wait_for_notification
 from migration_service.services.processing.slot_leases import acquire_slots, release_slots
 from migration_service.services.processing.slots import Slots
 from migration_service.services.setup.names import is_name
-from migration_service.services.setup.suppliers import MAX_CODE, require_supplier_allowed
+from migration_service.services.setup.suppliers import (
+    MAX_CODE,
+    require_ongoing,
+    require_supplier_allowed,
+)
 from migration_service.states import ImportState, Outcome
 
 #: Seconds to wait for the notification before the database is queried.

@@ -17,8 +17,11 @@ from migration_service.config.variables import is_time_zone
 from migration_service.db.base import one_of
 from migration_service.db.sql import OpenTransaction, SqlConnection
 from migration_service.errors import (
+    ImportSupplierCompleteError,
     ImportSupplierNotFoundError,
     ImportSupplierNotFoundInBodyError,
+    ImportSupplierPausedError,
+    InvalidError,
     NameInvalidError,
     NotFoundError,
     PermissionDeniedError,
@@ -169,6 +172,18 @@ def get_import_supplier_by_id(database: Session | SqlConnection, import_supplier
     """Return the import supplier that a row refers to."""
     (row,) = _statements(database).execute(_BY_ID, {"id": import_supplier_id})
     return KnownSupplier(*row)
+
+
+def require_ongoing(status: str) -> None:
+    """Raise ImportSupplierPausedError or ImportSupplierCompleteError unless accounts are accepted (3.1)."""
+    if status != SupplierStatus.ONGOING:
+        raise refusal_of_supplier(status)
+
+
+def refusal_of_supplier(status: str) -> InvalidError:
+    """Return the error of a supplier that is not Ongoing, and so accepts no accounts."""
+    paused = status == SupplierStatus.PAUSED
+    return ImportSupplierPausedError() if paused else ImportSupplierCompleteError()
 
 
 def require_supplier_allowed(import_supplier_id: int, code: str) -> None:

@@ -30,8 +30,7 @@ from migration_service.services.batches.error_thresholds import IMPORT_THRESHOLD
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
 from migration_service.services.batches.intake.quotas import BatchQuotas, lock_storing, require_room
 from migration_service.services.batches.intake.upload import start_batch
-from migration_service.services.imports.states import require_ongoing
-from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.setup.suppliers import KnownSupplier, require_ongoing
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.services.waves.orders import PlanOrder, WaveOrder
 from migration_service.services.waves.states import QUEUE, change_wave

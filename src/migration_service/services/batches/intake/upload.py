@@ -37,8 +37,7 @@ from migration_service.services.batches.intake.repeated import refuse_repeated
 from migration_service.services.batches.intake.spool import LINE_OVERHEAD, SentFile, SpooledLines
 from migration_service.services.batches.results.counts import recount
 from migration_service.services.batches.states import WINDOW_CLOSED
-from migration_service.services.imports.states import require_ongoing
-from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.setup.suppliers import KnownSupplier, require_ongoing
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchMode, BatchState, ImportState, LineStatus
 
