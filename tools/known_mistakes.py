@@ -58,9 +58,9 @@ KNOWN: dict[str, Known] = {
         "services/imports/states.py",
         (
             (
-                "    SELECT %(id)s, id, %(operations_team_id)s, %(api_key_id)s,",
-                "    SELECT %(id)s, id, (SELECT min(id) FROM operations_team"
-                " WHERE %(operations_team_id)s::bigint > 0), %(api_key_id)s,",
+                "SELECT {_VALUES} FROM started",
+                "SELECT {_VALUES.replace('%(operations_team_id)s', '(SELECT min(id) FROM operations_team)')}"
+                " FROM started",
             ),
         ),
         _ROWS,
@@ -117,11 +117,11 @@ KNOWN: dict[str, Known] = {
         "worker/reporting/test_reconciliation.py",
     ),
     "the slot stays with a request that could not begin": Known(
-        _DISPATCH, (("        release_slots(d.slots, [attempt.id])\n        raise", "        raise"),), _SLOTS
+        _DISPATCH, (("        d.slots.release([attempt.id])\n        raise", "        raise"),), _SLOTS
     ),
     "the slot stays if no worker came in time": Known(
         _DISPATCH,
-        (("    if withdrawn:\n        release_slots(d.slots, [attempt_id])\n", "    if withdrawn:\n"),),
+        (("    if withdrawn:\n        d.slots.release([attempt_id])\n", "    if withdrawn:\n"),),
         _SLOTS,
     ),
     "an attempt that no worker took is not withdrawn": Known(
@@ -132,7 +132,7 @@ KNOWN: dict[str, Known] = {
     "an attempt runs without the lock of its row": Known(
         _ATTEMPTS,
         (
-            ("    FOR UPDATE OF process\n", ""),
+            ("%(attempt_id)s FOR UPDATE OF process", "%(attempt_id)s"),
             ('_LOCK_IF_FREE = f"{_LOCK} SKIP LOCKED"', "_LOCK_IF_FREE = _LOCK"),
         ),
         _ORDERS,
@@ -146,7 +146,7 @@ KNOWN: dict[str, Known] = {
         f"{_ORDERS}::test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock",
     ),
     "the slots that were restored are not compared again": Known(
-        "services/processing/slot_leases.py",
+        "services/processing/slots.py",
         (("slots.release(set(added) - still)", "slots.release(set(added) - set(added))"),),
         _MEANWHILE,
     ),
@@ -166,11 +166,11 @@ KNOWN: dict[str, Known] = {
         _AWAY,
     ),
     "without Redis a request is answered 500": Known(
-        "services/processing/slot_leases.py",
+        "services/processing/slots.py",
         (
             (
-                "        except RedisError as error:\n            raise ServiceUnavailableError",
-                "        except ZeroDivisionError as error:\n            raise ServiceUnavailableError",
+                "    except RedisError as error:\n        raise ServiceUnavailableError",
+                "    except ZeroDivisionError as error:\n        raise ServiceUnavailableError",
             ),
         ),
         _AWAY,
@@ -312,7 +312,7 @@ KNOWN: dict[str, Known] = {
     ),
     "a payload is not validated again for a strict supplier": Known(
         _ATTEMPTS,
-        ((" or row.profile != row.supplier_profile:", ":"),),
+        ((" OR process.profile <> supplier.profile\n", "\n"),),
         "api/processing/test_process.py",
     ),
     "an address without a domain is an internal error": Known(

@@ -26,7 +26,7 @@ BUGS: dict[str, Bug] = {
     "slot not released": Bug(
         "Slots are held until the upkeep finds them, so that the limit is reached with nothing at work.",
         "a slot is free as soon as its account is created",
-        ((f"{_PROCESSING}/signals.py", "        slots.add_release(pipeline, attempts)\n", ""),),
+        ((f"{_PROCESSING}/signals.py", "        slots.add_release(pipeline, ended)\n", ""),),
     ),
     "withdraw does not look at the lock": Bug(
         "A request takes back an attempt that a worker is in the middle of.",
@@ -34,9 +34,9 @@ BUGS: dict[str, Bug] = {
         (
             (
                 f"{_PROCESSING}/attempts.py",
-                'rows = transaction.lock(_LOCK_IF_FREE, {"attempt_id": attempt_id})\n    ended = ',
-                'rows = transaction.lock(_LOCK.replace("FOR UPDATE OF process", ""), '
-                '{"attempt_id": attempt_id})\n    ended = ',
+                "rows = _lock(transaction, _LOCK_IF_FREE, attempt_id)\n    states",
+                'rows = _lock(transaction, _LOCK.replace("FOR UPDATE OF process", ""), attempt_id)\n'
+                "    states",
             ),
         ),
         _HASTY,
@@ -57,19 +57,14 @@ BUGS: dict[str, Bug] = {
         "what was refused is not created",
         (
             (
-                f"{_PROCESSING}/execution.py",
-                "ON attempt.id = process.attempt_id AND NOT",
-                "ON attempt.account_import_process_id = process.id AND NOT",
+                f"{_PROCESSING}/attempts.py",
+                "ON attempt.id = process.attempt_id AND attempt.account_import_process_id",
+                "ON attempt.account_import_process_id",
             ),
             (
-                f"{_PROCESSING}/execution.py",
-                "= '{ImportState.IN_PROGRESS}' AND NOT process.runs_alone)",
-                "<> '{ImportState.IMPORTED}' AND NOT process.runs_alone)",
-            ),
-            (
-                f"{_PROCESSING}/execution.py",
-                "= '{ImportState.IN_PROGRESS}' AND NOT process.runs_alone\n",
-                "<> '{ImportState.IMPORTED}' AND NOT process.runs_alone\n",
+                f"{_PROCESSING}/attempts.py",
+                "= '{ImportState.IN_PROGRESS}' AND NOT process.runs_alone",
+                "<> '{ImportState.IMPORTED}' AND NOT process.runs_alone",
             ),
             ("services/imports/states.py", "        WHERE attempt.outcome IS NULL\n", ""),
         ),
@@ -78,7 +73,10 @@ BUGS: dict[str, Bug] = {
     "a set takes dry runs": Bug(
         "An account is created that nobody asked for.",
         "what was refused is not created",
-        ((f"{_PROCESSING}/execution.py", " AND NOT attempt.dry_run", ""),),
+        (
+            ("services/imports/states.py", "runs_alone = %(dry_run)s,", "runs_alone = false,"),
+            (f"{_PROCESSING}/attempts.py", " AND NOT attempt.dry_run", ""),
+        ),
     ),
     "the team is ignored": Bug(
         "Accounts are linked to whichever team comes first.",
@@ -104,8 +102,8 @@ BUGS: dict[str, Bug] = {
         (
             (
                 f"{_PROCESSING}/attempts.py",
-                "        .values(runs_alone=True, dispatched_at=None, ",
-                "        .values(runs_alone=True, dispatched_at=func.now(), ",
+                "SET runs_alone = true, dispatched_at = NULL,",
+                "SET runs_alone = true, dispatched_at = now(),",
             ),
         ),
         ("--rounds", "2", "--only", "worker child killed"),
@@ -116,7 +114,10 @@ BUGS: dict[str, Bug] = {
         (
             (
                 f"{_PROCESSING}/attempts.py",
-                "    if row.dry_run:\n        raise DryRunSucceededError\n",
+                "    if row.dry_run:\n"
+                "        create_accounts(transaction, "
+                "{row.account_import_process_id: row.operations_team_id})\n"
+                "        raise DryRunSucceededError\n",
                 "",
             ),
         ),
@@ -138,16 +139,15 @@ BUGS: dict[str, Bug] = {
         (
             (
                 f"{_PROCESSING}/execution.py",
-                "            ended = create_set(transaction, together)\n",
-                "            ended = create_set(transaction, together)\n"
-                "            import time\n"
-                "            from migration_service.tasks.app import celery_app\n"
-                "            from migration_service.services.processing.signals import notify\n"
-                "            resources = celery_app().resources\n"
-                "            for one in ended:\n"
-                "                number = one.service_account_number\n"
-                "                notify(resources.redis, resources.slots, one.attempt.id, number)\n"
-                "            time.sleep(0.2)\n",
+                "                ended = create_set(transaction, together)\n",
+                "                ended = create_set(transaction, together)\n"
+                "                import time\n"
+                "                from migration_service.tasks.app import celery_app\n"
+                "                from migration_service.services.processing.signals import notify\n"
+                "                resources = celery_app().resources\n"
+                "                numbers = {it.attempt.id: it.service_account_number for it in ended}\n"
+                "                notify(resources.redis, resources.slots, numbers)\n"
+                "                time.sleep(0.2)\n",
             ),
         ),
     ),

@@ -13,7 +13,7 @@ from migration_service.models import Batch, BatchChunk, ImportSupplier
 from migration_service.services.batches.work import execution
 from migration_service.services.batches.work.chunks import ChunkKey
 from migration_service.services.batches.work.feed import dispatch_chunks, dispatch_vendor_chunks
-from migration_service.services.processing.slot_leases import reconcile_slots
+from migration_service.services.processing.slots import reconcile_slots
 from migration_service.states import BatchState, ChunkState
 from migration_service.tasks.resources import WorkerResources
 from support.supplier_client import SupplierClient

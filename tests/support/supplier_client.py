@@ -197,7 +197,7 @@ class SupplierClient:
         attempt_id = self.current_attempt(number)
         done = perform_attempt(resources.Session, attempt_id)
         assert done is not None
-        notify(resources.redis, resources.slots, attempt_id, done.service_account_number)
+        notify(resources.redis, resources.slots, {attempt_id: done.service_account_number})
         return str(attempt_id)
 
     def _find_attempt(self, number: str) -> UUID | None:

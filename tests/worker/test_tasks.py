@@ -25,7 +25,7 @@ from migration_service.metrics.shared import (
 from migration_service.models import BatchChunk, Organisation
 from migration_service.services.batches.intake import upload
 from migration_service.services.imports.quota import StagedQuota
-from migration_service.services.processing.slot_leases import acquire_slots
+from migration_service.services.processing.slots import acquire_slots
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState
 from migration_service.tasks import maintenance, run_log

@@ -22,7 +22,7 @@ from migration_service.schemas.requests import (
     ProcessRequestSchema,
 )
 from migration_service.services.imports.status import ReportedStatus
-from migration_service.services.processing.dispatch import ProcessOrder, begin_attempt, wait_for_outcome
+from migration_service.services.processing.dispatch import begin_attempt, wait_for_outcome
 from migration_service.services.reporting.attempts import get_attempt
 
 #: Seconds after which a client should ask for the outcome of an attempt.
@@ -79,16 +79,15 @@ def process(body: dict[str, Any]) -> Any:
     status is 202 and the Location is the attempt, which reports the outcome. A dry run does everything and
     rolls it back. Its status is 400 even if it succeeds.
     """
-    order = ProcessOrder(**body)
     wait = "respond-async" not in request.headers.get("Prefer", "").lower()
     dispatch = resources().dispatch
-    attempt_id = begin_attempt(dispatch, caller(), order, keyed=keyed_request(), waits=wait)
+    attempt_id = begin_attempt(dispatch, caller(), body, keyed=keyed_request(), waits=wait)
     if wait:
         step_aside()
         number = wait_for_outcome(dispatch, attempt_id)
         if number is not None:
             return {"service_account_number": number}
-    accepted = _accepted(order.external_account_number, attempt_id)
+    accepted = _accepted(body["external_account_number"], attempt_id)
     if not wait:
         accepted.headers["Preference-Applied"] = "respond-async"
     return accepted, 202

@@ -42,7 +42,7 @@ class AccountImportProcess(Base):
     #: The validated payload. None after the retention period of an imported account.
     payload: Mapped[dict[str, Any] | None]
     payload_sha256: Mapped[bytes] = mapped_column(LargeBinary)
-    #: The rules and the profile that the payload passed. Processing revalidates it if they have changed.
+    #: The rules and the profile under which it was staged. Processing revalidates it if they have changed.
     rules_version: Mapped[str]
     profile: Mapped[str]
     #: The warnings of staging: objects with detail, code and attr.

@@ -4,18 +4,13 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from uuid import UUID
 
 from celery import Task, shared_task
 
 from migration_service.log import request_id
-from migration_service.services.processing.execution import (
-    PerformedSet,
-    give_up_attempt,
-    perform_alone,
-    perform_set,
-)
-from migration_service.services.processing.signals import announce, notify, notify_all, take_announcement
+from migration_service.services.imports.states import EndedAttempt
+from migration_service.services.processing.execution import perform_alone, perform_set
+from migration_service.services.processing.signals import notify, take_announcement
 from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.names import CREATE_SET
 from migration_service.tasks.publishing import publish
@@ -34,28 +29,17 @@ def create_set(task: "Task[[], str]") -> str:
     take_announcement(resources.redis)
     more = partial(publish_set, app)
     redelivered = bool((task.request.delivery_info or {}).get("redelivered"))
-    done = perform_set(resources.Session, resources.redis, publish=more, redelivered=redelivered)
-    numbers = {ended.attempt.id: ended.service_account_number for ended in done.ended}
-    notify_all(resources.redis, resources.slots, numbers)
-    give_up_attempts(app, done.apart.exhausted)
-    alone = []
+    ended, apart = perform_set(resources.Session, resources.redis, publish=more, redelivered=redelivered)
+    numbers = {it.attempt.id: it.service_account_number for it in ended}
+    notify(resources.redis, resources.slots, numbers | dict.fromkeys(apart.exhausted))
+    _log_set(ended)
+    outcomes = ["SUCCEEDED"] * len(ended) + ["set apart, to run alone"] * len(apart.waiting)
     for performed in perform_alone(resources.Session, resources.redis, publish=more):
-        notify(resources.redis, resources.slots, performed.id, performed.service_account_number)
-        alone.append(performed.outcome)
-    return _log_set(done, alone)
-
-
-def give_up_attempts(celery: MigrationCelery, attempt_ids: Sequence[UUID]) -> None:
-    """End attempts that are out of tries, notify the waiting requests, and release the slots."""
-    resources = celery.resources
-    for attempt_id in attempt_ids:
-        give_up_attempt(resources.Session, attempt_id)
-        notify(resources.redis, resources.slots, attempt_id)
-
-
-def announce_attempts(celery: MigrationCelery) -> None:
-    """Tell the workers that attempts are waiting, unless such a message is already on its way."""
-    announce(celery.resources.redis, partial(publish_set, celery))
+        notify(resources.redis, resources.slots, {performed.id: performed.service_account_number})
+        outcomes.append(f"alone: {performed.outcome}")
+    accounts = "1 account" if len(outcomes) == 1 else f"{len(outcomes)} accounts"
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items())
+    return f"{accounts}: {counts}" if outcomes else "nothing to do"
 
 
 def publish_set(celery: MigrationCelery) -> bool:
@@ -63,20 +47,8 @@ def publish_set(celery: MigrationCelery) -> bool:
     return publish(celery, CREATE_SET, request_id=request_id.get(), tells=False)
 
 
-def _log_set(done: PerformedSet, alone: Sequence[str]) -> str:
-    """Log a line for each account of the set, with the id of its request. Return the result."""
-    for ended in done.ended:
-        attempt = ended.attempt
-        logger.info(
-            "Attempt %s %s, in a set of %d",
-            attempt.id,
-            ended.outcome,
-            len(done.ended),
-            extra={"attempt_id": str(attempt.id), "outcome": ended.outcome, "request_id": attempt.request_id},
-        )
-    outcomes = Counter({"SUCCEEDED": len(done.ended), "set apart, to run alone": len(done.apart.waiting)})
-    parts = [f"{number} {outcome}" for outcome, number in outcomes.items() if number]
-    parts += [f"{number} alone: {outcome}" for outcome, number in Counter(alone).items()]
-    count = len(done.ended) + len(done.apart.waiting) + len(alone)
-    accounts = "1 account" if count == 1 else f"{count} accounts"
-    return f"{accounts}: {', '.join(parts)}" if count else "nothing to do"
+def _log_set(ended: Sequence[EndedAttempt]) -> None:
+    """Log a line for each account of a set, with the id of its request."""
+    for it in ended:
+        told = {"attempt_id": str(it.attempt.id), "outcome": it.outcome, "request_id": it.attempt.request_id}
+        logger.info("Attempt %s %s, in a set of %d", it.attempt.id, it.outcome, len(ended), extra=told)

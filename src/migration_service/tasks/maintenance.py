@@ -2,6 +2,7 @@
 
 import logging
 import time
+from functools import partial
 from itertools import chain
 
 from celery import shared_task
@@ -9,9 +10,10 @@ from celery import shared_task
 from migration_service.services.audit.chain import remove_days, seal_days
 from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.processing.attempts import GIVEN_AGAIN_AFTER, is_waiting, set_apart
-from migration_service.services.processing.slot_leases import reconcile_slots, release_slots
+from migration_service.services.processing.signals import announce, notify
+from migration_service.services.processing.slots import reconcile_slots
 from migration_service.services.reporting.retention import PIECE, removals
-from migration_service.tasks.accounts import announce_attempts, give_up_attempts
+from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches
 from migration_service.tasks.names import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP_BATCHES
@@ -33,7 +35,7 @@ def sweep_batches() -> None:
             "%d chunks of batches were lost before a worker finished them, and are dispatched again",
             len(lost),
         )
-        release_slots(app.resources.slots, list(chain.from_iterable(lost)))
+        app.resources.slots.release(list(chain.from_iterable(lost)))
     feed_batches(app, app.resources.Session)
 
 
@@ -61,7 +63,7 @@ def remove_old_data() -> None:
 def sweep_attempts() -> None:
     """Give attempts that no worker is running to the workers again, and reconcile the slots.
 
-    Attempts out of tries are given up.
+    Attempts out of tries fail.
     """
     app = celery_app()
     resources = app.resources
@@ -70,8 +72,8 @@ def sweep_attempts() -> None:
         has_waiting = is_waiting(session)
     for attempt_id in lost.waiting:
         logger.warning("Attempt %s was lost before a worker finished it, and is given out again", attempt_id)
-    give_up_attempts(app, lost.exhausted)
+    notify(resources.redis, resources.slots, dict.fromkeys(lost.exhausted))
     if has_waiting:
-        announce_attempts(app)
+        announce(resources.redis, partial(publish_set, app))
     with resources.Session.begin() as session:
         reconcile_slots(session, resources.slots)

@@ -86,5 +86,5 @@ def test_the_beginning_is_on_disk_before_a_client_is_told_that_the_attempt_runs(
         assert found == setting
         done = perform_attempt(worker_resources.Session, attempt_id)
         assert done is not None
-        notify(worker_resources.redis, worker_resources.slots, attempt_id, done.service_account_number)
+        notify(worker_resources.redis, worker_resources.slots, {attempt_id: done.service_account_number})
         assert answer.result(30).status_code == (202 if prefer else 201)

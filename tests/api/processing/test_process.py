@@ -15,7 +15,7 @@ from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing import creation
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.signals import notify
-from migration_service.services.processing.slot_leases import reconcile_slots
+from migration_service.services.processing.slots import reconcile_slots
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.tasks.resources import WorkerResources
 from support.factories import json_of
@@ -79,9 +79,9 @@ def test_a_false_notification_only_makes_the_request_ask_the_database(
 
     def work(attempt_id: UUID) -> None:
         assert supplier.status(number).json == {"status": "IN_PROGRESS", "service_account_number": ""}
-        notify(worker_resources.redis, worker_resources.slots, attempt_id, lie)
+        notify(worker_resources.redis, worker_resources.slots, {attempt_id: lie})
         assert perform_attempt(worker_resources.Session, attempt_id)
-        notify(worker_resources.redis, worker_resources.slots, attempt_id, lie)
+        notify(worker_resources.redis, worker_resources.slots, {attempt_id: lie})
 
     answer = _answer(supplier, number, work)
     assert answer.status_code == 201

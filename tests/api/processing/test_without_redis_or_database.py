@@ -144,7 +144,7 @@ def test_a_request_whose_notification_cannot_be_read_asks_the_database(
 def test_a_notification_is_kept_for_a_minute_and_read_once(worker_resources: WorkerResources) -> None:
     attempt_id = new_id()
     redis = worker_resources.redis
-    notify(redis, worker_resources.slots, attempt_id, "A-7KX2M9QD")
+    notify(redis, worker_resources.slots, {attempt_id: "A-7KX2M9QD"})
     assert KEPT_SECONDS - 5 < redis.ttl(notification_key(attempt_id)) <= KEPT_SECONDS
     assert wait_for_notification(redis, attempt_id, 0.5) == "A-7KX2M9QD"
     assert wait_for_notification(redis, attempt_id, 0.1) is None

@@ -27,7 +27,7 @@ from migration_service.services.batches.work.feed import dispatch_vendor_chunks,
 from migration_service.services.emails.outbox import take_due
 from migration_service.services.idempotency.keys import remove_old_keys, void_keys
 from migration_service.services.processing.attempts import is_waiting, set_apart
-from migration_service.services.processing.slot_leases import list_live_attempts
+from migration_service.services.processing.slots import list_live_attempts
 from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id

@@ -7,13 +7,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select, text, update
+from sqlalchemy import text, update
 from sqlalchemy.orm import Session as OrmSession
 
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountCreationFailedError
 from migration_service.models import AccountImportProcess, Attempt
-from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.processing import attempts
 from migration_service.services.processing.attempts import (
     GIVEN_AGAIN_AFTER,
@@ -27,9 +26,8 @@ from migration_service.services.processing.attempts import (
 )
 from migration_service.services.processing.execution import perform_alone, perform_attempt
 from migration_service.services.processing.signals import ANNOUNCED_KEY, ASK_DATABASE, notification_key
-from migration_service.services.processing.slot_leases import reconcile_slots
-from migration_service.services.processing.slots import LiveAttempt, Slots
-from migration_service.states import ImportState, Outcome, Profile
+from migration_service.services.processing.slots import LiveAttempt, Slots, reconcile_slots
+from migration_service.states import ImportState, Outcome
 from migration_service.tasks.accounts import create_set
 from migration_service.tasks.maintenance import sweep_attempts
 from migration_service.tasks.resources import WorkerResources
@@ -259,24 +257,6 @@ def test_a_failure_of_the_infrastructure_leaves_the_attempt_in_progress(
     assert begun.process().tries == 1
     monkeypatch.undo()
     assert perform_attempt(worker_resources.Session, begun.attempt_id)
-
-
-def test_only_the_account_of_the_attempt_is_validated_again_under_the_profile_of_its_supplier(
-    begun: Begun, worker_resources: WorkerResources
-) -> None:
-    SupplierClient.create(begun.supplier.app, begun.supplier.Session, profile="strict")
-    neighbour = begun.supplier.accounts(2)[1]
-    begun.supplier.stage(neighbour)
-    of_neighbour = begun.supplier.process_of(neighbour["external_account_number"])
-    with begun.supplier.Session.begin() as session:
-        other_version = update(AccountImportProcess).values(rules_version="older", profile="another")
-        session.execute(other_version)
-    assert perform_attempt(worker_resources.Session, begun.attempt_id)
-    process = begun.process()
-    assert (process.rules_version, process.profile) == (RULES_VERSION, Profile.LENIENT)
-    with begun.supplier.Session() as session:
-        found = session.scalars(select(AccountImportProcess).where(of_neighbour)).one()
-    assert (found.state, found.rules_version, found.profile) == (ImportState.PENDING, "older", "another")
 
 
 def test_no_slot_is_restored_for_an_attempt_that_ends_while_the_slots_are_compared(

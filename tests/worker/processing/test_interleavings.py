@@ -20,12 +20,13 @@ from migration_service.services.imports.states import START, RunningAttempt
 from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
 from migration_service.services.processing.attempts import (
+    create_set,
     fail_attempt,
     run_attempt,
     set_apart,
+    take_set,
     withdraw_attempt,
 )
-from migration_service.services.processing.execution import create_set, take_set
 from migration_service.services.processing.signals import ANNOUNCED_KEY, announce, take_announcement
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import list_operations_teams

@@ -18,10 +18,11 @@ from migration_service.models import (
     CustomerEmail,
     ImportSupplier,
 )
-from migration_service.rules.catalogue import RULES_VERSION
-from migration_service.services.processing import execution
-from migration_service.services.processing.execution import create_set, perform_attempt, perform_set, take_set
+from migration_service.services.processing import attempts, execution
+from migration_service.services.processing.attempts import MAX_TRIES, create_set, set_apart, take_set
+from migration_service.services.processing.execution import perform_attempt, perform_set
 from migration_service.services.processing.signals import (
+    ASK_DATABASE,
     announce,
     find_new,
     notification_key,
@@ -94,8 +95,8 @@ def messages(resources: WorkerResources, task: str) -> int:
 
 def create_all(resources: WorkerResources) -> tuple[int, int]:
     """Perform a set; return how many ended, and how many were set apart."""
-    done = perform_set(resources.Session, resources.redis, publish=lambda: None)
-    return len(done.ended), len(done.apart.waiting)
+    ended, apart = perform_set(resources.Session, resources.redis, publish=lambda: None)
+    return len(ended), len(apart.waiting)
 
 
 def redelivered() -> str:
@@ -203,7 +204,6 @@ def test_payloads_of_older_rules_are_set_apart_and_the_others_created(
     assert waiting.tries() == [1, 2, 1]
     assert perform_attempt(worker_resources.Session, waiting.ids[1])
     assert waiting.states() == [ImportState.IMPORTED] * 3
-    assert waiting._processes()[1].rules_version == RULES_VERSION
 
 
 def test_a_dry_run_never_is_in_a_set(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
@@ -226,11 +226,28 @@ def test_a_message_that_came_back_sets_all_that_wait_apart(
     assert waiting.tries() == [2, 2, 2], "those that wait were given to nobody"
 
 
+def test_an_attempt_that_is_out_of_tries_when_a_message_comes_back_fails_and_its_request_is_notified(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    waiting = wait_for_workers(supplier, 1)
+    waiting.change(0, tries=MAX_TRIES)
+    redelivered()
+    assert waiting.outcomes() == [Outcome.FAILED]
+    assert worker_resources.redis.lpop(notification_key(waiting.ids[0])) == ASK_DATABASE.encode()
+
+
+def test_others_that_wait_are_not_set_apart(supplier: SupplierClient) -> None:
+    waiting = wait_for_workers(supplier, 2)
+    with supplier.Session.begin() as session:
+        assert set_apart(session, waiting.ids[:1]).waiting == waiting.ids[:1]
+    assert waiting.tries() == [2, 1]
+
+
 def test_more_than_a_set_are_announced_again(
     supplier: SupplierClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(attempts, "MOST_IN_SET", 2)
     monkeypatch.setattr(execution, "MOST_IN_SET", 2)
-    monkeypatch.setattr("migration_service.services.processing.execution.MOST_IN_SET", 2)
     waiting = wait_for_workers(supplier, 3)
     worker_resources.redis.delete("migration:interactive")
     assert tasks.create_set.run() == "2 accounts: 2 SUCCEEDED"
@@ -243,11 +260,11 @@ def test_organisations_take_turns_in_a_set(
     supplier: SupplierClient, worker_resources: WorkerResources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One with many attempts leaves room for another one that comes later."""
-    monkeypatch.setattr(execution, "MOST_IN_SET", 4)
+    monkeypatch.setattr(attempts, "MOST_IN_SET", 4)
     many = wait_for_workers(supplier, 5)
     few = wait_for_workers(SupplierClient.create(supplier.app, supplier.Session), 2)
     with supplier.Session() as session:
-        taken = [it.attempt.id for it in take_set(OpenTransaction.of(session))]
+        taken = [row.id for row in take_set(OpenTransaction.of(session))]
     assert taken == [many.ids[0], few.ids[0], many.ids[1], few.ids[1]]
 
 

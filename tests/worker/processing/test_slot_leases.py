@@ -12,13 +12,15 @@ from migration_service.connections import make_redis
 from migration_service.db.base import new_id
 from migration_service.errors import ServiceUnavailableError
 from migration_service.models import BatchChunk
-from migration_service.services.processing import slot_leases
-from migration_service.services.processing.slot_leases import (
+from migration_service.services.processing import slots as slots_module
+from migration_service.services.processing.slots import (
+    LiveAttempt,
+    Slots,
+    SlotsStaleError,
     acquire_slots,
     list_live_attempts,
     reconcile_slots,
 )
-from migration_service.services.processing.slots import LiveAttempt, Slots, SlotsStaleError
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
@@ -61,7 +63,7 @@ def test_without_slots_that_can_be_restored_the_service_is_unavailable(
     sessions, redis = worker_resources.Session, worker_resources.redis
     redis.delete(_STATE)
     redis.hset(_STATE, "admit_from", redis.time()[0] * 1_000 + 1_000_000)
-    with patch.object(slot_leases, "RESTORE_TIMEOUT", 0.2), pytest.raises(ServiceUnavailableError):
+    with patch.object(slots_module, "RESTORE_TIMEOUT", 0.2), pytest.raises(ServiceUnavailableError):
         acquire_slots(sessions, worker_resources.slots, [new_id()], owner=1, limit=2)
     with pytest.raises(ServiceUnavailableError):
         acquire_slots(sessions, Slots(no_redis), [new_id()], owner=1, limit=2)
@@ -99,9 +101,6 @@ def test_attempts_of_requests_and_of_chunks_that_create_accounts_hold_slots(
     with sessions() as session:
         live = list_live_attempts(session)
         assert sorted(live, key=lambda it: it.id) == sorted(expected, key=lambda it: it.id)
-        among = [created[0], running, new_id()]
-        assert {it.id for it in list_live_attempts(session, among)} == {str(created[0]), str(running)}
-        assert list_live_attempts(session, []) == []
         worker_resources.redis.delete("migration:slots", "migration:slots:owners")
         reconcile_slots(session, worker_resources.slots)
     owners = worker_resources.redis.hgetall("migration:slots:owners")

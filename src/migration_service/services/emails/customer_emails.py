@@ -1,6 +1,6 @@
 """Customer e-mails, which are recorded with the account and sent later from the outbox (section 1)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from email.message import EmailMessage
 from typing import Any
 
@@ -26,7 +26,7 @@ _RECORD = """
 """
 
 
-def record_customer_emails(transaction: OpenTransaction, account_import_process_ids: Sequence[int]) -> None:
+def record_customer_emails(transaction: OpenTransaction, account_import_process_ids: Iterable[int]) -> None:
     """Record a message to each customer of these accounts with an address, in the caller's transaction.
 
     Record none if the supplier does not send e-mails. Call this once for each created account, never in a dry

@@ -7,7 +7,6 @@ locks of their processes, so that they change directly from PENDING to IMPORTED.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from migration_service.db.base import literals
@@ -47,9 +46,6 @@ UNSKIP = Change((ImportState.SKIPPED,), ImportState.PENDING)
 #: The account was removed in the same transaction.
 REVERT = Change((ImportState.IMPORTED,), ImportState.PENDING)
 
-#: Every possible change.
-CHANGES = (STAGE, START, IMPORT, RETURN, SKIP, UNSKIP, REVERT)
-
 
 class StateChangeError(Exception):
     """A process was not in the state required of the caller. The transaction must be rolled back."""
@@ -72,7 +68,7 @@ def refusal(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningAttempt:
-    """One run of account creation that has not ended."""
+    """One run of account creation that has not ended. The names are those of its columns."""
 
     id: UUID
     account_import_process_id: int
@@ -88,11 +84,11 @@ class RunningAttempt:
 class EndedAttempt:
     """An attempt that has ended, with its outcome."""
 
+    #: The attempt, or a row with its columns.
     attempt: RunningAttempt
     outcome: Outcome
     #: The key of the account, if it was created.
     service_account_number: str | None = None
-    account_created_at: datetime | None = None
     #: The reason why no account was created, unless the attempt was withdrawn.
     error: ServiceError | None = None
 
@@ -104,6 +100,9 @@ class EndedAttempt:
         return cls(attempt, outcome, error=error)
 
 
+_COLUMNS = ", ".join(RunningAttempt.__slots__)
+_VALUES = ", ".join(f"%({name})s" for name in RunningAttempt.__slots__)
+
 _START = f"""
     WITH started AS (
         UPDATE account_import_process
@@ -112,10 +111,7 @@ _START = f"""
         WHERE id = %(account_import_process_id)s AND state IN ({literals(START.sources)})
         RETURNING id
     )
-    INSERT INTO attempt
-        (id, account_import_process_id, operations_team_id, api_key_id, dry_run, request_id, address)
-    SELECT %(id)s, id, %(operations_team_id)s, %(api_key_id)s, %(dry_run)s, %(request_id)s, %(address)s
-    FROM started
+    INSERT INTO attempt ({_COLUMNS}) SELECT {_VALUES} FROM started
     RETURNING id
 """
 # The setting applies until the commit.
@@ -133,39 +129,29 @@ def start(connection: SqlConnection, attempt: RunningAttempt, *, durable: bool) 
     return bool(connection.execute(_START if durable else _START_SOON, _columns(attempt)))
 
 
+_OUTCOME = "outcome, service_account_number, error_code, error_detail, errors"
+
 # Without LIMIT, PostgreSQL would plan for ten rows whatever the number of attempts. While the tables are
 # small it would then read all of account_import_process, and keep that plan as they grow.
 _COMPLETE = f"""
     WITH ended AS MATERIALIZED (
-        SELECT * FROM jsonb_to_recordset(%(ended)s::jsonb) AS ended (
-            id uuid, account_import_process_id bigint, operations_team_id bigint, api_key_id bigint,
-            dry_run boolean, request_id text, address text, outcome text,
-            service_account_number text, account_created_at timestamptz,
-            error_code text, error_detail text, errors jsonb)
-        LIMIT %(count)s
+        SELECT * FROM jsonb_populate_recordset(NULL::attempt, %(ended)s::jsonb) LIMIT %(count)s
     ), settled AS (
         UPDATE account_import_process AS process
         SET state = CASE ended.outcome
                 WHEN '{Outcome.SUCCEEDED}' THEN '{IMPORT.target}' ELSE '{RETURN.target}' END,
             attempt_id = NULL, service_account_number = ended.service_account_number,
-            account_created_at = ended.account_created_at
+            account_created_at = CASE ended.outcome WHEN '{Outcome.SUCCEEDED}' THEN now() END
         FROM ended
         WHERE process.id = ended.account_import_process_id
           AND (process.state IN ({literals(RETURN.sources)}) AND process.attempt_id = ended.id
                OR process.state = '{ImportState.PENDING}' AND ended.outcome = '{Outcome.SUCCEEDED}')
         RETURNING process.id
     ), recorded AS (
-        INSERT INTO attempt (id, account_import_process_id, operations_team_id, api_key_id, dry_run,
-            request_id, address, finished_at, outcome, service_account_number,
-            error_code, error_detail, errors)
-        SELECT id, account_import_process_id, operations_team_id, api_key_id, dry_run,
-            request_id, address, now(), outcome, service_account_number, error_code, error_detail,
-            errors
-        FROM ended
+        INSERT INTO attempt ({_COLUMNS}, {_OUTCOME}, finished_at)
+        SELECT {_COLUMNS}, {_OUTCOME}, now() FROM ended
         ON CONFLICT (id) DO UPDATE
-        SET finished_at = excluded.finished_at, outcome = excluded.outcome,
-            service_account_number = excluded.service_account_number,
-            error_code = excluded.error_code, error_detail = excluded.error_detail, errors = excluded.errors
+        SET {", ".join(f"{name} = excluded.{name}" for name in _OUTCOME.split(", "))}, finished_at = now()
         WHERE attempt.outcome IS NULL
         RETURNING id
     )
@@ -187,10 +173,8 @@ def complete(transaction: OpenTransaction, ended: Sequence[EndedAttempt], *, sta
     (done,) = transaction.execute(_COMPLETE, {"ended": rows, "count": len(ended)})
     to_settle = sum(started or one.outcome is Outcome.SUCCEEDED for one in ended)
     if (done.settled, done.recorded) != (to_settle, len(ended)):
-        raise StateChangeError(
-            f"{len(ended)} attempts ended. {done.recorded} were recorded, and {done.settled} of {to_settle} "
-            "processes were in the state that is required."
-        )
+        found = f"{done.recorded} were recorded, and {done.settled} of {to_settle} processes changed"
+        raise StateChangeError(f"{len(ended)} attempts ended: {found}.")
 
 
 _CHANGE = """
@@ -239,7 +223,6 @@ def _outcome(ended: EndedAttempt) -> dict[str, object]:
     return {
         "outcome": ended.outcome,
         "service_account_number": ended.service_account_number,
-        "account_created_at": ended.account_created_at,
         "error_code": error and error.code,
         "error_detail": error and error.detail,
         "errors": error and [item.to_dict() for item in error.errors],

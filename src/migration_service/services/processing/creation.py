@@ -11,8 +11,6 @@ import re
 import secrets
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 
 from psycopg.errors import ProgramLimitExceeded
@@ -39,17 +37,7 @@ logger = logging.getLogger(__name__)
 
 _ALPHABET = string.ascii_uppercase + string.digits
 _SERVICE_ACCOUNT_NUMBER = re.compile(r"A-[A-Z0-9]{8}", re.ASCII)
-_CAPITAL = re.compile(r"[A-Z]")
 _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
-
-
-@dataclass(frozen=True, slots=True)
-class CreatedAccount:
-    """An account that was created."""
-
-    account_import_process_id: int
-    service_account_number: str
-    created_at: datetime
 
 
 def new_service_account_number() -> str:
@@ -57,10 +45,10 @@ def new_service_account_number() -> str:
     return "A-" + "".join(secrets.choice(_ALPHABET) for _ in range(8))
 
 
-#: Run this before `create_accounts`, in the same transaction. Planning its statement takes longer than
+#: Select this before `create_accounts`, in the same transaction. Planning its statement takes longer than
 #: creating an account with it. The plan does not depend on the parameters, but PostgreSQL assumes that it
 #: does and would plan again each time.
-KEEP_THE_PLAN = "SELECT set_config('plan_cache_mode', 'force_generic_plan', true)"
+KEEP_THE_PLAN = "set_config('plan_cache_mode', 'force_generic_plan', true)"
 
 
 def is_service_account_number(text: str) -> bool:
@@ -68,16 +56,16 @@ def is_service_account_number(text: str) -> bool:
     return _SERVICE_ACCOUNT_NUMBER.fullmatch(text) is not None
 
 
-def create_accounts(transaction: OpenTransaction, teams: Mapping[int, int]) -> list[CreatedAccount]:
+def create_accounts(transaction: OpenTransaction, teams: Mapping[int, int]) -> dict[int, str]:
     """Create an account from each staged payload, with everything in it (section 4.3).
 
-    `teams` has the ids of the processes, and of the operations teams that the accounts are linked to. The
-    caller holds the locks of the processes. If the database raises an error, nothing is created, and the
-    caller must roll back its transaction or savepoint.
+    `teams` has the operations team to link the account to, by the id of its process. Return the service
+    account number of each process. The caller holds the locks of the processes. If the database raises an
+    error, nothing is created, and the caller must roll back its transaction or savepoint.
     """
     numbers = [new_service_account_number() for _ in teams]
     values = {"process_ids": list(teams), "team_ids": list(teams.values()), "numbers": numbers}
-    return [CreatedAccount(*row) for row in transaction.execute(creation_statement(), values)]
+    return dict(transaction.execute(creation_statement(), values))
 
 
 def explain_refusal(error: DBAPIError) -> ServiceError | None:
@@ -89,7 +77,7 @@ def explain_refusal(error: DBAPIError) -> ServiceError | None:
     if not is_refusal(error):
         return None
     # PostgreSQL's message could contain values of the account. The name of the error does not.
-    reason = _CAPITAL.sub(lambda match: f" {match[0].lower()}", type(error.orig).__name__).strip()
+    reason = re.sub("([A-Z])", r" \1", type(error.orig).__name__).strip().lower()
     logger.error("The database refused an account: %s", reason)
     return AccountNotStorableError(
         f"The database refused a value of the account: {reason}. The same payload will be refused again. "
@@ -127,8 +115,7 @@ def creation_statement() -> str:
         expressions += _part_expressions(model)
     statement = ",\n".join(expressions)
     return (  # the text consists only of names of tables and columns
-        f"WITH {statement}\n"
-        "SELECT account_import_process_id, service_account_number, created_at FROM account_rows"
+        f"WITH {statement}\nSELECT account_import_process_id, service_account_number FROM account_rows"
     )
 
 

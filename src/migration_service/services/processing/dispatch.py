@@ -9,8 +9,8 @@ worker's part is in `execution`.
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -39,31 +39,15 @@ from migration_service.services.imports.newer_versions import say_refused
 from migration_service.services.imports.states import RunningAttempt, refusal
 from migration_service.services.processing.attempts import withdraw_attempt
 from migration_service.services.processing.signals import announce, wait_for_notification
-from migration_service.services.processing.slot_leases import acquire_slots, release_slots
-from migration_service.services.processing.slots import Slots
-from migration_service.services.setup.names import is_name
-from migration_service.services.setup.suppliers import (
-    MAX_CODE,
-    require_ongoing,
-    require_supplier_allowed,
-)
-from migration_service.states import ImportState, Outcome
+from migration_service.services.processing.slots import Slots, acquire_slots
+from migration_service.services.setup.suppliers import require_ongoing, require_supplier_allowed
+from migration_service.states import ImportState
 
 #: Seconds to wait for the notification before the database is queried.
 WAIT_SLICE = 1.0
 #: Seconds until a commit that did not wait is on disk. PostgreSQL guarantees three times its
 #: wal_writer_delay, which is 0.2 seconds by default.
 ON_DISK_WITHIN = 5.0
-
-
-@dataclass(frozen=True)
-class ProcessOrder:
-    """The body of the process endpoint."""
-
-    external_account_number: str
-    import_supplier_code: str
-    operations_team_name: str
-    dry_run: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +66,12 @@ class Dispatch:
 
 
 def begin_attempt(
-    d: Dispatch, caller: Caller, order: ProcessOrder, *, keyed: KeyedRequest | None = None, waits: bool
+    d: Dispatch, caller: Caller, order: Mapping[str, Any], *, keyed: KeyedRequest | None, waits: bool
 ) -> UUID:
     """Start an attempt to create a staged account, announce it to the workers, and return its id.
 
-    `keyed` is the request if it has an idempotency key: the attempt is its answer. `waits` means that
-    `wait_for_outcome` is called next.
+    `order` is the body, as ProcessRequestSchema loads it. `keyed` is the request if it has an idempotency
+    key: the attempt is its answer. `waits` means that `wait_for_outcome` is called next.
 
     Raise an InvalidError with the reason if the account cannot be processed now. Raise
     ConcurrencyLimitReachedError if no slot is free, ShareUsedError if the organisation uses its whole share,
@@ -102,7 +86,7 @@ def begin_attempt(
         account_import_process_id=found.id,
         operations_team_id=found.team_id,
         api_key_id=caller.api_key_id,
-        dry_run=order.dry_run,
+        dry_run=order["dry_run"],
         request_id=request_id.get(),
         address=current_origin().address,
     )
@@ -115,7 +99,7 @@ def begin_attempt(
                 _check(connection, caller, order)  # raises the error of the new state
             raise AccountImportInProgressError
     except BaseException:
-        release_slots(d.slots, [attempt.id])
+        d.slots.release([attempt.id])
         raise
     announce(d.redis, d.publish)
     return attempt.id
@@ -130,26 +114,26 @@ def wait_for_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
     """
     deadline = time.monotonic() + d.wait_seconds
     while (left := deadline - time.monotonic()) > 0:
-        if number := wait_for_notification(d.waiting_redis, attempt_id, min(WAIT_SLICE, left)):
-            return number
-        ended, number = _find_outcome(d, attempt_id)
-        if ended:
+        number = wait_for_notification(d.waiting_redis, attempt_id, min(WAIT_SLICE, left))
+        if number := number or _find_outcome(d, attempt_id):
             return number
         announce(d.redis, d.publish)  # the last message may have been lost
     with begin(d.Session) as transaction:
         withdrawn = withdraw_attempt(transaction, attempt_id)
     if withdrawn:
-        release_slots(d.slots, [attempt_id])
+        d.slots.release([attempt_id])
         raise NoWorkerAvailableError
-    return _find_outcome(d, attempt_id)[1]
+    return _find_outcome(d, attempt_id)
 
 
-_CHECK = """
-    SELECT supplier.id AS supplier_id, supplier.status, process.id, process.state,
+_CHECK = f"""
+    SELECT supplier.id AS supplier_id, supplier.status, process.id,
            process.service_account_number, process.refused_at, process.refused_errors, team.id AS team_id,
            (SELECT concurrency_limit FROM service_limit) AS concurrency_limit,
-           EXISTS (SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = supplier.id
-                   AND skip_mark.external_account_number = %(external_account_number)s) AS is_marked
+           CASE WHEN process.state <> '{ImportState.PENDING}' THEN process.state
+                WHEN EXISTS (SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = supplier.id
+                             AND skip_mark.external_account_number = %(external_account_number)s)
+                THEN '{ImportState.SKIPPED}' ELSE '{ImportState.PENDING}' END AS state
     FROM import_supplier supplier
     LEFT JOIN account_import_process process ON process.import_supplier_id = supplier.id
          AND process.external_account_number = %(external_account_number)s
@@ -162,38 +146,29 @@ _CHECK = """
 """
 
 
-def _check(connection: SqlConnection, caller: Caller, order: ProcessOrder) -> Any:
+def _check(connection: SqlConnection, caller: Caller, order: Mapping[str, Any]) -> Any:
     """Return the row of an account that can be processed now, or raise an InvalidError with the reason."""
-    if not is_name(order.import_supplier_code, MAX_CODE):
-        raise _unknown_supplier(order.import_supplier_code)
-    rows = connection.execute(_CHECK, {"organisation_id": caller.organisation_id, **vars(order)})
+    code, number = order["import_supplier_code"], order["external_account_number"]
+    rows = connection.execute(_CHECK, {"organisation_id": caller.organisation_id, **order})
     if not rows:
-        raise _unknown_supplier(order.import_supplier_code)
+        unknown = ImportSupplierNotFoundInBodyError(found=code)
+        # Only in this body is the field called import_supplier_code.
+        unknown.errors = [replace(item, attr="import_supplier_code") for item in unknown.errors]
+        raise unknown
     (found,) = rows
-    require_supplier_allowed(found.supplier_id, order.import_supplier_code)
-    number = order.external_account_number
+    require_supplier_allowed(found.supplier_id, code)
     # The account is checked before its supplier, so that the answer for an imported one has its numbers
     # (4.3).
-    state = ImportState.SKIPPED if found.is_marked else ImportState.PENDING
-    if found.state not in (None, ImportState.PENDING):
-        state = ImportState(found.state)
-    if error := refusal(state, number, found.service_account_number):
-        if found.refused_at and state is ImportState.IMPORTED:
+    if error := refusal(ImportState(found.state), number, found.service_account_number):
+        if found.refused_at and found.state == ImportState.IMPORTED:
             error.errors += say_refused(found.refused_at, found.refused_errors or ())
         raise error
     require_ongoing(found.status)
     if found.id is None:
         raise AccountNotStagedError(found=number)
     if found.team_id is None:
-        raise OperationsTeamNotFoundError(found=order.operations_team_name)
+        raise OperationsTeamNotFoundError(found=order["operations_team_name"])
     return found
-
-
-def _unknown_supplier(code: str) -> ImportSupplierNotFoundInBodyError:
-    detail = ImportSupplierNotFoundInBodyError(found=code).detail
-    # Only in this body is the field called import_supplier_code.
-    item = ErrorItem(ImportSupplierNotFoundInBodyError.code, detail, "import_supplier_code")
-    return ImportSupplierNotFoundInBodyError(detail, errors=[item])
 
 
 def _store(d: Dispatch, attempt: RunningAttempt, keyed: KeyedRequest | None, *, durable: bool) -> bool:
@@ -209,20 +184,20 @@ def _store(d: Dispatch, attempt: RunningAttempt, keyed: KeyedRequest | None, *, 
 
 
 _FIND_OUTCOME = """
-    SELECT outcome, service_account_number, error_code, error_detail, errors
-    FROM attempt WHERE id = %(attempt_id)s
+    SELECT service_account_number, error_code, error_detail, errors FROM attempt WHERE id = %(attempt_id)s
 """
 
 
-def _find_outcome(d: Dispatch, attempt_id: UUID) -> tuple[bool, str | None]:
-    """Return whether the attempt has ended, and its service account number. Raise the error if it failed."""
+def _find_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
+    """Return the service account number of an attempt, or None if it is running. Raise its error."""
     with autocommit(d.Session) as connection:
         rows = connection.execute(_FIND_OUTCOME, {"attempt_id": attempt_id})
     if not rows:
-        release_slots(d.slots, [attempt_id])
+        d.slots.release([attempt_id])
         raise ServiceUnavailableError
     (found,) = rows
-    if found.outcome in (Outcome.FAILED, Outcome.DRY_RUN_SUCCEEDED):
-        errors = [ErrorItem(item["code"], item["detail"], item["attr"]) for item in found.errors or ()]
+    if found.error_code:
+        errors = [ErrorItem(**item) for item in found.errors or ()]
         raise AccountCreationFailedError(found.error_detail, code=found.error_code, errors=errors)
-    return found.outcome is not None, found.service_account_number
+    number: str | None = found.service_account_number
+    return number

@@ -26,7 +26,9 @@ from migration_service.services.processing.slots import Slots
 ANNOUNCED_KEY = "migration:announced"
 #: Milliseconds after which a message counts as lost.
 TRUSTED_MS = 1_000
-#: Seconds for which an attempt stays marked as taken by a set. By then the sweep has found it.
+# The key that marks an attempt as taken by a set.
+_TAKEN_KEY = "migration:taken:{}"
+#: Seconds for which it stays marked. By then the sweep has found it.
 TAKEN_SECONDS = 60
 #: Seconds that a notification is kept. No request waits for longer.
 KEPT_SECONDS = 60
@@ -58,7 +60,7 @@ def find_new(redis: Redis, attempt_ids: Sequence[UUID]) -> set[UUID]:
     try:
         with redis.pipeline(transaction=False) as pipeline:
             for attempt_id in attempt_ids:
-                pipeline.set(_taken_key(attempt_id), b"1", nx=True, ex=TAKEN_SECONDS)
+                pipeline.set(_TAKEN_KEY.format(attempt_id), b"1", nx=True, ex=TAKEN_SECONDS)
             written = pipeline.execute()
     except RedisError:
         return set(attempt_ids)
@@ -70,29 +72,23 @@ def notification_key(attempt_id: UUID) -> str:
     return f"migration:notification:{attempt_id}"
 
 
-def notify(redis: Redis, slots: Slots, attempt_id: UUID, content: str | None = None) -> None:
-    """Release the slot of an ended attempt and wake the waiting request, like `notify_all`."""
-    notify_all(redis, slots, {attempt_id: content})
-
-
-def notify_all(redis: Redis, slots: Slots, contents: Mapping[UUID, str | None]) -> None:
+def notify(redis: Redis, slots: Slots, ended: Mapping[UUID, str | None]) -> None:
     """Release the slots of ended attempts and wake the waiting requests, in one round trip.
 
-    Call this only after the commit, because the contents can be the committed service account number. Without
-    Redis the requests query the database, and the leases of the slots expire.
+    `ended` has the service account numbers of accounts that were created. Call this only after the commit.
+    Without Redis the requests query the database, and the leases of the slots expire.
     """
-    if not contents:
+    if not ended:
         return
-    attempts = [str(attempt_id) for attempt_id in contents]
     with (
-        log_if_unavailable(f"nobody was notified of the attempts {', '.join(attempts)}"),
+        log_if_unavailable(f"nobody was notified of the attempts {', '.join(map(str, ended))}"),
         redis.pipeline(transaction=False) as pipeline,
     ):
-        slots.add_release(pipeline, attempts)
-        pipeline.delete(*map(_taken_key, contents))
-        for attempt_id, content in contents.items():
+        slots.add_release(pipeline, ended)
+        pipeline.delete(*map(_TAKEN_KEY.format, ended))
+        for attempt_id, number in ended.items():
             key = notification_key(attempt_id)
-            pipeline.rpush(key, content or ASK_DATABASE)
+            pipeline.rpush(key, number or ASK_DATABASE)
             pipeline.expire(key, KEPT_SECONDS)
         pipeline.execute()
 
@@ -111,7 +107,3 @@ def wait_for_notification(redis: Redis, attempt_id: UUID, timeout: float) -> str
     # A number is the outcome, because the worker notifies after its commit, with a key that only this attempt
     # has. Anything that is not in the form of a number is ignored.
     return text if is_service_account_number(text) else None
-
-
-def _taken_key(attempt_id: UUID) -> str:
-    return f"migration:taken:{attempt_id}"

@@ -8,12 +8,12 @@ import pytest
 from redis import Redis
 
 from migration_service.connections import make_redis
+from migration_service.errors import ShareUsedError
 from migration_service.services.processing import slots as slots_module
 from migration_service.services.processing.slots import (
     LiveAttempt,
     SlotOwedError,
     Slots,
-    SlotShareUsedError,
     SlotsStaleError,
 )
 
@@ -56,6 +56,7 @@ def test_acquiring_twice_for_one_attempt_takes_one_slot(slots: Slots) -> None:
     assert slots.acquire(["a"], owner=1, limit=1) == 1
     assert slots.acquire(["a"], owner=1, limit=1) == 1
     assert slots.in_use() == 1
+    assert slots.acquire(["a", "b"], owner=1, limit=2) == 2
 
 
 def test_a_released_slot_is_free_and_releasing_again_changes_nothing(slots: Slots) -> None:
@@ -284,7 +285,7 @@ def test_alone_an_organisation_has_every_slot_and_beside_another_one_half(slots:
     with pytest.raises(SlotOwedError):
         slots.acquire(["b1"], owner=2, limit=10)
     slots.release([f"a{n}" for n in range(4)])
-    with pytest.raises(SlotShareUsedError):
+    with pytest.raises(ShareUsedError):
         slots.acquire(["a9"], owner=1, limit=10)
     assert slots.acquire([f"b{n}" for n in range(1, 9)], owner=2, limit=10) == 4
     assert slots.acquire(["b9"], owner=2, limit=10) == 0, "the limit is reached"
@@ -297,7 +298,7 @@ def test_whoever_found_no_slot_counts_for_some_seconds(slots: Slots, redis: Redi
     with pytest.raises(SlotOwedError):
         slots.acquire(["b"], owner=2, limit=4)
     slots.release(names[:1])
-    with pytest.raises(SlotShareUsedError):
+    with pytest.raises(ShareUsedError):
         slots.acquire(["a4"], owner=1, limit=4)
     _pass_time(redis, slots_module.WANTED_MS + 1)
     assert slots.acquire(["a4"], owner=1, limit=4) == 1
@@ -317,7 +318,7 @@ def test_without_a_limit_there_are_no_shares(slots: Slots) -> None:
 def test_shares_are_restored_with_the_slots_and_forgotten_with_them(slots: Slots, redis: Redis) -> None:
     redis.flushdb()
     slots.reconcile([LiveAttempt("a1", 1), LiveAttempt("a2", 1), LiveAttempt("b", 2, batch=True)])
-    with pytest.raises(SlotShareUsedError):
+    with pytest.raises(ShareUsedError):
         slots.acquire(["a3"], owner=1, limit=4)
     slots.release(["b"])
     assert slots.acquire(["a3"], owner=1, limit=4) == 1

@@ -42,19 +42,16 @@ from migration_service.services.batches.work.lines import (
     take_in_time,
 )
 from migration_service.services.batches.work.versions import find_newer_versions, note_versions
+from migration_service.services.emails.customer_emails import record_customer_emails
 from migration_service.services.imports import storing
 from migration_service.services.imports.payload_differences import compare_with_created
 from migration_service.services.imports.staging import refusal_of
-from migration_service.services.imports.states import EndedAttempt, RunningAttempt, refusal
+from migration_service.services.imports.states import EndedAttempt, RunningAttempt, complete, refusal
 from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.imports.validation import ValidatedAccount, validate_text
-from migration_service.services.processing.attempts import complete_attempts, out_of_tries, with_account
-from migration_service.services.processing.creation import (
-    KEEP_THE_PLAN,
-    CreatedAccount,
-    create_accounts,
-)
-from migration_service.states import BatchMode, ImportState, LineStatus
+from migration_service.services.processing.attempts import out_of_tries
+from migration_service.services.processing.creation import KEEP_THE_PLAN, create_accounts
+from migration_service.states import BatchMode, ImportState, LineStatus, Outcome
 
 #: The errors of accounts whose creation was attempted.
 _OF_ATTEMPTS = {AccountCreationFailedError.code, AccountNotStorableError.code}
@@ -97,8 +94,11 @@ class AccountWork:
             ended = _stage_and_create(session, job, candidates)
             if everything:
                 everything.rollback()
-            sends = job.supplier.sends_customer_emails
-            complete_attempts(OpenTransaction.of(session), ended, started=False, sends_customer_emails=sends)
+            transaction = OpenTransaction.of(session)
+            complete(transaction, ended, started=False)
+            if job.supplier.sends_customer_emails:
+                created = [it for it in ended if it.outcome is Outcome.SUCCEEDED]
+                record_customer_emails(transaction, [it.attempt.account_import_process_id for it in created])
         _note_refusals(session, job, lines, results)
         return results
 
@@ -278,15 +278,14 @@ def _compare_repeated(session: Session, candidates: Sequence[_Candidate]) -> Non
 
 
 def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:
-    def create(some: Sequence[_Candidate]) -> list[CreatedAccount]:
+    def create(some: Sequence[_Candidate]) -> list[str]:
         teams = {it.process.id: job.operations_team_id or 0 for it in some if it.process}
-        made = create_accounts(OpenTransaction.of(session), teams)
-        created = {account.account_import_process_id: account for account in made}
-        return [created[process_id] for process_id in teams]
+        numbers = create_accounts(OpenTransaction.of(session), teams)
+        return [numbers[process_id] for process_id in teams]
 
-    session.execute(text(KEEP_THE_PLAN))
+    session.execute(text(f"SELECT {KEEP_THE_PLAN}"))
     ended = []
-    outcomes: list[CreatedAccount | ServiceError] = each_by_itself(session, candidates, create)
+    outcomes: list[str | ServiceError] = each_by_itself(session, candidates, create)
     for candidate, outcome in zip(candidates, outcomes, strict=True):
         if isinstance(outcome, ServiceError):
             candidate.result.refuse(outcome)
@@ -294,16 +293,14 @@ def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> li
             candidate.result.status = LineStatus.WOULD_IMPORT
         else:
             candidate.result.status = LineStatus.IMPORTED
-            candidate.result.service_account_number = outcome.service_account_number
+            candidate.result.service_account_number = outcome
         # A process staged for the first time by the dry run will not exist, so nothing can refer to it.
         if candidate.process and not (job.mode is BatchMode.DRY_RUN and candidate.process.first):
             ended.append(_end(job, candidate.attempt_id, candidate.process.id, outcome))
     return ended
 
 
-def _end(
-    job: ChunkJob, attempt_id: UUID, process_id: int, outcome: CreatedAccount | ServiceError
-) -> EndedAttempt:
+def _end(job: ChunkJob, attempt_id: UUID, process_id: int, outcome: str | ServiceError) -> EndedAttempt:
     attempt = RunningAttempt(
         id=attempt_id,
         account_import_process_id=process_id,
@@ -317,4 +314,4 @@ def _end(
         return EndedAttempt.with_error(attempt, outcome)
     if attempt.dry_run:
         return EndedAttempt.with_error(attempt, DryRunSucceededError())
-    return with_account(attempt, outcome)
+    return EndedAttempt(attempt, Outcome.SUCCEEDED, outcome)

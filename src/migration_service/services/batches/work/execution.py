@@ -23,8 +23,7 @@ from migration_service.services.batches.work.chunks import (
     work_on_chunk,
 )
 from migration_service.services.batches.work.lines import ChunkPlan
-from migration_service.services.processing.slot_leases import acquire_slots, release_slots
-from migration_service.services.processing.slots import Slots
+from migration_service.services.processing.slots import Slots, acquire_slots
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +65,7 @@ def perform_chunk(
                 return True
         finally:
             if plan.slot_owner is not None:
-                release_slots(slots, attempts)
+                slots.release(attempts)
     with sessions.begin() as session:
         release_chunk(session, key, is_throttled=is_throttled)
     return is_over

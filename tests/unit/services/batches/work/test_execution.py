@@ -135,7 +135,7 @@ def test_added_data_needs_no_slots_and_waits_as_long_as_it_may(
     with sessions.begin() as session:
         earlier = BatchChunk.deferred_since - seconds(60)
         session.execute(update(BatchChunk).values(not_before=None, deferred_since=earlier))
-    with patch.object(execution, "release_slots") as release:
+    with patch.object(slots, "release") as release:
         assert perform_chunk(sessions, slots, key, reserve=0, longest_deferral=longest)
     release.assert_not_called()
     assert _statuses(sessions, key) == [status]
