@@ -16,6 +16,7 @@ import pytest
 import trustme
 
 from migration_service.errors import (
+    PaymentInstructionRejectedError,
     PaymentVendorUnavailableError,
     PaymentVendorUnreachableError,
     ServiceError,
@@ -96,6 +97,16 @@ def test_each_fault_of_a_server_has_its_error(
     server = start_server(script)
     with pytest.raises(expected, match=reason):
         VendorConnection(name="nasty", url=server.url, limits=limits).get("x")
+
+
+@pytest.mark.parametrize("status", [400, 402, 404, 410, 422])
+def test_what_a_vendor_refuses_or_does_not_know_is_rejected(
+    start_server: Callable[..., Any], limits: CallLimits, status: int
+) -> None:
+    server = start_server(say(b"HTTP/1.1 %d No\r\nContent-Length: 0\r\n\r\n" % status))
+    with pytest.raises(PaymentInstructionRejectedError):
+        VendorConnection(name="strict", url=server.url, limits=limits).get("x")
+    assert len(server.heads) == 1
 
 
 def test_headers_that_are_sent_slowly_exceed_the_time_limit(

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from migration_service.errors import (
-    PaymentInstructionRejectedError,
     PaymentVendorUnavailableError,
     PaymentVendorUnreachableError,
 )
@@ -30,14 +29,6 @@ def test_a_valid_instruction_is_retrieved_with_its_details(sandbox: VendorClient
 def test_the_url_may_end_in_a_slash(sandbox_url: str, limits: CallLimits) -> None:
     vendor = make_vendor("http", sandbox_url + "/", SANDBOX_SECRET, limits=limits)
     assert vendor.retrieve_instruction(reference="sepa-ok-1", type="SEPA_DEBIT").type == "SEPA_DEBIT"
-
-
-@pytest.mark.parametrize("reference", ["card-refuse-1", "nobody-knows-this"])
-def test_an_instruction_that_the_vendor_refuses_or_does_not_know_is_rejected(
-    sandbox: VendorClient, reference: str
-) -> None:
-    with pytest.raises(PaymentInstructionRejectedError):
-        sandbox.retrieve_instruction(reference=reference, type="CARD")
 
 
 def test_a_body_that_is_sent_slowly_exceeds_the_time_limit(
