@@ -6,7 +6,7 @@ are literal SQL with `%(name)s` for each value.
 
 These types let the type checker prevent mix-ups:
 
-SqlConnection            single statements. Each is a separate transaction, unless the subclass is given
+SqlConnection         single statements. Each is a separate transaction, unless the subclass is given
 ├── OpenTransaction   statements that are committed together or not at all
 └── ReferenceReader   single statements, some of them answered from memory (db/reference.py)
 
