@@ -21,7 +21,7 @@ _PROCESSING = "services/processing"
 #: Requests that are not processed at once are withdrawn.
 _HASTY = ("--rounds", "0", "--wait", "0.2", "--impatient", "0.8")
 
-#: Every bug by its name in the table.
+#: Every bug by its name in the table, one for each promise.
 BUGS: dict[str, Bug] = {
     "slot not released": Bug(
         "Slots are held until the upkeep finds them, so that the limit is reached with nothing at work.",
@@ -41,17 +41,6 @@ BUGS: dict[str, Bug] = {
         ),
         _HASTY,
     ),
-    "completion without the change of state": Bug(
-        "The account exists, and its import says that it is pending.",
-        "created stays created, whoever asks",
-        (
-            (
-                "services/imports/states.py",
-                "THEN '{IMPORT.target}' ELSE '{RETURN.target}' END",
-                "THEN '{RETURN.target}' ELSE '{RETURN.target}' END",
-            ),
-        ),
-    ),
     "message of a withdrawn attempt runs": Bug(
         "The check for the current attempt is gone: accounts are created behind the client's back.",
         "what was refused is not created",
@@ -69,14 +58,6 @@ BUGS: dict[str, Bug] = {
             ("services/imports/states.py", "        WHERE attempt.outcome IS NULL\n", ""),
         ),
         _HASTY,
-    ),
-    "a set takes dry runs": Bug(
-        "An account is created that nobody asked for.",
-        "what was refused is not created",
-        (
-            ("services/imports/states.py", "runs_alone = %(dry_run)s,", "runs_alone = false,"),
-            (f"{_PROCESSING}/attempts.py", " AND NOT attempt.dry_run", ""),
-        ),
     ),
     "the team is ignored": Bug(
         "Accounts are linked to whichever team comes first.",
@@ -108,31 +89,6 @@ BUGS: dict[str, Bug] = {
         ),
         ("--rounds", "2", "--only", "worker child killed"),
     ),
-    "a dry run commits": Bug(
-        "An account is created that nobody asked for.",
-        "what was refused is not created",
-        (
-            (
-                f"{_PROCESSING}/attempts.py",
-                "    if row.dry_run:\n"
-                "        create_accounts(transaction, "
-                "{row.account_import_process_id: row.operations_team_id})\n"
-                "        raise DryRunSucceededError\n",
-                "",
-            ),
-        ),
-    ),
-    "the outcome of a line is lost": Bug(
-        "A batch does not say which number an account got.",
-        "every order created, or reported failed",
-        (
-            (
-                "services/batches/work/lines.py",
-                "        service_account_number = result.service_account_number,\n        errors",
-                "        errors",
-            ),
-        ),
-    ),
     "the number is told before the commit": Bug(
         "A client knows an account that does not exist yet, and perhaps never will.",
         "created stays created, whoever asks",
@@ -159,18 +115,6 @@ BUGS: dict[str, Bug] = {
                 "services/imports/storing.py",
                 'SET payload = {_of_content("payload")}, payload_sha256',
                 "SET payload_sha256",
-            ),
-        ),
-    ),
-    "staging forgets that the account exists": Bug(
-        "A payload is accepted that nothing will ever come of.",
-        "the payload that was accepted last",
-        (
-            (
-                "services/imports/staging.py",
-                "    if error := refusal_of(staged, account.number, extracted_at):",
-                "    error = refusal_of(staged, account.number, extracted_at)\n"
-                "    if error and staged.state is not ImportState.IMPORTED:",
             ),
         ),
     ),
