@@ -29,7 +29,7 @@ RUN groupadd --system --gid 10001 migration \
  && install -d -o migration -g migration /var/lib/migration-service
 COPY --from=build /opt/migration-service /opt/migration-service
 WORKDIR /app
-COPY wsgi.py celery_worker.py celery_monitor.py gunicorn.conf.py ./
+COPY wsgi.py celery_worker.py celery_monitor.py ./
 # MALLOC_ARENA_MAX: without it, the C library would give each of hundreds of threads a heap, which it keeps.
 ENV PATH=/opt/migration-service/bin:$PATH \
     MALLOC_ARENA_MAX=2 \
@@ -39,6 +39,6 @@ ENV PATH=/opt/migration-service/bin:$PATH \
     MIGRATION_SERVICE_HOME=/var/lib/migration-service
 USER migration
 EXPOSE 8000
-# After SIGTERM gunicorn leaves its balancer for 10 seconds, and finishes the requests that it has for up to 40.
+# After SIGTERM the web server leaves its balancer for 10 seconds, and finishes the requests that it has for up to 40.
 STOPSIGNAL SIGTERM
-CMD ["gunicorn", "--config", "gunicorn.conf.py", "--bind", "0.0.0.0:8000"]
+CMD ["python", "-m", "migration_service.web_server", "--bind", "0.0.0.0:8000"]

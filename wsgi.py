@@ -1,7 +1,8 @@
-"""The web application for any WSGI server: `gunicorn wsgi:app`."""
+"""The web application, which each process of `migration_service.web_server` loads."""
 
 from migration_service.app import create_app
 from migration_service.config import Settings
+from migration_service.loading import end_loading
 from migration_service.log import configure_logging
 
 settings = Settings.from_env()
@@ -11,3 +12,4 @@ if settings.traces_endpoint:
     from migration_service.telemetry import trace_web
 
     trace_web(app)
+end_loading()

@@ -27,6 +27,12 @@ for name in POSTGRES_PASSWORD OWNER_PASSWORD SERVICE_PASSWORD VALKEY_PASSWORD FL
     # Letters and digits only, because some become part of addresses.
     write "$name" "${value:-$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')}"
 done
+# A certificate that signs itself, until you replace both files with yours.
+[ -e "$folder/TLS_KEY" ] || {
+    openssl req -x509 -newkey rsa:2048 -nodes -days 825 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 \
+        -keyout "$folder/TLS_KEY" -out "$folder/TLS_CERTIFICATE" 2> /dev/null
+    chmod 444 "$folder/TLS_KEY" "$folder/TLS_CERTIFICATE"
+}
 # Those that may be empty: the bearer token of Prometheus, further signing keys, and the mail server.
 for name in MIGRATION_SERVICE_METRICS_TOKEN MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS MIGRATION_SERVICE_SMTP_URL; do
     write "$name" "$(old "$name")"

@@ -4,7 +4,7 @@ It starts everything under a new project name, with free ports and new secrets, 
 through the REST interface. Then it scales to three web and four worker containers, migrates as many accounts
 again, and ten times as many in a batch. Each container must have done some of the work. At the end everything
 is removed, including the volumes. This needs a container engine and docker-compose 1.29 or newer.
-PYTHON_IMAGE, POSTGRES_IMAGE and VALKEY_IMAGE can name other base images.
+PYTHON_IMAGE, POSTGRES_IMAGE, VALKEY_IMAGE and NGINX_IMAGE can name other base images.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from migration_service_local.samples import generate_accounts, generate_lines
 ROOT = Path(__file__).resolve().parent.parent
 SUPPLIER, TEAM = "COMPOSE_CHECK", "Compose check team"
 WORKERS = ("worker", "worker-batch", "worker-vendors", "worker-maintenance")
-SERVICES = ("postgres", "valkey", "web", *WORKERS, "beat", "flower")
+SERVICES = ("postgres", "valkey", "web", "proxy", *WORKERS, "beat", "flower")
 READY_SECONDS = 180
 
 
@@ -80,11 +80,6 @@ class Project:
         """Return the log of a container."""
         return self._run(["docker", "logs", container], stderr=subprocess.STDOUT)
 
-    def web_urls(self) -> list[str]:
-        """Return the addresses at which the web containers are published."""
-        ports = '{{(index (index .NetworkSettings.Ports "8000/tcp") 0).HostPort}}'
-        return [f"http://127.0.0.1:{self.inspect(web, ports)}" for web in self.containers("web")]
-
     def _run(self, arguments: list[str], stderr: int = subprocess.PIPE) -> str:
         done = subprocess.run(
             arguments,
@@ -108,10 +103,10 @@ def say(text: str) -> None:
 
 def make_environment(folder: Path) -> dict[str, str]:
     """Return free ports, and make new secrets in the folder, so that no other service is affected."""
-    first_web, flower = free_ports(10), free_ports(1)
+    proxy, flower = free_port(), free_port()
     environment = {
         "MIGRATION_SERVICE_SECRETS": str(folder),
-        "WEB_PORTS": f"127.0.0.1:{first_web}-{first_web + 9}",
+        "WEB_PORT": f"127.0.0.1:{proxy}",
         "FLOWER_PORT": f"127.0.0.1:{flower}",
     }
     folder.mkdir(mode=0o700)
@@ -122,12 +117,12 @@ def make_environment(folder: Path) -> dict[str, str]:
     return environment
 
 
-def free_ports(count: int) -> int:
-    """Return the first of `count` consecutive ports that are free."""
-    for first in range(20_000 + secrets.randbelow(10_000), 32_000):
-        if all(is_free(port) for port in range(first, first + count)):
-            return first
-    raise CheckError("There are no free ports.")
+def free_port() -> int:
+    """Return a free port."""
+    for port in range(20_000 + secrets.randbelow(10_000), 32_000):
+        if is_free(port):
+            return port
+    raise CheckError("There is no free port.")
 
 
 def is_free(port: int) -> bool:
@@ -161,6 +156,7 @@ _DATABASE = {"DATABASE_URL", "REDIS_URL", "MIGRATION_SERVICE_SMTP_URL"}
 SECRETS_OF = {
     "postgres": {"POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD"},
     "valkey": {"VALKEY_PASSWORD"},
+    "proxy": {"TLS_CERTIFICATE", "TLS_KEY"},
     "web": _DATABASE
     | {
         "MIGRATION_SERVICE_SECRET_KEY",
@@ -190,16 +186,15 @@ def check_secrets(project: Project, folder: Path) -> None:
                 raise CheckError(f"{service} has the secrets {sorted(found)}. Expected: {sorted(expected)}.")
 
 
-def migrate(urls: list[str], api_key: str, first: int, last: int) -> float:
-    """Migrate a part of the sample book over all addresses in turn. Return the seconds that it took."""
+def migrate(url: str, certificate: str, api_key: str, first: int, last: int) -> float:
+    """Migrate a part of the sample book. Return the seconds that it took."""
     outcome = RequestOutcome()
     over = threading.Event()
-    next_url = itertools.cycle(urls)
     book = itertools.islice(generate_accounts(last, supplier=SUPPLIER, seed=1), first, None)
     started = time.monotonic()
     migrate_book(
         book,
-        lambda: SupplierClient(next(next_url), outcome, over),
+        lambda: SupplierClient(url, outcome, over, authority=certificate),
         api_key=api_key,
         team=TEAM,
         clients=6,
@@ -210,13 +205,13 @@ def migrate(urls: list[str], api_key: str, first: int, last: int) -> float:
     return time.monotonic() - started
 
 
-def migrate_batch(url: str, api_key: str, first: int, last: int) -> float:
+def migrate_batch(url: str, certificate: str, api_key: str, first: int, last: int) -> float:
     """Import a part of the sample book as one batch. Return the seconds that it took."""
     outcome = RequestOutcome()
     over = threading.Event()
     lines = generate_lines(last - first, supplier=SUPPLIER, seed=1, first=first)
     started = time.monotonic()
-    with SupplierClient(url, outcome, over) as client:
+    with SupplierClient(url, outcome, over, authority=certificate) as client:
         client.log_in(api_key)
         import_as_batch(client, SampleBatchOrder(SUPPLIER, TEAM, lines), outcome, over, lambda _lines: None)
     if outcome.counts[IMPORTED] != last - first:
@@ -246,15 +241,17 @@ def check_flower(project: Project, environment: dict[str, str], password: str) -
         raise CheckError(f"Flower shows {workers}, but there are {expected} workers.")
 
 
-def check_metrics(project: Project, token: str, accounts: int) -> None:
+def check_metrics(address: str, certificate: str, token: str, accounts: int) -> None:
     """Check that /metrics requires its token from outside, and counts the imported accounts in time."""
-    url = project.web_urls()[0] + "/metrics"
-    if requests.get(url, timeout=10).status_code != requests.codes.unauthorized:
+    url = address + "/metrics"
+    if requests.get(url, verify=certificate, timeout=10).status_code != requests.codes.unauthorized:
         raise CheckError("/metrics answers without its token.")
     wanted = f'migration_accounts{{state="IMPORTED",supplier="{SUPPLIER}"}} {accounts}.0'
     deadline = time.monotonic() + 60
     while True:
-        text = requests.get(url, headers={"Authorization": f"Bearer {token}"}, timeout=10).text
+        text = requests.get(
+            url, headers={"Authorization": f"Bearer {token}"}, verify=certificate, timeout=10
+        ).text
         if wanted in text:
             return
         if time.monotonic() > deadline:
@@ -295,6 +292,7 @@ def check(count: int, folder: Path) -> None:
     """Run all checks, with secrets in a new folder. Raise CheckError if one fails."""
     environment = make_environment(folder)
     project = Project(environment)
+    url, certificate = f"https://{environment['WEB_PORT']}", str(folder / "TLS_CERTIFICATE")
     say("build and up")
     started = time.monotonic()
     with running(project):
@@ -305,19 +303,19 @@ def check(count: int, folder: Path) -> None:
         project.command("suppliers", "create", SUPPLIER, "--organisation", "Compose check")
         project.command("teams", "create", TEAM)
         api_key = str(project.command("api-keys", "issue", "--organisation", "Compose check")["api_key"])
-        seconds = migrate(project.web_urls(), api_key, 0, count)
+        seconds = migrate(url, certificate, api_key, 0, count)
         say(f"{count} accounts through one web and one worker container in {seconds:.1f} s")
         project.compose("up", "-d", "--no-recreate", "--scale", "web=3", "--scale", "worker=4")
         wait_until_healthy(project, SERVICES)
-        seconds = migrate(project.web_urls(), api_key, count, 2 * count)
+        seconds = migrate(url, certificate, api_key, count, 2 * count)
         say(f"{count} more through three web and four worker containers in {seconds:.1f} s")
         check_everybody_worked(project)
         check_hardening(project)
         check_flower(project, environment, (folder / "FLOWER_PASSWORD").read_text().strip())
-        seconds = migrate_batch(project.web_urls()[0], api_key, 2 * count, 12 * count)
+        seconds = migrate_batch(url, certificate, api_key, 2 * count, 12 * count)
         say(f"{10 * count} more as a batch in {seconds:.1f} s")
         check_runbooks(project)
-        check_metrics(project, (folder / "MIGRATION_SERVICE_METRICS_TOKEN").read_text(), 12 * count)
+        check_metrics(url, certificate, (folder / "MIGRATION_SERVICE_METRICS_TOKEN").read_text(), 12 * count)
     say("passed")
 
 

@@ -227,9 +227,6 @@ KNOWN: dict[str, Known] = {
         (("(lambda: False) if group.server else (lambda: self._signals > 1)", "lambda: self._signals > 1"),),
         "local/up/test_supervisor.py",
     ),
-    "the newest connection is closed, not the oldest": Known(
-        "web_worker.py", (("conn = waiting.popleft()", "conn = waiting.pop()"),), "unit/test_web_worker.py"
-    ),
     "an answer may take longer than what is left of the call": Known(
         "payment_vendors/connection.py",
         (("min(self._limits.answer_seconds, seconds - connect_seconds)", "self._limits.answer_seconds"),),

@@ -28,7 +28,7 @@ from migration_service.blueprints import (
 from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.description.openapi import configure_openapi, serve_description
 from migration_service.blueprints.requests.admission import Application, check_requests
-from migration_service.blueprints.requests.body import close_operations
+from migration_service.blueprints.requests.body import close_operations, reading_to_the_end
 from migration_service.blueprints.requests.compression import compress_responses
 from migration_service.blueprints.requests.errors import register_error_handlers
 from migration_service.blueprints.requests.numbers_in_paths import NumberConverter, NumberRule
@@ -106,6 +106,7 @@ def create_app(settings: Settings) -> Flask:
         _mount_console(app, settings, shared)
     if settings.trusted_proxies:
         _believe_proxies(app, settings.trusted_proxies)
+    app.wsgi_app = reading_to_the_end(app.wsgi_app)  # type: ignore[assignment, method-assign]
     return app
 
 

@@ -17,7 +17,7 @@ from migration_service.errors import ShareUsedError
 #: The id of an organisation, or the address of requests without a valid token.
 Owner = int | str
 
-#: The number of threads of a web process, each of which serves a request. `gunicorn.conf.py` uses it.
+#: The number of threads of a web process, each of which serves a request. `web_server` uses it.
 THREADS = 320
 #: Threads that a single active organisation leaves free, so that another one can start.
 THREADS_FOR_OTHERS = 40

@@ -22,7 +22,7 @@ from drill.injected_bugs import BUGS, Bug
 
 _ROOT = Path(__file__).parents[2]
 #: The files of a service: the packages, and the modules that its programs start with.
-_COPIED = ("src", "wsgi.py", "celery_worker.py", "celery_monitor.py", "gunicorn.conf.py")
+_COPIED = ("src", "wsgi.py", "celery_worker.py", "celery_monitor.py")
 #: Small enough for a minute, large enough for every kind of order.
 _SMALL = ("--clients", "12", "--accounts", "120", "--poisoned", "0", "--recovery", "20")
 _LONGEST = 240

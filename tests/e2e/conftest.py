@@ -12,24 +12,16 @@ from e2e.condition import find_faults, settings_of
 from support.browser import open_browser
 from support.servers import copy_home, temporary_folder
 
-#: How long a client may take to send a request.
-REQUEST_SECONDS = 3.0
-
 
 @pytest.fixture(scope="session")
 def scene(prepared_servers: Path) -> Iterator[Scene]:
     """One running service for all tests of a process. Each leaves it running and idle, with the limit at 250.
 
-    It logs everything, so that tests can search the log for values that must not be there. It waits only a
-    short time for clients that send slowly.
+    It logs everything, so that tests can search the log for values that must not be there.
     """
     folder = temporary_folder()
-    environment = {
-        "MIGRATION_SERVICE_LOG_LEVEL": "DEBUG",
-        "MIGRATION_SERVICE_REQUEST_SECONDS": str(REQUEST_SECONDS),
-    }
     copy_home(prepared_servers, folder)
-    with Scene(folder, environment=environment) as scene:
+    with Scene(folder, environment={"MIGRATION_SERVICE_LOG_LEVEL": "DEBUG"}) as scene:
         yield scene
     shutil.rmtree(folder)
 

@@ -1,8 +1,7 @@
-"""Restarts of web servers: behind a balancer no request fails, and without one none is cut off."""
+"""Restarts of web servers: behind the documented proxy and balancer no request fails."""
 
-import os
 import re
-import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -14,6 +13,7 @@ from itertools import count
 from json import dumps
 from pathlib import Path
 
+import psutil
 import pytest
 
 from migration_service.config import Settings
@@ -21,12 +21,9 @@ from migration_service_local.samples import generate_accounts
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from support.servers import ending_with_us, wait_until
 from support.supplier_client import API, SupplierClient
-from support.web_servers import ROOT, web_server
+from support.web_servers import HAPROXY, ROOT, needs_nginx, nginx, proxied_web_server, web_server
 
-#: Debian has it in a folder that is not in everybody's path.
-HAPROXY = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
-
-#: The variables of a server without a balancer.
+#: The variables of a server that need not leave its balancer.
 AT_ONCE = {"MIGRATION_SERVICE_LEAVE_SECONDS": "0"}
 
 
@@ -114,23 +111,37 @@ def _serving(control: Path) -> list[str]:
     return re.findall(r"^web,(one|two),.*,UP,", text, re.MULTILINE)
 
 
+@needs_nginx
 @pytest.mark.skipif(HAPROXY is None, reason="HAProxy is not installed: apt-get install haproxy")
 def test_a_rolling_restart_behind_the_documented_balancer_fails_no_request(
     migrated: Settings, supplier: SupplierClient, tmp_path: Path
 ) -> None:
-    ports = random_free_port(), random_free_port()
+    sockets = tmp_path / "one.sock", tmp_path / "two.sock"
     with ExitStack() as stack:
-        servers = [stack.enter_context(web_server(migrated, port, processes=1)) for port in ports]
-        entry, control = stack.enter_context(balancer(tmp_path, ports))
+        servers = [stack.enter_context(web_server(migrated, socket, processes=1)) for socket in sockets]
+        one, two = (stack.enter_context(nginx(socket)) for socket in sockets)
+        entry, control = stack.enter_context(balancer(tmp_path, (one, two)))
         wait_until(control.exists, "HAProxy")
         with Clients(entry, supplier) as clients:
-            for server, port in zip(servers, ports, strict=True):
+            for server, socket in zip(servers, sockets, strict=True):
                 wait_until(lambda: len(_serving(control)) == 2, "both servers are in the balancer")
                 clients.wait_for(50)
                 server.terminate()
                 server.wait(60)
                 clients.wait_for(50)
-                stack.enter_context(web_server(migrated, port, AT_ONCE, processes=1))
+                stack.enter_context(web_server(migrated, socket, AT_ONCE, processes=1))
             wait_until(lambda: len(_serving(control)) == 2, "both servers are in the balancer")
             clients.wait_for(50)
+    assert set(clients.answers) == {"200", "201"}, clients.answers
+
+
+@needs_nginx
+def test_new_code_is_loaded_behind_the_documented_proxy_and_fails_no_request(
+    migrated: Settings, supplier: SupplierClient
+) -> None:
+    with proxied_web_server(migrated) as (port, server), Clients(port, supplier) as clients:
+        old = psutil.Process(server.pid).children()
+        server.send_signal(signal.SIGHUP)
+        wait_until(lambda: not any(process.is_running() for process in old), "new processes", 90)
+        clients.wait_for(50)
     assert set(clients.answers) == {"200", "201"}, clients.answers

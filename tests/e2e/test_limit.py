@@ -1,4 +1,4 @@
-"""The concurrency limit (section 8) of the whole service: 400 clients with a limit of 250, and changes."""
+"""The concurrency limit (section 8) of the whole service: 1,250 clients with a limit of 250, and changes."""
 
 import signal
 from collections import Counter
@@ -13,7 +13,7 @@ from drill.faults import frozen, signal_all
 from drill.scene import LIMIT, SUPPLIER, Scene
 from support.servers import processes_in, wait_until
 
-CLIENTS = 400
+CLIENTS = 1_250
 
 
 @pytest.fixture(autouse=True)
@@ -29,12 +29,12 @@ def workers_frozen(scene: Scene) -> Iterator[None]:
         yield
 
 
-def test_of_400_simultaneous_clients_250_are_served_and_the_others_answered_429(scene: Scene) -> None:
+def test_of_1250_simultaneous_clients_250_are_served_and_the_others_answered_429(scene: Scene) -> None:
     numbers = scene.stage(CLIENTS, "LIMIT-")
     with ThreadPoolExecutor(CLIENTS) as pool:
         with workers_frozen(scene):
             answers = [pool.submit(scene.process, number, wait=True) for number in numbers]
-            wait_until(lambda: _answered(answers) == CLIENTS - LIMIT, "the refusals", 20)
+            wait_until(lambda: _answered(answers) == CLIENTS - LIMIT, "the refusals", 60)
             assert scene.in_progress() == scene.slots_in_use() == LIMIT
             # While 250 requests wait, all other clients are served as usual.
             for number in numbers[:20]:
@@ -44,7 +44,8 @@ def test_of_400_simultaneous_clients_250_are_served_and_the_others_answered_429(
         found = [answer.result() for answer in answers]
     assert Counter(answer.status_code for answer in found) == {201: LIMIT, 429: CLIENTS - LIMIT}
     for refused in (answer for answer in found if answer.status_code == 429):
-        assert refused.json()["code"] == "concurrency_limit_reached"
+        # A web process has no more threads for one organisation than those that others do not need.
+        assert refused.json()["code"] in {"concurrency_limit_reached", "share_used"}
         assert 1 <= int(refused.headers["Retry-After"]) <= 3
     assert scene.states("LIMIT-") == {"IMPORTED": LIMIT, "PENDING": CLIENTS - LIMIT + 5}
 

@@ -3,12 +3,10 @@
 import os
 import signal
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from socket import gethostname
 
 from drill.faults import frozen
-from drill.load import Load
 from drill.scene import SLOW, WORKING, Scene
 from support.servers import COMMAND, processes_in, wait_until
 
@@ -91,18 +89,3 @@ def test_a_web_server_that_is_stopped_answers_the_requests_that_it_has(scene: Sc
         assert {answer.result().status_code for answer in answers} == {201}
     web.wait(45)
     wait_until(scene.is_serving, "the web server is back")
-
-
-def test_web_processes_that_are_replaced_under_load_fail_no_request(scene: Scene) -> None:
-    with Load(scene) as load:
-        web = scene.main_process("web")
-        old = set(web.children())
-        # gunicorn replaces its processes one after the other and keeps the port open meanwhile.
-        web.send_signal(signal.SIGHUP)
-        wait_until(lambda: not old & set(web.children()), "new ones", 60)
-        moment = time.monotonic()
-        wait_until(lambda: load.created_since(moment), "accounts are created")
-    assert load.journal.surprises == []
-    assert "no answer" not in load.journal.statuses
-    assert {order.failed_with for order in load.journal.orders} == {""}
-    assert all(order.service_account_number or order.abandoned for order in load.journal.orders)

@@ -1,140 +1,83 @@
-"""Clients that send slowly, endlessly or invalid data are answered, and use up neither threads nor memory."""
+"""Slow and large bodies behind nginx. A refusal reaches a client that still sends."""
 
 import gzip
-import json
-import select
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from urllib.parse import urlsplit
+from contextlib import closing
+from http.client import HTTPConnection
 
 import pytest
 
 from drill.scene import SUPPLIER, Scene
+from e2e.test_proxy import read_to_the_end
+from migration_service.config import Settings
+from migration_service_local.servers.ports import LOOPBACK, random_free_port
+from support.supplier_client import API, SupplierClient
+from support.web_servers import needs_nginx, nginx, web_server
 
-HEALTH = b"GET /health/live HTTP/1.1\r\nHost: x\r\n"
-VALIDATE = "POST /v1/data-import/validate-account/ HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-
-
-@contextmanager
-def connected(scene: Scene) -> Iterator[socket.socket]:
-    address = urlsplit(scene.address.url)
-    with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
-        yield connection
+VALIDATE = f"{API}/validate-account/"
 
 
-def read_to_the_end(connection: socket.socket) -> bytes:
-    """Return everything that the server sends until it closes the connection."""
-    received = b""
-    try:
-        while piece := connection.recv(65_536):
-            received += piece
-    except ConnectionResetError:
-        pass  # the server closed the connection before it had read everything
-    return received
+@pytest.fixture(scope="module")
+def port(migrated: Settings) -> Iterator[int]:
+    """nginx that waits three seconds instead of twenty, and reaches its web server as in containers."""
+    web = random_free_port()
+    with web_server(migrated, web, processes=1), nginx(web, ("_timeout 20s;", "_timeout 3s;")) as port:
+        yield port
 
 
-def send_until_answered(connection: socket.socket, piece: bytes, *, pause: float = 0.0) -> int:
-    """Send `piece` repeatedly until the server answers. Return the number of bytes that it accepted."""
-    deadline = time.monotonic() + 90
-    taken, rest = 0, memoryview(b"")
-    while not select.select([connection], [], [], pause)[0]:
-        assert time.monotonic() < deadline, f"no answer within 90 s, and {taken} bytes were taken"
-        if select.select([], [connection], [], 0.1)[1]:
-            rest = rest or memoryview(piece)
-            sent = connection.send(rest)
-            taken, rest = taken + sent, rest[sent:]
-    return taken
-
-
-def head(scene: Scene, *headers: str, token: str | None = None) -> bytes:
-    token = token or scene.token
-    lines = "".join(f"{header}\r\n" for header in (f"Authorization: Token {token}", *headers))
-    return f"{VALIDATE}{lines}\r\n".encode()
-
-
-def test_a_body_that_stops_half_way_is_answered_408(scene: Scene) -> None:
-    with connected(scene) as connection:
-        connection.sendall(head(scene, "Content-Length: 1000") + b'{"a":')
-        answer = read_to_the_end(connection)
-    assert answer.startswith(b"HTTP/1.1 408 ")
-    assert b'"request_timeout"' in answer
-
-
-@pytest.mark.parametrize(
-    ("header", "body"),
-    [("Content-Length: 1000", b'{"a":'), ("Transfer-Encoding: chunked", b"1\r\n{\r\nzz\r\n")],
-)
-def test_a_body_that_is_refused_unread_and_never_ends_is_answered_once(
-    scene: Scene, header: str, body: bytes
-) -> None:
-    with connected(scene) as connection:
-        connection.sendall(head(scene, header, token="unknown") + body)
-        answer = read_to_the_end(connection)
-    assert answer.startswith(b"HTTP/1.1 401 ")
-    assert answer.count(b"HTTP/1.1 ") == 1
-
-
-def test_a_body_that_is_sent_byte_by_byte_is_answered_408(scene: Scene) -> None:
-    with connected(scene) as connection:
-        connection.sendall(head(scene, "Content-Length: 1000"))
-        send_until_answered(connection, b" ", pause=0.2)
-        answer = read_to_the_end(connection)
-    assert answer.startswith(b"HTTP/1.1 408 ")
-    assert b'"request_timeout"' in answer
-
-
-def test_a_large_body_that_is_sent_steadily_is_read(scene: Scene) -> None:
-    body = b" " * 60_000 + b"{}"
-    with connected(scene) as connection:
-        connection.sendall(head(scene, f"Content-Length: {len(body)}", "Connection: close"))
-        for start in range(0, len(body), 6_000):
-            connection.sendall(body[start : start + 6_000])
+def _send_slowly(port: int, pieces: list[bytes], *headers: str) -> bytes:
+    head = "\r\n".join([f"POST {VALIDATE} HTTP/1.1", "Host: x", "Connection: close", *headers, "", ""])
+    with socket.create_connection((LOOPBACK, port), timeout=30) as connection:
+        connection.sendall(head.encode())
+        for piece in pieces:
+            connection.sendall(piece)
             time.sleep(0.4)
-        assert read_to_the_end(connection).startswith(b"HTTP/1.1 400 ")
+        return read_to_the_end(connection)
 
 
-def test_a_body_without_end_is_answered_413(scene: Scene) -> None:
-    with connected(scene) as connection:
-        connection.sendall(head(scene, "Transfer-Encoding: chunked"))
-        taken = send_until_answered(connection, b"100000\r\n" + b" " * 0x100000 + b"\r\n")
-        answer = read_to_the_end(connection)
-    assert answer.startswith(b"HTTP/1.1 413 ")
-    assert taken < 64_000_000
-
-
-def test_chunks_that_are_not_well_formed_are_answered_400(scene: Scene) -> None:
-    with connected(scene) as connection:
-        connection.sendall(head(scene, "Transfer-Encoding: chunked") + b"zz\r\nnot a size\r\n")
-        answer = read_to_the_end(connection)
+@needs_nginx
+def test_a_body_in_pieces_is_read_as_long_as_the_next_one_arrives_in_time(
+    port: int, supplier: SupplierClient
+) -> None:
+    answer = _send_slowly(
+        port,
+        [b" " * 6_000] * 10,  # longer together than the time between two of them
+        "Content-Length: 60000",
+        f"Authorization: Token {supplier.token}",
+    )
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b'"parse_error"' in answer
 
 
-@pytest.mark.parametrize(
-    ("request_", "status", "code"),
-    [
-        (b"GET /" + b"x" * 5_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414, "uri_too_long"),
-        (HEALTH + b"X: " + b"x" * 9_000 + b"\r\n\r\n", 431, "headers_too_large"),
-        (HEALTH + b"Expect: everything\r\n\r\n", 417, "expectation_failed"),
-        (HEALTH + b"not a header\r\n\r\n", 400, "parse_error"),
-        (b"\x16\x03\x01\x02\r\nHost: x\r\n\r\n", 400, "parse_error"),
-        (b"G\x00T / HTTP/9.9\r\nHost: x\r\n\r\n", 400, "parse_error"),
-    ],
-)
-def test_requests_that_the_web_server_refuses_get_the_usual_form_of_error(
-    scene: Scene, request_: bytes, status: int, code: str
-) -> None:
-    with connected(scene) as connection:
-        connection.sendall(request_)
-        received, _, body = read_to_the_end(connection).partition(b"\r\n\r\n")
-    error = json.loads(body)
-    assert (int(received.split()[1]), error["code"]) == (status, code)
-    assert error["errors"] == [{"detail": error["detail"], "code": code, "attr": None}]
-    assert b"Content-Type: application/json" in received
-    assert b"X-Request-ID: " in received
-    assert b".py" not in body
+@needs_nginx
+@pytest.mark.parametrize("length", [9_000_000, 20_000_000])
+def test_a_refusal_reaches_a_client_that_goes_on_sending(port: int, length: int) -> None:
+    answer = _send_slowly(port, [b"x" * (length // 10)] * 10, f"Content-Length: {length}")
+    assert answer.startswith(b"HTTP/1.1 401 " if length < 16_000_000 else b"HTTP/1.1 413 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+@needs_nginx
+@pytest.mark.parametrize("in_chunks", [False, True])
+def test_a_connection_can_be_used_again_after_a_large_body_was_refused(port: int, in_chunks: bool) -> None:
+    body = b"x" * 15_000_000
+    with closing(HTTPConnection(LOOPBACK, port, timeout=30)) as client:
+        client.connect()
+        client.auto_open = 0  # it raises NotConnected instead of connecting again
+        for _ in range(5):
+            client.request("POST", VALIDATE, iter([body]) if in_chunks else body, encode_chunked=in_chunks)
+            answer = client.getresponse()
+            answer.read()
+            assert answer.status == 401
+
+
+@needs_nginx
+def test_a_body_without_end_is_answered_413(port: int) -> None:
+    piece = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+    answer = _send_slowly(port, [piece] * 17, "Transfer-Encoding: chunked")
+    assert answer.startswith(b"HTTP/1.1 413 ")
 
 
 def test_a_gzip_bomb_is_read_piece_by_piece(scene: Scene) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings, variable_of
+from migration_service.web_server import GRACEFUL_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 _SETTINGS = {variable_of(it) for it in fields(Settings)}
@@ -13,10 +14,8 @@ SECRET_SETTINGS = {variable_of(it) for it in fields(Settings) if it.metadata["se
 
 
 def seconds_of_web(leave_seconds: float | None = None) -> float:
-    """Return how long gunicorn goes on after SIGTERM, and then lets requests finish."""
-    found = re.search(r"^graceful_timeout = (\d+)$", (ROOT / "gunicorn.conf.py").read_text(), re.MULTILINE)
-    assert found
-    return float(found[1]) + (_defaults().leave_seconds if leave_seconds is None else leave_seconds)
+    """Return how long a web server goes on after SIGTERM, and then lets requests finish."""
+    return GRACEFUL_SECONDS + (_defaults().leave_seconds if leave_seconds is None else leave_seconds)
 
 
 def seconds_of_workers() -> float:

@@ -1,26 +1,41 @@
-"""A web server of its own for a test, which the test may stop."""
+"""A web server of its own for a test, which the test may stop, and nginx in front of one."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 import requests
 
 from migration_service.config import Settings
-from migration_service_local.servers.ports import LOOPBACK
-from support.servers import ending_with_us, wait_until
+from migration_service_local.servers.ports import LOOPBACK, random_free_port
+from support.servers import ending_with_us, temporary_folder, wait_until
 
 ROOT = Path(__file__).parents[2]
+#: Debian has them in a folder that is not in everybody's path.
+_PATH = f"{os.environ['PATH']}:/usr/sbin"
+HAPROXY = shutil.which("haproxy", path=_PATH)
+NGINX = shutil.which("nginx", path=_PATH)
+needs_nginx = pytest.mark.skipif(NGINX is None, reason="nginx is not installed: apt-get install nginx-light")
 
 
 @contextmanager
 def web_server(
-    settings: Settings, port: int, variables: Mapping[str, str] = {}, *, processes: int = 2, threads: int = 20
+    settings: Settings,
+    bind: int | Path,
+    variables: Mapping[str, str] = {},
+    *,
+    processes: int = 2,
+    threads: int = 20,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run gunicorn on `port`, with further `variables` of its environment, until it is stopped."""
+    """Run a web server on a port or a Unix socket until it is stopped.
+
+    `variables` are further ones of its environment.
+    """
     environment = os.environ | {
         "DATABASE_URL": settings.database_url,
         "REDIS_URL": settings.redis_url,
@@ -29,24 +44,80 @@ def web_server(
     }
     server = subprocess.Popen(
         ending_with_us(
-            *(sys.executable, "-m", "gunicorn", "--config", str(ROOT / "gunicorn.conf.py")),
-            *("--bind", f"{LOOPBACK}:{port}", "--workers", str(processes), "--threads", str(threads)),
+            *(sys.executable, "-m", "migration_service.web_server"),
+            *("--bind", f"unix:{bind}" if isinstance(bind, Path) else f"{LOOPBACK}:{bind}"),
+            *("--processes", str(processes), "--threads", str(threads)),
         ),
         cwd=ROOT,
         env=environment | dict(variables),
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until(lambda: is_answered(port), "the web server")
+        wait_until(bind.exists if isinstance(bind, Path) else lambda: is_answered(bind), "the web server", 60)
         yield server
     finally:
         server.terminate()
         server.wait(60)
 
 
-def is_answered(port: int, timeout: float = 2.0) -> bool:
-    """Return True if a request is answered before any held thread could become free."""
+@contextmanager
+def nginx(bind: int | Path, *further: tuple[str, str], secrets: Path | None = None) -> Iterator[int]:
+    """Run nginx as the project configures it in front of a web server. Yield its port.
+
+    `further` has texts of the configuration, and what replaces them. `secrets` is the folder of the
+    certificate; without it there is no TLS.
+    """
+    folder, port = temporary_folder(), random_free_port()
+    text = (ROOT / "deployment/nginx/nginx.conf").read_text()
+    here = "".join(f"    {name}_temp_path {folder / name};\n" for name in ("client_body", "proxy"))
+    web = f"unix:{bind}:" if isinstance(bind, Path) else f"{LOOPBACK}:{bind}"
+    tls = [line for line in text.splitlines() if line.strip().startswith("ssl_")]
+    for before, after in (
+        ("http {\n", f"http {{\n{here}"),
+        ("listen 8443 ssl;", f"listen {LOOPBACK}:{port}{' ssl' if secrets else ''};"),
+        ("set $web web:8000;", f"set $web {web};"),
+        *([("/run/secrets", str(secrets))] if secrets else [(line, "") for line in tls]),
+        *further,
+    ):
+        assert before in text
+        text = text.replace(before, after)
+    (folder / "nginx.conf").write_text(text)
+    running = f"daemon off; pid {folder}/nginx.pid; {'user root;' if os.getuid() == 0 else ''}"
+    command = (str(NGINX), "-e", "stderr", "-c", str(folder / "nginx.conf"), "-g", running)
+    process = subprocess.Popen(ending_with_us(*command))
     try:
-        return requests.get(f"http://{LOOPBACK}:{port}/health/live", timeout=timeout).ok
+        certificate = str(secrets / "TLS_CERTIFICATE") if secrets else None
+        wait_until(lambda: is_answered(port, certificate=certificate), "nginx and the web server", 60)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(10)
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def proxied_web_server(
+    settings: Settings,
+    variables: Mapping[str, str] = {},
+    *further: tuple[str, str],
+    processes: int = 2,
+    threads: int = 20,
+) -> "Iterator[tuple[int, subprocess.Popen[bytes]]]":
+    """Run a web server behind nginx. Yield the port of nginx and the web server."""
+    folder = temporary_folder()
+    trusting = {"MIGRATION_SERVICE_TRUSTED_PROXIES": "1", **variables}
+    with (
+        web_server(settings, folder / "web.sock", trusting, processes=processes, threads=threads) as server,
+        nginx(folder / "web.sock", *further) as port,
+    ):
+        yield port, server
+    shutil.rmtree(folder)
+
+
+def is_answered(port: int, timeout: float = 2.0, *, certificate: str | None = None) -> bool:
+    """Return True if a request is answered before any held thread could become free."""
+    url = f"http{'s' if certificate else ''}://{LOOPBACK}:{port}/health/live"
+    try:
+        return requests.get(url, timeout=timeout, verify=certificate or True).ok
     except requests.RequestException:
         return False

@@ -37,7 +37,7 @@ def test_a_missing_setting_is_named(missing: str, tmp_path: Path) -> None:
         ("MIGRATION_SERVICE_TRUSTED_PROXIES", "-1", "a whole number of 0 or more"),
         ("MIGRATION_SERVICE_PROCESS_WAIT_SECONDS", "soon", "a number of 0 or more"),
         ("MIGRATION_SERVICE_PROCESS_WAIT_SECONDS", "nan", "a number of 0 or more"),
-        ("MIGRATION_SERVICE_REQUEST_SECONDS", "inf", "a number of 0 or more"),
+        ("MIGRATION_SERVICE_PROCESS_WAIT_SECONDS", "inf", "a number of 0 or more"),
         ("MIGRATION_SERVICE_AUDIT_RETENTION_DAYS", "89", "a whole number of 90 or more"),
         ("MIGRATION_SERVICE_BATCH_RETENTION_DAYS", "29", "a whole number of 30 or more"),
         ("MIGRATION_SERVICE_CONSOLE", "perhaps", "on or off"),

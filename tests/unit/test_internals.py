@@ -6,8 +6,6 @@ from importlib.metadata import version
 
 import pytest
 from billiard import pool
-from gunicorn.http.parser import RequestParser
-from gunicorn.workers.gthread import TConn, ThreadWorker
 from kombu.transport.redis import Channel
 from marshmallow import fields
 from packaging.specifiers import SpecifierSet
@@ -16,12 +14,6 @@ from sqlalchemy.orm import sessionmaker
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 
 INTERNALS = [
-    (
-        "gunicorn",
-        ">=27.0,<28",
-        "web_worker.py replaces the parser and the body reader of a connection. Check that ThreadWorker "
-        "still has `handle(conn)` and `handle_request(req, conn)`, then run tests/e2e/test_slow_clients.py.",
-    ),
     (
         "billiard",
         ">=4.3,<4.4",
@@ -61,18 +53,6 @@ def test_the_version_is_one_whose_internals_were_checked(
 ) -> None:
     found = version(library)
     assert found in SpecifierSet(versions), f"{library} {found} is not in {versions}. {what_to_check}"
-
-
-def test_gunicorn_passes_connections_and_requests_to_the_replaced_methods() -> None:
-    assert [*inspect.signature(ThreadWorker.handle).parameters] == ["self", "conn"]
-    assert [*inspect.signature(ThreadWorker.handle_request).parameters] == ["self", "req", "conn"]
-    assert [*inspect.signature(RequestParser.__init__).parameters][:4] == [
-        "self",
-        "cfg",
-        "source",
-        "source_addr",
-    ]
-    assert {"sock", "client"} <= set(inspect.signature(TConn.__init__).parameters)
 
 
 def test_billiard_reads_the_limit_when_a_child_ends() -> None:

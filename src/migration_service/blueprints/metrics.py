@@ -46,7 +46,9 @@ def _asked_from_here() -> bool:
     peer = request.remote_addr
     # The name of another site can resolve to this machine. Browsers then send that name as the host.
     named_here = _LOOPBACK.fullmatch(request.host) is not None
-    return not forwarded and named_here and peer is not None and ip_address(peer).is_loopback
+    # A client of a Unix socket has no address.
+    is_here = peer == "" or (peer is not None and ip_address(peer).is_loopback)
+    return not forwarded and named_here and is_here
 
 
 def _service_metrics() -> ServiceMetrics:

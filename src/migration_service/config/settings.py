@@ -56,11 +56,6 @@ class Settings:
         8_000_000,
         at_least=1,
     )
-    request_seconds: float = setting(
-        "Seconds for a client to send a request, plus one second for each 10 kB sent.",
-        20.0,
-        at_least=0,
-    )
     leave_seconds: float = setting(
         "Seconds that a web server continues to work after it is told to stop, while /health/ready answers "
         "503, so that its load balancer stops sending requests. Use 0 without a load balancer. `up` always "
@@ -291,7 +286,7 @@ class Settings:
     )
 
     metrics_folder: str = setting(
-        "The folder in which the processes of a web server share their metrics. If empty, gunicorn.conf.py "
+        "The folder in which the processes of a web server share their metrics. If empty, the web server "
         "creates one.",
         "",
         env="PROMETHEUS_MULTIPROC_DIR",

@@ -11,7 +11,7 @@ import psutil
 
 from migration_service_local.errors import StartError
 
-#: The signal for an orphan. PostgreSQL, Valkey, gunicorn and Celery all end cleanly on it.
+#: The signal for an orphan. PostgreSQL, Valkey, granian and Celery all end cleanly on it.
 _POLITE = signal.SIGINT
 _SECONDS = 15.0
 

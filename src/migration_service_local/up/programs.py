@@ -43,19 +43,20 @@ class Programs:
         self._root = _project_folder()
 
     def web(self, port: int) -> Program:
-        """Return gunicorn with the REST interface.
+        """Return the web server.
 
         When it is stopped, it finishes its current requests.
         """
         return self._python(
             "web",
             [
-                "gunicorn",
-                *("--config", str(self._root / "gunicorn.conf.py"), "--bind", f"{LOOPBACK}:{port}"),
-                *("--workers", str(self._scale.web_workers), "--threads", str(self._scale.web_threads)),
+                *("migration_service.web_server", "--bind", f"{LOOPBACK}:{port}"),
+                *("--processes", str(self._scale.web_workers), "--threads", str(self._scale.web_threads)),
             ],
             stop_seconds=45,
             environment={"MIGRATION_SERVICE_LEAVE_SECONDS": "0"} | self._sandbox_secret(),
+            # Its processes would not notice that it was killed.
+            death_signal=signal.SIGTERM,
         )
 
     def sandbox(self, port: int) -> Program:
@@ -127,6 +128,7 @@ class Programs:
         *,
         stop_seconds: float,
         environment: Mapping[str, str] = {},
+        death_signal: signal.Signals = signal.SIGKILL,
     ) -> Program:
         arguments = [sys.executable, "-m", *module]
         folder = self._folder(name)
@@ -136,6 +138,7 @@ class Programs:
             environment=self._environment(environment),
             folder=folder,
             stop=((signal.SIGTERM, stop_seconds),),
+            death_signal=death_signal,
             before_start=lambda: stop_orphans(folder, program_name(arguments)),
         )
 
@@ -166,7 +169,7 @@ def _project_folder() -> Path:
     if not (root / "wsgi.py").exists():
         raise StartError(
             f"{root} has no wsgi.py, so nothing can be run. `up` works in a checkout of the "
-            "project, where `make run` starts it. Elsewhere, start gunicorn and the Celery workers yourself, "
+            "project, where `make run` starts it. Elsewhere, start the web server and the workers yourself, "
             "as docker-compose.yml does."
         )
     return root

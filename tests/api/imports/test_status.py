@@ -32,6 +32,8 @@ def _list(supplier: SupplierClient, kind: str, query: str = "") -> Any:
 )
 @pytest.mark.parametrize("end", ["/", ""])
 def test_any_printable_number_works_in_every_path(supplier: SupplierClient, number: str, end: str) -> None:
+    if number.endswith("/"):
+        end = "/"  # tests/e2e/test_proxy.py
     (account,) = supplier.accounts()
     account["external_account_number"] = number
     assert supplier.stage(account).status_code == 201

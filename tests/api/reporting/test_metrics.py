@@ -50,6 +50,7 @@ def value(samples: dict[tuple[str, frozenset[tuple[str, str]]], float], name: st
     ("environ", "status"),
     [
         ({"REMOTE_ADDR": "127.0.0.1"}, 200),
+        ({"REMOTE_ADDR": ""}, 200),
         ({"REMOTE_ADDR": "192.0.2.7"}, 404),
         ({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "192.0.2.7"}, 404),
     ],

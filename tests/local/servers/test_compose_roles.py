@@ -107,6 +107,7 @@ def test_each_container_gets_the_secrets_that_it_needs() -> None:
         "worker-maintenance": worker,
         "beat": {"REDIS_URL"},
         "flower": {"REDIS_URL", "FLOWER_PASSWORD"},
+        "proxy": {"TLS_CERTIFICATE", "TLS_KEY"},
     }
 
 
@@ -117,7 +118,8 @@ def test_no_secret_is_in_an_environment_and_each_is_read_from_its_file() -> None
         files = {it.removesuffix("_FILE"): path for it, path in environment.items() if it.endswith("_FILE")}
         files.pop("MIGRATION_SERVICE_HEARTBEAT", None)
         assert files == {it: f"/run/secrets/{it}" for it in files}
-        assert set(files) == set(service["secrets"]) - {"VALKEY_PASSWORD", "FLOWER_PASSWORD"}, name
+        others = {"VALKEY_PASSWORD", "FLOWER_PASSWORD", "TLS_CERTIFICATE", "TLS_KEY"}
+        assert set(files) == set(service["secrets"]) - others, name
 
 
 def test_the_script_makes_every_secret_once_and_keeps_those_of_an_earlier_version(tmp_path: Path) -> None:
@@ -142,9 +144,9 @@ def test_the_script_makes_every_secret_once_and_keeps_those_of_an_earlier_versio
 
 def test_beat_and_flower_have_no_way_to_the_database() -> None:
     reaching = {name for name, service in _services().items() if "database" in service["networks"]}
-    assert reaching == set(_services()) - {"valkey", "beat", "flower"}
+    assert reaching == set(_services()) - {"valkey", "beat", "flower", "proxy"}
     reaching = {name for name, service in _services().items() if "broker" in service["networks"]}
-    assert reaching == set(_services()) - {"postgres", "revisions"}
+    assert reaching == set(_services()) - {"postgres", "revisions", "proxy"}
 
 
 def test_every_container_has_limits_of_memory_processes_and_log() -> None:

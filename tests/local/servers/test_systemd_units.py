@@ -60,8 +60,9 @@ def test_a_unit_has_longer_to_end_than_its_process_takes() -> None:
 def test_every_process_is_one_that_exists_in_the_project() -> None:
     for unit in UNITS:
         (command,) = read(unit)["ExecStart"]
-        (app,) = re.findall(r"(?:-A|--config) (\S+)", command)
-        assert (ROOT / f"{app.removesuffix('.py')}.py").exists(), unit.name
+        (app,) = re.findall(r"(?:-A|-m) (\S+)", command)
+        path = f"{app.replace('.', '/')}.py"
+        assert (ROOT / path).exists() or (ROOT / "src" / path).exists(), unit.name
 
 
 def test_a_worker_takes_the_queue_that_its_name_says_and_the_page_starts_one_of_each() -> None:

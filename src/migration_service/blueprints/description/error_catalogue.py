@@ -38,7 +38,7 @@ class CatalogueEntry:
     place: Place = Place.ANSWER
 
 
-#: The codes that only Flask and the web server return: meaning and remedy.
+#: The codes that only Flask and the proxy return: meaning and remedy.
 _HTTP_ERRORS = {
     "method_not_allowed": (
         "The path does not support this method.",
@@ -52,10 +52,6 @@ _HTTP_ERRORS = {
         "The address of the request is longer than the service accepts.",
         "Shorten it. Use a cursor exactly as it is in the Link header.",
     ),
-    "expectation_failed": (
-        "The `Expect` header asks for something other than `100-continue`.",
-        "Leave the header out.",
-    ),
     "headers_too_large": (
         "The headers are larger or more numerous than the service accepts.",
         "Leave out headers that the interface does not describe.",
@@ -63,10 +59,6 @@ _HTTP_ERRORS = {
     "request_too_large": (
         "The body is larger than the service accepts.",
         "Send less per request.",
-    ),
-    "request_timeout": (
-        "The body did not arrive in time.",
-        "Send the same request again over a faster connection.",
     ),
     "unsupported_media_type": (
         "This operation does not accept bodies of this type.",

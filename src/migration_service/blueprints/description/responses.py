@@ -1,4 +1,4 @@
-"""Responses that all operations share, for requests that the service or its web server refuses."""
+"""Responses that all operations share, for requests that the service or the proxy in front of it refuses."""
 
 from http import HTTPStatus
 from typing import Any
@@ -10,17 +10,10 @@ _COMMON = (
     (400, "BadRequest", "parse_error", "The request is not HTTP, or its Host header names another service."),
     (404, "NotFound", "not_found", "Nothing exists at this path."),
     (414, "UriTooLong", "uri_too_long", "The address has more characters than the service accepts."),
-    (
-        417,
-        "ExpectationFailed",
-        "expectation_failed",
-        "The Expect header has an unsupported value.",
-    ),
     (431, "HeadersTooLarge", "headers_too_large", "The headers are larger than the service accepts."),
     (500, "Unexpected", "error", "An unexpected error. Nothing was changed."),
 )
 _WITH_BODY = (
-    (408, "BodyTooSlow", "request_timeout", "The body did not arrive in time."),
     (411, "LengthRequired", "length_required", "The request does not state the length of its body."),
     (413, "BodyTooLarge", "request_too_large", "The body is larger than the service accepts. `detail` has "
      "the limit."),

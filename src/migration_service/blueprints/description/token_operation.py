@@ -117,7 +117,6 @@ _ANSWER_EXAMPLE = {
 _FAILURES = {
     "400": ("VALIDATION", "invalid", "The document or its variables are invalid."),
     "403": ("AUTHENTICATION", "permission_denied", "The API key may not be used from this address."),
-    "408": ("VALIDATION", "request_timeout", "The body did not arrive in time."),
     "411": ("VALIDATION", "length_required", "The request does not state the length of its body."),
     "413": ("VALIDATION", "request_too_large", "The body is larger than the service accepts."),
     "415": ("VALIDATION", "unsupported_media_type", "The body is not JSON."),

@@ -19,6 +19,7 @@ class Application(Flask):
     """A Flask application that answers a path with and without its trailing slash.
 
     Flask would redirect to the path with the slash. Behind a proxy, such a redirect has the wrong address.
+    After an encoded slash, which belongs to an account number, nginx adds the trailing one.
     """
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
@@ -26,8 +27,6 @@ class Application(Flask):
         adapter = super().create_url_adapter(request)
         if request is None or adapter is None:
             return adapter
-        if adapter.path_info.endswith("/") and _sent_path(request).upper().endswith("%2F"):
-            adapter.path_info += "/"  # the existing slash belongs to a number
         if not adapter.path_info.endswith("/") or adapter.path_info.endswith("//"):
             try:
                 adapter.match()
@@ -40,11 +39,6 @@ class Application(Flask):
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Return `func`. Flask would check more than ten times per request whether a function is async."""
         return func
-
-
-def _sent_path(request: Request) -> str:
-    """Return the path of a request as the client encoded it."""
-    return str(request.environ.get("RAW_URI", "")).partition("?")[0]
 
 
 def check_requests(app: Flask, settings: Settings) -> None:

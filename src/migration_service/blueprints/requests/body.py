@@ -1,10 +1,10 @@
 """Reads and describes request bodies and query strings, and reports all their errors together."""
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from flask import Flask, current_app, request
 from flask_smorest import Blueprint
@@ -17,12 +17,17 @@ from migration_service.schemas.base import MAX_SUGGESTIONS, limit_errors, load, 
 from migration_service.schemas.coded import Coded
 from migration_service.schemas.json import parse_json
 
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
 #: Operations below this path refuse unknown query parameters. Monitors, browsers and GraphQL clients may add
 #: parameters to other paths.
 INTERFACE = "/v1/data-import/"
 _IS_CLOSED = "_refuses_unknown_parameters"
 #: An empty body or object is shorter than this.
 _EMPTY_BODY_BYTES = 64
+#: Bytes of a body that nobody needs, which are read at once.
+_BLOCK_BYTES = 65_536
 
 
 def read_json() -> Any:
@@ -76,6 +81,22 @@ def _decompress(data: bytes) -> bytes:
 
 def _broken_gzip(detail: str) -> ParseError:
     return ParseError(detail, errors=[ErrorItem(ParseError.code, detail)])
+
+
+def reading_to_the_end(application: "WSGIApplication") -> "WSGIApplication":
+    """Return `application`, with what it has not read of a body read after it.
+
+    The web server resets a connection whose request was not read to its end, and the answer might be lost.
+    """
+
+    def answer(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        answered = application(environ, start_response)
+        if environ.get("CONTENT_LENGTH", "0") != "0" or "HTTP_TRANSFER_ENCODING" in environ:
+            while environ["wsgi.input"].read(_BLOCK_BYTES):
+                pass
+        return answered
+
+    return answer
 
 
 def too_large() -> RequestEntityTooLarge:

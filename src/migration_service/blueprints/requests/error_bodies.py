@@ -28,12 +28,10 @@ HTTP_CODES = {
     400: "parse_error",
     404: "not_found",
     405: "method_not_allowed",
-    408: "request_timeout",
     411: "length_required",
     413: "request_too_large",
     414: "uri_too_long",
     415: "unsupported_media_type",
-    417: "expectation_failed",
     431: "headers_too_large",
 }
 
