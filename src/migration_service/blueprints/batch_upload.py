@@ -9,6 +9,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from migration_service.blueprints.description.examples import ACCOUNT
 from migration_service.blueprints.requests.auth import caller
+from migration_service.blueprints.requests.body import require_length
 from migration_service.blueprints.requests.idempotency import read_key
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
@@ -92,8 +93,8 @@ def take_in(supplier: KnownSupplier, order: BatchOrder) -> UUID:
         _refuse_file()
         return take_in_pending(shared.Session, supplier, order, limits)
     _require_file()
-    # Not the limit of the other endpoints. One byte more, because a chunked body is cut off silently.
-    request.max_content_length = limits.file.total + 1
+    # Not the limit of the other endpoints.
+    request.max_content_length = limits.file.total
     return take_in_batch(shared.Session, supplier, order, _whole_body(), redis=shared.redis, limits=limits)
 
 
@@ -120,6 +121,7 @@ def _refuse_file() -> None:
 
 
 def _require_file() -> None:
+    require_length()
     if request.mimetype and request.mimetype not in _MEDIA_TYPES:
         raise UnsupportedMediaType("The body must be NDJSON: send Content-Type application/x-ndjson.")
     if request.content_encoding not in (None, "", "identity", "gzip", "x-gzip"):
@@ -129,13 +131,12 @@ def _require_file() -> None:
 def _whole_body() -> Iterator[bytes]:
     """Yield the blocks of the body. Raise BatchFileError if the client disconnected too early.
 
-    If the web server knows the length, it does not report this, and half a file would look complete.
+    The web server does not report this, and half a file would look complete.
     """
     step_aside()
-    missing = request.content_length
+    missing = request.content_length or 0
     for block in read_blocks(request.stream):
-        if missing is not None:
-            missing -= len(block)
+        missing -= len(block)
         yield block
     if missing:
         raise BatchFileError("The upload is incomplete: fewer bytes arrived than Content-Length says.")

@@ -46,7 +46,7 @@ _HTTP_ERRORS = {
     ),
     "length_required": (
         "The request does not state the length of its body.",
-        "Send `Content-Length`, or `Transfer-Encoding: chunked`.",
+        "Send `Content-Length`, or send the request through the proxy, which takes a body in chunks.",
     ),
     "uri_too_long": (
         "The address of the request is longer than the service accepts.",

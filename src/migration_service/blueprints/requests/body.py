@@ -51,17 +51,22 @@ def read_text() -> bytes:
 
 
 def _read_body() -> bytes:
-    if request.content_length is None and not request.environ.get("wsgi.input_terminated"):
-        raise LengthRequired("Send the body with Content-Length, or with Transfer-Encoding: chunked.")
+    require_length()
     try:
-        data = request.get_data(cache=False)
+        return request.get_data(cache=False)
     except RequestEntityTooLarge:
         raise too_large() from None
-    limit = request.max_content_length
-    if limit is not None and request.content_length is None and len(data) >= limit:
-        # A chunked body is cut at the limit without an error.
-        raise too_large()
-    return data
+
+
+def require_length() -> None:
+    """Raise LengthRequired if the request has a body of unknown length.
+
+    The web server cannot tell a body in chunks that breaks off from a whole one. The proxy before it waits
+    for the last chunk, and then states the length.
+    """
+    is_in_chunks = "Transfer-Encoding" in request.headers or not request.environ.get("wsgi.input_terminated")
+    if request.content_length is None and is_in_chunks:
+        raise LengthRequired("Send the body with Content-Length. Only the proxy takes a body in chunks.")
 
 
 def _decompress(data: bytes) -> bytes:
