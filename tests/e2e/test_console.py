@@ -228,7 +228,6 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         *(
             "/setup/operators/admin/password/",
             f"{batch}brake/",
-            f"{batch}control-totals/",
             f"/suppliers/{code}/status/",
         ),
     ]

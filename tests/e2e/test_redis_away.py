@@ -3,8 +3,6 @@
 The web server still answers, and the workers recover on their own.
 """
 
-import os
-import signal
 import threading
 import time
 from random import Random
@@ -15,7 +13,7 @@ from redis import RedisError
 
 from drill.faults import FAULTS, Fault, frozen
 from drill.load import Load
-from drill.scene import SUPPLIER, Scene, group_of
+from drill.scene import SUPPLIER, Scene
 from support.servers import processes_in, wait_until
 
 #: No answer of the web server may take so many seconds while Redis is unavailable.
@@ -29,22 +27,14 @@ def redis_answers(scene: Scene) -> bool:
         return False
 
 
-def restart_cleanly(scene: Scene, _chance: Random) -> None:
-    """Restart it as an operator does. It writes its data, ends, and is started again."""
-    os.killpg(group_of(scene.main_process("valkey")), signal.SIGTERM)
-
-
 def cut_connections(scene: Scene, _chance: Random) -> None:
     scene.redis.client_kill_filter(_type="normal", skipme=True)
 
 
-_OUTAGES = [
-    *(restart_cleanly, cut_connections),
-    *(FAULTS["Valkey killed, data kept"], FAULTS["Valkey killed, data wiped"]),
-]
+_OUTAGES = [cut_connections, FAULTS["Valkey killed, data wiped"]]
 
 
-@pytest.mark.parametrize("go_away", _OUTAGES, ids=["restarted", "cut off", "killed", "wiped"])
+@pytest.mark.parametrize("go_away", _OUTAGES, ids=["cut off", "wiped"])
 def test_after_an_outage_accounts_are_created_within_15_seconds_without_restarting_workers(
     scene: Scene, go_away: Fault
 ) -> None:

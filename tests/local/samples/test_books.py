@@ -61,11 +61,6 @@ def test_invalid_books_are_refused(arguments: dict[str, Any]) -> None:
         next(generate_accounts(**arguments, supplier="NORTHSTAR"))
 
 
-def test_a_day_too_far_away_is_refused() -> None:
-    with pytest.raises(ValueError, match="choose a day from 2000 to 2199"):
-        next(generate_accounts(1, supplier="NORTHSTAR", today=date(1999, 12, 31)))
-
-
 def test_the_broken_share_is_as_requested_and_broken_accounts_are_not_marked() -> None:
     sound = list(generate_accounts(2_000, supplier="NORTHSTAR", today=TODAY))
     pairs = list(generate_accounts_with_faults(2_000, supplier="NORTHSTAR", today=TODAY, broken_share=0.03))

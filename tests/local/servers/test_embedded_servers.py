@@ -22,7 +22,7 @@ from migration_service_local.errors import StartError
 from migration_service_local.servers.account import ServerAccount
 from migration_service_local.servers.binaries import find_postgres, find_valkey
 from migration_service_local.servers.home import Home
-from support.servers import EmbeddedServers, processes_in, temporary_folder, wait_until
+from support.servers import EmbeddedServers, temporary_folder, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -276,13 +276,6 @@ def test_programs_that_the_server_account_cannot_reach_are_copied(
         assert program.is_relative_to(expected)
         assert account.can_run(program)
         assert find(account, folder / "runtime") == program
-
-
-def test_stopping_leaves_no_process_behind(prepared_servers: Path) -> None:
-    with EmbeddedServers.copy_of(prepared_servers) as servers:
-        assert {process.pid for process in processes_in(servers.home.path)}
-        home = servers.home.path
-    assert processes_in(home) == []
 
 
 def test_postgres_stops_while_a_client_is_connected(prepared_servers: Path) -> None:
