@@ -23,9 +23,6 @@ from support.servers import ending_with_us, wait_until
 from support.supplier_client import API, SupplierClient
 from support.web_servers import HAPROXY, ROOT, needs_nginx, nginx, proxied_web_server, web_server
 
-#: The variables of a server that need not leave its balancer.
-AT_ONCE = {"MIGRATION_SERVICE_LEAVE_SECONDS": "0"}
-
 
 class Clients:
     """Clients that send one request after the other, and never send one again. Use it in a `with` statement.
@@ -117,8 +114,11 @@ def test_a_rolling_restart_behind_the_documented_balancer_fails_no_request(
     migrated: Settings, supplier: SupplierClient, tmp_path: Path
 ) -> None:
     sockets = tmp_path / "one.sock", tmp_path / "two.sock"
+    leaving = {"MIGRATION_SERVICE_LEAVE_SECONDS": str(migrated.leave_seconds)}
     with ExitStack() as stack:
-        servers = [stack.enter_context(web_server(migrated, socket, processes=1)) for socket in sockets]
+        servers = [
+            stack.enter_context(web_server(migrated, socket, leaving, processes=1)) for socket in sockets
+        ]
         one, two = (stack.enter_context(nginx(socket)) for socket in sockets)
         entry, control = stack.enter_context(balancer(tmp_path, (one, two)))
         wait_until(control.exists, "HAProxy")
@@ -129,7 +129,7 @@ def test_a_rolling_restart_behind_the_documented_balancer_fails_no_request(
                 server.terminate()
                 server.wait(60)
                 clients.wait_for(50)
-                stack.enter_context(web_server(migrated, socket, AT_ONCE, processes=1))
+                stack.enter_context(web_server(migrated, socket, processes=1))
             wait_until(lambda: len(_serving(control)) == 2, "both servers are in the balancer")
             clients.wait_for(50)
     assert set(clients.answers) == {"200", "201"}, clients.answers

@@ -102,10 +102,7 @@ def test_with_the_certificate_that_the_script_makes_nginx_has_tls(migrated: Sett
 
 
 def test_while_the_web_server_is_away_requests_are_answered_503(migrated: Settings) -> None:
-    with proxied_web_server(migrated, {"MIGRATION_SERVICE_LEAVE_SECONDS": "0"}, processes=1) as (
-        port,
-        server,
-    ):
+    with proxied_web_server(migrated, processes=1) as (port, server):
         server.terminate()
         server.wait(60)
         answer = requests.post(

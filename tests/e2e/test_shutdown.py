@@ -35,6 +35,7 @@ def test_a_worker_that_is_stopped_finishes_the_accounts_that_it_holds(scene: Sce
 def test_drained_workers_finish_what_they_have_and_take_nothing_until_they_are_restarted(
     scene: Scene,
 ) -> None:
+    scene.wait_until_quiet(60)  # a worker that was stopped may have left messages
     held = scene.stage(6, f"{SLOW}DRAIN-")
     with ThreadPoolExecutor() as pool:
         answers = [pool.submit(scene.process, number, wait=True) for number in held]

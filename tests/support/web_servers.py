@@ -32,7 +32,7 @@ def web_server(
     processes: int = 2,
     threads: int = 20,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a web server on a port or a Unix socket until it is stopped.
+    """Run a web server on a port or a Unix socket until it is stopped. It has no balancer to leave first.
 
     `variables` are further ones of its environment.
     """
@@ -41,6 +41,7 @@ def web_server(
         "REDIS_URL": settings.redis_url,
         "MIGRATION_SERVICE_SECRET_KEY": settings.secret_key,
         "MIGRATION_SERVICE_HOME": str(settings.home),
+        "MIGRATION_SERVICE_LEAVE_SECONDS": "0",
     }
     server = subprocess.Popen(
         ending_with_us(
