@@ -84,8 +84,7 @@ def process(body: dict[str, Any]) -> Any:
     attempt_id = begin_attempt(dispatch, caller(), body, keyed=keyed_request(), waits=wait)
     if wait:
         step_aside()
-        number = wait_for_outcome(dispatch, attempt_id)
-        if number is not None:
+        if number := wait_for_outcome(dispatch, attempt_id):
             return {"service_account_number": number}
     accepted = _accepted(body["external_account_number"], attempt_id)
     if not wait:

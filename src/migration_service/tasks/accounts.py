@@ -2,13 +2,11 @@
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
 
 from celery import Task, shared_task
 
 from migration_service.log import request_id
-from migration_service.services.imports.states import EndedAttempt
 from migration_service.services.processing.execution import perform_alone, perform_set
 from migration_service.services.processing.signals import notify, take_announcement
 from migration_service.tasks.app import MigrationCelery, celery_app
@@ -32,11 +30,13 @@ def create_set(task: "Task[[], str]") -> str:
     ended, apart = perform_set(resources.Session, resources.redis, publish=more, redelivered=redelivered)
     numbers = {it.attempt.id: it.service_account_number for it in ended}
     notify(resources.redis, resources.slots, numbers | dict.fromkeys(apart.exhausted))
-    _log_set(ended)
+    for it in ended:
+        told = {"attempt_id": str(it.attempt.id), "outcome": it.outcome, "request_id": it.attempt.request_id}
+        logger.info("Attempt %s %s, in a set of %d", it.attempt.id, it.outcome, len(ended), extra=told)
     outcomes = ["SUCCEEDED"] * len(ended) + ["set apart, to run alone"] * len(apart.waiting)
-    for performed in perform_alone(resources.Session, resources.redis, publish=more):
-        notify(resources.redis, resources.slots, {performed.id: performed.service_account_number})
-        outcomes.append(f"alone: {performed.outcome}")
+    for it in perform_alone(resources.Session, resources.redis, publish=more):
+        notify(resources.redis, resources.slots, {it.attempt.id: it.service_account_number})
+        outcomes.append(f"alone: {it.error.code if it.error else it.outcome}")
     accounts = "1 account" if len(outcomes) == 1 else f"{len(outcomes)} accounts"
     counts = ", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items())
     return f"{accounts}: {counts}" if outcomes else "nothing to do"
@@ -45,10 +45,3 @@ def create_set(task: "Task[[], str]") -> str:
 def publish_set(celery: MigrationCelery) -> bool:
     """Publish the message that attempts are waiting. For the log, it has the id of the announcing request."""
     return publish(celery, CREATE_SET, request_id=request_id.get(), tells=False)
-
-
-def _log_set(ended: Sequence[EndedAttempt]) -> None:
-    """Log a line for each account of a set, with the id of its request."""
-    for it in ended:
-        told = {"attempt_id": str(it.attempt.id), "outcome": it.outcome, "request_id": it.attempt.request_id}
-        logger.info("Attempt %s %s, in a set of %d", it.attempt.id, it.outcome, len(ended), extra=told)

@@ -141,13 +141,14 @@ def test_an_attempt_that_runs_when_the_time_is_up_is_answered_202_and_keeps_its_
         wait_until(lambda: attempts_of(supplier, number), "the attempt began")
         attempt_id = supplier.current_attempt(number)
         created = run_attempt(OpenTransaction.of(session), attempt_id)
+        assert created
         answer = waiting.result(30)
         assert answer.status_code == 202
         assert "Preference-Applied" not in answer.headers
         assert str(attempt_id).encode() in held(worker_resources)
         session.commit()
     status = supplier.status(number).json
-    assert status == {"status": "COMPLETED", "service_account_number": created}
+    assert status == {"status": "COMPLETED", "service_account_number": created.service_account_number}
     worker_resources.slots.release([str(attempt_id)])
 
 

@@ -22,7 +22,7 @@ from migration_service.db.base import new_id
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.signals import (
     KEPT_SECONDS,
-    notification_key,
+    NOTIFICATION_KEY,
     notify,
     wait_for_notification,
 )
@@ -145,7 +145,7 @@ def test_a_notification_is_kept_for_a_minute_and_read_once(worker_resources: Wor
     attempt_id = new_id()
     redis = worker_resources.redis
     notify(redis, worker_resources.slots, {attempt_id: "A-7KX2M9QD"})
-    assert KEPT_SECONDS - 5 < redis.ttl(notification_key(attempt_id)) <= KEPT_SECONDS
+    assert KEPT_SECONDS - 5 < redis.ttl(NOTIFICATION_KEY.format(attempt_id)) <= KEPT_SECONDS
     assert wait_for_notification(redis, attempt_id, 0.5) == "A-7KX2M9QD"
     assert wait_for_notification(redis, attempt_id, 0.1) is None
 

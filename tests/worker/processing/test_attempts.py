@@ -25,7 +25,7 @@ from migration_service.services.processing.attempts import (
     withdraw_attempt,
 )
 from migration_service.services.processing.execution import perform_alone, perform_attempt
-from migration_service.services.processing.signals import ANNOUNCED_KEY, ASK_DATABASE, notification_key
+from migration_service.services.processing.signals import ANNOUNCED_KEY, ASK_DATABASE, NOTIFICATION_KEY
 from migration_service.services.processing.slots import LiveAttempt, Slots, reconcile_slots
 from migration_service.states import ImportState, Outcome
 from migration_service.tasks.accounts import create_set
@@ -159,7 +159,7 @@ def test_organisations_take_turns_with_what_runs_alone(
         done = perform_alone(
             worker_resources.Session, worker_resources.redis, publish=lambda: announced.append(None)
         )
-        rounds.append([it.id for it in done])
+        rounds.append([it.attempt.id for it in done])
     assert rounds == [[many[0], few[0]], [many[1], few[1]], [many[2]], []]
     assert len(announced) == 2
     with supplier.Session() as found:
@@ -186,7 +186,7 @@ def test_the_sweep_fails_an_attempt_out_of_tries_and_notifies_the_request(
     assert (attempt.outcome, attempt.error_code) == (Outcome.FAILED, "account_creation_failed")
     assert attempt.error_detail == "Given up after 5 tries: the worker ended each time."
     assert begun.process().state == ImportState.PENDING
-    assert worker_resources.redis.lpop(notification_key(begun.attempt_id)) == ASK_DATABASE.encode()
+    assert worker_resources.redis.lpop(NOTIFICATION_KEY.format(begun.attempt_id)) == ASK_DATABASE.encode()
     assert worker_resources.redis.zscore("migration:slots", str(begun.attempt_id)) is None
 
 

@@ -95,13 +95,15 @@ class Staged:
         return states.start(OpenTransaction.of(session), attempt, durable=True)
 
     def run(self, session: Session) -> str | None:
-        return run_attempt(OpenTransaction.of(session), self.attempt_id)
+        ended = run_attempt(OpenTransaction.of(session), self.attempt_id)
+        return ended.service_account_number if ended else None
 
     def withdraw(self, session: Session) -> bool:
         return withdraw_attempt(OpenTransaction.of(session), self.attempt_id)
 
     def fail(self, session: Session) -> bool:
-        return fail_attempt(OpenTransaction.of(session), self.attempt_id, AccountCreationFailedError("No."))
+        error = AccountCreationFailedError("No.")
+        return fail_attempt(OpenTransaction.of(session), self.attempt_id, error) is not None
 
     def skip(self, session: Session) -> bool:
         try:

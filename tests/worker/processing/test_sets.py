@@ -23,9 +23,9 @@ from migration_service.services.processing.attempts import MAX_TRIES, create_set
 from migration_service.services.processing.execution import perform_attempt, perform_set
 from migration_service.services.processing.signals import (
     ASK_DATABASE,
+    NOTIFICATION_KEY,
     announce,
     find_new,
-    notification_key,
     take_announcement,
 )
 from migration_service.services.setup.suppliers import set_customer_emails
@@ -118,7 +118,7 @@ def test_all_that_wait_are_created_together(
     created = waiting.created()
     assert sorted(created) == sorted(waiting.numbers)
     for number, attempt_id in zip(waiting.numbers, waiting.ids, strict=True):
-        told = worker_resources.redis.lpop(notification_key(attempt_id))
+        told = worker_resources.redis.lpop(NOTIFICATION_KEY.format(attempt_id))
         assert told == created[number].encode()
         assert worker_resources.redis.zscore("migration:slots", str(attempt_id)) is None
     assert tasks.create_set.run() == "nothing to do"
@@ -233,7 +233,7 @@ def test_an_attempt_that_is_out_of_tries_when_a_message_comes_back_fails_and_its
     waiting.change(0, tries=MAX_TRIES)
     redelivered()
     assert waiting.outcomes() == [Outcome.FAILED]
-    assert worker_resources.redis.lpop(notification_key(waiting.ids[0])) == ASK_DATABASE.encode()
+    assert worker_resources.redis.lpop(NOTIFICATION_KEY.format(waiting.ids[0])) == ASK_DATABASE.encode()
 
 
 def test_others_that_wait_are_not_set_apart(supplier: SupplierClient) -> None:

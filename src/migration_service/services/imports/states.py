@@ -112,10 +112,7 @@ _START = f"""
         RETURNING id
     )
     INSERT INTO attempt ({_COLUMNS}) SELECT {_VALUES} FROM started
-    RETURNING id
-"""
-# The setting applies until the commit.
-_START_SOON = f"{_START}, set_config('synchronous_commit', 'off', true)"
+    RETURNING id"""
 
 
 def start(connection: SqlConnection, attempt: RunningAttempt, *, durable: bool) -> bool:
@@ -126,7 +123,8 @@ def start(connection: SqlConnection, attempt: RunningAttempt, *, durable: bool) 
     both durable, because the log is written in order. So this is for requests that promise nothing before
     that commit. The commit has to follow soon.
     """
-    return bool(connection.execute(_START if durable else _START_SOON, _columns(attempt)))
+    soon = "" if durable else ", set_config('synchronous_commit', 'off', true)"  # until the commit
+    return bool(connection.execute(_START + soon, _columns(attempt)))
 
 
 _OUTCOME = "outcome, service_account_number, error_code, error_detail, errors"

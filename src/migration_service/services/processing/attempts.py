@@ -30,8 +30,6 @@ MAX_TRIES = 5
 #: The largest size of a set. Larger sets save little per account, and make the first attempt wait for the
 #: last.
 MOST_IN_SET = 32
-#: The largest number of attempts set apart in one transaction.
-_MOST_SET_APART = 500
 
 
 # The payload is only read if it has not passed the rules and the profile in force.
@@ -48,16 +46,15 @@ _LOCK = f"{_READ} WHERE attempt.id = %(attempt_id)s FOR UPDATE OF process"
 _LOCK_IF_FREE = f"{_LOCK} SKIP LOCKED"
 
 
-def run_attempt(transaction: OpenTransaction, attempt_id: UUID) -> str | None:
-    """Create the account of a current attempt, and return its service account number.
+def run_attempt(transaction: OpenTransaction, attempt_id: UUID) -> EndedAttempt | None:
+    """Create the account of a current attempt.
 
     Return None if there is nothing to do, because the attempt is no longer current or another worker is
     running it. The row stays locked until the transaction ends, so that no other worker runs the attempt.
     Raise a ServiceError with the reason if no account was created, which includes DryRunSucceededError. The
     caller then rolls back and records the error with `fail_attempt`.
     """
-    rows = _lock(transaction, _LOCK_IF_FREE, attempt_id)
-    if not rows:
+    if not (rows := _lock(transaction, _LOCK_IF_FREE, attempt_id)):
         return None
     (row,) = rows
     if row.unchecked_payload:
@@ -66,8 +63,7 @@ def run_attempt(transaction: OpenTransaction, attempt_id: UUID) -> str | None:
     if row.dry_run:
         create_accounts(transaction, {row.account_import_process_id: row.operations_team_id})
         raise DryRunSucceededError
-    (ended,) = create_set(transaction, rows)
-    return ended.service_account_number
+    return create_set(transaction, rows)[0]
 
 
 def _lock(transaction: OpenTransaction, statement: str, attempt_id: UUID) -> list[Any]:
@@ -90,14 +86,14 @@ def create_set(transaction: OpenTransaction, rows: Sequence[Any]) -> list[EndedA
     return ended
 
 
-def fail_attempt(transaction: OpenTransaction, attempt_id: UUID, error: ServiceError) -> bool:
-    """Record the reason why a current attempt created no account. Its process becomes PENDING again.
+def fail_attempt(transaction: OpenTransaction, attempt_id: UUID, error: ServiceError) -> EndedAttempt | None:
+    """Record the reason why an attempt created no account. Its process becomes PENDING again.
 
-    Return False if the attempt is no longer current.
+    Return None if the attempt is no longer current.
     """
-    rows = _lock(transaction, _LOCK, attempt_id)
-    states.complete(transaction, [EndedAttempt.with_error(row, error) for row in rows], started=True)
-    return bool(rows)
+    ended = [EndedAttempt.with_error(row, error) for row in _lock(transaction, _LOCK, attempt_id)]
+    states.complete(transaction, ended, started=True)
+    return ended[0] if ended else None
 
 
 def withdraw_attempt(transaction: OpenTransaction, attempt_id: UUID) -> bool:
@@ -193,22 +189,21 @@ _SET_APART = f"""
         WHERE state = '{ImportState.IN_PROGRESS}'
           AND abs(extract(epoch FROM now() - dispatched_at)) >= %(age)s
           AND (%(attempt_ids)s::uuid[] IS NULL OR attempt_id = ANY (%(attempt_ids)s::uuid[]))
-        ORDER BY dispatched_at LIMIT {_MOST_SET_APART} FOR UPDATE SKIP LOCKED)
+        ORDER BY dispatched_at LIMIT 500 FOR UPDATE SKIP LOCKED)
     UPDATE account_import_process process SET runs_alone = true, dispatched_at = NULL, tries = tries + 1
     FROM free WHERE process.id = free.id
     RETURNING attempt_id AS id, tries
 """
 
 
-def set_apart(session: Session, attempt_ids: Collection[UUID] | None = None, *, age: float = 0.0) -> SetApart:
+def set_apart(session: Session, attempt_ids: Sequence[UUID] | None = None, *, age: float = 0.0) -> SetApart:
     """Let attempts that were given to workers, but are not running, wait for their turn to run alone.
 
     This applies only to `attempt_ids` if given, and only to attempts given out at least `age` seconds ago.
     Those out of tries fail instead. The caller notifies their requests after the commit.
     """
     transaction = OpenTransaction.of(session)
-    among = None if attempt_ids is None else list(attempt_ids)
-    rows = transaction.lock(_SET_APART, {"attempt_ids": among, "age": age})
+    rows = transaction.lock(_SET_APART, {"attempt_ids": attempt_ids, "age": age})
     exhausted = [row.id for row in rows if row.tries > MAX_TRIES]
     for attempt_id in exhausted:
         fail_attempt(transaction, attempt_id, out_of_tries())

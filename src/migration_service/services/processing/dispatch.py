@@ -11,7 +11,7 @@ worker's part is in `execution`.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from redis import Redis
@@ -157,8 +157,7 @@ def _check(connection: SqlConnection, caller: Caller, order: Mapping[str, Any]) 
         raise unknown
     (found,) = rows
     require_supplier_allowed(found.supplier_id, code)
-    # The account is checked before its supplier, so that the answer for an imported one has its numbers
-    # (4.3).
+    # The account is checked before its supplier, so that the answer for an imported one has its numbers.
     if error := refusal(ImportState(found.state), number, found.service_account_number):
         if found.refused_at and found.state == ImportState.IMPORTED:
             error.errors += say_refused(found.refused_at, found.refused_errors or ())
@@ -177,21 +176,16 @@ def _store(d: Dispatch, attempt: RunningAttempt, keyed: KeyedRequest | None, *, 
         with autocommit(d.Session) as connection:
             return states.start(connection, attempt, durable=durable)
     with d.Session.begin() as session:
-        started = states.start(OpenTransaction.of(session), attempt, durable=durable)
-        if started:
+        if started := states.start(OpenTransaction.of(session), attempt, durable=durable):
             keep_answer(session, keyed, EarlierAttempt(attempt.id))
         return started
-
-
-_FIND_OUTCOME = """
-    SELECT service_account_number, error_code, error_detail, errors FROM attempt WHERE id = %(attempt_id)s
-"""
 
 
 def _find_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
     """Return the service account number of an attempt, or None if it is running. Raise its error."""
     with autocommit(d.Session) as connection:
-        rows = connection.execute(_FIND_OUTCOME, {"attempt_id": attempt_id})
+        columns = "service_account_number, error_code, error_detail, errors"
+        rows = connection.execute(f"SELECT {columns} FROM attempt WHERE id = %(id)s", {"id": attempt_id})
     if not rows:
         d.slots.release([attempt_id])
         raise ServiceUnavailableError
@@ -199,5 +193,4 @@ def _find_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
     if found.error_code:
         errors = [ErrorItem(**item) for item in found.errors or ()]
         raise AccountCreationFailedError(found.error_detail, code=found.error_code, errors=errors)
-    number: str | None = found.service_account_number
-    return number
+    return cast(str | None, found.service_account_number)

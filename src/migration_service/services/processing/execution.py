@@ -11,7 +11,6 @@ These functions open their own transactions, because each step has to be committ
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from uuid import UUID
 
 from redis import Redis
@@ -33,20 +32,9 @@ from migration_service.services.processing.attempts import (
 )
 from migration_service.services.processing.creation import explain_refusal, is_refusal
 from migration_service.services.processing.signals import announce, find_new
-from migration_service.states import Outcome
 
 #: Seconds after which a worker starts no more attempts before it takes the next message.
 _LONGEST_ROUND = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class PerformedAttempt:
-    """An attempt that has just ended, with its outcome committed."""
-
-    id: UUID
-    #: `SUCCEEDED`, or the code of the failure.
-    outcome: str
-    service_account_number: str | None = None
 
 
 def perform_set(
@@ -67,7 +55,7 @@ def perform_set(
     that were in an earlier set run alone, so that an attempt that crashes its worker does so in one set only.
     """
     ended: list[EndedAttempt] = []
-    others: set[UUID] | None = None
+    others: list[UUID] | None = None
     if not redelivered:
         try:
             with begin(sessions) as transaction:
@@ -80,7 +68,7 @@ def perform_set(
         except DBAPIError as error:
             if not is_refusal(error):
                 raise
-        others = {row.id for row in taken} - {it.attempt.id for it in ended}
+        others = list({row.id for row in taken} - {it.attempt.id for it in ended})
         if not others:
             return ended, SetApart()
     with sessions.begin() as session:
@@ -89,7 +77,7 @@ def perform_set(
 
 def perform_alone(
     sessions: sessionmaker[Session], redis: Redis, *, publish: Callable[[], object]
-) -> Iterator[PerformedAttempt]:
+) -> Iterator[EndedAttempt]:
     """Run one of the attempts to run alone for each organisation, and yield those that have ended.
 
     If others are waiting, they are announced with `publish`, so that more workers run them, or this one in
@@ -105,25 +93,22 @@ def perform_alone(
         if taken.is_followed and not served:
             announce(redis, publish)
         served.add(taken.organisation_id)
-        performed = perform_attempt(sessions, taken.id)
-        if performed:
-            yield performed
+        if ended := perform_attempt(sessions, taken.id):
+            yield ended
 
 
-def perform_attempt(sessions: sessionmaker[Session], attempt_id: UUID) -> PerformedAttempt | None:
-    """Run an attempt until it ends. Return None if there was nothing to do.
+def perform_attempt(sessions: sessionmaker[Session], attempt_id: UUID) -> EndedAttempt | None:
+    """Run an attempt until its outcome is committed. Return None if there was nothing to do.
 
     An error of the account ends the attempt. Any other error, such as a lost connection, is raised. The
     attempt stays in progress, and the sweep gives it to the workers again.
     """
     try:
         with begin(sessions) as transaction:
-            number = run_attempt(transaction, attempt_id)
-        return PerformedAttempt(attempt_id, Outcome.SUCCEEDED, number) if number else None
+            return run_attempt(transaction, attempt_id)
     except (ServiceError, DBAPIError) as error:
         failure = error if isinstance(error, ServiceError) else explain_refusal(error)
         if failure is None:
             raise
     with begin(sessions) as transaction:
-        failed = fail_attempt(transaction, attempt_id, failure)
-    return PerformedAttempt(attempt_id, failure.code) if failed else None
+        return fail_attempt(transaction, attempt_id, failure)

@@ -30,6 +30,8 @@ TRUSTED_MS = 1_000
 _TAKEN_KEY = "migration:taken:{}"
 #: Seconds for which it stays marked. By then the sweep has found it.
 TAKEN_SECONDS = 60
+#: The key of an attempt's notification.
+NOTIFICATION_KEY = "migration:notification:{}"
 #: Seconds that a notification is kept. No request waits for longer.
 KEPT_SECONDS = 60
 #: The content of a notification if the outcome is more than a service account number.
@@ -67,11 +69,6 @@ def find_new(redis: Redis, attempt_ids: Sequence[UUID]) -> set[UUID]:
     return {attempt_id for attempt_id, new in zip(attempt_ids, written, strict=True) if new}
 
 
-def notification_key(attempt_id: UUID) -> str:
-    """Return the Redis key of an attempt's notification."""
-    return f"migration:notification:{attempt_id}"
-
-
 def notify(redis: Redis, slots: Slots, ended: Mapping[UUID, str | None]) -> None:
     """Release the slots of ended attempts and wake the waiting requests, in one round trip.
 
@@ -87,7 +84,7 @@ def notify(redis: Redis, slots: Slots, ended: Mapping[UUID, str | None]) -> None
         slots.add_release(pipeline, ended)
         pipeline.delete(*map(_TAKEN_KEY.format, ended))
         for attempt_id, number in ended.items():
-            key = notification_key(attempt_id)
+            key = NOTIFICATION_KEY.format(attempt_id)
             pipeline.rpush(key, number or ASK_DATABASE)
             pipeline.expire(key, KEPT_SECONDS)
         pipeline.execute()
@@ -99,7 +96,7 @@ def wait_for_notification(redis: Redis, attempt_id: UUID, timeout: float) -> str
     Return None if the database must be queried. `redis` must allow commands to block for this long.
     """
     try:
-        received = redis.blpop([notification_key(attempt_id)], timeout=timeout)
+        received = redis.blpop([NOTIFICATION_KEY.format(attempt_id)], timeout=timeout)
     except RedisError:
         time.sleep(min(0.2, timeout))
         return None

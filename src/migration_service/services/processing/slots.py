@@ -221,14 +221,11 @@ class Slots:
 
     def seconds_since_reconcile(self) -> float | None:
         """Return the seconds since the last reconciliation with the database, or None if there was none."""
-        with self._redis.pipeline(transaction=False) as pipeline:
-            pipeline.hget(_KEYS[2], "reconciled_at")
-            pipeline.time()
-            reconciled_at, (seconds, microseconds) = pipeline.execute()
+        reconciled_at = self._redis.hget(_KEYS[2], "reconciled_at")
         if reconciled_at is None:
             return None
-        now = float(seconds) + float(microseconds) / 1e6
-        return max(0.0, now - float(reconciled_at) / 1000)
+        seconds, microseconds = self._redis.time()
+        return max(0.0, seconds + microseconds / 1e6 - float(reconciled_at) / 1000)
 
 
 def acquire_slots(
