@@ -75,6 +75,17 @@ def test_requests_that_nginx_refuses_get_the_usual_form_of_error(
     assert b"X-Request-ID: " in received
 
 
+@pytest.mark.parametrize(
+    ("path", "status"), [(f"{API}/batches/", 401), ("/console/suppliers/X/upload/", 404)]
+)
+def test_nginx_leaves_the_size_of_a_file_to_the_service(port: int, path: str, status: int) -> None:
+    # Nobody is logged in, and the console is off.
+    answer = requests.post(
+        f"http://{LOOPBACK}:{port}{path}", b"x" * 17_000_000, timeout=30, allow_redirects=False
+    )
+    assert answer.status_code == status
+
+
 @pytest.mark.parametrize(("path", "most"), [("validate-account/", OF_AN_ADDRESS), ("batches/", 8)])
 def test_an_address_with_too_many_requests_under_way_is_answered_429(port: int, path: str, most: int) -> None:
     head = f"POST {API}/{path} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
