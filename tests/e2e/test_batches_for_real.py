@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from random import Random
 
 import psutil
@@ -96,10 +97,13 @@ def test_a_batch_processes_every_line_once_whatever_is_killed_or_deleted(scene: 
     assert scene.query(attempts, "BATCH-%") == [(count,)]
 
 
-def test_an_upload_needs_little_memory(scene: Scene) -> None:
+def test_an_upload_needs_little_memory(scene: Scene, tmp_path: Path) -> None:
     scene.start_batch(ndjson(_accounts(100, "WARM-")), "validate")
     lines = ndjson(_accounts(100, "LARGE-"))
     pieces = 100_000_000 // len(lines)
+    file = tmp_path / "large.ndjson"
+    with file.open("wb") as written:
+        written.writelines(lines.replace(b"LARGE-", b"L%d-" % piece) for piece in range(pieces))
     web = scene.service.find("web")
     assert web is not None
     before = _memory(web)
@@ -112,9 +116,8 @@ def test_an_upload_needs_little_memory(scene: Scene) -> None:
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        batch_id = scene.start_batch(
-            (lines.replace(b"LARGE-", b"L%d-" % piece) for piece in range(pieces)), "validate"
-        )
+        with file.open("rb") as sent:
+            batch_id = scene.start_batch(sent, "validate")
     finally:
         over.set()
         watcher.join()
