@@ -11,7 +11,7 @@ from migration_service.db.base import new_id
 from migration_service.models import Batch, BatchChunk, BatchLine
 from migration_service.services.batches.results.counts import recount
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
-from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
 from support.factories import Customer
 from support.imported_account import LEDGER
@@ -20,9 +20,14 @@ from support.imported_account import LEDGER
 seconds: Any = lambda number: func.make_interval(0, 0, 0, 0, 0, 0, number)  # noqa: E731
 
 
+def find_supplier(session: Session, customer: Customer) -> KnownSupplier:
+    """Return the customer's supplier."""
+    return get_import_supplier(session, customer.import_supplier, organisation_id=None)
+
+
 def make_batch(session: Session, customer: Customer, **values: Any) -> Batch:
     """Insert a batch of the customer's supplier, without lines."""
-    supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None)
+    supplier = find_supplier(session, customer)
     given = {"mode": "validate", "source": "upload"} | values
     batch = Batch(
         id=new_id(), organisation_id=customer.organisation_id, import_supplier_id=supplier.id, **given

@@ -21,9 +21,8 @@ from migration_service.services.batches.results.line_results import (
 )
 from migration_service.states import BatchMode, LineStatus
 from support.factories import Customer
-from unit.services.batches.batch_rows import make_batch, without_indexes
-from unit.services.undo.undo_rows import find_supplier
-from unit.services.waves.wave_rows import add_pending
+from unit.services.batches.batch_rows import find_supplier, make_batch, without_indexes
+from unit.services.undo.undo_rows import add_pending
 
 
 def test_every_line_of_a_batch_is_repeated_in_its_place(

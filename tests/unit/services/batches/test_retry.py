@@ -14,7 +14,7 @@ from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.services.batches.retry import Retried, Retryable, count_retryable, retry_failed
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk, make_batch
-from unit.services.waves.wave_rows import add_pending
+from unit.services.undo.undo_rows import add_pending
 
 _MAY_PASS = "account_creation_failed"
 

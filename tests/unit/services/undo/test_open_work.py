@@ -7,8 +7,8 @@ from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk, add_lines, make_batch
-from unit.services.undo.undo_rows import MOMENT, add_account
-from unit.services.waves.wave_rows import add_pending, add_undo, batch_of, make_plan
+from unit.services.undo.undo_rows import MOMENT, add_account, add_pending
+from unit.services.waves.wave_rows import batch_of, make_plan
 
 
 def test_everything_that_is_open_is_counted_and_nothing_of_others(
@@ -27,7 +27,7 @@ def test_everything_that_is_open_is_counted_and_nothing_of_others(
         make_batch(session, customer, state=state)
     notes = make_batch(session, customer, mode="import", kind="notes", state=BatchState.COMPLETED)
     add_lines(session, notes, "FAILED", "ADDED")
-    add_undo(session, customer, None)
+    add_undo(session, customer)
     found = dict(find_open_work(session, customer.import_supplier))
     # The batch of the planned wave is PAUSED, too.
     assert [found.get(what, 0) for what in OPEN_WORK] == [2, 0, 2, 1, 3, 2, 1, 2, 1, 3]

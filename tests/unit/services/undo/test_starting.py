@@ -19,12 +19,8 @@ from migration_service.services.undo.starting import start_undo
 from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, UndoBlocker, WaveState
 from support.factories import Customer
-from unit.services.batches.batch_rows import make_batch
-from unit.services.undo.undo_rows import (
-    add_account,
-    add_line,
-    find_supplier,
-)
+from unit.services.batches.batch_rows import find_supplier, make_batch
+from unit.services.undo.undo_rows import add_account, add_line
 from unit.services.waves.wave_rows import make_plan
 
 

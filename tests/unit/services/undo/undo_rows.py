@@ -1,4 +1,4 @@
-"""Rows of created accounts and of undos, as tests need them."""
+"""Rows of staged and created accounts and of undos, as tests need them."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -7,16 +7,24 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
 from migration_service.models import Account, AccountImportProcess, BatchLine, Undo, UndoLine
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
 from support.factories import Customer
+from unit.services.batches.batch_rows import find_supplier
 
 MOMENT = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
-def find_supplier(session: Session, customer: Customer) -> KnownSupplier:
-    """Return the customer's supplier."""
-    return get_import_supplier(session, customer.import_supplier, organisation_id=None)
+def add_pending(session: Session, customer: Customer, *numbers: str, **values: Any) -> list[int]:
+    """Insert staged accounts. Return the ids of their import processes."""
+    supplier = find_supplier(session, customer)
+    given = {"payload": {}, "payload_sha256": b"", "rules_version": "1", "profile": "lenient"} | values
+    processes = [
+        AccountImportProcess(import_supplier_id=supplier.id, external_account_number=number, **given)
+        for number in numbers
+    ]
+    session.add_all(processes)
+    session.flush()
+    return [process.id for process in processes]
 
 
 def add_account(
@@ -27,26 +35,17 @@ def add_account(
     **values: Any,
 ) -> Account:
     """Insert an account that was created, with its import process. `values` are of the process."""
-    supplier_id = find_supplier(session, customer).id
     service_account_number = service_account_number or f"A-{number}"
     given = {
-        "payload": {},
-        "payload_sha256": b"",
-        "rules_version": "1",
-        "profile": "lenient",
         "state": "IMPORTED",
         "service_account_number": service_account_number,
         "account_created_at": MOMENT,
     }
-    process = AccountImportProcess(
-        import_supplier_id=supplier_id, external_account_number=number, **given | values
-    )
-    session.add(process)
-    session.flush()
+    (process_id,) = add_pending(session, customer, number, **given | values)
     account = Account(
         service_account_number=service_account_number,
-        account_import_process_id=process.id,
-        import_supplier_id=supplier_id,
+        account_import_process_id=process_id,
+        import_supplier_id=find_supplier(session, customer).id,
         operations_team_id=get_operations_team_id(
             session, customer.organisation_id, customer.operations_team
         ),

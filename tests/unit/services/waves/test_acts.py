@@ -22,14 +22,7 @@ from migration_service.services.waves.acts import (
 from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, WaveState
 from support.factories import Customer
-from unit.services.waves.wave_rows import (
-    EVENING,
-    acts,
-    add_undo,
-    batch_of,
-    make_plan,
-    make_wave,
-)
+from unit.services.waves.wave_rows import EVENING, acts, batch_of, make_plan, make_wave, undo_wave
 
 Act = Callable[[Session, WavePlan, Wave], None]
 
@@ -52,7 +45,7 @@ def test_a_wave_neither_begins_nor_goes_on_before_its_turn(
     with pytest.raises(WaveStateError, match="An earlier wave has not ended"):
         act(session, plan, wave)
     earlier.state, earlier.reconciled_at = WaveState.APPROVED, now
-    add_undo(session, customer, earlier, finished_at=LATER)
+    undo_wave(session, customer, earlier, finished_at=LATER)
     with pytest.raises(WaveStateError, match="An earlier wave has not ended"):
         act(session, plan, wave)
     assert (earlier.state, wave.state) == ("RECONCILING", state), "what was approved does not exist any more"

@@ -22,7 +22,9 @@ from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.windows import Window
 from migration_service.states import ImportState
 from support.factories import Customer
-from unit.services.waves.wave_rows import acts, add_pending, batch_of, find_supplier
+from unit.services.batches.batch_rows import find_supplier
+from unit.services.undo.undo_rows import add_pending
+from unit.services.waves.wave_rows import acts, batch_of
 
 REST = WaveOrder()
 

@@ -14,7 +14,8 @@ from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
 from migration_service.states import ImportState, WaveState
 from support.factories import Customer
-from unit.services.waves.wave_rows import acts, add_line, add_pending, make_plan, make_wave
+from unit.services.undo.undo_rows import add_pending
+from unit.services.waves.wave_rows import acts, add_to_wave, make_plan, make_wave
 
 RECONCILING = WaveState.RECONCILING
 
@@ -34,7 +35,7 @@ def _add(session: Session, customer: Customer, wave: Wave, *numbers: str, **valu
     """Add lines to a wave, and an import process for each, which has no account."""
     add_pending(session, customer, *numbers, **values)
     for number in numbers:
-        add_line(session, wave, number, "A-1")
+        add_to_wave(session, wave, number, "A-1")
 
 
 def test_what_differs_is_counted_page_by_page(session: Session, customer: Customer) -> None:

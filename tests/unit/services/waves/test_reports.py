@@ -12,16 +12,16 @@ from migration_service.services.waves.reports import WaveReport, report_plan
 from migration_service.states import LineStatus, UndoOutcome, WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk
+from unit.services.undo.undo_rows import add_pending
 from unit.services.waves.wave_rows import (
     CLOSED_NOW,
     EVENING,
     MIDNIGHT,
     OPEN_NOW,
-    add_pending,
-    add_undo,
     batch_of,
     make_plan,
     make_wave,
+    undo_wave,
 )
 
 pytestmark = pytest.mark.usefixtures("now")
@@ -50,7 +50,7 @@ def test_a_wave_is_reported_as_a_whole(session: Session, customer: Customer) -> 
     processes = add_pending(session, customer, "one", "two", "three")
     outcomes = (UndoOutcome.REVERTED, UndoOutcome.REVERTED, UndoOutcome.KEPT)
     lines = [(process_id, "A-1", outcome) for process_id, outcome in zip(processes, outcomes, strict=True)]
-    add_undo(session, customer, wave, lines, finished_at=EVENING)
+    undo_wave(session, customer, wave, lines, finished_at=EVENING)
     (report,) = report_plan(session, plan).waves
     assert asdict(report) == {
         **stored,

@@ -7,7 +7,8 @@ from migration_service.services.batches.results.reverted import Reverted, count_
 from migration_service.services.waves.reading import list_waves
 from migration_service.states import ImportState, UndoOutcome, WaveState
 from support.factories import Customer
-from unit.services.waves.wave_rows import add_line, add_pending, add_undo, make_plan, make_wave
+from unit.services.undo.undo_rows import add_pending
+from unit.services.waves.wave_rows import add_to_wave, make_plan, make_wave, undo_wave
 
 REVERTED, KEPT = UndoOutcome.REVERTED, UndoOutcome.KEPT
 
@@ -19,13 +20,13 @@ def test_reverted_accounts_are_counted_by_the_wave_that_created_them(
     first, second, third = list_waves(session, plan.id)
     one, two, three = add_pending(session, customer, "one", "two", "three")
     for wave, number, account in [(first, "one", "A-1"), (first, "two", "A-2"), (second, "three", "A-3")]:
-        add_line(session, wave, number, account)
+        add_to_wave(session, wave, number, account)
     # What was created again later, by another wave, under another number.
-    add_line(session, third, "one", "A-9")
-    add_undo(session, customer, first, [(one, "A-1", REVERTED), (two, "A-2", KEPT)])
-    add_undo(session, customer, None, [(two, "A-2", REVERTED), (three, "A-3", REVERTED), (one, "A-9", KEPT)])
+    add_to_wave(session, third, "one", "A-9")
+    undo_wave(session, customer, first, [(one, "A-1", REVERTED), (two, "A-2", KEPT)])
+    undo_wave(session, customer, None, [(two, "A-2", REVERTED), (three, "A-3", REVERTED), (one, "A-9", KEPT)])
     _, foreign = make_wave(session, other, WaveState.APPROVED)
-    add_undo(session, other, foreign, [(-it, f"A-{it}", REVERTED) for it in (1, 2, 3)])
+    undo_wave(session, other, foreign, [(-it, f"A-{it}", REVERTED) for it in (1, 2, 3)])
     session.get_one(AccountImportProcess, two).state = ImportState.IMPORTED  # created again since then
     session.flush()
     mine = {first.batch_id: Reverted(2, again=1), second.batch_id: Reverted(1)}

@@ -7,7 +7,7 @@ from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.reports import describe_found, describe_state, report_plan
 from migration_service.states import WaveState
 from support.factories import Customer
-from unit.services.waves.wave_rows import CLOSED_NOW, add_undo, make_plan
+from unit.services.waves.wave_rows import CLOSED_NOW, make_plan, undo_wave
 
 pytestmark = pytest.mark.usefixtures("now")
 
@@ -36,6 +36,6 @@ def test_a_wave_says_what_it_waits_for_and_when(
 def test_a_wave_says_at_once_that_it_is_being_undone(session: Session, customer: Customer) -> None:
     plan = make_plan(session, customer, WaveState.CLEAN, WaveState.APPROVED)
     first, _ = list_waves(session, plan.id)
-    add_undo(session, customer, first)
+    undo_wave(session, customer, first)
     told = [describe_state(it) for it in report_plan(session, plan).waves]
     assert told == ["CLEAN, being undone", "APPROVED"]

@@ -9,21 +9,19 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
 from migration_service.models import (
-    AccountImportProcess,
     AuditEntry,
     Batch,
     BatchLine,
     Undo,
-    UndoLine,
     Wave,
     WavePlan,
 )
-from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, UndoOutcome, WaveState
 from support.factories import Customer
-from unit.services.batches.batch_rows import make_batch
+from unit.services.batches.batch_rows import find_supplier, make_batch
+from unit.services.undo.undo_rows import add_line, add_undo, add_undo_line
 
 EVENING = datetime(2026, 3, 2, 22, 30, tzinfo=UTC)
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
@@ -42,11 +40,6 @@ _USUAL = {
     WaveState.STOPPED: BatchState.CANCELLED,
     **dict.fromkeys([WaveState.PLANNED, WaveState.WAITING, WaveState.PAUSED], BatchState.PAUSED),
 }
-
-
-def find_supplier(session: Session, customer: Customer) -> KnownSupplier:
-    """Return the customer's supplier."""
-    return get_import_supplier(session, customer.import_supplier, organisation_id=None)
 
 
 def make_plan(session: Session, customer: Customer, *states: WaveState, **values: Any) -> WavePlan:
@@ -100,20 +93,7 @@ def acts(session: Session) -> list[tuple[str, str, Mapping[str, Any] | None]]:
     return [(it.action, str(it.subject).split()[-1], it.details) for it in session.scalars(entries)]
 
 
-def add_pending(session: Session, customer: Customer, *numbers: str, **values: Any) -> list[int]:
-    """Insert staged accounts. Return the ids of their import processes."""
-    supplier = find_supplier(session, customer)
-    given = {"payload": {}, "payload_sha256": b"", "rules_version": "1", "profile": "lenient"} | values
-    processes = [
-        AccountImportProcess(import_supplier_id=supplier.id, external_account_number=number, **given)
-        for number in numbers
-    ]
-    session.add_all(processes)
-    session.flush()
-    return [process.id for process in processes]
-
-
-def add_undo(
+def undo_wave(
     session: Session,
     customer: Customer,
     wave: Wave | None,
@@ -121,40 +101,14 @@ def add_undo(
     **values: Any,
 ) -> Undo:
     """Insert an undo of a wave's accounts, or of named ones. A line is a process, a number and an outcome."""
-    undo = Undo(
-        id=new_id(),
-        organisation_id=customer.organisation_id,
-        import_supplier_id=find_supplier(session, customer).id,
-        batch_id=wave.batch_id if wave else None,
-        reason="because",
-        **values,
-    )
-    session.add(undo)
+    undo = add_undo(session, customer, batch_id=wave.batch_id if wave else None, **values)
     for position, (process_id, number, outcome) in enumerate(lines, 1):
-        session.add(
-            UndoLine(
-                undo_id=undo.id,
-                position=position,
-                account_import_process_id=process_id,
-                service_account_number=number,
-                outcome=outcome,
-            )
-        )
-    session.flush()
+        add_undo_line(session, undo, position, process_id, number, outcome=outcome)
     return undo
 
 
-def add_line(session: Session, wave: Wave, number: str, account: str, **values: Any) -> None:
+def add_to_wave(session: Session, wave: Wave, number: str, account: str, **values: Any) -> None:
     """Add a line to the batch of a wave: an account that it has created."""
     lines = select(func.count()).where(BatchLine.batch_id == wave.batch_id)
-    session.add(
-        BatchLine(
-            batch_id=wave.batch_id,
-            line_number=(session.scalar(lines) or 0) + 1,
-            external_account_number=number,
-            service_account_number=account,
-            status="IMPORTED",
-            **values,
-        )
-    )
-    session.flush()
+    place = (session.scalar(lines) or 0) + 1
+    add_line(session, wave.batch_id, place, number, service_account_number=account, **values)

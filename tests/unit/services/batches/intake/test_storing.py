@@ -24,8 +24,8 @@ from migration_service.services.batches.intake.storing import IntakeLimits, take
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchMode, BatchSource
 from support.factories import Customer
-from unit.services.undo.undo_rows import find_supplier
-from unit.services.waves.wave_rows import add_pending
+from unit.services.batches.batch_rows import find_supplier
+from unit.services.undo.undo_rows import add_pending
 
 _ORDER = BatchOrder(mode=BatchMode.VALIDATE, idempotency_key="key-1")
 

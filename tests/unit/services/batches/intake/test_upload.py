@@ -28,9 +28,8 @@ from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
 from support.factories import Customer
-from unit.services.batches.batch_rows import add_lines, make_batch
-from unit.services.undo.undo_rows import find_supplier
-from unit.services.waves.wave_rows import add_pending
+from unit.services.batches.batch_rows import add_lines, find_supplier, make_batch
+from unit.services.undo.undo_rows import add_pending
 
 _VALIDATE = BatchOrder(mode=BatchMode.VALIDATE)
 

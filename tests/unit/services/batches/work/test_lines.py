@@ -27,8 +27,8 @@ from migration_service.services.batches.work.lines import each_by_itself
 from migration_service.services.imports.validation import ValidatedAccount, validate_text
 from migration_service.states import Profile
 from support.factories import Customer
-from unit.services.batches.batch_rows import codes_of, lines_of, make_chunk, payload_of, work
-from unit.services.undo.undo_rows import add_account, find_supplier
+from unit.services.batches.batch_rows import codes_of, find_supplier, lines_of, make_chunk, payload_of, work
+from unit.services.undo.undo_rows import add_account
 
 _DUPLICATE = ("FAILED", [("duplicate_line_in_batch", "external_account_number")])
 _IN_PROGRESS = ("FAILED", [("account_import_in_progress", None)])
