@@ -6,13 +6,11 @@ from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
-from sqlalchemy import select
-
 from migration_service.db.base import new_id
-from migration_service.models import AuditEntry
 from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, read_chunk, work_on_chunk
 from migration_service.services.batches.work.execution import perform_chunk
+from support.audit import audited
 from support.batch_client import BatchClient, counts
 
 BROKEN = b"{"
@@ -64,9 +62,7 @@ def test_a_worker_finishes_what_it_has_and_none_begins_anything(batches: BatchCl
         assert read_chunk(session, third) is None
     report = batches.get(batch_id)
     assert (_state(report), counts(report)) == (("PAUSED", REASON), {"FAILED": 200, "PENDING": 300})
-    with sessions() as session:
-        entries = select(AuditEntry).where(AuditEntry.subject == batch_id)
-        (entry,) = session.scalars(entries).all()
+    (entry,) = audited(sessions, subject=batch_id)
     assert (entry.action, entry.actor_kind) == ("batch.paused", "service")
     assert (entry.details or {}).items() >= {"reason": REASON, "lines": 200, "errors": 200}.items()
 

@@ -6,16 +6,17 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import update
 
 from migration_service.errors import WaveStateError
-from migration_service.models import AuditEntry, Batch, BatchChunk, WavePlan
+from migration_service.models import Batch, BatchChunk, WavePlan
 from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work.execution import perform_chunk
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.undo.starting import start_undo
 from migration_service.services.waves.sweep import advance_plan
 from migration_service.states import UndoState
+from support.audit import audited
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
@@ -50,9 +51,7 @@ def _refused(answer: Any) -> str:
 
 
 def _actions(waves: WaveClient, plan: dict[str, Any]) -> list[str]:
-    with waves.supplier.Session() as session:
-        entries = select(AuditEntry).where(AuditEntry.subject == f"{plan['plan_id']} 1")
-        return [it.action for it in session.scalars(entries.order_by(AuditEntry.id))]
+    return [it.action for it in audited(waves.supplier.Session, subject=f"{plan['plan_id']} 1")]
 
 
 def test_an_approved_wave_is_previewed_and_undone_and_waits_for_a_person(

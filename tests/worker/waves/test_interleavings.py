@@ -6,11 +6,10 @@ from unittest.mock import patch
 from uuid import UUID
 
 import pytest
-from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import WaveStateError
-from migration_service.models import AuditEntry, Batch, Wave, WavePlan
+from migration_service.models import Batch, Wave, WavePlan
 from migration_service.services.batches.work.chunks import ChunkKey, read_chunk
 from migration_service.services.batches.work.feed import dispatch_chunks
 from migration_service.services.waves.acts import approve_wave, pause_wave, start_wave, stop_wave
@@ -18,6 +17,7 @@ from migration_service.services.waves.reading import lock_wave
 from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
 from migration_service.services.waves.sweep import advance_plan, advance_plans
 from migration_service.tasks.resources import WorkerResources
+from support.audit import audited
 from support.batch_client import BatchClient
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
 from support.servers import EmbeddedServers
@@ -62,17 +62,14 @@ class Planned:
             return session.get_one(Batch, self.batch_ids[number - 1])
 
     def told(self, action: str) -> int:
-        with self.waves.supplier.Session() as session:
-            entries = select(func.count()).select_from(AuditEntry)
-            subject = AuditEntry.subject.startswith(str(self.plan_id))
-            return session.scalar(entries.where(subject, AuditEntry.action == action)) or 0
+        entries = audited(self.waves.supplier.Session, action=action)
+        return sum(str(it.subject).startswith(str(self.plan_id)) for it in entries)
 
     def decisions(self) -> list[str]:
         """Approvals of the first wave and beginnings of the second one, in their order."""
         wanted = {("wave.approved", f"{self.plan_id} 1"), ("wave.began", f"{self.plan_id} 2")}
-        with self.waves.supplier.Session() as session:
-            entries = session.scalars(select(AuditEntry).order_by(AuditEntry.id))
-            return [it.action for it in entries if (it.action, it.subject) in wanted]
+        entries = audited(self.waves.supplier.Session)
+        return [it.action for it in entries if (it.action, it.subject) in wanted]
 
 
 def at_once(action: Callable[[Session], Any]) -> Callable[[Session], Any]:

@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy import select, update
 
 from migration_service.db.base import new_id
-from migration_service.models import Account, AccountImportProcess, AuditEntry, BatchChunk, Ledger
+from migration_service.models import Account, AccountImportProcess, BatchChunk, Ledger
 from migration_service.services.batches.intake import upload as batch_upload
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.batches.work.execution import perform_chunk
+from support.audit import audited
 from support.wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
 
 
@@ -38,9 +39,8 @@ def _do(waves: WaveClient, batch_id: str, first_line: int) -> None:
 
 
 def _told(waves: WaveClient, plan: dict[str, Any]) -> list[tuple[str, str]]:
-    with waves.supplier.Session() as session:
-        entries = select(AuditEntry).where(AuditEntry.subject_kind == "wave").order_by(AuditEntry.id)
-        return [(it.action, str(it.subject).split()[-1]) for it in session.scalars(entries)]
+    entries = audited(waves.supplier.Session, subject_kind="wave")
+    return [(it.action, str(it.subject).split()[-1]) for it in entries]
 
 
 def test_a_wave_runs_in_its_window_pauses_at_its_end_and_goes_on_in_the_next(waves: WaveClient) -> None:

@@ -18,7 +18,6 @@ from migration_service.errors import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from migration_service.models import AuditEntry
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.api_keys import (
     KeyLimits,
@@ -33,6 +32,7 @@ from migration_service.services.access.api_keys import (
 )
 from migration_service.services.access.scopes import Scope
 from migration_service.services.setup.suppliers import get_import_supplier
+from support.audit import list_entries
 from support.factories import make_customer
 
 
@@ -108,8 +108,7 @@ def test_keys_are_listed_in_the_order_in_which_they_were_issued(sessions: sessio
 
 def _entries(session: Session, prefix: str) -> list[tuple[str, int | None, dict[str, Any] | None]]:
     """Return the audit of a key, the oldest entry first."""
-    entries = select(AuditEntry).where(AuditEntry.subject == prefix).order_by(AuditEntry.id)
-    return [(it.action, it.organisation_id, it.details) for it in session.scalars(entries)]
+    return [(it.action, it.organisation_id, it.details) for it in list_entries(session, subject=prefix)]
 
 
 def test_a_key_has_its_name_and_limits_and_the_audit_has_them_too(sessions: sessionmaker[Session]) -> None:

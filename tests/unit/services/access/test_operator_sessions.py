@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import AuditEntry, OperatorSession
+from migration_service.models import OperatorSession
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.operator_sessions import (
     ActiveSession,
@@ -25,6 +25,7 @@ from migration_service.services.access.operators import (
     disable_operator,
     set_operator_role,
 )
+from support.audit import audited
 from support.factories import make_customer
 
 TIMES = SessionTimes(idle=timedelta(minutes=10), longest=timedelta(hours=2))
@@ -146,8 +147,7 @@ def test_who_logs_out_ends_this_session_once_and_the_audit_says_so(
     with sessions.begin() as session:
         log_out_operator(session, active)
     assert _row(sessions, active).ended_at == ended.ended_at
-    with sessions() as session:
-        entries = session.scalars(select(AuditEntry).where(AuditEntry.action == "operator.logged_out")).all()
+    entries = audited(sessions, action="operator.logged_out")
     assert [(it.subject_kind, it.subject) for it in entries] == [("operator", name)] * 2
 
 

@@ -21,7 +21,7 @@ from migration_service.errors import (
     PasswordInvalidError,
     UnauthenticatedError,
 )
-from migration_service.models import AuditEntry, Operator, OperatorSession
+from migration_service.models import Operator, OperatorSession
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access import operators
 from migration_service.services.access.operator_sessions import begin_operator_session
@@ -35,6 +35,7 @@ from migration_service.services.access.operators import (
     set_operator_password,
     set_operator_role,
 )
+from support.audit import audited, list_entries
 from support.factories import Customer, make_customer
 
 PASSWORD = "a long enough password"
@@ -75,7 +76,7 @@ def test_a_password_is_stored_as_argon2id_only(
     authenticate_operator(sessions, name, PASSWORD)
     with sessions() as session:
         stored = session.scalars(select(Operator.password_hash).where(Operator.name == name)).one()
-        entries = session.scalars(select(AuditEntry).where(AuditEntry.subject == name)).all()
+    entries = audited(sessions, subject=name)
     assert stored is not None
     assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
     assert sorted(entry.action for entry in entries) == [
@@ -196,9 +197,7 @@ def test_an_operator_is_bound_to_each_organisation_once_and_the_audit_says_so(
         listed = [(it.name, it.role, bound) for it, bound in list_operators(session)]
         bound = sorted([customer.organisation, other.organisation])
         assert listed == [(name, "operate", bound), ("Zoe", "administer", [])]
-        entries = session.scalars(
-            select(AuditEntry).where(AuditEntry.subject == name).order_by(AuditEntry.id)
-        ).all()
+        entries = list_entries(session, subject=name)
     ids = sorted([customer.organisation_id, other.organisation_id])
     assert [(it.action, it.subject_kind, it.details) for it in entries] == [
         ("operator.created", "operator", {"role": "read", "organisations": ids}),
@@ -218,8 +217,7 @@ def test_a_login_is_an_act_of_the_operator_and_its_moment_is_kept(
             admit_operator(session, name)
     with sessions() as session:
         moment = session.scalars(select(Operator.last_login_at).where(Operator.name == name)).one()
-        login = AuditEntry.action == "operator.logged_in"
-        entries = session.scalars(select(AuditEntry).where(login)).all()
+    entries = audited(sessions, action="operator.logged_in")
     assert moment is not None
     assert before <= moment <= datetime.now(UTC)
     expected = ("operator", name, "operator", name, "192.0.2.7", "the request")
@@ -280,11 +278,10 @@ def test_a_new_password_and_disabling_end_the_sessions_of_the_operator_and_of_no
     with sessions() as session:
         assert _sessions_of(session, name) == [("password_set", True), ("operator_disabled", True)]
         assert _sessions_of(session, other) == [(None, False)]
-        about = select(AuditEntry.action).where(AuditEntry.subject_kind == "operator")
-        told = session.scalars(about.where(AuditEntry.subject == name).order_by(AuditEntry.id)).all()
-        assert [it for it in told if it != "operator.logged_in"] == [
-            *("operator.created", "operator.password_set", "operator.password_set", "operator.disabled")
-        ]
+    told = [it.action for it in audited(sessions, subject_kind="operator", subject=name)]
+    assert [it for it in told if it != "operator.logged_in"] == [
+        *("operator.created", "operator.password_set", "operator.password_set", "operator.disabled")
+    ]
 
 
 def test_a_hash_of_weaker_parameters_is_replaced_at_the_next_login(

@@ -20,7 +20,7 @@ from migration_service.errors import (
     TooManySessionsError,
     UnauthenticatedError,
 )
-from migration_service.models import AuditEntry, RefreshToken, TokenSession
+from migration_service.models import RefreshToken, TokenSession
 from migration_service.services.access.api_keys import (
     find_prefix,
     get_api_key,
@@ -42,6 +42,7 @@ from migration_service.services.access.tokens import (
     obtain_tokens,
     refresh_tokens,
 )
+from support.audit import audited
 from support.factories import Customer, make_customer
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
 
@@ -109,8 +110,7 @@ def test_a_token_that_is_reused_later_ends_only_its_session(
         assert authenticate_token(statements, migrated, other.token).prefix == customer.prefix
     with pytest.raises(UnauthenticatedError, match="session of the token was ended"):
         _refresh(sessions, migrated, second.refresh_token)
-    with sessions() as session:
-        entry = session.scalars(select(AuditEntry).where(AuditEntry.subject == first.payload["sid"])).one()
+    (entry,) = audited(sessions, subject=first.payload["sid"])
     assert (entry.action, entry.organisation_id) == ("session.ended", customer.organisation_id)
     assert entry.details == {"api_key": customer.prefix, "reason": "refresh_token_reused"}
 
@@ -207,7 +207,7 @@ def test_a_session_that_is_ended_again_keeps_its_end_and_another_organisation_ca
     with sessions.begin() as session:
         again = end_session(session, session_id, "another reason")
         assert (again.ended_at, again.end_reason) == ended
-        entries = session.scalars(select(AuditEntry).where(AuditEntry.subject == session_id)).all()
+    entries = audited(sessions, subject=session_id)
     assert [(it.subject_kind, it.organisation_id, it.details) for it in entries] == [
         ("session", customer.organisation_id, {"api_key": customer.prefix, "reason": "why"})
     ]
@@ -223,9 +223,10 @@ def test_of_two_that_end_a_session_simultaneously_one_does(
         def check(run: Run) -> None:
             assert run.errors == {}
             with sessions() as session:
-                entries = session.scalars(select(AuditEntry).where(AuditEntry.subject == session_id)).all()
                 reason = session.get_one(TokenSession, UUID(session_id)).end_reason
-            assert [it.details for it in entries] == [{"api_key": customer.prefix, "reason": "one"}]
+            assert [it.details for it in audited(sessions, subject=session_id)] == [
+                {"api_key": customer.prefix, "reason": "one"}
+            ]
             assert reason == "one"
 
         def end(name: str) -> list[Step]:
@@ -333,6 +334,5 @@ def test_beyond_the_most_sessions_of_a_key_its_oldest_ones_end(
             authenticate_token(statements, settings, tokens.token)
     for tokens in (*obtained[2:], theirs):
         _refresh(sessions, settings, tokens.refresh_token)
-    ended = select(AuditEntry.details).where(AuditEntry.subject == key.prefix).order_by(AuditEntry.id.desc())
-    with sessions() as session:
-        assert session.scalars(ended).first() == {"sessions": 1, "reason": "too_many_sessions"}
+    *_, ended = audited(sessions, subject=key.prefix)
+    assert ended.details == {"sessions": 1, "reason": "too_many_sessions"}

@@ -22,6 +22,7 @@ from migration_service.services.audit import chain
 from migration_service.services.audit.chain import Verification, remove_days, seal_days, verify_chain
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import TrailFilter, read_trail, stream_trail
+from support.audit import audited
 from support.servers import EmbeddedServers
 
 CHANGES = [
@@ -273,8 +274,7 @@ def test_an_act_and_its_entry_are_committed_together(sessions: sessionmaker[Sess
         record(session, AuditAction.TEAM_CREATED, "operations_team", subject)
         session.flush()
         raise RuntimeError
-    with sessions() as session:
-        assert session.scalars(select(AuditEntry).where(AuditEntry.subject == subject)).all() == []
+    assert audited(sessions, subject=subject) == []
 
 
 def test_pages_of_the_audit_neither_repeat_nor_omit_entries(

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import BatchStateError
-from migration_service.models import AuditEntry, Batch
+from migration_service.models import Batch
 from migration_service.services.batches.control import (
     cancel_batch,
     pause_batch,
@@ -18,6 +18,7 @@ from migration_service.services.batches.control import (
 )
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchCondition, LineStatus
+from support.audit import list_entries
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk, make_batch
 
@@ -123,10 +124,6 @@ def test_what_people_do_changes_the_state_and_is_in_the_audit(
     assert (batch.state, bystander.state) == (target, state)
     with pytest.raises(BatchStateError):
         act(session, batch)
-    assert _acts(session) == [(action, str(batch.id), customer.organisation_id)]
-
-
-def _acts(session: Session) -> list[tuple[str, str | None, int | None]]:
-    session.flush()
-    entries = select(AuditEntry).where(AuditEntry.subject_kind == "batch").order_by(AuditEntry.id)
-    return [(it.action, it.subject, it.organisation_id) for it in session.scalars(entries)]
+    (entry,) = list_entries(session, subject_kind="batch")
+    expected = (action, str(batch.id), customer.organisation_id)
+    assert (entry.action, entry.subject, entry.organisation_id) == expected

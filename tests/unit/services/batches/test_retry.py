@@ -7,11 +7,12 @@ from sqlalchemy import func, null, select, update
 from sqlalchemy.orm import Session
 
 from migration_service.errors import BatchStateError
-from migration_service.models import ApiKey, AuditEntry, Batch, BatchChunk, BatchLine
+from migration_service.models import ApiKey, Batch, BatchChunk, BatchLine
 from migration_service.services.batches.intake.upload import validated_under
 from migration_service.services.batches.results.counts import recount
 from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.services.batches.retry import Retried, Retryable, count_retryable, retry_failed
+from support.audit import list_entries
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk, make_batch
 from unit.services.undo.undo_rows import add_pending
@@ -124,9 +125,7 @@ def test_all_lines_may_pass_once_the_rules_or_the_profile_have_changed(
 def test_the_audit_has_what_was_retried(session: Session, batch: Batch) -> None:
     retry_failed(session, batch, ResultFilter(code=_MAY_PASS, path="c", line=11))
     retry_failed(session, batch)
-    found = session.scalars(
-        select(AuditEntry).where(AuditEntry.action == "batch.retried").order_by(AuditEntry.id)
-    )
+    found = list_entries(session, action="batch.retried")
     assert [(it.subject_kind, it.subject, it.organisation_id, it.details) for it in found] == [
         (
             "batch",

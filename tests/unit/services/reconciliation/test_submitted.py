@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.errors import RequestFailedValidationError
 from migration_service.models import (
     Acknowledgement,
-    AuditEntry,
     Batch,
 )
 from migration_service.services.reconciliation import acknowledgements, submitted
@@ -27,6 +26,7 @@ from migration_service.services.reconciliation.submitted import count_submitted,
 from migration_service.services.reconciliation.submitted_items import OpenItem, Submitted
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import OpenReason
+from support.audit import list_entries
 from unit.services.reporting.rows import (
     add,
     build_line,
@@ -323,7 +323,7 @@ def test_the_audit_says_what_was_acknowledged_by_whom_and_why(
         acknowledge(session, known.id, _order(external_account_numbers=["first", "broken"]))
     told = [
         (it.action, it.subject_kind, it.subject, it.organisation_id, it.details)
-        for it in session.query(AuditEntry).order_by(AuditEntry.id)
+        for it in list_entries(session)
     ]
     what = ("import_supplier.refusals_acknowledged", "import_supplier", "MINE", known.organisation_id)
     why = {"reason": "Closed.", "by": "dora"}

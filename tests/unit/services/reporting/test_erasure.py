@@ -29,7 +29,6 @@ from migration_service.models import (
     AccountImportProcess,
     Acknowledgement,
     Attempt,
-    AuditEntry,
     Batch,
     BatchLine,
     IdempotencyKey,
@@ -43,6 +42,7 @@ from migration_service.services.accounts.erasure import (
     remove_staged_again,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
+from support.audit import list_entries
 from unit.services.reporting.rows import (
     add,
     make_account,
@@ -205,7 +205,7 @@ def test_everything_personal_of_a_created_account_goes(
         customers=1,
         kept_answers=0,
     )
-    (told,) = session.query(AuditEntry).where(AuditEntry.action == "account.erased")
+    (told,) = list_entries(session, action="account.erased")
     assert (told.subject_kind, told.subject) == ("account", str(process.id))
     assert told.organisation_id == known.organisation_id
     assert told.details == {"reason": "Request 1", "batch_lines": 0, "customers": 1, "by": "ben"}
@@ -238,7 +238,7 @@ def test_an_account_that_was_only_marked_is_known(session: Session, known: Known
     assert _erase(session, known, "1").batch_lines == 0
     session.refresh(mark)
     assert mark.erased_at == _LONG_AGO
-    (told,) = session.query(AuditEntry).where(AuditEntry.action == "account.erased")
+    (told,) = list_entries(session, action="account.erased")
     assert told.subject == "MINE, never staged"
 
 

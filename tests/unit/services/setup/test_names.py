@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -14,7 +13,7 @@ from migration_service.errors import (
     OrganisationNotFoundError,
     PermissionDeniedError,
 )
-from migration_service.models import AuditEntry, OperationsTeam, Organisation
+from migration_service.models import OperationsTeam, Organisation
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import (
@@ -37,12 +36,13 @@ from migration_service.services.setup.teams import (
     list_operations_teams,
 )
 from migration_service.states import SupplierStatus
+from support.audit import list_entries
 from support.factories import Customer, make_customer
 
 
 def _audit(session: Session, action: str) -> list[tuple[Any, ...]]:
     """Return the subject, owner and details of each entry."""
-    found = session.scalars(select(AuditEntry).where(AuditEntry.action == action).order_by(AuditEntry.id))
+    found = list_entries(session, action=action)
     return [(it.subject_kind, it.subject, it.organisation_id, it.details) for it in found]
 
 

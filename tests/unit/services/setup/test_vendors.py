@@ -16,7 +16,7 @@ from migration_service.errors import (
     PaymentVendorInvalidError,
     PaymentVendorNotFoundError,
 )
-from migration_service.models import AuditEntry, PaymentVendor
+from migration_service.models import PaymentVendor
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.setup.vendors import (
     LARGEST_RATE,
@@ -28,6 +28,7 @@ from migration_service.services.setup.vendors import (
     reserve_calls,
     set_vendor_rate,
 )
+from support.audit import list_entries
 from support.factories import Customer, make_customer
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
 
@@ -40,7 +41,7 @@ def _create(session: Session, name: str, owner: str | None = None, **options: An
 
 
 def _audit(session: Session, action: str) -> list[tuple[Any, ...]]:
-    found = session.scalars(select(AuditEntry).where(AuditEntry.action == action).order_by(AuditEntry.id))
+    found = list_entries(session, action=action)
     return [(it.subject_kind, it.subject, it.organisation_id, it.details) for it in found]
 
 

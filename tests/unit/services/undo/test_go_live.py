@@ -7,9 +7,10 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import GoLivePastError, ImportSupplierLiveError
-from migration_service.models import AuditEntry, ImportSupplier
+from migration_service.models import ImportSupplier
 from migration_service.services.batches.clock import read_clock
 from migration_service.services.undo.go_live import preview_live, set_live
+from support.audit import list_entries
 from support.factories import Customer
 from unit.services.undo.undo_rows import MOMENT
 
@@ -23,10 +24,7 @@ def test_a_date_that_has_not_come_can_be_moved(session: Session, customer: Custo
     for again in (preview_live, set_live):
         with pytest.raises(ImportSupplierLiveError, match=r"went live at 2026-03-02T12:00:00Z\."):
             again(session, customer.import_supplier, later)
-    session.flush()
-    entries = session.scalars(
-        select(AuditEntry).where(AuditEntry.action == "import_supplier.live_set").order_by(AuditEntry.id)
-    ).all()
+    entries = list_entries(session, action="import_supplier.live_set")
     written = f"{later:%Y-%m-%dT%H:%M:%SZ}"
     assert [it.details for it in entries] == [
         {"live_at": written, "before": None},

@@ -7,7 +7,7 @@ from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk, add_lines, make_batch
-from unit.services.undo.undo_rows import MOMENT, add_account, add_pending
+from unit.services.undo.undo_rows import MOMENT, add_account, add_pending, add_undo
 from unit.services.waves.wave_rows import batch_of, make_plan
 
 

@@ -10,7 +10,7 @@ from migration_service.errors import (
     BatchNotFoundError,
     WavePlanNotFoundError,
 )
-from migration_service.models import ApiKey, AuditEntry, Batch, Undo
+from migration_service.models import ApiKey, Batch, Undo
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.setup.suppliers import create_import_supplier, get_import_supplier
@@ -18,6 +18,7 @@ from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo,
 from migration_service.services.undo.starting import start_undo
 from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, UndoBlocker, WaveState
+from support.audit import list_entries
 from support.factories import Customer
 from unit.services.batches.batch_rows import find_supplier, make_batch
 from unit.services.undo.undo_rows import add_account, add_line
@@ -56,7 +57,7 @@ def test_who_started_an_undo_why_and_how_is_kept_and_in_the_audit(
         "192.0.2.1",
     )
     assert undo.overrides == ["data_added_later", "email_sent"]
-    entry = session.scalars(select(AuditEntry).where(AuditEntry.action == "undo.started")).one()
+    (entry,) = list_entries(session, action="undo.started")
     assert (entry.subject_kind, entry.subject, entry.organisation_id) == (
         *("undo", str(undo.id)),
         supplier.organisation_id,

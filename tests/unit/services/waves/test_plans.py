@@ -14,13 +14,14 @@ from migration_service.errors import (
     ErrorItem,
     RequestFailedValidationError,
 )
-from migration_service.models import ApiKey, AuditEntry, BatchLine, WavePlan
+from migration_service.models import ApiKey, BatchLine, WavePlan
 from migration_service.services.batches.error_thresholds import IMPORT_THRESHOLD, ErrorThreshold
 from migration_service.services.waves.orders import PlanOrder, WaveOrder
 from migration_service.services.waves.plans import plan_waves, preview_plan
 from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.windows import Window
 from migration_service.states import ImportState
+from support.audit import list_entries
 from support.factories import Customer
 from unit.services.batches.batch_rows import find_supplier
 from unit.services.undo.undo_rows import add_pending
@@ -111,7 +112,7 @@ def test_a_plan_and_its_waves_are_stored_as_they_were_ordered(
             datetime(1970, 1, 1, tzinfo=UTC),
         )
     assert acts(session) == [("wave.queued", "1", {"batch_id": str(first.batch_id)})]
-    entry = session.scalars(select(AuditEntry).where(AuditEntry.subject_kind == "wave_plan")).one()
+    (entry,) = list_entries(session, subject_kind="wave_plan")
     assert (entry.action, entry.subject, entry.organisation_id) == (
         *("wave_plan.created", str(plan.id)),
         customer.organisation_id,

@@ -9,7 +9,6 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
 from migration_service.models import (
-    AuditEntry,
     Batch,
     BatchLine,
     Undo,
@@ -19,6 +18,7 @@ from migration_service.models import (
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.services.waves.reading import list_waves
 from migration_service.states import BatchState, UndoOutcome, WaveState
+from support.audit import list_entries
 from support.factories import Customer
 from unit.services.batches.batch_rows import find_supplier, make_batch
 from unit.services.undo.undo_rows import add_line, add_undo, add_undo_line
@@ -88,9 +88,8 @@ def batch_of(session: Session, wave: Wave, **values: Any) -> Batch:
 
 def acts(session: Session) -> list[tuple[str, str, Mapping[str, Any] | None]]:
     """Return what the audit tells of waves: the act, the number of the wave, and the details."""
-    session.flush()
-    entries = select(AuditEntry).where(AuditEntry.subject_kind == "wave").order_by(AuditEntry.id)
-    return [(it.action, str(it.subject).split()[-1], it.details) for it in session.scalars(entries)]
+    entries = list_entries(session, subject_kind="wave")
+    return [(it.action, str(it.subject).split()[-1], it.details) for it in entries]
 
 
 def undo_wave(

@@ -3,16 +3,15 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
 from migration_service.errors import RequestFailedValidationError
-from migration_service.models import AuditEntry
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.batches.intake.options import BatchOrder, record_order
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
+from support.audit import audited
 from support.factories import make_customer
 
 _IMPORT: dict[str, Any] = {"mode": BatchMode.IMPORT, "operations_team_name": "T"}
@@ -88,8 +87,7 @@ def test_the_audit_has_the_batches_that_persons_start(
     order = BatchOrder(mode=BatchMode.IMPORT, kind=BatchKind.NOTES, wave_processes=wave)
     with sessions.begin() as session, acting_as(Origin(kind=kind, actor="somebody")):
         record_order(session, order, batch_id, organisation_id)
-    with sessions() as session:
-        found = session.scalars(select(AuditEntry).where(AuditEntry.action == "batch.ordered")).all()
+    found = audited(sessions, action="batch.ordered")
     is_person = kind in (ActorKind.OPERATOR, ActorKind.SYSTEM_USER)
     expected = [("batch", str(batch_id), organisation_id, {"mode": "import", "kind": "notes"})]
     assert [(it.subject_kind, it.subject, it.organisation_id, it.details) for it in found] == (

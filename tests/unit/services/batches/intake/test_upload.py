@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 
 from migration_service.models import (
     ApiKey,
-    AuditEntry,
     Batch,
     BatchChunk,
     BatchLine,
@@ -27,6 +26,7 @@ from migration_service.services.batches.intake.spool import SpooledLines
 from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
+from support.audit import list_entries
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_lines, find_supplier, make_batch
 from unit.services.undo.undo_rows import add_pending
@@ -241,8 +241,8 @@ def test_a_batch_keeps_everything_that_was_asked_for(session: Session, customer:
         "runs_until": None,
     }
     assert {name: getattr(batch, name) for name in values} == values
-    acts = select(AuditEntry.action, AuditEntry.subject).where(AuditEntry.subject_kind == "batch")
-    assert [tuple(it) for it in session.execute(acts)] == [("batch.ordered", str(batch.id))]
+    acts = list_entries(session, subject_kind="batch")
+    assert [(it.action, it.subject) for it in acts] == [("batch.ordered", str(batch.id))]
     plain = _start(
         session,
         customer,
