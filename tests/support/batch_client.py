@@ -53,6 +53,10 @@ class BatchClient:
             headers={"Content-Type": NDJSON} | (headers or {}),
         )
 
+    def line(self, number: str, **members: Any) -> dict[str, Any]:
+        """Return a line of added data for an account."""
+        return {"import_supplier": self.supplier.code, "external_account_number": number, **members}
+
     def start(self, accounts: Iterable[Any], mode: str = "import", **arguments: Any) -> str:
         """Start a batch with these lines, and return its id."""
         answer = self.post(ndjson(accounts), mode, **arguments)

@@ -13,11 +13,15 @@ from sqlalchemy.orm import Session as OrmSession
 from sqlalchemy.orm import sessionmaker
 from werkzeug.test import TestResponse
 
+from migration_service.db.base import new_id
 from migration_service.models import AccountImportProcess, ImportSupplier
+from migration_service.schemas.json import parse_json
 from migration_service.services.access.api_keys import issue_api_key
+from migration_service.services.imports.states import RunningAttempt
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.signals import notify
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier, set_status
+from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from migration_service_local.samples import generate_accounts
@@ -181,6 +185,26 @@ class SupplierClient:
             AccountImportProcess.import_supplier_id == supplier,
             AccountImportProcess.external_account_number == number,
         )
+
+    def attempt_of(self, number: str, attempt_id: UUID | None = None) -> RunningAttempt:
+        """Return an attempt to create an account, which nobody has started yet."""
+        with self.Session() as session:
+            return RunningAttempt(
+                id=attempt_id or new_id(),
+                account_import_process_id=self.process_row(number).id,
+                operations_team_id=get_operations_team_id(session, self.organisation_id(), self.team),
+                api_key_id=None,
+                dry_run=False,
+                request_id=None,
+                address=None,
+            )
+
+    def reconcile(self, query: str = "") -> dict[str, Any]:
+        """GET /reconciliation/<supplier>/, with its numbers as they are written."""
+        answer = self.get(f"/reconciliation/{self.code}/{query}")
+        assert answer.status_code == 200, answer.text
+        report: dict[str, Any] = parse_json(answer.data)
+        return report
 
     def is_in_progress(self, number: str) -> bool:
         """Return whether an attempt is in progress for an account, as the database has it."""

@@ -31,12 +31,11 @@ def numbers(batches: BatchClient) -> list[str]:
 
 
 def note(batches: BatchClient, number: str, *bodies: str, **more: Any) -> dict[str, Any]:
-    return _line(batches, number, notes=[{"body": body} for body in bodies], **more)
+    return batches.line(number, notes=[{"body": body} for body in bodies], **more)
 
 
 def payment(batches: BatchClient, number: str, *ids: str, amount: str = "10.00") -> dict[str, Any]:
-    return _line(
-        batches,
+    return batches.line(
         number,
         transactions=[
             {
@@ -50,10 +49,6 @@ def payment(batches: BatchClient, number: str, *ids: str, amount: str = "10.00")
             for id_ in ids
         ],
     )
-
-
-def _line(batches: BatchClient, number: str, **more: Any) -> dict[str, Any]:
-    return {"import_supplier": batches.supplier.code, "external_account_number": number, **more}
 
 
 def _account(batches: BatchClient, number: str) -> Account:

@@ -28,11 +28,7 @@ class Noted:
 
     def __init__(self, batches: BatchClient, number: str) -> None:
         self.batches, self.number = batches, number
-        line = {
-            "import_supplier": batches.supplier.code,
-            "external_account_number": number,
-            "notes": [{"body": "called"}],
-        }
+        line = batches.line(number, notes=[{"body": "called"}])
         self.batch_id = UUID(batches.start([line], kind="notes"))
         self.attempt = self.claim()
 

@@ -65,14 +65,7 @@ def _paused(batches: BatchClient, mode: str = "import", *numbers: str) -> str:
 
 def _defer(batches: BatchClient, *numbers: str) -> UUID:
     """Run a batch with a note for each of these accounts, whose lines are deferred. Return its id."""
-    lines = [
-        {
-            "import_supplier": batches.supplier.code,
-            "external_account_number": number,
-            "notes": [{"body": "a"}],
-        }
-        for number in numbers
-    ]
+    lines = [batches.line(number, notes=[{"body": "a"}]) for number in numbers]
     report = batches.run(lines, kind="notes")
     assert report["counts"]["DEFERRED"] == len(numbers)
     return UUID(report["batch_id"])

@@ -48,13 +48,7 @@ def number(batches: BatchClient) -> str:
 
 
 def _line(batches: BatchClient, number: str, vendor: str, reference: str) -> dict[str, Any]:
-    return {
-        "import_supplier": batches.supplier.code,
-        "external_account_number": number,
-        "vendor": vendor,
-        "reference": reference,
-        "type": "CARD",
-    }
+    return batches.line(number, vendor=vendor, reference=reference, type="CARD")
 
 
 def _references(batches: BatchClient, number: str) -> list[str]:

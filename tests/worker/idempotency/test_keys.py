@@ -7,13 +7,13 @@ from unittest.mock import patch
 from uuid import UUID
 
 import pytest
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
 from migration_service.db.sql import begin
 from migration_service.errors import IdempotencyKeyReusedError, IdempotencyRequestInProgressError
-from migration_service.models import AccountImportProcess, IdempotencyKey, OperationsTeam
+from migration_service.models import IdempotencyKey
 from migration_service.services.idempotency import keys
 from migration_service.services.idempotency.keys import (
     KEPT_FOR_HOURS,
@@ -27,7 +27,7 @@ from migration_service.services.idempotency.keys import (
     void_keys,
 )
 from migration_service.services.imports import states
-from migration_service.services.imports.states import EndedAttempt, RunningAttempt
+from migration_service.services.imports.states import EndedAttempt
 from migration_service.states import Outcome
 from support.factories import make_customer
 from support.supplier_client import SupplierClient
@@ -188,19 +188,9 @@ def test_an_attempt_is_the_answer_to_its_request_unless_it_was_withdrawn(
 
 def _start_attempt(supplier: SupplierClient, attempt_id: UUID, outcome: Outcome | None) -> None:
     """Begin an attempt with this id, and end it with this outcome."""
-    (payload,) = supplier.accounts()
-    supplier.stage(payload)
-    condition = supplier.process_of(payload["external_account_number"])
-    with begin(supplier.Session) as transaction, supplier.Session() as session:
-        running = RunningAttempt(
-            id=attempt_id,
-            account_import_process_id=session.scalars(select(AccountImportProcess.id).where(condition)).one(),
-            operations_team_id=session.scalars(select(OperationsTeam.id)).first() or 0,
-            api_key_id=None,
-            dry_run=False,
-            request_id=None,
-            address=None,
-        )
+    (number,) = supplier.stage_new()
+    running = supplier.attempt_of(number, attempt_id)
+    with begin(supplier.Session) as transaction:
         assert states.start(transaction, running, durable=True)
         if outcome:
             states.complete(transaction, [EndedAttempt(running, outcome)], started=True)

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session
 
-from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ErrorItem
 from migration_service.models import AccountImportProcess, Batch, ImportSupplier
@@ -46,13 +45,6 @@ def _create(batches: BatchClient, number: str) -> None:
     perform_attempt(batches.supplier.Session, batches.supplier.current_attempt(number))
 
 
-def _reconcile(supplier: SupplierClient, query: str = "") -> dict[str, Any]:
-    answer = supplier.get(f"/reconciliation/{supplier.code}/{query}")
-    assert answer.status_code == 200, answer.text
-    report: dict[str, Any] = answer.json  # type: ignore[assignment]
-    return report
-
-
 def _start_pending(batches: BatchClient, mode: str = "import", **arguments: Any) -> str:
     answer = batches.post(None, mode, source="pending", **arguments)
     assert answer.status_code == 202, answer.text
@@ -75,20 +67,20 @@ def test_a_correction_that_is_refused_in_a_batch_keeps_the_older_version_from_be
     supplier, number = batches.supplier, account["external_account_number"]
     supplier.stage(account)
     refused = batches.run([_corrected(account, mobile=UNKNOWN)])
-    (item,) = _reconcile(supplier, f"?batch={refused['batch_id']}")["open"]
+    (item,) = supplier.reconcile(f"?batch={refused['batch_id']}")["open"]
     assert (item["external_account_number"], item["reason"]) == (number, "STAGED_OLDER_VERSION")
     assert (item["batch_id"], item["line_number"]) == (refused["batch_id"], 1)
     assert _codes(item["errors"]) == ["invalid_phone_number"]
 
     pending = _run_pending(batches)
     assert (counts(pending), pending["older_versions"]) == ({}, 1)
-    report = _reconcile(supplier)
+    report = supplier.reconcile()
     assert (report["sent"]["open"], report["sent"]["staged_older_version"]) == (1, 1)
 
     corrected = batches.run([_corrected(account, mobile="")])
     assert counts(corrected) == {"IMPORTED": 1}
     assert (supplier.process_row(number).payload or {})["billing_address1"] == "Elsewhere 1"
-    assert _reconcile(supplier)["open"] == []
+    assert supplier.reconcile()["open"] == []
 
 
 def test_a_correction_that_is_refused_singly_marks_the_account_until_a_payload_is_staged(
@@ -97,13 +89,13 @@ def test_a_correction_that_is_refused_singly_marks_the_account_until_a_payload_i
     supplier = batches.supplier
     supplier.stage(account)
     assert supplier.stage(_corrected(account, mobile=UNKNOWN)).status_code == 400
-    (item,) = _reconcile(supplier)["open"]
+    (item,) = supplier.reconcile()["open"]
     assert (item["reason"], item["batch_id"], item["line_number"]) == ("STAGED_OLDER_VERSION", None, None)
     assert [(it["code"], it["attr"]) for it in item["errors"]] == [
         ("invalid_phone_number", "customers.0.mobile")
     ]
     assert supplier.stage(account).json["result"] == "UNCHANGED"  # type: ignore[index]
-    assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["STAGED"]
+    assert [it["reason"] for it in supplier.reconcile()["open"]] == ["STAGED"]
 
 
 def test_what_is_refused_of_an_earlier_extract_is_no_newer_version(
@@ -136,7 +128,7 @@ def test_only_a_version_of_no_earlier_extract_than_the_refused_one_removes_the_m
         assert answer.json["result"] == result  # type: ignore[index]
         pending = _run_pending(batches)
         assert (counts(pending), pending["older_versions"]) == ({}, 1)
-        assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["STAGED_OLDER_VERSION"]
+        assert [it["reason"] for it in supplier.reconcile()["open"]] == ["STAGED_OLDER_VERSION"]
         supplier.stage(broken, extracted_at=SECOND)  # is refused, and no reason to forget the later one
     assert supplier.stage(_corrected(account), extracted_at=THIRD).json["result"] == "UNCHANGED"  # type: ignore[index]
     assert counts(_run_pending(batches)) == {"IMPORTED": 1}
@@ -171,7 +163,7 @@ def test_a_late_retry_of_an_earlier_file_leaves_the_mark(
     assert counts(batches.run([broken], "stage", extracted_at=THIRD)) == {"FAILED": 1}
     retried = batches.run([account], mode, extracted_at=FIRST)
     assert retried["staging_counts"] == {"UNCHANGED": 1}
-    assert [it["reason"] for it in _reconcile(supplier)["open"]] == [reason]
+    assert [it["reason"] for it in supplier.reconcile()["open"]] == [reason]
 
 
 @pytest.mark.parametrize("retried", [FIRST, FEBRUARY])
@@ -184,9 +176,9 @@ def test_a_late_retry_of_what_was_created_leaves_the_mark(
     assert changed["warning_counts"]["payload_differs"] == 1
     for send in (supplier.stage, lambda payload, **query: batches.run([payload], **query)):
         send(account, extracted_at=retried)
-        assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["CREATED_OLDER_VERSION"]
+        assert [it["reason"] for it in supplier.reconcile()["open"]] == ["CREATED_OLDER_VERSION"]
     supplier.stage(account, extracted_at=THIRD)
-    assert _reconcile(supplier)["open"] == []
+    assert supplier.reconcile()["open"] == []
 
 
 @pytest.mark.parametrize("mode", ["stage", "import"])
@@ -200,7 +192,7 @@ def test_a_newer_version_on_a_line_without_an_outcome_is_open_until_a_later_one_
     assert batches.change(left, action).status_code == 200
     assert counts(_run_pending(batches)) == {"IMPORTED": 1}
     for query in ("", f"?batch={left}"):
-        report = _reconcile(supplier, query)
+        report = supplier.reconcile(query)
         (item,) = report["open"]
         assert (item["external_account_number"], item["reason"]) == (number, "WAITING")
         assert (item["batch_id"], item["line_number"]) == (left, 1)
@@ -208,9 +200,9 @@ def test_a_newer_version_on_a_line_without_an_outcome_is_open_until_a_later_one_
         assert [sent[it] for it in ("sent", "waiting", "staged", "created", "open")] == [1, 1, 0, 0, 1]
         assert (report["complete"], report["created_clean"]) == (False, True)
     batches.run([account], extracted_at=FIRST)  # is older than what waits
-    assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["WAITING"]
+    assert [it["reason"] for it in supplier.reconcile()["open"]] == ["WAITING"]
     batches.run([account], extracted_at=THIRD)
-    assert [_reconcile(supplier, query)["open"] for query in ("", f"?batch={left}")] == [[], []]
+    assert [supplier.reconcile(query)["open"] for query in ("", f"?batch={left}")] == [[], []]
 
 
 def test_without_an_extract_a_waiting_version_is_settled_by_what_was_sent_after_it(
@@ -221,17 +213,17 @@ def test_without_an_extract_a_waiting_version_is_settled_by_what_was_sent_after_
     reasons = []
     for later in (_corrected(account), _corrected(account, mobile=UNKNOWN)):
         batches.change(batches.start([_corrected(account)], "stage"), "cancel")
-        reasons += [it["reason"] for it in _reconcile(supplier)["open"]]
+        reasons += [it["reason"] for it in supplier.reconcile()["open"]]
         supplier.stage(later)
-        reasons += [it["reason"] for it in _reconcile(supplier)["open"]]
+        reasons += [it["reason"] for it in supplier.reconcile()["open"]]
     assert reasons == ["WAITING", "STAGED", "WAITING", "STAGED_OLDER_VERSION"]
     batches.change(batches.start([account], "stage"), "cancel")
-    assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["WAITING"]
+    assert [it["reason"] for it in supplier.reconcile()["open"]] == ["WAITING"]
     supplier.post(
         f"/reconciliation/{supplier.code}/acknowledgements/",
         {"reason": "It was sent by mistake.", "external_account_numbers": [number]},
     )
-    assert [it["reason"] for it in _reconcile(supplier)["open"]] == ["STAGED_OLDER_VERSION"]
+    assert [it["reason"] for it in supplier.reconcile()["open"]] == ["STAGED_OLDER_VERSION"]
 
 
 def test_of_an_account_that_differs_within_a_file_no_line_is_taken(batches: BatchClient) -> None:
@@ -245,7 +237,7 @@ def test_of_an_account_that_differs_within_a_file_no_line_is_taken(batches: Batc
     for query in ("", f"?batch={sent['batch_id']}"):
         assert [
             (it["external_account_number"], it["reason"], it["line_number"], _codes(it["errors"]))
-            for it in _reconcile(supplier, query)["open"]
+            for it in supplier.reconcile(query)["open"]
         ] == [
             (it["external_account_number"], reason, line, ["conflicting_lines_in_batch"])
             for it, reason, line in ((staged, "STAGED_OLDER_VERSION", 1), (new, "REFUSED", 2))
@@ -293,10 +285,10 @@ def test_an_older_version_is_created_if_somebody_asks_for_it_and_is_never_called
     supplier.stage(account)
     supplier.stage(_corrected(account, mobile=UNKNOWN))
     _create(batches, number)
-    sent = _reconcile(supplier)["sent"]
+    sent = supplier.reconcile()["sent"]
     assert (sent["created"], sent["created_older_version"], sent["open"]) == (1, 1, 1)
-    assert _reconcile(supplier)["complete"] is False
-    (item,) = _reconcile(supplier)["open"]
+    assert supplier.reconcile()["complete"] is False
+    (item,) = supplier.reconcile()["open"]
     assert (item["reason"], _codes(item["errors"])) == ("CREATED_OLDER_VERSION", ["invalid_phone_number"])
     again = supplier.process(number)
     assert _codes(again.json["errors"]) == ["account_already_imported", "newer_version_refused"]  # type: ignore[index]
@@ -306,10 +298,10 @@ def test_an_older_version_is_created_if_somebody_asks_for_it_and_is_never_called
         {"reason": "The number is corrected by hand.", "external_account_numbers": [number]},
     )
     assert acknowledged.status_code == 201, acknowledged.text
-    assert _reconcile(supplier)["open"] == []
-    assert _reconcile(supplier)["complete"] is True
+    assert supplier.reconcile()["open"] == []
+    assert supplier.reconcile()["complete"] is True
     supplier.stage(_corrected(account, mobile=UNKNOWN))
-    assert _reconcile(supplier)["sent"]["open"] == 1, "it was refused once more"
+    assert supplier.reconcile()["sent"]["open"] == 1, "it was refused once more"
 
 
 def test_a_batch_and_a_plan_take_older_versions_only_if_told_so(
@@ -353,7 +345,7 @@ def test_a_correction_that_is_refused_after_the_batch_was_started_keeps_the_acco
     assert batches.change(batch_id, "retry-failed").json["retried"] == 1  # type: ignore[index]
     batches.work()
     assert counts(batches.get(batch_id)) == {"IMPORTED": 1}
-    assert _reconcile(supplier)["open"] == []
+    assert supplier.reconcile()["open"] == []
 
 
 def test_a_changed_book_that_is_sent_again_says_which_accounts_differ_and_where(
@@ -379,11 +371,11 @@ def test_a_changed_book_that_is_sent_again_says_which_accounts_differ_and_where(
     )
     assert csv.text.count("payload_differs") == 2
     assert csv.text.count("Elsewhere 1") == 2
-    sent = _reconcile(supplier, f"?batch={report['batch_id']}")["sent"]
+    sent = supplier.reconcile(f"?batch={report['batch_id']}")["sent"]
     assert (sent["created_older_version"], sent["open"]) == (2, 2)
 
     assert counts(batches.run(book[:1])) == {"ALREADY_IMPORTED": 1}
-    assert _reconcile(supplier)["sent"]["open"] == 1, "what was created is the newest version once more"
+    assert supplier.reconcile()["sent"]["open"] == 1, "what was created is the newest version once more"
 
 
 def test_a_changed_account_that_is_staged_again_singly_says_where_it_differs(
@@ -445,7 +437,7 @@ def test_the_errors_of_a_version_that_was_not_taken_are_removed_after_their_time
         assert remove_error_texts(session, after_days=8) == 0
         session.execute(text("UPDATE account_import_process SET refused_at = now() - interval '9 days'"))
         assert remove_error_texts(session, after_days=8) == 1
-    (item,) = _reconcile(supplier)["open"]
+    (item,) = supplier.reconcile()["open"]
     assert (item["reason"], item["errors"]) == ("STAGED_OLDER_VERSION", None)
 
 
@@ -459,7 +451,7 @@ def test_an_account_that_was_erased_is_never_marked(batches: BatchClient, accoun
     batches.run([_corrected(account)])
     supplier.stage(_corrected(account, mobile=UNKNOWN))
     assert _codes(supplier.stage(_corrected(account)).json["errors"]) == ["account_already_imported"]  # type: ignore[index]
-    assert _reconcile(supplier)["open"] == []
+    assert supplier.reconcile()["open"] == []
 
 
 def test_an_undo_leaves_the_mark_so_that_the_older_version_is_not_created_again(
@@ -495,31 +487,20 @@ def test_a_newer_version_that_came_at_the_wrong_time_is_not_forgotten(
     if reason == "account_marked_to_skip":
         with supplier.Session.begin() as session:
             unskip_accounts(session, supplier_id, [number])
-    assert [_codes(it["errors"]) for it in _reconcile(supplier)["open"]] == [[reason]]
+    assert [_codes(it["errors"]) for it in supplier.reconcile()["open"]] == [[reason]]
 
 
 def test_a_correction_that_is_refused_while_the_account_is_created_marks_it_in_every_order(
     batches: BatchClient, account: dict[str, Any]
 ) -> None:
     supplier = batches.supplier
-    with supplier.Session() as session:
-        known = supplier.known()
-        team = session.execute(text("SELECT id FROM operations_team ORDER BY id DESC LIMIT 1")).scalar_one()
+    known = supplier.known()
     rounds = count()
 
     def scenario() -> Scenario:
         number = f"created-{next(rounds)}"
         supplier.stage(account | {"external_account_number": number})
-        process_id = supplier.process_row(number).id
-        attempt = states.RunningAttempt(
-            id=new_id(),
-            account_import_process_id=process_id,
-            operations_team_id=team,
-            api_key_id=None,
-            dry_run=False,
-            request_id=None,
-            address=None,
-        )
+        attempt = supplier.attempt_of(number)
         refused = RefusedVersion(number, [ErrorItem("invalid_phone_number", "Wrong.", "customers.0.mobile")])
 
         def begin(session: Session) -> bool:

@@ -27,7 +27,6 @@ from migration_service.services.imports.states import (
 )
 from migration_service.services.imports.validation import ValidatedAccount, validate_account
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.services.setup.teams import list_operations_teams
 from migration_service.states import ImportState, Outcome, Profile
 from support.supplier_client import SupplierClient
 
@@ -68,19 +67,10 @@ class Scene:
 def scene(supplier: SupplierClient) -> Scene:
     (payload,) = supplier.accounts()
     account = validate_account(payload, Profile.LENIENT)
-    with supplier.Session.begin() as session:
-        known = supplier.known()
-        (staged,) = storing.stage(OpenTransaction.of(session), known, [account])
-        (team_id,) = [team.id for team, _ in list_operations_teams(session) if team.name == supplier.team]
-    attempt = RunningAttempt(
-        id=new_id(),
-        account_import_process_id=staged.id,
-        operations_team_id=team_id,
-        api_key_id=None,
-        dry_run=False,
-        request_id=None,
-        address=None,
-    )
+    known = supplier.known()
+    with begin(supplier.Session) as transaction:
+        storing.stage(transaction, known, [account])
+    attempt = supplier.attempt_of(payload["external_account_number"])
     return Scene(supplier.Session, known, account, attempt)
 
 

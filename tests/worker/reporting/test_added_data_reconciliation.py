@@ -14,25 +14,13 @@ def numbers(batches: BatchClient) -> list[str]:
     return [account["external_account_number"] for account in accounts]
 
 
-def _line(batches: BatchClient, number: str, **more: Any) -> dict[str, Any]:
-    return {"import_supplier": batches.supplier.code, "external_account_number": number, **more}
-
-
 def _transaction(id_: str, amount: Any, type_: str = "PAYMENT") -> dict[str, Any]:
     return {"transaction_id": id_, "transaction_date": "2026-10-01", "amount": amount, "type": type_}
 
 
-def _reconcile(batches: BatchClient, batch_id: str | None = None) -> dict[str, Any]:
-    query = f"?batch={batch_id}" if batch_id else ""
-    answer = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/{query}")
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json  # type: ignore[assignment]
-    return found
-
-
 def _totals(found: dict[str, Any]) -> dict[str, tuple[float, float]]:
     return {
-        it["measure"]: (it["staged"], it["created"])
+        it["measure"]: (float(it["staged"]), float(it["created"]))
         for it in found["totals"]
         if it["measure"].startswith("added")
     }
@@ -41,15 +29,15 @@ def _totals(found: dict[str, Any]) -> dict[str, tuple[float, float]]:
 def test_every_cent_that_a_batch_sent_is_on_the_accounts(batches: BatchClient, numbers: list[str]) -> None:
     first, second = numbers
     lines = [
-        _line(batches, first, transactions=[_transaction("a", "10.01"), _transaction("b", 5, "CHARGE")]),
-        _line(batches, second, transactions=[_transaction("a", "0.30")]),
-        _line(batches, first, transactions=[_transaction("a", "10.010")]),  # again: counts once
-        _line(batches, first, transactions=[_transaction("a", "99.00")]),
-        _line(batches, "nobody", transactions=[_transaction("a", "1.00")]),
+        batches.line(first, transactions=[_transaction("a", "10.01"), _transaction("b", 5, "CHARGE")]),
+        batches.line(second, transactions=[_transaction("a", "0.30")]),
+        batches.line(first, transactions=[_transaction("a", "10.010")]),  # again: counts once
+        batches.line(first, transactions=[_transaction("a", "99.00")]),
+        batches.line("nobody", transactions=[_transaction("a", "1.00")]),
     ]
     report = batches.run(lines, kind="transactions")
     assert counts(report) == {"ADDED": 2, "ALREADY_ADDED": 1, "FAILED": 2}
-    found = _reconcile(batches, report["batch_id"])
+    found = batches.supplier.reconcile(f"?batch={report['batch_id']}")
     assert (found["clean"], found["created_clean"], found["complete"]) == (False, True, False)
     assert _totals(found) == {
         "added transactions": (3, 3),
@@ -74,5 +62,5 @@ def test_every_cent_that_a_batch_sent_is_on_the_accounts(batches: BatchClient, n
         (4, "REFUSED", "transaction_id_already_used"),
         (5, "REFUSED", "account_not_found"),
     ]
-    whole = _reconcile(batches)
+    whole = batches.supplier.reconcile()
     assert (whole["sent"]["added_lines_refused"], whole["sent"]["open"], whole["complete"]) == (2, 0, True)

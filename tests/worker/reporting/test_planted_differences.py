@@ -16,24 +16,20 @@ from support.mutations import places
 from support.planted_differences import PLANTED, make_book, plant, plant_in_each_column
 
 
-def _reconcile(batches: BatchClient) -> Any:
-    return parse_json(batches.supplier.get(f"/reconciliation/{batches.supplier.code}/").data)
-
-
 def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(
     batches: BatchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planted_ones = [*PLANTED, *plant_in_each_column()]
     accounts = make_book(batches.supplier.code, len(planted_ones) + 5)
     assert batches.run(accounts)["counts"]["IMPORTED"] == len(accounts)
-    before = _reconcile(batches)
+    before = batches.supplier.reconcile()
     assert (before["clean"], before["compared"], before["differences"]) == (True, len(accounts), [])
     numbers = [account["external_account_number"] for account in accounts]
     expected = dict(zip(numbers, planted_ones, strict=False))
     with batches.supplier.Session.begin() as session:
         for number, planted in expected.items():
             plant(session, planted, number)
-    after = _reconcile(batches)
+    after = batches.supplier.reconcile()
     assert {
         it["external_account_number"]: sorted(value["path"] for value in it["values"])
         for it in after["differences"]
@@ -119,6 +115,6 @@ def test_accounts_of_every_shape_are_as_they_were_staged(batches: BatchClient) -
         attempt_id = batches.supplier.current_attempt(number)
         assert perform_attempt(batches.resources.Session, attempt_id)
         batches.resources.slots.release([str(attempt_id)])
-    report = _reconcile(batches)
+    report = batches.supplier.reconcile()
     assert report["differences"] == []
     assert (report["clean"], report["compared"]) == (True, len(payloads))

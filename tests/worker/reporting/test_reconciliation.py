@@ -9,7 +9,6 @@ from typing import Any
 from sqlalchemy import select, update
 
 from migration_service.models import Account, Ledger
-from migration_service.schemas.json import parse_json
 from migration_service.services.audit.trail import TrailFilter, stream_trail
 from migration_service.services.setup.suppliers import create_import_supplier
 from support.batch_client import BatchClient
@@ -17,13 +16,6 @@ from support.supplier_client import SupplierClient
 
 #: What a program reads: everything, what was created, and what was sent.
 _CLEAN = ("clean", "created_clean", "complete")
-
-
-def _reconcile(batches: BatchClient, query: str = "") -> dict[str, Any]:
-    answer = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/{query}")
-    assert answer.status_code == 200, answer.text
-    report: dict[str, Any] = parse_json(answer.data)
-    return report
 
 
 def _totals(report: dict[str, Any]) -> dict[str, tuple[Decimal, Decimal]]:
@@ -37,7 +29,7 @@ def _import(batches: BatchClient, number: int = 4) -> tuple[list[dict[str, Any]]
 
 def test_an_imported_book_has_no_differences_and_the_sums_of_the_file(batches: BatchClient) -> None:
     accounts, _ = _import(batches, 6)
-    report = _reconcile(batches)
+    report = batches.supplier.reconcile()
     assert (report["clean"], report["differing"], report["differences"]) == (True, 0, [])
     totals = _totals(report)
     assert all(staged == created for staged, created in totals.values())
@@ -72,18 +64,18 @@ def test_a_refused_account_is_open_until_a_later_line_settles_it(batches: BatchC
     first = batches.run([sound, wrong, b"{}", wrong, b"{"])["batch_id"]
     number = broken["external_account_number"]
     for query in ("", f"?batch={first}"):
-        report = _reconcile(batches, query)
+        report = batches.supplier.reconcile(query)
         assert _open(report) == [(number, "REFUSED", 2), (None, "REFUSED", 3), (None, "REFUSED", 5)]
         assert report["open"][0]["errors"][0]["attr"] == "customers"
         sent = report["sent"]
         assert (sent["sent"], sent["created"], sent["refused"], sent["open"]) == (4, 1, 3, 3)
         assert [report[name] for name in _CLEAN] == [False, True, False]
     second = batches.run([wrong, other])["batch_id"]
-    found = _reconcile(batches)["open"][0]
+    found = batches.supplier.reconcile()["open"][0]
     assert (found["batch_id"], found["line_number"]) == (second, 1)
     batches.run([broken])
     for query, sent_in_all in (("", 5), (f"?batch={first}", 4), (f"?batch={second}", 2)):
-        sent = _reconcile(batches, query)["sent"]
+        sent = batches.supplier.reconcile(query)["sent"]
         assert (sent["sent"], sent["refused"]) == (sent_in_all, 0 if query.endswith(second) else 2)
 
 
@@ -99,11 +91,11 @@ def test_an_acknowledged_account_is_no_longer_open(batches: BatchClient) -> None
     batch_id = batches.run([wrong, b"{}", b"{", b"[]"])["batch_id"]
     assert _acknowledge(batches, external_account_numbers=[number]).json == {"acknowledged": 1}
     assert _acknowledge(batches, batch=batch_id, line_numbers=[3]).json == {"acknowledged": 1}
-    report = _reconcile(batches)
+    report = batches.supplier.reconcile()
     assert [line for _, _, line in _open(report)] == [2, 4]
     assert (report["sent"]["acknowledged"], report["sent"]["open"]) == (2, 2)
     assert _acknowledge(batches, batch=batch_id).status_code == 201
-    assert _reconcile(batches)["open"] == []
+    assert batches.supplier.reconcile()["open"] == []
     found: Any = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/acknowledgements/").json
     assert found[-1]["external_account_number"] == number
     assert found[-1]["reason"] == "Closed before the migration."
@@ -117,7 +109,7 @@ def test_an_acknowledged_account_is_no_longer_open(batches: BatchClient) -> None
         ]
     # It is refused again, and so open again.
     batches.run([wrong])
-    assert _open(_reconcile(batches)) == [(number, "REFUSED", 1)]
+    assert _open(batches.supplier.reconcile()) == [(number, "REFUSED", 1)]
 
 
 def test_only_refused_accounts_can_be_acknowledged(batches: BatchClient) -> None:
@@ -138,16 +130,13 @@ def test_only_refused_accounts_can_be_acknowledged(batches: BatchClient) -> None
 
 def test_what_was_added_later_is_not_compared(batches: BatchClient) -> None:
     accounts, _ = _import(batches)
-    before = _reconcile(batches)
+    before = batches.supplier.reconcile()
     for place, type_ in enumerate(("CHARGE", "PAYMENT", "REPAYMENT")):
         added = {"transaction_id": f"later-{place}", "amount": "12.34", "type": type_}
-        body = {
-            "import_supplier": batches.supplier.code,
-            "external_account_number": accounts[0]["external_account_number"],
-            "transactions": [added | {"transaction_date": f"{datetime.now(UTC):%Y-%m-%d}"}],
-        }
+        transactions = [added | {"transaction_date": f"{datetime.now(UTC):%Y-%m-%d}"}]
+        body = batches.line(accounts[0]["external_account_number"], transactions=transactions)
         assert batches.supplier.post("/transactions/create/", body).status_code == 201
-    assert _reconcile(batches) == before
+    assert batches.supplier.reconcile() == before
 
 
 def test_a_number_that_json_does_not_have_is_a_text(batches: BatchClient) -> None:
@@ -156,7 +145,7 @@ def test_a_number_that_json_does_not_have_is_a_text(batches: BatchClient) -> Non
         number = accounts[0]["external_account_number"]
         ids = select(Account.id).where(Account.external_account_number == number)
         session.execute(update(Ledger).where(Ledger.account_pk.in_(ids)).values(ledger_balance="NaN"))
-    report = _reconcile(batches)
+    report = batches.supplier.reconcile()
     (sums,) = (it for it in report["totals"] if it["measure"] == "ledger_balances")
     assert (sums["created"], report["differences"][0]["values"][0]["created"]) == ("NaN", "NaN")
 

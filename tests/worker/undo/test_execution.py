@@ -54,13 +54,6 @@ def account(supplier: SupplierClient, worker_resources: WorkerResources) -> Impo
     return ImportedAccount.create(supplier, worker_resources, customers=[customer])
 
 
-def _stage(supplier: SupplierClient, number: int) -> list[str]:
-    accounts = supplier.accounts(number)
-    for account in accounts:
-        assert supplier.stage(account).status_code == 201
-    return [account["external_account_number"] for account in accounts]
-
-
 def _import_pending(batches: BatchClient) -> str:
     answer = batches.post(None, source="pending")
     batches.work()
@@ -104,7 +97,7 @@ def test_every_table_is_as_it_was_before(
 ) -> None:
     with supplier.Session.begin() as session:
         set_customer_emails(session, supplier.code, on=True)
-    numbers = _stage(supplier, 30)
+    numbers = supplier.stage_new(30)
     before = dump(supplier.Session)
     batch_id = _import_pending(batches)
     imported = dump(supplier.Session)
@@ -120,7 +113,7 @@ def test_every_table_is_as_it_was_before(
 def test_an_account_of_a_single_request_leaves_nothing_either(
     supplier: SupplierClient, worker_resources: WorkerResources, undos: UndoClient
 ) -> None:
-    (number,) = _stage(supplier, 1)
+    (number,) = supplier.stage_new(1)
     before = dump(supplier.Session)
     _process(supplier, worker_resources, number)
     undos.run(number)
@@ -130,7 +123,7 @@ def test_an_account_of_a_single_request_leaves_nothing_either(
 def test_a_worker_that_is_killed_at_any_statement_leaves_everything_as_it_was(
     supplier: SupplierClient, batches: BatchClient, undos: UndoClient
 ) -> None:
-    _stage(supplier, 2)
+    supplier.stage_new(2)
     before = dump(supplier.Session)
     undo_id = undos.start(batch=_import_pending(batches))
     imported = dump(supplier.Session)
@@ -155,7 +148,7 @@ def test_an_undo_goes_on_where_a_killed_worker_left_it(
     supplier: SupplierClient, batches: BatchClient, undos: UndoClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(execution, "PIECE", 2)
-    _stage(supplier, 5)
+    supplier.stage_new(5)
     before = dump(supplier.Session)
     undo_id = undos.start(batch=_import_pending(batches))
     with supplier.Session.begin() as session:
@@ -174,7 +167,7 @@ def test_an_undo_goes_on_where_a_killed_worker_left_it(
 
 
 def test_an_account_is_undone_once(batches: BatchClient, undos: UndoClient, supplier: SupplierClient) -> None:
-    _stage(supplier, 2)
+    supplier.stage_new(2)
     batch_id = _import_pending(batches)
     one = undos.start(batch=batch_id)
     refused = undos.post(batch=batch_id)
@@ -192,7 +185,7 @@ def test_an_account_is_undone_once(batches: BatchClient, undos: UndoClient, supp
 def test_an_account_that_was_created_again_is_not_the_one_that_is_undone(
     supplier: SupplierClient, worker_resources: WorkerResources, undos: UndoClient
 ) -> None:
-    (number,) = _stage(supplier, 1)
+    (number,) = supplier.stage_new(1)
     _process(supplier, worker_resources, number)
     late = undos.start(number)
     undos.work(undos.start_beside(late, number))
@@ -208,7 +201,7 @@ def test_the_account_is_created_again_with_another_number(
     undos: UndoClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (number,) = _stage(supplier, 1)
+    (number,) = supplier.stage_new(1)
     first = _process(supplier, worker_resources, number)
     undos.run(number)
     assert supplier.process(number).status_code == 202
@@ -400,7 +393,7 @@ def test_a_cancelled_undo_reverts_nothing_more(
     supplier: SupplierClient, batches: BatchClient, undos: UndoClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(execution, "PIECE", 1)
-    _stage(supplier, 2)
+    supplier.stage_new(2)
     undo_id = undos.start(batch=_import_pending(batches))
     with supplier.Session.begin() as session:
         revert_piece(session, UUID(undo_id))

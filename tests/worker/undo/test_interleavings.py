@@ -24,7 +24,6 @@ from migration_service.models import (
     AccountImportProcess,
     Batch,
     BatchLine,
-    OperationsTeam,
     PaymentInstruction,
     PaymentVendor,
     SkipMark,
@@ -41,7 +40,6 @@ from migration_service.services.accounts.transactions import add_transactions
 from migration_service.services.batches.control import resume_batch
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.imports import states
-from migration_service.services.imports.states import RunningAttempt
 from migration_service.services.undo.execution import revert_piece
 from migration_service.services.undo.go_live import set_live
 from migration_service.services.undo.orders import UndoOrder
@@ -237,24 +235,9 @@ def test_an_instruction_that_a_vendor_has_just_confirmed(start: Start) -> None:
     assert _explore(start, make) >= 4
 
 
-def test_a_process_request(batches: BatchClient, start: Start) -> None:
-    with batches.supplier.Session() as session:
-        named = OperationsTeam.name == batches.supplier.team
-        team_id = session.scalars(select(OperationsTeam.id).where(named)).one()
-
+def test_a_process_request(start: Start) -> None:
     def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
-        with undone.supplier.Session() as session:
-            process = undone.supplier.process_of(undone.number)
-            process_id = session.scalars(select(AccountImportProcess.id).where(process)).one()
-        attempt = RunningAttempt(
-            id=new_id(),
-            account_import_process_id=process_id,
-            operations_team_id=team_id,
-            api_key_id=None,
-            dry_run=False,
-            request_id=None,
-            address=None,
-        )
+        attempt = undone.supplier.attempt_of(undone.number)
 
         def begin(session: Session) -> bool:
             return states.start(OpenTransaction.of(session), attempt, durable=True)
