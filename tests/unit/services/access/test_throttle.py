@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from redis import Redis
 
-from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.errors import ThrottledError
 from migration_service.services.access.throttle import (
@@ -27,13 +26,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture
-def redis(migrated: Settings) -> Iterator[Redis]:
-    client = make_redis(migrated.redis_url)
-    yield client
-    client.connection_pool.disconnect()
 
 
 @pytest.fixture

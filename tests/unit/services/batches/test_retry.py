@@ -12,7 +12,7 @@ from migration_service.services.batches.intake.upload import validated_under
 from migration_service.services.batches.results.counts import recount
 from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.services.batches.retry import Retried, Retryable, count_retryable, retry_failed
-from support.audit import list_entries
+from support.audit import list_told
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk, make_batch
 from unit.services.undo.undo_rows import add_pending
@@ -125,8 +125,7 @@ def test_all_lines_may_pass_once_the_rules_or_the_profile_have_changed(
 def test_the_audit_has_what_was_retried(session: Session, batch: Batch) -> None:
     retry_failed(session, batch, ResultFilter(code=_MAY_PASS, path="c", line=11))
     retry_failed(session, batch)
-    found = list_entries(session, action="batch.retried")
-    assert [(it.subject_kind, it.subject, it.organisation_id, it.details) for it in found] == [
+    assert list_told(session, "batch.retried") == [
         (
             "batch",
             str(batch.id),

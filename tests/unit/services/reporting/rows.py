@@ -10,12 +10,15 @@ from migration_service.db.base import Base, new_id
 from migration_service.models import (
     Account,
     AccountImportProcess,
+    Attempt,
     Batch,
     BatchChunk,
     BatchLine,
     ImportSupplier,
     Ledger,
     OperationsTeam,
+    Wave,
+    WavePlan,
 )
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
@@ -70,6 +73,24 @@ def make_process(session: Session, known: KnownSupplier, number: str, **values: 
         session,
         AccountImportProcess(import_supplier_id=known.id, external_account_number=number, **given | values),
     )
+
+
+def make_attempt(
+    session: Session, known: KnownSupplier, process: AccountImportProcess, **values: Any
+) -> Attempt:
+    """Insert an attempt to create an account: the one in progress, if there is one."""
+    given = {"id": process.attempt_id or new_id(), "dry_run": False, "operations_team_id": team_of(known)}
+    return add(session, Attempt(account_import_process_id=process.id, **given | values))
+
+
+def make_plan(session: Session, known: KnownSupplier, *batches: Batch, **values: Any) -> WavePlan:
+    """Insert a plan with a wave for each of these batches."""
+    keys = {"organisation_id": known.organisation_id, "import_supplier_id": known.id}
+    given = {"operations_team_id": team_of(known), "seed": 1, "continue_if_clean": False} | values
+    plan = add(session, WavePlan(id=new_id(), **keys, **given))
+    for number, batch in enumerate(batches, 1):
+        add(session, Wave(plan_id=plan.id, number=number, batch_id=batch.id))
+    return plan
 
 
 def make_account(session: Session, process: AccountImportProcess, **values: Any) -> Account:

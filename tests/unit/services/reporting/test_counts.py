@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.models import AccountImportProcess, Attempt, ImportSupplier, ServiceLimit
+from migration_service.models import ImportSupplier, ServiceLimit
 from migration_service.services.reporting.counts import (
     InProgress,
     OpenBatches,
@@ -20,15 +20,13 @@ from migration_service.services.reporting.counts import (
     read_running_batches,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
-from unit.services.reporting.rows import add, make_batch, make_chunk, make_process, read_now, team_of
-
-
-def _make_attempt(
-    session: Session, known: KnownSupplier, process: AccountImportProcess, **values: object
-) -> Attempt:
-    given = {"id": process.attempt_id or new_id(), "dry_run": False} | values
-    team = team_of(known)
-    return add(session, Attempt(account_import_process_id=process.id, operations_team_id=team, **given))
+from unit.services.reporting.rows import (
+    make_attempt,
+    make_batch,
+    make_chunk,
+    make_process,
+    read_now,
+)
 
 
 def test_nothing_is_in_progress(session: Session, known: KnownSupplier) -> None:
@@ -46,7 +44,7 @@ def test_what_is_in_progress_has_a_slot_each(session: Session, known: KnownSuppl
         ("4", "PENDING", 500),
     ):
         process = make_process(session, known, number, state=state)
-        _make_attempt(session, known, process, created_at=now - timedelta(seconds=age))
+        make_attempt(session, known, process, created_at=now - timedelta(seconds=age))
     for mode, attempts in (("import", 2), ("dry-run", 3), ("stage", 4), ("validate", 5), ("import", None)):
         ids = None if attempts is None else [new_id() for _ in range(attempts)]
         make_chunk(session, make_batch(session, known, mode=mode), attempts=ids)
@@ -157,7 +155,7 @@ def test_accounts_and_attempts_are_counted(
         (None, None),
     ):
         ended = read_now(session) if outcome else None
-        _make_attempt(session, other, process, outcome=outcome, error_code=code, finished_at=ended)
+        make_attempt(session, other, process, outcome=outcome, error_code=code, finished_at=ended)
     for mode, refused in (("import", 3), ("import", 4), ("dry-run", 100), ("stage", 1_000)):
         make_chunk(session, make_batch(session, known, mode=mode), refused=refused)
     found = count_accounts(session)
@@ -184,12 +182,12 @@ def test_the_oldest_attempts_that_are_stuck_are_found(session: Session, known: K
         ("over", 99, 1, "PENDING"),
     ):
         process = make_process(session, known, number, state=state, tries=tries)
-        _make_attempt(session, known, process, created_at=now - timedelta(seconds=age))
+        make_attempt(session, known, process, created_at=now - timedelta(seconds=age))
     oldest, old = StuckAttempt("MINE", "oldest", 3, 90.0), StuckAttempt("MINE", "old", 2, 61.0)
     assert find_stuck_attempts(session, seconds=60) == [oldest, old]
     assert find_stuck_attempts(session, seconds=61) == [oldest]
     assert find_stuck_attempts(session, seconds=60, limit=1) == [oldest]
     for more in range(4):
         process = make_process(session, known, str(more), state="IN_PROGRESS")
-        _make_attempt(session, known, process, created_at=now - timedelta(seconds=70))
+        make_attempt(session, known, process, created_at=now - timedelta(seconds=70))
     assert len(find_stuck_attempts(session, seconds=60)) == 5

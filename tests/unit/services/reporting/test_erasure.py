@@ -46,12 +46,12 @@ from support.audit import list_entries
 from unit.services.reporting.rows import (
     add,
     make_account,
+    make_attempt,
     make_batch,
     make_line,
     make_process,
     make_supplier,
     read_now,
-    team_of,
 )
 
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -137,18 +137,8 @@ def _make_whole(session: Session, known: KnownSupplier, number: str, vendor: int
 
 
 def _make_attempt(session: Session, known: KnownSupplier, process: AccountImportProcess) -> None:
-    attempt = Attempt(
-        id=new_id(),
-        account_import_process_id=process.id,
-        operations_team_id=team_of(known),
-        dry_run=False,
-        finished_at=_LONG_AGO,
-        outcome="FAILED",
-        error_code="x",
-        error_detail="x",
-        errors=["x"],
-    )
-    add(session, attempt)
+    ended = {"finished_at": _LONG_AGO, "outcome": "FAILED", "error_code": "x"}
+    make_attempt(session, known, process, **ended, error_detail="x", errors=["x"])
 
 
 def _read_rows(session: Session) -> dict[tuple[str, Any], dict[str, Any]]:

@@ -24,7 +24,6 @@ from migration_service.models import (
     ImportSupplier,
     Undo,
     UndoLine,
-    Wave,
     WavePlan,
 )
 from migration_service.rules.catalogue import RULES_VERSION
@@ -37,33 +36,18 @@ from unit.services.reporting.rows import (
     make_batch,
     make_chunk,
     make_line,
+    make_plan,
     make_process,
     read_now,
-    team_of,
 )
-
-
-def _make_plan(session: Session, known: KnownSupplier, *batches: Batch) -> WavePlan:
-    plan = WavePlan(
-        id=new_id(),
-        organisation_id=known.organisation_id,
-        import_supplier_id=known.id,
-        operations_team_id=team_of(known),
-        seed=1,
-        continue_if_clean=False,
-    )
-    add(session, plan)
-    for number, batch in enumerate(batches, 1):
-        add(session, Wave(plan_id=plan.id, number=number, batch_id=batch.id))
-    return plan
 
 
 @pytest.fixture
 def waves(session: Session, known: KnownSupplier, other: KnownSupplier) -> tuple[WavePlan, list[Batch]]:
     """Insert a plan with two waves, and return it with three batches: theirs, and one that is in no wave."""
     batches = [make_batch(session, known, mode="import", source="pending") for _ in range(3)]
-    _make_plan(session, other, make_batch(session, other))
-    return _make_plan(session, known, *batches[:2]), batches
+    make_plan(session, other, make_batch(session, other))
+    return make_plan(session, known, *batches[:2]), batches
 
 
 def test_a_report_is_about_a_supplier_a_batch_a_plan_or_a_wave(
@@ -185,7 +169,7 @@ def test_codes_of_a_plan_are_those_of_its_waves(
 ) -> None:
     first, second = failures
     _fail(session, make_batch(session, known), 1, "1", ("twice", None))
-    found = _report(session, within, _make_plan(session, known, first, second).id).failed
+    found = _report(session, within, make_plan(session, known, first, second).id).failed
     assert [(it.code, it.lines) for it in found] == [("very_often", 6), ("twice", 2), ("unknown_field", 2)]
     assert {batch for batch, _, _ in found[0].examples} == {str(first.id)}
     assert {batch for batch, _, _ in found[1].examples} == {str(second.id)}
@@ -226,16 +210,8 @@ def test_undos_are_those_of_the_supplier_or_the_batch(
         (known, make_batch(session, known).id, ("KEPT",)),
         (other, None, ("KEPT",)),
     ):
-        undo = Undo(
-            id=new_id(),
-            organisation_id=supplier.organisation_id,
-            import_supplier_id=supplier.id,
-            batch_id=batch_id,
-            reason=f"Reason {len(made)}",
-            overrides=["notes"],
-            accounts=7,
-        )
-        add(session, undo)
+        values = {"reason": f"Reason {len(made)}", "overrides": ["notes"], "accounts": 7}
+        undo = _make_undo(session, supplier, batch_id, **values)
         for position, outcome in enumerate(outcomes):
             line = UndoLine(
                 undo_id=undo.id,
@@ -265,9 +241,9 @@ def _decide(session: Session, kind: str, subject: object, action: str, **values:
     return Decision(entry.at, actor, action, kind, str(subject), entry.details or {})
 
 
-def _make_undo(session: Session, supplier: KnownSupplier, batch_id: UUID | None) -> UUID:
+def _make_undo(session: Session, supplier: KnownSupplier, batch_id: UUID | None, **values: Any) -> Undo:
     keys = {"organisation_id": supplier.organisation_id, "import_supplier_id": supplier.id}
-    return add(session, Undo(id=new_id(), batch_id=batch_id, reason="", **keys)).id
+    return add(session, Undo(id=new_id(), batch_id=batch_id, **keys, **{"reason": ""} | values))
 
 
 def test_decisions_are_those_about_what_the_report_is_about(
@@ -280,7 +256,7 @@ def test_decisions_are_those_about_what_the_report_is_about(
     plan, (first, second, single) = waves
     theirs = make_batch(session, other)
     about_mine: list[tuple[Decision, set[object]]] = []
-    named = _make_undo(session, known, None), _make_undo(session, known, first.id)
+    named = _make_undo(session, known, None).id, _make_undo(session, known, first.id).id
     for kind, subject, action, targets in (
         ("import_supplier", "MINE", "import_supplier.live_set", ()),
         ("batch", first.id, "batch.started", (first.id, plan.id)),
@@ -301,7 +277,7 @@ def test_decisions_are_those_about_what_the_report_is_about(
     for kind, subject, action, values in (
         ("import_supplier", "OTHER", "import_supplier.live_set", {}),
         ("batch", theirs.id, "batch.paused", {}),
-        ("undo", _make_undo(session, other, None), "undo.started", {}),
+        ("undo", _make_undo(session, other, None).id, "undo.started", {}),
         ("wave_plan", foreign, "wave_plan.created", {}),
         ("wave", f"{foreign} 1", "wave.approved", {}),
         ("account", "MINE", "account.erased", {}),
@@ -343,7 +319,7 @@ def test_batches_are_the_newest_ones_with_their_starters(
     _decide(session, "batch", made[4].id, "batch.paused", actor="ann")
     _decide(session, "batch", made[4].id, "batch.ordered")
     _decide(session, "batch", made[5].id, "batch.ordered", details={"by": "Ada Lovelace"})
-    _decide(session, "wave_plan", _make_plan(session, known, made[6]).id, "wave_plan.created", actor="eva")
+    _decide(session, "wave_plan", make_plan(session, known, made[6]).id, "wave_plan.created", actor="eva")
     make_batch(session, other)
     started = [(3, "night"), (4, "def"), (5, "command on machine"), (6, None)]
     started += [(7, "dora"), (8, "Ada Lovelace (dora)"), (9, "eva")]

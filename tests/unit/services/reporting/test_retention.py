@@ -11,7 +11,6 @@ from sqlalchemy import delete, null, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
-from migration_service.db.base import new_id
 from migration_service.models import (
     AccountImportProcess,
     AlertEmail,
@@ -21,8 +20,6 @@ from migration_service.models import (
     Customer,
     CustomerEmail,
     SkipMark,
-    Wave,
-    WavePlan,
 )
 from migration_service.services.access.operator_sessions import remove_old_operator_sessions
 from migration_service.services.access.sessions import remove_old_sessions
@@ -43,13 +40,14 @@ from support.interleavings import COMMIT, Run, Scenario, Step, explore
 from unit.services.reporting.rows import (
     add,
     make_account,
+    make_attempt,
     make_batch,
     make_chunk,
     make_line,
+    make_plan,
     make_process,
     make_supplier,
     read_now,
-    team_of,
 )
 
 #: Ages of what is kept and of what is removed, if it is kept for so many days.
@@ -83,20 +81,6 @@ def _parts(removal: Callable[..., int]) -> tuple[Any, dict[str, Any]]:
     return (removal.func, removal.keywords) if isinstance(removal, partial) else (removal, {})
 
 
-def _make_wave(session: Session, batch: Batch, finished_at: datetime | None) -> None:
-    plan = WavePlan(
-        id=new_id(),
-        organisation_id=batch.organisation_id,
-        import_supplier_id=batch.import_supplier_id,
-        operations_team_id=batch.operations_team_id,
-        seed=1,
-        continue_if_clean=False,
-        finished_at=finished_at,
-    )
-    add(session, plan)
-    add(session, Wave(plan_id=plan.id, number=1, batch_id=batch.id))
-
-
 def test_batches_that_nobody_works_on_are_cancelled(session: Session, known: KnownSupplier) -> None:
     now = read_now(session)
 
@@ -113,7 +97,7 @@ def test_batches_that_nobody_works_on_are_cancelled(session: Session, known: Kno
         make("PAUSED", _OLD, 2 * _OLD, age=3 * _OLD),
         make("PAUSED"),
     ]
-    _make_wave(session, cancelled[-1], now)
+    make_plan(session, known, cancelled[-1], finished_at=now)
     kept = [
         make("RUNNING"),
         make("PAUSED", age=_KEPT),
@@ -121,7 +105,7 @@ def test_batches_that_nobody_works_on_are_cancelled(session: Session, known: Kno
         make("STOPPED", finished_at=now - _OLD),
         make("PAUSED"),
     ]
-    _make_wave(session, kept[-1], None)
+    make_plan(session, known, kept[-1])
     states = [it.state for it in kept]
     assert cancel_idle_batches(session, after_days=_DAYS) == len(cancelled)
     session.expire_all()
@@ -182,13 +166,6 @@ def test_payloads_of_created_accounts_are_removed(session: Session, known: Known
     ]
 
 
-def _make_attempt(
-    session: Session, known: KnownSupplier, process: AccountImportProcess, **values: Any
-) -> Attempt:
-    given = {"id": new_id(), "dry_run": False, "operations_team_id": team_of(known)} | values
-    return add(session, Attempt(account_import_process_id=process.id, **given))
-
-
 def test_accounts_that_were_never_created_are_removed(session: Session, known: KnownSupplier) -> None:
     now = read_now(session)
     for number, state, age in (
@@ -201,7 +178,7 @@ def test_accounts_that_were_never_created_are_removed(session: Session, known: K
         ("7", "IN_PROGRESS", _OLD),
     ):
         process = make_process(session, known, number, state=state, staged_at=now - age)
-        _make_attempt(session, known, process)
+        make_attempt(session, known, process)
     mark = SkipMark(import_supplier_id=known.id, external_account_number="3", erased_at=now)
     add(session, mark)
     assert remove_staged(session, after_days=_DAYS) == 3
@@ -222,13 +199,13 @@ def test_texts_of_errors_are_removed(session: Session, known: KnownSupplier) -> 
     process = make_process(session, known, "1")
     ended = {"outcome": "FAILED", "error_code": "broken"}
     old = [
-        _make_attempt(session, known, process, finished_at=now - _OLD, **ended, **texts)
+        make_attempt(session, known, process, finished_at=now - _OLD, **ended, **texts)
         for texts in ({"errors": ["x"]}, {"errors": null(), "error_detail": "x"})
     ]
     texts = {"errors": ["x"], "error_detail": "x"}
-    kept = _make_attempt(session, known, process, finished_at=now - _KEPT, **ended, **texts)
+    kept = make_attempt(session, known, process, finished_at=now - _KEPT, **ended, **texts)
     silent = {"finished_at": now - _OLD, **ended, "errors": null()}
-    _make_attempt(session, known, process, **silent)
+    make_attempt(session, known, process, **silent)
     emails = _make_emails(session, process, [(_OLD, "x"), (_KEPT, "x"), (_OLD, None)])
     alerts = [
         ("told", "SENT", _OLD),
@@ -273,7 +250,7 @@ def _make_three_of_each(session: Session, known: KnownSupplier) -> None:
         process = make_process(session, known, number, account_created_at=ago)
         make_process(session, known, f"{number} staged", state="PENDING", staged_at=ago)
         ended = {"finished_at": ago, "outcome": "FAILED", "errors": ["x"]}
-        _make_attempt(session, known, process, **ended)
+        make_attempt(session, known, process, **ended)
         for email in _make_emails(session, process, [(timedelta(), "x")]):
             email.created_at = ago
     session.flush()

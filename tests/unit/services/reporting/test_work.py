@@ -6,7 +6,6 @@ import pytest
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.models import Attempt
 from migration_service.services.reporting.work import (
     RunningChunk,
     RunningRequest,
@@ -14,7 +13,13 @@ from migration_service.services.reporting.work import (
     list_running_requests,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
-from unit.services.reporting.rows import add, make_batch, make_chunk, make_process, read_now, team_of
+from unit.services.reporting.rows import (
+    make_attempt,
+    make_batch,
+    make_chunk,
+    make_process,
+    read_now,
+)
 
 
 @pytest.fixture
@@ -28,14 +33,8 @@ def requests(session: Session, known: KnownSupplier, other: KnownSupplier) -> li
         (known, "4", "PENDING", False, 4, 40),
     ):
         process = make_process(session, supplier, number, state=state, tries=tries)
-        attempt = Attempt(
-            id=process.attempt_id or new_id(),
-            account_import_process_id=process.id,
-            operations_team_id=team_of(supplier),
-            dry_run=dry_run,
-            created_at=read_now(session) - timedelta(seconds=age),
-        )
-        add(session, attempt)
+        at = read_now(session) - timedelta(seconds=age)
+        attempt = make_attempt(session, supplier, process, dry_run=dry_run, created_at=at)
         if state == "IN_PROGRESS":
             made.append(RunningRequest(supplier.code, number, attempt.id, dry_run, tries, float(age)))
     return sorted(made, key=lambda it: -it.seconds)

@@ -1,7 +1,5 @@
 """The names of organisations, teams and limits: their form, whose they are, and what the audit keeps."""
 
-from typing import Any
-
 import pytest
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session, sessionmaker
@@ -36,14 +34,8 @@ from migration_service.services.setup.teams import (
     list_operations_teams,
 )
 from migration_service.states import SupplierStatus
-from support.audit import list_entries
+from support.audit import list_told
 from support.factories import Customer, make_customer
-
-
-def _audit(session: Session, action: str) -> list[tuple[Any, ...]]:
-    """Return the subject, owner and details of each entry."""
-    found = list_entries(session, action=action)
-    return [(it.subject_kind, it.subject, it.organisation_id, it.details) for it in found]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +91,7 @@ def test_organisations_are_created_found_and_listed_by_name(sessions: sessionmak
     with sessions() as session:
         assert get_organisation(session, "Noord").id == made[1].id
         assert [it.name for it in list_organisations(session)] == ["Noord", "Zuid"]
-        assert _audit(session, "organisation.created") == [
+        assert list_told(session, "organisation.created") == [
             ("organisation", it.name, it.id, None) for it in made
         ]
         for name in ("nobody", "", "\0"):
@@ -136,7 +128,7 @@ def test_a_team_is_that_of_the_organisation_or_else_a_shared_one(
             (own.id, customer.organisation),
             (foreign.id, other.organisation),
         ]
-        entries = _audit(session, "operations_team.created")[-4:]
+        entries = list_told(session, "operations_team.created")[-4:]
         assert entries == [
             ("operations_team", "A", other.organisation_id, None),
             ("operations_team", "A", None, None),
@@ -185,14 +177,14 @@ def test_suppliers_are_listed_by_code_and_their_changes_are_in_the_audit(
         assert (other.status, other.sends_customer_emails) == ("Ongoing", False)
         assert other.created_at.tzinfo
         owner = customer.organisation_id
-        created = _audit(session, "import_supplier.created")
+        created = list_told(session, "import_supplier.created")
         assert created[-2:] == [
             ("import_supplier", code, owner, {"profile": "strict"}) for code in ("T2", "T1")
         ]
-        assert _audit(session, "import_supplier.status_set") == [
+        assert list_told(session, "import_supplier.status_set") == [
             ("import_supplier", "T1", owner, {"status": "Paused"})
         ]
-        assert _audit(session, "import_supplier.customer_emails_set") == [
+        assert list_told(session, "import_supplier.customer_emails_set") == [
             ("import_supplier", "T1", owner, {"sends_customer_emails": True})
         ]
 

@@ -28,7 +28,7 @@ from migration_service.services.setup.vendors import (
     reserve_calls,
     set_vendor_rate,
 )
-from support.audit import list_entries
+from support.audit import list_told
 from support.factories import Customer, make_customer
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
 
@@ -38,11 +38,6 @@ _URL = "https://vendor.example/api"
 def _create(session: Session, name: str, owner: str | None = None, **options: Any) -> PaymentVendor:
     given = {"kind": VendorKind.HTTP, "url": _URL, "secret_env": "VENDOR_SECRET"} | options
     return create_payment_vendor(session, name, organisation_name=owner, **given)
-
-
-def _audit(session: Session, action: str) -> list[tuple[Any, ...]]:
-    found = list_entries(session, action=action)
-    return [(it.subject_kind, it.subject, it.organisation_id, it.details) for it in found]
 
 
 def test_a_vendor_is_stored_as_it_was_given_and_is_in_the_audit(
@@ -57,7 +52,7 @@ def test_a_vendor_is_stored_as_it_was_given_and_is_in_the_audit(
         assert (stored.secret_env, stored.organisation_id) == ("VENDOR_SECRET", customer.organisation_id)
         assert session.get_one(PaymentVendor, shared.id).organisation_id is None
         details = {"kind": "http", "url": _URL, "secret_env": "VENDOR_SECRET"}
-        assert _audit(session, "payment_vendor.created") == [
+        assert list_told(session, "payment_vendor.created") == [
             ("payment_vendor", "A", customer.organisation_id, details),
             ("payment_vendor", "A", None, details | {"secret_env": None}),
         ]
@@ -147,7 +142,7 @@ def test_the_rate_is_that_of_one_vendor_and_is_in_the_audit(
                 set_vendor_rate(session, "A", rate)
         with pytest.raises(PaymentVendorNotFoundError):
             set_vendor_rate(session, "B", Decimal(1), organisation_name=customer.organisation)
-        assert _audit(session, "payment_vendor.rate_set") == [
+        assert list_told(session, "payment_vendor.rate_set") == [
             ("payment_vendor", "A", None, {"calls_per_second": "1000"}),
             ("payment_vendor", "A", customer.organisation_id, {"calls_per_second": "0.01"}),
         ]

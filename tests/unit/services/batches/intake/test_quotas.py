@@ -1,6 +1,5 @@
 """What an organisation may have at once: uploads, batches under way, bytes of lines."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,15 +19,6 @@ from unit.services.batches.batch_rows import make_batch
 
 _OWN, _OTHER = 7, 8
 _KEY = f"migration:uploads:{_OWN}"
-
-
-@pytest.fixture
-def redis(redis_url: str) -> Iterator[Any]:
-    """A connection, without the types of its answers."""
-    redis = Redis.from_url(redis_url)
-    yield redis
-    redis.delete(_KEY, f"migration:uploads:{_OTHER}")
-    redis.connection_pool.disconnect()
 
 
 def _now_ms(redis: Any) -> float:

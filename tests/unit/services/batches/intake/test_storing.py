@@ -31,13 +31,6 @@ _ORDER = BatchOrder(mode=BatchMode.VALIDATE, idempotency_key="key-1")
 
 
 @pytest.fixture
-def redis(redis_url: str) -> Iterator[Redis]:
-    redis = Redis.from_url(redis_url)
-    yield redis
-    redis.connection_pool.disconnect()
-
-
-@pytest.fixture
 def supplier(sessions: sessionmaker[Session], customer: Customer) -> KnownSupplier:
     with sessions() as session:
         return find_supplier(session, customer)

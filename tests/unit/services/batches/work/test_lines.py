@@ -184,10 +184,11 @@ def test_accounts_that_the_database_refuses_fail_on_their_own(
 
 
 @pytest.mark.parametrize("limit", ["PIECE_SECONDS", "PIECE_CLOCK_SECONDS"])
+@pytest.mark.parametrize("kind", ["accounts", "notes"])
 def test_lines_that_there_is_no_time_for_stay_as_they_are(
-    session: Session, customer: Customer, limit: str
+    session: Session, customer: Customer, limit: str, kind: str
 ) -> None:
-    key = make_chunk(session, customer, [b"{", b"[", b"{"], mode="validate")
+    key = make_chunk(session, customer, [b"{", b"[", b"{"], mode="validate", kind=kind)
     with patch.object(processor_time, limit, -1.0):
         assert work(session, key, 3) == 2
         assert work(session, key, 3) == 1

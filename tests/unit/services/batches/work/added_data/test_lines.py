@@ -15,7 +15,6 @@ from migration_service.models import (
     Note,
 )
 from migration_service.services.accounts import notes as notes_service
-from migration_service.services.batches.work import processor_time
 from migration_service.services.batches.work.added_data import lines as added_lines
 from migration_service.services.batches.work.added_data.deferral import find_deferred
 from support.factories import Customer
@@ -119,17 +118,6 @@ def test_nothing_is_added_if_that_is_not_asked_for(
     nobody = (good, []) if mode == "validate" else _NOT_FOUND
     assert codes_of(session, key) == [(good, []), nobody, ("FAILED", [("empty", "notes")])]
     assert _bodies(session) == []
-
-
-@pytest.mark.parametrize("limit", ["PIECE_SECONDS", "PIECE_CLOCK_SECONDS"])
-def test_lines_that_there_is_no_time_for_stay_as_they_are(
-    session: Session, customer: Customer, limit: str
-) -> None:
-    key = make_chunk(session, customer, [b"{"] * 3, kind="notes")
-    with patch.object(processor_time, limit, -1.0):
-        assert work(session, key, 3) == 2
-        assert work(session, key, 3) == 1
-    assert codes_of(session, key) == [*[("FAILED", [("parse_error", None)])] * 2, _PENDING]
 
 
 def test_lines_that_the_database_refuses_fail_on_their_own(session: Session, customer: Customer) -> None:
