@@ -81,7 +81,7 @@ def test_a_value_at_any_place_has_the_same_findings() -> None:
     refused = accepted = 0
     for container, key in places(payload):
         kept = container[key]
-        for stand_in in STAND_INS[::3]:
+        for stand_in in STAND_INS:
             container[key] = stand_in
             account = _agree(json.dumps(payload).encode(), Profile.STRICT)
             refused += bool(account and account.errors)

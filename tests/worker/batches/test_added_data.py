@@ -3,21 +3,16 @@
 from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
-from uuid import UUID
 
 import pytest
 from sqlalchemy import func, select, update
 
-from migration_service.db.base import new_id
 from migration_service.models import (
     Account,
-    BatchChunk,
     Ledger,
     Transaction,
 )
 from migration_service.services.batches.intake import upload as batch_upload
-from migration_service.services.batches.work.chunks import claim_chunk, work_on_chunk
-from migration_service.services.batches.work.feed import recover_chunks
 from support.batch_client import BatchClient, counts
 
 
@@ -166,38 +161,3 @@ def test_lines_wait_for_an_import_batch_and_go_on_when_it_ends(batches: BatchCli
     batches.work()  # the end of the import batch is enough
     assert _statuses(batches, report["batch_id"]) == ["ADDED", "FAILED", "FAILED", "ADDED"]
     assert _codes(batches, report["batch_id"])[2] == [("account_not_found", "external_account_number")]
-
-
-def test_a_killed_worker_loses_nothing_and_does_nothing_twice(
-    batches: BatchClient, numbers: list[str]
-) -> None:
-    lines = [payment(batches, number, f"K{i}", amount="1.00") for i in range(10) for number in numbers]
-    batch_id = batches.start(lines, kind="transactions")
-    for key in batches.dispatch():
-        with batches.resources.Session.begin() as session:
-            assert claim_chunk(session, key, [new_id()])  # and then the worker is gone
-        session = batches.resources.Session()
-        attempt = new_id()
-        with batches.resources.Session.begin() as other:
-            assert claim_chunk(other, key, [attempt])
-        work_on_chunk(session, key, [attempt])
-        session.close()  # killed before the commit
-    with batches.resources.Session.begin() as session:
-        session.execute(
-            update(BatchChunk)
-            .where(BatchChunk.batch_id == UUID(batch_id))
-            .values(dispatched_at=func.now() - func.make_interval(0, 0, 0, 0, 0, 1))
-        )
-        assert len(recover_chunks(session)) > 0
-    batches.work()
-    assert counts(batches.get(batch_id)) == {"ADDED": 30}
-    with batches.supplier.Session() as session:
-        added = session.scalars(
-            select(func.count())
-            .select_from(Transaction)
-            .where(
-                Transaction.account_pk.in_([_account(batches, number).id for number in numbers]),
-                Transaction.period == "ADDED",
-            )
-        ).one()
-    assert added == 30

@@ -389,22 +389,6 @@ def test_kept_answers_are_voided(
     assert supplier.post("/notes/create/", note, headers=key).status_code == 404
 
 
-def test_a_cancelled_undo_reverts_nothing_more(
-    supplier: SupplierClient, batches: BatchClient, undos: UndoClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(execution, "PIECE", 1)
-    supplier.stage_new(2)
-    undo_id = undos.start(batch=_import_pending(batches))
-    with supplier.Session.begin() as session:
-        revert_piece(session, UUID(undo_id))
-    assert supplier.post(f"/undos/{undo_id}/cancel/").status_code == 200
-    assert undos.work(undo_id) is Progress.OVER
-    report = undos.get(undo_id)
-    assert (report["state"], report["counts"]["REVERTED"]) == ("CANCELLED", 1)
-    with supplier.Session.begin() as session:
-        assert UUID(undo_id) not in take_due_undos(session)
-
-
 def test_the_audit_tells_who_started_it_and_which_accounts_were_reverted(
     account: ImportedAccount, undos: UndoClient
 ) -> None:

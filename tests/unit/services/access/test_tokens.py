@@ -60,17 +60,6 @@ def test_a_token_is_valid_for_an_hour_and_its_refresh_token_for_a_week(
     assert tokens.payload["sub"] == customer.prefix
 
 
-def test_refreshing_returns_a_new_token_and_does_not_extend_the_refresh_token(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
-) -> None:
-    first = _obtain(sessions, migrated, customer)
-    again = _refresh(sessions, migrated, first.refresh_token)
-    assert _authenticate(sessions, migrated, again.token).organisation_id == customer.organisation_id
-    assert again.token != first.token
-    assert again.refresh_expires_at == first.refresh_expires_at
-    assert again.refresh_token != first.refresh_token
-
-
 def test_no_token_is_valid_longer_than_its_refresh_token(
     sessions: sessionmaker[Session], migrated: Settings, customer: Customer
 ) -> None:

@@ -86,24 +86,19 @@ def test_a_reference_to_the_batch_hinders_no_undo(
         assert start_undo(session, _order(session, customer, batch=batch))
 
 
-def test_a_batch_is_undone_by_its_own_supplier(session: Session, customer: Customer, other: Customer) -> None:
+def test_a_batch_and_a_wave_are_undone_by_their_own_supplier(
+    session: Session, customer: Customer, other: Customer
+) -> None:
     batch = _make_batch(session, customer)
-    own = find_supplier(session, customer)
-    create_import_supplier(session, code=f"{own.code}2", organisation_name=customer.organisation)
-    second = get_import_supplier(session, f"{own.code}2", organisation_id=None)
-    assert get_batch_to_undo(session, str(batch.id), own) is batch
-    for supplier in (second, find_supplier(session, other)):
-        with pytest.raises(BatchNotFoundError, match=str(batch.id)):
-            get_batch_to_undo(session, str(batch.id), supplier)
-
-
-def test_a_wave_is_undone_by_its_own_supplier(session: Session, customer: Customer, other: Customer) -> None:
     plan = make_plan(session, customer, WaveState.STOPPED, WaveState.STOPPED)
     own = find_supplier(session, customer)
     create_import_supplier(session, code=f"{own.code}2", organisation_name=customer.organisation)
     second = get_import_supplier(session, f"{own.code}2", organisation_id=None)
+    assert get_batch_to_undo(session, str(batch.id), own) is batch
     wave = list_waves(session, plan.id)[1]
     assert get_wave_to_undo(session, str(plan.id), 2, own).id == wave.batch_id
     for supplier in (second, find_supplier(session, other)):
+        with pytest.raises(BatchNotFoundError, match=str(batch.id)):
+            get_batch_to_undo(session, str(batch.id), supplier)
         with pytest.raises(WavePlanNotFoundError, match=str(plan.id)):
             get_wave_to_undo(session, str(plan.id), 2, supplier)
