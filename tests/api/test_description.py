@@ -11,8 +11,8 @@ from jsonschema_rs import Draft202012Validator
 from migration_service.blueprints.description.error_catalogue import request_errors
 
 #: The errors that the web server and Flask answer in place of any operation, and of those that take a body.
-_OF_ALL = {"400", "404", "414", "417", "431", "500"}
-_WITH_BODY = {"408", "411", "413", "415"}
+_OF_ALL = {"400", "404", "414", "431", "500"}
+_WITH_BODY = {"411", "413", "415"}
 
 
 def _operations(description: Any) -> list[Any]:

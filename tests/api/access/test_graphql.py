@@ -135,7 +135,7 @@ FRAGMENTS = "{...A} fragment A on Query {...A}"
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
-        (b"", 411, "length_required"),
+        (b"", 400, "parse_error"),
         (b"\xff", 400, "parse_error"),
         (b"[" * 30_000, 400, "too_deep"),
         (b'{"query": 0E-999999}', 400, "number_too_long"),

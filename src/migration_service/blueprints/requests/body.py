@@ -59,13 +59,12 @@ def _read_body() -> bytes:
 
 
 def require_length() -> None:
-    """Raise LengthRequired if the request has a body of unknown length.
+    """Raise LengthRequired if the request has a body in chunks.
 
-    The web server cannot tell a body in chunks that breaks off from a whole one. The proxy before it waits
-    for the last chunk, and then states the length.
+    The web server cannot tell one that breaks off from a whole one. The proxy before it waits for the last
+    chunk, and then states the length.
     """
-    is_in_chunks = "Transfer-Encoding" in request.headers or not request.environ.get("wsgi.input_terminated")
-    if request.content_length is None and is_in_chunks:
+    if request.content_length is None and "Transfer-Encoding" in request.headers:
         raise LengthRequired("Send the body with Content-Length. Only the proxy takes a body in chunks.")
 
 
