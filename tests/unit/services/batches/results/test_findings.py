@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import null
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import AccountImportProcess, Batch, BatchLine
+from migration_service.models import Batch, BatchLine
 from migration_service.services.batches.results.counts import recount
 from migration_service.services.batches.results.findings import (
     FaultyPath,
@@ -26,6 +26,7 @@ from migration_service.services.batches.results.line_results import (
 from migration_service.states import LineStatus
 from support.factories import Customer, make_customer
 from unit.services.batches.batch_rows import add_chunk, make_batch, without_indexes
+from unit.services.undo.undo_rows import add_pending
 
 
 def _item(code: str, attr: str | None, detail: str = "D") -> dict[str, Any]:
@@ -121,24 +122,12 @@ def test_the_values_at_a_path_are_counted_the_commonest_first(session: Session, 
     assert count_values(session, batch.id, ResultFilter(code="none")) == []
 
 
-def _stage(session: Session, batch: Batch, number: str) -> AccountImportProcess:
-    process = AccountImportProcess(
-        import_supplier_id=batch.import_supplier_id,
-        external_account_number=number,
-        payload={"c": number},
-        payload_sha256=b"",
-        rules_version="",
-        profile="lenient",
-    )
-    session.add(process)
-    session.flush()
-    return process
-
-
-def test_a_line_has_its_payload_or_that_of_its_staged_account(session: Session, batch: Batch) -> None:
-    process = _stage(session, batch, "7")
-    _stage(session, batch, "8")
-    session.add(_line(batch, 7, account_import_process_id=process.id))
+def test_a_line_has_its_payload_or_that_of_its_staged_account(
+    session: Session, customer: Customer, batch: Batch
+) -> None:
+    (process_id,) = add_pending(session, customer, "7", payload={"c": "7"})
+    add_pending(session, customer, "8", payload={"c": "8"})
+    session.add(_line(batch, 7, account_import_process_id=process_id))
     session.flush()
 
     def find(number: int) -> tuple[Any, str | None]:
@@ -219,12 +208,12 @@ def test_results_of_lines_are_written_as_ndjson_and_csv(
 
 
 def test_failed_lines_are_streamed_as_they_were_sent(
-    sessions: sessionmaker[Session], session: Session, batch: Batch
+    sessions: sessionmaker[Session], session: Session, customer: Customer, batch: Batch
 ) -> None:
-    process = _stage(session, batch, "7")
+    (process_id,) = add_pending(session, customer, "7", payload={"c": "7"})
     session.add_all(
         [
-            _line(batch, 7, account_import_process_id=process.id),
+            _line(batch, 7, account_import_process_id=process_id),
             _line(batch, 8, payload=b"repeated", errors=[_item("duplicate_line_in_batch", None)]),
             _line(batch, 10),
             *(_line(batch, number, payload=b"%d" % number) for number in range(11, 71)),
