@@ -90,10 +90,10 @@ def test_nginx_leaves_the_size_of_a_file_to_the_service(port: int, path: str, st
 def test_an_address_with_too_many_requests_under_way_is_answered_429(port: int, path: str, most: int) -> None:
     head = f"POST {API}/{path} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
     with ExitStack() as stack:
-        for _ in range(most):
-            stack.enter_context(_connect(port)).sendall(head.encode())
 
         def another() -> requests.Response:
+            """The answer to a request after one more that waits for its body."""
+            stack.enter_context(_connect(port)).sendall(head.encode())
             return requests.post(f"http://{LOOPBACK}:{port}{API}/{path}", b"x", timeout=30)
 
         wait_until(lambda: another().status_code == 429, "all are under way")
