@@ -90,49 +90,49 @@ def remove_error_texts(session: Session, *, after_days: int) -> int:
     return max(len(session.execute(statement, values).all()) for statement in statements)
 
 
-# An array is built once, whereas a subquery after IN may run for each row and exceed the limit.
-_CANCEL_IDLE = text(f"""
-    UPDATE batch SET state = '{BatchState.CANCELLED}', reason = NULL, finished_at = now()
-    WHERE id = ANY (ARRAY(
-        SELECT id FROM batch
-        WHERE finished_at IS NULL AND state IN ({literals([BatchState.PAUSED, BatchState.WAITING])})
-          AND greatest(created_at, (SELECT max(worked_at) FROM batch_chunk WHERE batch_id = batch.id))
-              < now() - make_interval(days => :days)
-          AND NOT EXISTS (
-              SELECT FROM wave JOIN wave_plan AS plan ON plan.id = wave.plan_id
-              WHERE wave.batch_id = batch.id AND plan.finished_at IS NULL)
-        LIMIT :limit FOR UPDATE SKIP LOCKED))
-    RETURNING 1
-""")
+_BEFORE = "< now() - make_interval(days => :days)"
 
-_REMOVE_LINES = text("""
+
+def _some(table: str, condition: str) -> str:
+    """Return the end of a statement about at most `:limit` unlocked rows of a table.
+
+    An array is built once, whereas a subquery after IN may run for each row and exceed the limit.
+    """
+    return f"""
+        WHERE id = ANY (ARRAY(
+            SELECT id FROM {table} WHERE {condition} LIMIT :limit FOR UPDATE SKIP LOCKED))
+        RETURNING 1"""
+
+
+_IS_IDLE = f"""
+    finished_at IS NULL AND state IN ({literals([BatchState.PAUSED, BatchState.WAITING])})
+    AND greatest(created_at, (SELECT max(worked_at) FROM batch_chunk WHERE batch_id = batch.id)) {_BEFORE}
+    AND NOT EXISTS (
+        SELECT FROM wave JOIN wave_plan AS plan ON plan.id = wave.plan_id
+        WHERE wave.batch_id = batch.id AND plan.finished_at IS NULL)"""
+_CANCEL_IDLE = text(
+    f"UPDATE batch SET state = '{BatchState.CANCELLED}', reason = NULL, finished_at = now()"
+    + _some("batch", _IS_IDLE)
+)
+
+_REMOVE_LINES = text(f"""
     DELETE FROM batch_line WHERE ctid = ANY (ARRAY(
         SELECT line.ctid FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
-        WHERE batch.finished_at < now() - make_interval(days => :days) AND batch.lines_removed_at IS NULL
+        WHERE batch.finished_at {_BEFORE} AND batch.lines_removed_at IS NULL
         LIMIT :limit))
     RETURNING 1
 """)
 
-_MARK_REMOVED = text("""
+_MARK_REMOVED = text(f"""
     UPDATE batch SET lines_removed_at = now()
-    WHERE finished_at < now() - make_interval(days => :days) AND lines_removed_at IS NULL
+    WHERE finished_at {_BEFORE} AND lines_removed_at IS NULL
       AND NOT EXISTS (SELECT FROM batch_line WHERE batch_id = batch.id)
-""")
-
-_REMOVE_PAYLOADS = text(f"""
-    UPDATE account_import_process SET payload = NULL, warnings = NULL, refused_errors = NULL
-    WHERE id = ANY (ARRAY(
-                 SELECT id FROM account_import_process
-                 WHERE state = '{ImportState.IMPORTED}' AND payload IS NOT NULL
-                   AND account_created_at < now() - make_interval(days => :days)
-                 LIMIT :limit FOR UPDATE SKIP LOCKED))
-    RETURNING 1
 """)
 
 _LOCK_STAGED = text(f"""
     SELECT id FROM account_import_process
     WHERE state IN ({literals([ImportState.PENDING, ImportState.SKIPPED])})
-      AND staged_at < now() - make_interval(days => :days)
+      AND staged_at {_BEFORE}
     LIMIT :limit FOR UPDATE SKIP LOCKED
 """)
 
@@ -143,40 +143,27 @@ _MARK_SKIPPED = text(f"""
     ON CONFLICT DO NOTHING
 """)
 
-_REMOVE_ATTEMPT_ERRORS = text("""
-    UPDATE attempt SET errors = NULL, error_detail = NULL
-    WHERE id = ANY (ARRAY(
-                 SELECT id FROM attempt
-                 WHERE (errors IS NOT NULL OR error_detail IS NOT NULL)
-                   AND finished_at < now() - make_interval(days => :days)
-                 LIMIT :limit FOR UPDATE SKIP LOCKED))
-    RETURNING 1
-""")
-
-_REMOVE_VERSION_ERRORS = text("""
-    UPDATE account_import_process SET refused_errors = NULL
-    WHERE id = ANY (ARRAY(
-                 SELECT id FROM account_import_process
-                 WHERE refused_errors IS NOT NULL AND refused_at < now() - make_interval(days => :days)
-                 LIMIT :limit FOR UPDATE SKIP LOCKED))
-    RETURNING 1
-""")
-
+_REMOVE_PAYLOADS = text(
+    "UPDATE account_import_process SET payload = NULL, warnings = NULL, refused_errors = NULL"
+    + _some(
+        "account_import_process",
+        f"state = '{ImportState.IMPORTED}' AND payload IS NOT NULL AND account_created_at {_BEFORE}",
+    )
+)
+_REMOVE_ATTEMPT_ERRORS = text(
+    "UPDATE attempt SET errors = NULL, error_detail = NULL"
+    + _some("attempt", f"(errors IS NOT NULL OR error_detail IS NOT NULL) AND finished_at {_BEFORE}")
+)
+_REMOVE_VERSION_ERRORS = text(
+    "UPDATE account_import_process SET refused_errors = NULL"
+    + _some("account_import_process", f"refused_errors IS NOT NULL AND refused_at {_BEFORE}")
+)
 # An alert is sent again if its subject is still waiting at the end of the retention period.
-_REMOVE_ALERTS = text(f"""
-    DELETE FROM alert_email
-    WHERE id = ANY (ARRAY(
-                 SELECT id FROM alert_email
-                 WHERE state <> '{EmailState.PENDING}' AND created_at < now() - make_interval(days => :days)
-                 LIMIT :limit FOR UPDATE SKIP LOCKED))
-    RETURNING 1
-""")
-
-_REMOVE_EMAIL_ERRORS = text("""
-    UPDATE customer_email SET error = NULL
-    WHERE id = ANY (ARRAY(
-                 SELECT id FROM customer_email
-                 WHERE error IS NOT NULL AND created_at < now() - make_interval(days => :days)
-                 LIMIT :limit FOR UPDATE SKIP LOCKED))
-    RETURNING 1
-""")
+_REMOVE_ALERTS = text(
+    "DELETE FROM alert_email"
+    + _some("alert_email", f"state <> '{EmailState.PENDING}' AND created_at {_BEFORE}")
+)
+_REMOVE_EMAIL_ERRORS = text(
+    "UPDATE customer_email SET error = NULL"
+    + _some("customer_email", f"error IS NOT NULL AND created_at {_BEFORE}")
+)
