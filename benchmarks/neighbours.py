@@ -22,6 +22,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -85,11 +86,8 @@ class Quiet:
     def measure(self, seconds: float, batches: int = 9) -> Times:
         """Migrate accounts one by one for so long, with several clients, and then with so many batches."""
         times, until = Times(), time.monotonic() + seconds
-        threads = [threading.Thread(target=self._migrate, args=[until, times]) for _ in range(_CLIENTS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(_CLIENTS) as pool:
+            list(pool.map(lambda _: self._migrate(until, times), range(_CLIENTS)))
         http = self._session()
         for _ in range(batches):
             self._send_batch(http, times)
@@ -197,16 +195,8 @@ def _compare(what: str, times: Times, alone: Times, bounds: Sequence[float]) -> 
 
 def _measure_two(pair: Sequence[Quiet], seconds: float) -> list[Times]:
     """Measure two organisations at the same time."""
-    measured: dict[int, Times] = {}
-    threads = [
-        threading.Thread(target=lambda place, one: measured.update({place: one.measure(seconds)}), args=it)
-        for it in enumerate(pair)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return [measured[0], measured[1]]
+    with ThreadPoolExecutor(len(pair)) as pool:
+        return list(pool.map(lambda one: one.measure(seconds), pair))
 
 
 @click.command()

@@ -306,6 +306,13 @@ def start_tls_server(authority: trustme.CA) -> Iterator[Callable[[str], str]]:
         listener.close()
 
 
+@pytest.fixture
+def _trusted(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The authority of the test servers is trusted with the usual variable."""
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+
+
 def test_a_certificate_of_an_unknown_authority_is_a_permanent_error(
     start_tls_server: Callable[[str], str], limits: CallLimits
 ) -> None:
@@ -313,28 +320,18 @@ def test_a_certificate_of_an_unknown_authority_is_a_permanent_error(
         VendorConnection(name="self-signed", url=start_tls_server("127.0.0.1"), limits=limits).get("x")
 
 
+@pytest.mark.usefixtures("_trusted")
 def test_a_certificate_for_another_name_is_a_permanent_error(
-    start_tls_server: Callable[[str], str],
-    authority: trustme.CA,
-    limits: CallLimits,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    start_tls_server: Callable[[str], str], limits: CallLimits
 ) -> None:
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
     with pytest.raises(PaymentVendorUnreachableError, match="certificate"):
         VendorConnection(name="other", url=start_tls_server("vendor.example"), limits=limits).get("x")
 
 
+@pytest.mark.usefixtures("_trusted")
 def test_a_private_authority_can_be_trusted_with_the_usual_variable(
-    start_tls_server: Callable[[str], str],
-    authority: trustme.CA,
-    limits: CallLimits,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    start_tls_server: Callable[[str], str], limits: CallLimits
 ) -> None:
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
     url = start_tls_server("127.0.0.1")
     assert VendorConnection(name="private", url=url, limits=limits).get("x") == {"a": "b"}
 
