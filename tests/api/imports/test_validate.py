@@ -26,7 +26,7 @@ def test_the_profile_of_the_query_string_makes_warnings_errors(supplier: Supplie
     ("body", "content_type", "status", "code"),
     [
         (b"{", "application/json", 400, "parse_error"),
-        (b"", "application/json", 411, "length_required"),
+        (b"", "application/json", 400, "parse_error"),
         (b'{"a": NaN}', "application/json", 400, "parse_error"),
         (b"[]", "application/json", 400, "account_failed_validation"),
         (b"{}", "text/plain", 415, "unsupported_media_type"),
