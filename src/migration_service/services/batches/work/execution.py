@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 #: Seconds that a worker continues with one chunk, or waits for its slots, before another organisation has its
 #: turn.
-TURN_SECONDS = 0.25
+TURN_SECONDS = 0.1
 #: Seconds that a worker waits before it releases a chunk because Redis is unavailable.
 REDIS_PAUSE = 2.0
 # If the concurrency limit is off, batches are not limited either.
