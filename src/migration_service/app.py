@@ -129,8 +129,7 @@ def _believe_proxies(app: Flask, count: int) -> None:
 
 
 def _connect(settings: Settings) -> Resources:
-    most = settings.database_pool_size
-    engine = service_engine(settings, "migration-web", pool_size=most, max_overflow=most)
+    engine = service_engine(settings, "migration-web", pool_size=settings.database_pool_size, max_overflow=0)
     session_maker = make_sessionmaker(engine)
     redis = make_redis(settings.redis_url, max_connections=_MOST_WAITING)
     VENDOR_CALLS.keep_in(redis)

@@ -169,8 +169,8 @@ class Settings:
         at_least=1,
     )
     database_pool_size: int = setting(
-        "The number of connections to PostgreSQL that one web process keeps open.",
-        10,
+        "The largest number of connections to PostgreSQL of a web process, which keeps them open.",
+        20,
         at_least=1,
     )
     database_pooler: bool = setting(
