@@ -114,25 +114,26 @@ _DISPATCH = text(f"""
 """)
 
 # A chunk with attempts is with a worker. It has none yet until the worker has acquired slots. `turn` includes
-# the chunks of the organisation that workers have or have processed within the last seconds. Therefore, a
-# small batch does not share the workers with a large one, but comes before it. The commit need not wait for
-# the disk: a crash of the server that undoes it also cuts the worker's connection.
+# the chunks of the organisation that workers have, and those of which they have processed a part within the
+# last seconds, even if they wait again. Therefore, a small batch does not share the workers with a large one,
+# but comes before it. The commit need not wait for the disk: a crash of the server that undoes it also cuts
+# the worker's connection.
 _TAKE = text(f"""
     WITH sooner AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
     dispatched AS MATERIALIZED (
-        SELECT batch_id, first_line, row_number() OVER (
+        SELECT batch_id, first_line, waits, row_number() OVER (
             PARTITION BY organisation_id ORDER BY waits, dispatched_at, first_line) AS turn
         FROM batch CROSS JOIN LATERAL (
             SELECT *, attempts IS NULL AS waits FROM batch_chunk
             WHERE batch_id = batch.id AND state = '{ChunkState.DISPATCHED}'
             UNION ALL
-            SELECT *, false FROM batch_chunk WHERE batch_id = batch.id AND state <> '{ChunkState.DISPATCHED}'
+            SELECT *, false FROM batch_chunk WHERE batch_id = batch.id
               AND worked_at > now() - interval '5 seconds') AS chunk
         WHERE batch.finished_at IS NULL AND batch.state = '{BatchState.RUNNING}' AND {_IS_OURS}),
     next AS MATERIALIZED (
         SELECT batch_id, first_line
         FROM dispatched JOIN batch_chunk USING (batch_id, first_line) CROSS JOIN sooner
-        WHERE batch_chunk.state = '{ChunkState.DISPATCHED}' AND attempts IS NULL
+        WHERE waits AND batch_chunk.state = '{ChunkState.DISPATCHED}' AND attempts IS NULL
         ORDER BY turn, dispatched_at, first_line
         LIMIT 1 FOR UPDATE OF batch_chunk SKIP LOCKED)
     UPDATE batch_chunk SET attempts = '{{}}', dispatched_at = now()

@@ -96,12 +96,13 @@ def test_a_small_batch_comes_before_a_large_one_of_another_organisation_that_had
 ) -> None:
     large, small = _batch(session, customer, 5), _batch(session, other, 2)
     dispatch_chunks(session, 5)
-    ago = {1: 60.0, 2: 4.0, 3: 4.0}
-    for line, passed in ago.items():
+    # A worker has processed a part of the second chunk, which waits again.
+    for line, state, passed in ((1, "DONE", 60.0), (2, "DISPATCHED", 4.0), (3, "DONE", 4.0)):
         done = update(BatchChunk).where(BatchChunk.batch_id == large.id, BatchChunk.first_line == line)
-        session.execute(done.values(state="DONE", worked_at=func.now() - seconds(passed)))
-    taken = [take_chunk(session, asks_vendors=False) for _ in range(4)]
-    turns = [(small, 1), (small, 2), (large, 4), (large, 5)]
+        moments = {"worked_at": func.now() - seconds(passed), "dispatched_at": func.now() - seconds(1)}
+        session.execute(done.values(state=state, **moments))
+    taken = [take_chunk(session, asks_vendors=False) for _ in range(5)]
+    turns = [(small, 1), (small, 2), (large, 2), (large, 4), (large, 5)]
     assert taken == [ChunkKey(batch.id, line) for batch, line in turns]
 
 
