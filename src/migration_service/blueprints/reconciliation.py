@@ -1,5 +1,6 @@
 """Reconciliation: what was sent, what is open, and whether created accounts match what was staged."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from flask import Response, jsonify, stream_with_context
@@ -12,7 +13,8 @@ from migration_service.blueprints.requests.description_headers import CSV
 from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_path
 from migration_service.blueprints.requests.places import database_searches
 from migration_service.blueprints.requests.resources import resources
-from migration_service.blueprints.requests.streaming import stream
+from migration_service.blueprints.requests.streaming import stream, stream_array
+from migration_service.schemas.json import encode_json
 from migration_service.schemas.reconciliation import (
     AccountDifferenceAnswerSchema,
     AcknowledgedAnswerSchema,
@@ -28,11 +30,13 @@ from migration_service.services.batches.control import get_batch_to_reconcile
 from migration_service.services.reconciliation.acknowledgements import (
     AcknowledgementOrder,
     acknowledge,
-    list_acknowledgements,
+    stream_acknowledgements,
 )
 from migration_service.services.reconciliation.created_accounts import stream_id_map, stream_reconciliation
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.submitted import count_submitted
+
+_ACKNOWLEDGEMENTS = AcknowledgementAnswerSchema(many=True)
 
 blueprint = make_blueprint("reconciliation", "reconciliation", "Compare what was sent with what was created.")
 
@@ -129,17 +133,23 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
 
 
 @blueprint.get("/<import_supplier_code>/acknowledgements/")
-@blueprint.response(200, AcknowledgementAnswerSchema(many=True))
+@blueprint.response(200, _ACKNOWLEDGEMENTS)
 @answers_errors(blueprint, errors.RequestFailedValidationError, errors.ImportSupplierNotFoundError)
 def get_acknowledgements(import_supplier_code: str) -> Response:
     """List acknowledgements, newest first
 
-    Each entry shows who acknowledged what, when and why.
+    Each entry shows who acknowledged what, when and why. The whole array, streamed.
     """
-    with resources().Session.begin() as session:
+    sessions = resources().Session
+    with sessions.begin() as session:
         supplier = supplier_in_path(session, import_supplier_code)
-        found = list_acknowledgements(session, supplier.id)
-    return jsonify(AcknowledgementAnswerSchema(many=True).dump(found))
+
+    def pages() -> Iterator[str]:
+        with sessions.begin() as session:
+            for found in stream_acknowledgements(session, supplier.id):
+                yield encode_json(_ACKNOWLEDGEMENTS.dump(found)).decode()[1:-1]
+
+    return stream_array(pages())
 
 
 @blueprint.get("/<import_supplier_code>/id-map/")

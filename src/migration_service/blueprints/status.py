@@ -13,8 +13,8 @@ from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_path
 from migration_service.blueprints.requests.paging import link_next, require_page_size
-from migration_service.blueprints.requests.places import in_turns
 from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.streaming import stream_array
 from migration_service.db.sql import autocommit
 from migration_service.schemas.account_history import AccountHistorySchema
 from migration_service.schemas.attempts import FailedImportSchema
@@ -183,17 +183,16 @@ def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
         supplier = supplier_in_path(session, import_supplier_code)
         first = read_imports(session, supplier, kind, after=after, limit=_PIECE)
 
-    def pieces() -> Iterator[str]:
+    def pages() -> Iterator[str]:
         page = first
-        yield f"[{page.json}"
-        while page.count == _PIECE:
+        while page.count:
+            yield page.json
+            if page.count < _PIECE:
+                return
             with sessions.begin() as session:
                 page = read_imports(session, supplier, kind, after=page.last, limit=_PIECE)
-            if page.count:
-                yield f",{page.json}"
-        yield "]"
 
-    return Response(in_turns([], pieces()), mimetype="application/json")
+    return stream_array(pages())
 
 
 def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> Response:

@@ -132,7 +132,7 @@ def test_the_order_within_an_account_is_that_of_the_file(batches: BatchClient, n
             lines.append(payment(batches, number, f"P{i}", amount=f"{i + 1}.00"))
             lines.append(payment(batches, number, f"P{i}", amount="999.00"))
     with (
-        patch.object(batch_upload, "CHUNK_LINES", 5),
+        patch.object(batch_upload, "ADDED_CHUNK_LINES", 5),
         patch("migration_service.services.batches.work.added_data.lines.PIECE_LINES", 7),
     ):
         report = batches.run(lines, kind="transactions")

@@ -2,9 +2,11 @@
 
 import csv
 import io
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 
 from sqlalchemy import select, update
 
@@ -91,12 +93,19 @@ def test_an_acknowledged_account_is_no_longer_open(batches: BatchClient) -> None
     batch_id = batches.run([wrong, b"{}", b"{", b"[]"])["batch_id"]
     assert _acknowledge(batches, external_account_numbers=[number]).json == {"acknowledged": 1}
     assert _acknowledge(batches, batch=batch_id, line_numbers=[3]).json == {"acknowledged": 1}
-    report = batches.supplier.reconcile()
+    with patch("migration_service.services.reconciliation.created_accounts._WRITTEN", 1):
+        report = batches.supplier.reconcile()
     assert [line for _, _, line in _open(report)] == [2, 4]
     assert (report["sent"]["acknowledged"], report["sent"]["open"]) == (2, 2)
     assert _acknowledge(batches, batch=batch_id).status_code == 201
     assert batches.supplier.reconcile()["open"] == []
-    found: Any = batches.supplier.get(f"/reconciliation/{batches.supplier.code}/acknowledgements/").json
+    path = f"/reconciliation/{batches.supplier.code}/acknowledgements/"
+    found: Any = batches.supplier.get(path).json
+    for piece in (1, 3, 4, 5):
+        with patch("migration_service.services.reconciliation.acknowledgements._PIECE", piece):
+            answer = batches.supplier.get(path, buffered=False)
+            pieces = list(answer.iter_encoded())
+        assert (json.loads(b"".join(pieces)), len(pieces)) == (found, -(-4 // piece) + 1)
     assert found[-1]["external_account_number"] == number
     assert found[-1]["reason"] == "Closed before the migration."
     assert found[-1]["acknowledged_by"].startswith("API key ")

@@ -1,6 +1,6 @@
-"""Long responses that are sent in pieces, as NDJSON or CSV."""
+"""Long responses that are sent in pieces, as NDJSON, CSV or a JSON array."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from flask import Response, request
@@ -20,6 +20,19 @@ def stream(pieces: Iterable[str] | Iterable[bytes], content_type: str) -> Respon
     iterator = iter(pieces)
     beginning = list(islice(iterator, 2))
     return Response(in_turns(beginning, iterator), headers={"Content-Type": content_type})
+
+
+def stream_array(pages: Iterable[str]) -> Response:
+    """Return the response that sends the JSON entries of these pages, which have commas between them."""
+
+    def pieces() -> Iterator[str]:
+        before = "["
+        for page in pages:
+            yield before + page
+            before = ","
+        yield "[]" if before == "[" else "]"
+
+    return stream(pieces(), "application/json")
 
 
 def stream_lines(make_pieces: Callable[[ResultFormat], Iterable[bytes]]) -> Response:

@@ -1,6 +1,6 @@
 """Acknowledgements, with a reason, that sent accounts or lines will not be imported."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -18,6 +18,8 @@ from migration_service.states import OpenReason
 
 #: The number of accounts or lines listed in an audit entry, which also has the hash of all of them.
 MOST_LISTED = 1_000
+#: The number of acknowledgements in one piece of a stream.
+_PIECE = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,15 +113,26 @@ def list_acknowledgements(
 
     If an account or a line was acknowledged repeatedly, only its latest acknowledgement is returned.
     """
-    statement = select(Acknowledgement).where(Acknowledgement.id.in_(_latest(import_supplier_id)))
+    statement = _select(import_supplier_id)
     if before is not None:
         statement = statement.where(Acknowledgement.id < before)
-    return session.scalars(statement.order_by(Acknowledgement.id.desc()).limit(limit)).all()
+    return session.scalars(statement.limit(limit)).all()
+
+
+def stream_acknowledgements(session: Session, import_supplier_id: int) -> Iterator[Sequence[Acknowledgement]]:
+    """Yield a supplier's acknowledgements, as `list_acknowledgements` returns them, in pieces."""
+    pieces = {"yield_per": _PIECE}
+    return session.scalars(_select(import_supplier_id), execution_options=pieces).partitions()
 
 
 def count_acknowledgements(session: Session, import_supplier_id: int) -> int:
     """Return the number of accounts and lines that a supplier has acknowledged."""
     return session.scalar(select(func.count()).select_from(_latest(import_supplier_id).subquery())) or 0
+
+
+def _select(import_supplier_id: int) -> Select[Acknowledgement]:
+    latest = Acknowledgement.id.in_(_latest(import_supplier_id))
+    return select(Acknowledgement).where(latest).order_by(Acknowledgement.id.desc())
 
 
 def _latest(import_supplier_id: int) -> Select[int]:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Decimal
+from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -39,7 +40,8 @@ from migration_service.services.reconciliation.submitted import find_open
 from migration_service.services.reconciliation.submitted_items import Submitted
 from migration_service.services.setup.suppliers import KnownSupplier
 
-_PAGE = 2_000
+#: The numbers of accounts read, and of entries written, together.
+_PAGE, _WRITTEN = 2_000, 500
 #: Bytes of compressed payloads compared by one statement, so that it ends in time even if they are large.
 _PAYLOADS = 4_000_000
 
@@ -192,10 +194,10 @@ def stream_reconciliation(
     yield b"]," + encode_json(finite(totals.to_dict(sent.open)))[1:]
 
 
-def _join(items: Iterable[Any]) -> Iterator[bytes]:
+def _join(items: Iterator[Any]) -> Iterator[bytes]:
     comma = b""
-    for item in items:
-        yield comma + encode_json(finite(item))
+    while piece := list(islice(items, _WRITTEN)):
+        yield comma + b",".join(encode_json(finite(item)) for item in piece)
         comma = b","
 
 

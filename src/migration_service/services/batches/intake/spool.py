@@ -16,7 +16,6 @@ from tempfile import TemporaryFile, gettempdir
 from typing import IO, Any
 
 from migration_service.errors import UploadStorageFullError
-from migration_service.services.batches.intake.file_totals import FileTotals
 from migration_service.services.batches.intake.formats import require_ndjson
 from migration_service.services.batches.intake.ndjson import FileLimits, Line, read_blocks, read_lines
 
@@ -30,7 +29,7 @@ _DISK_CHECK = 16_000_000
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """The hash and size of a file as it was sent, and its `FileTotals`. None if there are none."""
+    """The hash and size of a file as it was sent, and its `FileTotals`. None if they are not known."""
 
     sha256: bytes | None = None
     bytes: int | None = None
@@ -57,17 +56,16 @@ class SpooledLines:
         #: The number of lines, and the bytes that they take in the database.
         self.count = self.stored_bytes = 0
         hashed = sha256(identity)
-        self._file_hash, self._file_bytes, totals = sha256(), 0, FileTotals()
+        self._file_hash, self._file_bytes = sha256(), 0
         blocks = self._counted(self._blocks() if arriving is None else arriving)
         for line in require_ndjson(read_lines(blocks, limits)):
             self.count += 1
             self.stored_bytes += LINE_OVERHEAD + len(line.text or b"")
             hashed.update(b"%d %b\n" % (line.number, line.text or b"-"))
-            totals.add_line(line.text)
         #: The hash of all lines and of the request.
         self.sha256 = hashed.digest()
         #: The file itself, with its compression and its blank lines.
-        self.sent_file = SentFile(self._file_hash.digest(), self._file_bytes, totals.to_dict())
+        self.sent_file = SentFile(self._file_hash.digest(), self._file_bytes)
 
     def __iter__(self) -> Iterator[Line]:
         return read_lines(self._blocks(), self._limits)

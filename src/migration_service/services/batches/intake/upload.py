@@ -26,6 +26,7 @@ from migration_service.origin import current_origin
 from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.schemas.json import encode_json
 from migration_service.services.batches.error_thresholds import threshold_to_store, usual_threshold
+from migration_service.services.batches.intake.file_totals import FileTotals
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder, record_order
 from migration_service.services.batches.intake.ranges import (
     LAST_CHUNK_LINES,
@@ -41,8 +42,8 @@ from migration_service.services.setup.suppliers import KnownSupplier, require_on
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchMode, BatchState, ImportState, LineStatus
 
-#: The largest number of lines in a chunk, which one worker processes.
-CHUNK_LINES = 100
+#: The largest number of lines in a chunk, which one worker processes, and the average one of added data.
+CHUNK_LINES, ADDED_CHUNK_LINES = 100, 200
 #: The state of a wave's batch before the wave starts: paused, with a window that has ended.
 _HELD = {
     "state": BatchState.PAUSED,
@@ -85,14 +86,15 @@ def start_batch(
     if batch_id is None:  # a concurrent request with the same key has just committed its batch
         return start_batch(session, supplier, order, lines)
     session.execute(text(f"SET LOCAL statement_timeout = '{_LONGEST_COPY}'"))
-    older = None
+    older = totals = None
     if lines is None:
         older = _take_pending(session, batch_id, supplier.id, order)
     else:
-        _copy_lines(session, supplier, batch_id, lines, order)
+        totals = _copy_lines(session, supplier, batch_id, lines, order)
     recount(session, batch_id)
     counted = {"stored_bytes": lines.stored_bytes if lines else None, "overhead": LINE_OVERHEAD}
-    session.execute(_COUNT_LINES, {"batch_id": batch_id, "sha256": digest, "older": older, **counted})
+    found = {"sha256": digest, "older": older, "totals": totals and encode_json(totals).decode()}
+    session.execute(_COUNT_LINES, {"batch_id": batch_id, **found, **counted})
     record_order(session, order, batch_id, supplier.organisation_id)
     return batch_id
 
@@ -146,7 +148,7 @@ def _insert_batch(
             address=current_origin().address,
             file_sha256=sent_file.sha256,
             file_bytes=sent_file.bytes,
-            file_totals=sent_file.totals if order.has_accounts else None,
+            file_totals=sent_file.totals,
             validated_under=validated_under(order.profile, supplier.profile),
             brake=threshold_to_store(order.error_threshold or usual_threshold(order.mode)),
             **({} if order.wave_processes is None else _HELD),
@@ -183,10 +185,12 @@ def _find_number(line: bytes) -> str | None:
 
 def _copy_lines(
     session: Session, supplier: KnownSupplier, batch_id: UUID, lines: SpooledLines, order: BatchOrder
-) -> None:
+) -> dict[str, Any] | None:
+    """Store the lines. Return the totals of a new file of accounts, added up while the database works."""
     too_long = Jsonb([item.to_dict() for item in LineTooLongError().errors])
     pending, refused = (LineStatus.PENDING.value, None), (LineStatus.FAILED.value, too_long)
-    chunks: RangeChunks | AccountChunks = AccountChunks(lines, CHUNK_LINES)
+    totals = FileTotals() if order.has_accounts and order.sent_file is None else None
+    chunks: RangeChunks | AccountChunks = AccountChunks(lines, ADDED_CHUNK_LINES)
     if order.has_accounts:
         chunks = RangeChunks(lines.count, CHUNK_LINES, _smallest_chunk(order))
     with OpenTransaction.of(session).copy(_COPY) as copy:
@@ -195,9 +199,12 @@ def _copy_lines(
             number = None if line.text is None else _find_number(line.text)
             outcome = refused if line.text is None else pending
             copy.write_row((batch_id, line.number, line.text, number, *outcome, chunks.add(line, number)))
+            if totals is not None:
+                totals.add_line(line.text)
     if order.has_accounts:
         refuse_repeated(session, supplier, batch_id, order)
     _insert_chunks(session, batch_id, chunks.ranges, by_account=not order.has_accounts)
+    return None if totals is None else totals.to_dict()
 
 
 def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, order: BatchOrder) -> int | None:
@@ -265,6 +272,7 @@ _TAKE_LISTED = text(_take("id = ANY (:process_ids)")).bindparams(
 
 _COUNT_LINES = text("""
     UPDATE batch SET request_sha256 = :sha256, older_versions = CAST(:older AS bigint),
+        file_totals = coalesce(file_totals, CAST(:totals AS jsonb)),
         lines = counted.lines, runs_since = clock_timestamp(),
         stored_bytes = coalesce(CAST(:stored_bytes AS bigint), counted.lines * :overhead)
     FROM (SELECT coalesce(sum(CAST(value AS bigint)), 0) AS lines

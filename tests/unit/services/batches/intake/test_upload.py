@@ -145,7 +145,7 @@ def test_lines_of_added_data_are_cut_by_account_and_may_repeat_it(
     session: Session, customer: Customer
 ) -> None:
     order = BatchOrder(mode=BatchMode.IMPORT, kind=BatchKind.NOTES)
-    with patch.object(upload, "CHUNK_LINES", 3):
+    with patch.object(upload, "ADDED_CHUNK_LINES", 3):
         batch = _start(session, customer, order, *map(_number, "121345678"))
     assert [line[1] for line in _lines(session, batch)] == ["PENDING"] * 9
     chunk_lines = select(BatchLine.chunk_line).where(BatchLine.batch_id == batch.id)
