@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from flask import Flask
-from jsonschema_rs import Draft202012Validator
+from jsonschema_rs import Draft202012Validator, meta
 
 from migration_service.blueprints.description.error_catalogue import (
     Place,
@@ -78,15 +78,16 @@ def _codes_within(text: str) -> dict[str, set[str]]:
     return {first.split("`")[1]: set(re.findall("`(.+?)`", within)) for first, _, within in entries}
 
 
-def test_each_example_satisfies_its_schema(description: Any) -> None:
+def test_each_schema_is_valid_and_each_example_satisfies_its_schema(description: Any) -> None:
     components = {"components": description["components"]}
+    for schema in description["components"]["schemas"].values():
+        meta.validate(schema)
     found = list(_media(description))
     assert len(found) > 100
     validators: dict[str, Draft202012Validator] = {}
     for media in found:
         schema = media["schema"]
-        validator = validators.get(str(schema))
-        if validator is None:
+        if not (validator := validators.get(str(schema))):
             validator = Draft202012Validator(schema | components, validate_formats=True)
             validators[str(schema)] = validator
         examples = [example["value"] for example in media.get("examples", {}).values()]

@@ -74,9 +74,10 @@ listed, cursor = [], None
 while True:
     page = progress.list_all_account_imports_with_http_info(SUPPLIER, limit=1, cursor=cursor)
     listed += page.data
-    if "Link" not in page.headers:
+    headers = {name.lower(): value for name, value in page.headers.items()}
+    if "link" not in headers:
         break
-    address = re.match("<(.*)>", page.headers["Link"])[1]
+    address = re.match("<(.*)>", headers["link"])[1]
     cursor = parse_qs(urlsplit(address).query)["cursor"][0]
 assert len(listed) == 2, listed
 assert all(item.service_account_number for item in listed), listed

@@ -31,7 +31,7 @@ class Sum(Float):
 
     def __init__(self, *about: Any, **kwargs: Any) -> None:
         super().__init__(*about, **kwargs)
-        self.metadata = {**self.metadata, "type": ["number", "string", *["null"] * self.allow_none]}
+        self.metadata = {**self.metadata, "type": ["number", "string"]}
 
 
 class Boolean(Described, fields.Boolean):
