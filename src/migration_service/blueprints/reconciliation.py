@@ -30,7 +30,7 @@ from migration_service.services.batches.control import get_batch_to_reconcile
 from migration_service.services.reconciliation.acknowledgements import (
     AcknowledgementOrder,
     acknowledge,
-    stream_acknowledgements,
+    list_acknowledgements,
 )
 from migration_service.services.reconciliation.created_accounts import stream_id_map, stream_reconciliation
 from migration_service.services.reconciliation.differences import NOT_COMPARED
@@ -146,7 +146,7 @@ def get_acknowledgements(import_supplier_code: str) -> Response:
 
     def pages() -> Iterator[str]:
         with sessions.begin() as session:
-            for found in stream_acknowledgements(session, supplier.id):
+            for found in list_acknowledgements(session, supplier.id).partitions():
                 yield encode_json(_ACKNOWLEDGEMENTS.dump(found)).decode()[1:-1]
 
     return stream_array(pages())

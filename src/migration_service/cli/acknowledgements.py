@@ -87,6 +87,6 @@ def list_all(supplier: str, as_json: bool) -> None:
     names = ("external_account_number", "batch_id", "line_number", "reason", "acknowledged_by")
     with open_session(read_settings()) as session:
         owner = get_import_supplier(session, supplier, organisation_id=None)
-        found = list_acknowledgements(session, owner.id)
+        found = list_acknowledgements(session, owner.id).all()
     rows = [pick(item, *names, "acknowledged_at") for item in found]
     show_list(rows, as_json, nothing="Nothing has been acknowledged yet. See: acknowledgements add --help")

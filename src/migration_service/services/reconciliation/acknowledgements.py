@@ -1,12 +1,12 @@
 """Acknowledgements, with a reason, that sent accounts or lines will not be imported."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, case, func, select
+from sqlalchemy import ScalarResult, Select, case, func, select
 from sqlalchemy.orm import Session
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
@@ -18,7 +18,7 @@ from migration_service.states import OpenReason
 
 #: The number of accounts or lines listed in an audit entry, which also has the hash of all of them.
 MOST_LISTED = 1_000
-#: The number of acknowledgements in one piece of a stream.
+#: The number of acknowledgements that are read together.
 _PIECE = 1_000
 
 
@@ -108,31 +108,22 @@ def find_refused(
 
 def list_acknowledgements(
     session: Session, import_supplier_id: int, *, before: int | None = None, limit: int | None = None
-) -> Sequence[Acknowledgement]:
+) -> ScalarResult[Acknowledgement]:
     """Return a supplier's acknowledgements, newest first, optionally only those before an id.
 
-    If an account or a line was acknowledged repeatedly, only its latest acknowledgement is returned.
+    They are read from the database in pieces. If an account or a line was acknowledged repeatedly, only its
+    latest acknowledgement is among them.
     """
-    statement = _select(import_supplier_id)
+    statement = select(Acknowledgement).where(Acknowledgement.id.in_(_latest(import_supplier_id)))
     if before is not None:
         statement = statement.where(Acknowledgement.id < before)
-    return session.scalars(statement.limit(limit)).all()
-
-
-def stream_acknowledgements(session: Session, import_supplier_id: int) -> Iterator[Sequence[Acknowledgement]]:
-    """Yield a supplier's acknowledgements, as `list_acknowledgements` returns them, in pieces."""
-    pieces = {"yield_per": _PIECE}
-    return session.scalars(_select(import_supplier_id), execution_options=pieces).partitions()
+    statement = statement.order_by(Acknowledgement.id.desc()).limit(limit)
+    return session.scalars(statement, execution_options={"yield_per": _PIECE})
 
 
 def count_acknowledgements(session: Session, import_supplier_id: int) -> int:
     """Return the number of accounts and lines that a supplier has acknowledged."""
     return session.scalar(select(func.count()).select_from(_latest(import_supplier_id).subquery())) or 0
-
-
-def _select(import_supplier_id: int) -> Select[Acknowledgement]:
-    latest = Acknowledgement.id.in_(_latest(import_supplier_id))
-    return select(Acknowledgement).where(latest).order_by(Acknowledgement.id.desc())
 
 
 def _latest(import_supplier_id: int) -> Select[int]:

@@ -158,7 +158,7 @@ def _read_whole(session: Session, subject: ReportSubject) -> dict[str, Any]:
     plans = list_plans(session, organisation_id=None, import_supplier=supplier.code, limit=MOST_PLANS)
     return {
         "plans": report_plans(session, plans),
-        "acknowledged": list_acknowledgements(session, supplier.id, limit=MOST_ACKNOWLEDGED),
+        "acknowledged": list_acknowledgements(session, supplier.id, limit=MOST_ACKNOWLEDGED).all(),
         "all_acknowledged": count_acknowledgements(session, supplier.id),
         "trend": read_trend(session, supplier.id, limit=MOST_REHEARSALS),
     }

@@ -240,7 +240,7 @@ def test_what_is_acknowledged_is_not_open(
     assert "first" in _open_of(within, known)
     assert acknowledge(session, known.id, _order(batch_id=first.id, line_numbers=[4])) == 1
     assert _open_of(within, known) == ["first", "waiting"]
-    stored = list_acknowledgements(session, known.id)
+    stored = list_acknowledgements(session, known.id).all()
     assert [it.id for it in stored] == sorted((it.id for it in stored), reverse=True)
     assert [(it.external_account_number, it.batch_id, it.line_number) for it in stored[:1]] == [
         (None, first.id, 4)

@@ -52,7 +52,7 @@ def show_all(code: str) -> str:
             supplier.id,
             before=int(before[:9]) if before.isdecimal() else None,
             limit=_PAGE + 1,
-        )
+        ).all()
     return render_template(
         "acknowledgements.html",
         supplier=supplier,
