@@ -120,9 +120,9 @@ def slow_hasher() -> Iterator[Callable[[], PasswordHasher]]:
 
     It takes a tenth of a second of both processors by design, and hundreds of tests log in.
     """
-    of_the_service, quick = operators._hasher, PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    with patch.object(operators, "_hasher", lambda: quick):
-        yield of_the_service
+    slow, quick = operators.password_hasher, PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    with patch.object(operators, "password_hasher", lambda: quick):
+        yield slow
 
 
 @pytest.fixture(autouse=True)

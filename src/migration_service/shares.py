@@ -36,7 +36,7 @@ LONGEST_WAIT = 5.0
 #: multiple of the cost. So expensive requests use a tenth of a process.
 ORDINARY_SECONDS, REST = 0.02, 9
 #: Seconds after which a waiting request checks whether its organisation is the only active one.
-_LOOK_AGAIN = 0.25
+LOOK_AGAIN = 0.25
 
 
 def share_of(total: int, present: int) -> int:
@@ -53,19 +53,19 @@ class Place:
     has_left: bool = False
     #: The thread that runs it, and the processor time of that thread at its start.
     thread: int = 0
-    began_at: float = 0.0
+    started_at: float = 0.0
     #: Seconds of expensive database queries.
     searched: float = 0.0
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Record that the request starts running in this thread."""
-        self.thread, self.began_at, self.searched = threading.get_ident(), time.thread_time(), 0.0
+        self.thread, self.started_at, self.searched = threading.get_ident(), time.thread_time(), 0.0
 
     def cost(self) -> float:
         """Return the seconds of processor time since its start, or 0 in a thread that does not run it."""
         if self.thread != threading.get_ident():
             return 0.0
-        return time.thread_time() - self.began_at + self.searched
+        return time.thread_time() - self.started_at + self.searched
 
 
 @dataclass(slots=True)
@@ -102,14 +102,14 @@ class Places:
             held.waiting.append(place)
             self._hand_out(owner, held)
         until = self._clock() + LONGEST_WAIT
-        while not place.runs.wait(_LOOK_AGAIN):
+        while not place.runs.wait(LOOK_AGAIN):
             with self._lock:
                 self._hand_out(owner, held)
                 is_late = self._clock() >= until and self._count_others(owner)
             if is_late and not place.runs.is_set():
                 self.leave(place)
                 raise ShareUsedError
-        place.begin()
+        place.start()
         return place
 
     def step_aside(self, place: Place) -> None:
@@ -132,10 +132,10 @@ class Places:
             held = self._held[place.owner]
             held.waiting.append(place)
             self._hand_out(place.owner, held)
-        while not place.runs.wait(_LOOK_AGAIN):
+        while not place.runs.wait(LOOK_AGAIN):
             with self._lock:
                 self._hand_out(place.owner, held)
-        place.begin()
+        place.start()
 
     def leave(self, place: Place) -> None:
         """End a request. Further calls have no effect."""

@@ -37,7 +37,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    monkeypatch.setattr(shares, "_LOOK_AGAIN", 0.01)
+    monkeypatch.setattr(shares, "LOOK_AGAIN", 0.01)
     return Clock()
 
 

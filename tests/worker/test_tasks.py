@@ -150,7 +150,7 @@ def test_the_time_that_a_message_waited_in_its_queue_is_counted(
     redelivered: bool,
     waits: list[tuple[str, float]],
 ) -> None:
-    worker_resources.redis.delete(shared._WAITS)
+    worker_resources.redis.delete(shared.WAITS)
     message: dict[str, Any] = {"delivery_info": {"routing_key": "batch", "redelivered": redelivered}}
     if ago is not None:
         message["published_at"] = time.time() - ago

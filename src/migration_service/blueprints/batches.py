@@ -30,7 +30,7 @@ from migration_service.schemas.batches import (
     RetryAnswerSchema,
     RetryArgumentsSchema,
 )
-from migration_service.schemas.brakes import BrakeArgumentsSchema
+from migration_service.schemas.error_threshold import ErrorThresholdArgumentsSchema
 from migration_service.services.batches import control as batches
 from migration_service.services.batches import retry
 from migration_service.services.batches.error_thresholds import NO_THRESHOLD, set_threshold
@@ -205,7 +205,7 @@ def cancel(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/brake/", endpoint="set_batch_brake")
-@query_arguments(blueprint, BrakeArgumentsSchema())
+@query_arguments(blueprint, ErrorThresholdArgumentsSchema())
 @blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
 @answers_errors(
     blueprint, errors.RequestFailedValidationError, errors.BatchNotFoundError, errors.BatchStateError

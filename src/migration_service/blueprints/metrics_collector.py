@@ -43,7 +43,7 @@ from migration_service.tasks.names import KEY_PREFIX, QUEUES
 logger = logging.getLogger(__name__)
 
 #: The result is reused for this many seconds, so that simultaneous requests cost no more than one.
-_FRESH_SECONDS = 2.0
+FRESH_SECONDS = 2.0
 
 
 class ServiceMetrics(Collector):
@@ -62,7 +62,7 @@ class ServiceMetrics(Collector):
     def collect(self) -> Iterable[Metric]:
         """Return every available metric. `migration_part_up` shows which parts are unavailable."""
         with self._lock:
-            if time.monotonic() - self._known_at > _FRESH_SECONDS:
+            if time.monotonic() - self._known_at > FRESH_SECONDS:
                 self._known = list(self._read())
                 self._known_at = time.monotonic()
             return self._known

@@ -24,7 +24,7 @@ from migration_service.services.imports.status import ListKind, get_status, read
 from migration_service.services.reporting.account_history import read_account_history
 
 #: The number of entries in one piece of a streamed list.
-_PIECE = 5_000
+PIECE = 5_000
 LARGEST_PAGE = 100_000
 
 blueprint = make_blueprint(
@@ -181,16 +181,16 @@ def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
     sessions = resources().Session
     with sessions.begin() as session:
         supplier = supplier_in_path(session, import_supplier_code)
-        first = read_imports(session, supplier, kind, after=after, limit=_PIECE)
+        first = read_imports(session, supplier, kind, after=after, limit=PIECE)
 
     def pages() -> Iterator[str]:
         page = first
         while page.count:
             yield page.json
-            if page.count < _PIECE:
+            if page.count < PIECE:
                 return
             with sessions.begin() as session:
-                page = read_imports(session, supplier, kind, after=page.last, limit=_PIECE)
+                page = read_imports(session, supplier, kind, after=page.last, limit=PIECE)
 
     return stream_array(pages())
 

@@ -1,4 +1,4 @@
-"""`migration-service`: the operators' command. Each group of commands has a module of its own.
+"""`migration-service`: the operators' command. Each group of commands has its own module.
 
 Other packages add commands with an entry point in the group `migration_service.commands`. It names a mapping
 like `COMMANDS`.

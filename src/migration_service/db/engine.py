@@ -28,11 +28,11 @@ _SERVER_SETTINGS = {
 _NOT_THE_PRIMARY = ("25006", "57P01", "57P02", "57P03")
 #: True on a standby, and on a server that was made read-only.
 ONLY_READS = "SELECT pg_is_in_recovery() OR CAST(current_setting('transaction_read_only') AS bool)"
-#: The entry in the info of a connection that met one of these states. Its pool is renewed.
+#: The key in a connection's `info` that marks it after such an error. Its pool is renewed.
 NOT_THE_PRIMARY = "not_the_primary"
 
 #: Seconds of idleness after which a connection is tested before it is used.
-_TRUSTED_FOR = 1.0
+TRUSTED_FOR = 1.0
 
 
 def parse_database_url(database_url: str) -> URL:
@@ -170,7 +170,7 @@ def _ping_idle_connections(engine: Engine) -> None:
         since = record.info.get("idle_since")
         if since is not None and since <= left_at:
             raise InvalidatePoolError
-        if since is None or time.monotonic() - since < _TRUSTED_FOR:
+        if since is None or time.monotonic() - since < TRUSTED_FOR:
             return
         try:
             engine.dialect.do_ping(connection)

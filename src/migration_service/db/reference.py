@@ -62,17 +62,17 @@ class ReferenceReader(SqlConnection):
         """Return the rows of a statement as named tuples. Raise SQLAlchemy's DBAPIError if it fails."""
         if statement not in self._statements:
             return self._send(statement, values)
-        began_at = self._now()
+        started_at = self._now()
         key = (statement, *values.values())
-        until, rows = self._kept.get(key, (began_at, []))
-        if began_at < until:
+        until, rows = self._kept.get(key, (started_at, []))
+        if started_at < until:
             _FROM_MEMORY.inc()
             return rows
         _FROM_DATABASE.inc()
         rows = self._send(statement, values)
         if rows:
             left = [row.seconds_left for row in rows if getattr(row, "seconds_left", None) is not None]
-            self._keep(key, began_at + min([self._seconds, *left]), rows)
+            self._keep(key, started_at + min([self._seconds, *left]), rows)
         return rows
 
     def _send(self, statement: str, values: Mapping[str, Any]) -> list[Any]:

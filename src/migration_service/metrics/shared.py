@@ -19,7 +19,7 @@ SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
 _TASKS = "migration:metrics:tasks"
-_WAITS = "migration:metrics:waits"
+WAITS = "migration:metrics:waits"
 _VENDOR_CALLS = "migration:metrics:vendor-calls"
 _COUNTS = "migration:metrics:counts"
 _REST = "migration:metrics:rest"
@@ -48,13 +48,13 @@ def add_task_time(
     with redis.pipeline(transaction=False) as pipeline:
         _add(pipeline, _TASKS, f"{task}|{state}", seconds)
         if waited is not None:
-            _add(pipeline, _WAITS, queue, waited, WAIT_BUCKETS)
+            _add(pipeline, WAITS, queue, waited, WAIT_BUCKETS)
         pipeline.execute()
 
 
 def read_queue_waits(redis: Redis) -> Iterator[Times]:
     """Yield the waiting times of messages in each queue, with the limits WAIT_BUCKETS."""
-    return _read(redis, _WAITS, 1)
+    return _read(redis, WAITS, 1)
 
 
 def read_task_times(redis: Redis) -> Iterator[Times]:
@@ -88,7 +88,7 @@ def _read(redis: Redis, key: str, labels: int) -> Iterator[Times]:
         found.setdefault(tuple(names), {})[what] = float(value)
     for labelled, values in sorted(found.items()):
         buckets = [0]
-        for index in range((len(WAIT_BUCKETS) if key == _WAITS else len(SECONDS_BUCKETS)) + 1):
+        for index in range((len(WAIT_BUCKETS) if key == WAITS else len(SECONDS_BUCKETS)) + 1):
             buckets.append(buckets[-1] + int(values.get(str(index), 0)))
         yield Times([*labelled], buckets[1:], values.get(_SUM, 0.0))
 

@@ -2,8 +2,8 @@
 
 from migration_service.schemas import answers
 from migration_service.schemas.base import AnswerSchema, Fields
-from migration_service.schemas.brakes import (
-    BRAKE,
+from migration_service.schemas.error_threshold import (
+    ERROR_THRESHOLD,
     STOP_COUNT_WARNINGS,
     STOP_IGNORE_CODES,
     STOP_MIN_LINES,
@@ -272,7 +272,7 @@ class BatchProgressAnswerSchema(BatchAnswerSchema):
     brake = answers.Nested(
         BrakeAnswerSchema,
         "The error threshold, which pauses the batch after too many errors. Null if it has none.",
-        BRAKE,
+        ERROR_THRESHOLD,
         allow_none=True,
     )
     control_totals_differing = answers.Integer(

@@ -97,7 +97,7 @@ TransactionTotalsSchema = Fields.from_dict(
 class ControlTotalsSchema(Fields):
     """A supplier's totals for a file. Totals that are left out are not compared."""
 
-    accounts = Count("Accounts, which are the lines that are not blank.", 20_000)
+    accounts = Count("The number of accounts: one for each line that is not blank.", 20_000)
     ledger_balances = AmountsByCode(
         "The sum of the ledger balances by ledger code. Absent codes count as zero.",
         EXAMPLE["ledger_balances"],

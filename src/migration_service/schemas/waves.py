@@ -28,7 +28,7 @@ _WINDOW = {"start": "22:00", "end": "06:00", "time_zone": "Europe/Amsterdam"}
 _KIND = "ELECTRICITY, 1 meter point, with agreements, without statements"
 #: Examples of parts of the responses.
 ANSWERED_WINDOW: dict[str, Any] = {**_WINDOW, "first_day": "2026-03-02", "days": [*Weekday]}
-WAVE_BRAKE: dict[str, Any] = {
+WAVE_THRESHOLD: dict[str, Any] = {
     "stop_after_errors": "50%",
     "stop_min_lines": 200,
     "stop_window_lines": 200,
@@ -108,7 +108,7 @@ def _lines_per_minute() -> Count:
     return Count("Process at most this many accounts per minute.", 6_000)
 
 
-def _brake() -> Object:
+def _threshold() -> Object:
     return Object(
         BrakeBodySchema,
         "The error threshold. By default more than 50 % of the last 200 lines.",
@@ -135,7 +135,7 @@ class WaveBodySchema(_Part):
     )
     window = _window()
     lines_per_minute = _lines_per_minute()
-    brake = _brake()
+    brake = _threshold()
 
 
 class WavePlanBodySchema(CommandFields):
@@ -157,7 +157,7 @@ class WavePlanBodySchema(CommandFields):
     )
     window = _window()
     lines_per_minute = _lines_per_minute()
-    brake = _brake()
+    brake = _threshold()
     waves = Objects(
         WaveBodySchema,
         "The waves in their order, at most 50. Settings that a wave leaves out are those of the plan.",
@@ -245,7 +245,7 @@ class WaveAnswerSchema(AnswerSchema):
     closes_at = answers.Moment("When that window closes, in UTC.", "2026-03-02T05:00:00Z", allow_none=True)
     lines_per_minute = answers.Integer("At most this many accounts per minute.", 6_000, allow_none=True)
     brake = answers.Nested(
-        WaveBrakeAnswerSchema, "Its error threshold. Null if it has none.", WAVE_BRAKE, allow_none=True
+        WaveBrakeAnswerSchema, "Its error threshold. Null if it has none.", WAVE_THRESHOLD, allow_none=True
     )
     strata = answers.List(StratumAnswerSchema, "The strata of a random draw, largest first.", allow_none=True)
     began_at = answers.Moment("When it started, in UTC.", _MOMENT, allow_none=True)

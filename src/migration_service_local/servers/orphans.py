@@ -13,7 +13,7 @@ from migration_service_local.errors import StartError
 
 #: The signal for an orphan. PostgreSQL, Valkey, granian and Celery all end cleanly on it.
 _POLITE = signal.SIGINT
-_SECONDS = 15.0
+SECONDS = 15.0
 
 
 def stop_orphans(folder: Path, program: str) -> int:
@@ -27,7 +27,7 @@ def stop_orphans(folder: Path, program: str) -> int:
     for number in (_POLITE, signal.SIGKILL):
         for process in _eldest(left) if number == _POLITE else left:
             _send(process, number)
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + SECONDS
         while left and time.monotonic() < deadline:
             time.sleep(0.02)
             left = find_processes(folder, program)

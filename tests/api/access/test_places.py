@@ -127,7 +127,7 @@ def test_a_request_whose_file_comes_in_lets_others_run(
 def test_a_list_that_is_read_slowly_lets_others_run_between_two_pieces(
     supplier: SupplierClient, taken: list[tuple[Owner, Place]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status, "_PIECE", 1)
+    monkeypatch.setattr(status, "PIECE", 1)
     for account in supplier.accounts(3):
         supplier.stage(account)
     made: list[bool] = []

@@ -221,6 +221,6 @@ def test_open_batches_are_limited_but_a_retry_with_its_key_is_answered(
 
 def test_a_full_disk_is_503_and_leaves_nothing(make_batches: MakeBatches, tmp_path: Path) -> None:
     batches = make_batches()
-    with patch("migration_service.services.batches.intake.spool._FREE_SHARE", 1.0):
+    with patch("migration_service.services.batches.intake.spool.FREE_SHARE", 1.0):
         assert refusal_of(batches.post(b"{}\n", "validate")) == (503, "upload_storage_full")
     assert list(tmp_path.iterdir()) == []

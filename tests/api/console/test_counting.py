@@ -38,7 +38,7 @@ def test_without_redis_everything_is_counted(
     monkeypatch: pytest.MonkeyPatch,
     failing: tuple[str, ...],
 ) -> None:
-    monkeypatch.setattr(counting, "_MANY", -2.0)
+    monkeypatch.setattr(counting, "MANY", -2.0)
     batches.run(batches.supplier.accounts(1))
 
     def fail(*_arguments: object, **_more: object) -> None:

@@ -127,7 +127,7 @@ def test_the_form_of_control_totals(administrator: ConsoleClient, batches: Batch
     assert "as far as the file can be read" in administrator.see(unreadable)
 
 
-def test_the_form_of_a_brake(administrator: ConsoleClient, batches: BatchClient) -> None:
+def test_the_form_of_an_error_threshold(administrator: ConsoleClient, batches: BatchClient) -> None:
     batch_id = batches.start(batches.supplier.accounts(1))
     back, path = f"/batches/{batch_id}/", f"/batches/{batch_id}/brake/"
     given = {

@@ -49,7 +49,7 @@ def test_batches_and_undos_are_listed_in_pages(
     module: ModuleType,
 ) -> None:
     for size, pages in ((2, [["Gamma", "Beta"], ["Alpha"]]), (3, [["Gamma", "Beta", "Alpha"]])):
-        monkeypatch.setattr(module, "_PAGE", size)
+        monkeypatch.setattr(module, "PAGE", size)
         found = _read(administrator, f"{path}?supplier={batches.supplier.code}", ">(Alpha|Beta|Gamma)<")
         assert [page for page in found if page] == pages
 
@@ -70,7 +70,7 @@ def test_lines_are_listed_in_pages(
     batch_id = batches.run(faulty, "validate")["batch_id"]
     for page in ("lines/", "codes/invalid_phone_number/"):
         for size, pages in ((2, [["1", "2"], ["3"]]), (3, [["1", "2", "3"]])):
-            monkeypatch.setattr(findings, "_PAGE", size)
+            monkeypatch.setattr(findings, "PAGE", size)
             path = f"/batches/{batch_id}/{page}"
             assert _read(administrator, path, rf"/batches/{batch_id}/lines/(\d+)/") == pages
         for after, rest in (("2", [["3"]]), ("2.0", pages)):
@@ -90,6 +90,6 @@ def test_emails_are_listed_in_pages(
             session.add(CustomerEmail(customer_pk=customer.id, error=error))
             session.flush()
     for size, pages in ((2, [["Gamma", "Beta"], ["Alpha"]]), (3, [["Gamma", "Beta", "Alpha"]])):
-        monkeypatch.setattr(emails, "_PAGE", size)
+        monkeypatch.setattr(emails, "PAGE", size)
         assert _read(administrator, "/emails/", "Alpha|Beta|Gamma") == pages
     assert "Gamma" in administrator.see(f"/emails/?before={'9' * 30}")

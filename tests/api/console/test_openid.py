@@ -122,7 +122,7 @@ def test_a_provider_that_does_not_answer_in_time_is_said(
     with_provider: Settings, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(openid, "_TIMEOUT", 0.1)
+    monkeypatch.setattr(openid, "TIMEOUT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         settings = replace(with_provider, openid_issuer=f"http://127.0.0.1:{silent.getsockname()[1]}")
         client = ConsoleClient(make_client(settings).application)

@@ -30,7 +30,7 @@ def _concerns(client: ConsoleClient) -> list[tuple[bool, str, str]]:
 def test_an_old_batch_that_is_paused_is_named_among_newer_ones(
     administrator: ConsoleClient, batches: BatchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(overview, "_NEWEST", 2)
+    monkeypatch.setattr(overview, "NEWEST", 2)
     accounts = batches.supplier.accounts(4)
     old = batches.start(accounts[:1])
     administrator.send(f"/batches/{old}/pause/")

@@ -15,7 +15,7 @@ NEVER = 0
 @pytest.fixture(autouse=True)
 def _answers_take_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that takes long is asked for less often (test_polling.py in tests/unit)."""
-    monkeypatch.setattr(polling, "_SHARE", 100.0)
+    monkeypatch.setattr(polling, "SHARE", 100.0)
 
 
 def _waits(client: ConsoleClient, *paths: str) -> list[int]:

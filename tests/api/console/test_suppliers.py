@@ -43,10 +43,10 @@ def test_a_large_book_is_compared_when_somebody_asks_for_it(
     all_differ = "Nothing is open. 3 created accounts differ."
     assert administrator.lead(page) == all_differ
     assert administrator.lead(f"{page}?batch={last}") == "Nothing is open. 1 created account differs."
-    monkeypatch.setattr(suppliers, "_LARGE", 2)
+    monkeypatch.setattr(suppliers, "LARGE", 2)
     assert administrator.lead(page) == f"Nothing is open. {_NOT_ASKED}"
     assert administrator.lead(f"{page}?compare=1") == all_differ
-    monkeypatch.setattr(suppliers, "_LARGE", 3)
+    monkeypatch.setattr(suppliers, "LARGE", 3)
     assert administrator.lead(page) == all_differ
 
 

@@ -1,4 +1,4 @@
-"""Undoing imports, comparing batches and setting brakes in the console."""
+"""Undoing imports, comparing batches and setting error thresholds in the console."""
 
 import re
 

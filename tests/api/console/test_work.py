@@ -23,7 +23,7 @@ Messages = list[int | None]
 @pytest.fixture(autouse=True)
 def asked(worker_resources: WorkerResources) -> None:
     """The workers have just been asked, so that no page asks again."""
-    worker_resources.redis.set(workers._ASKED, b"a moment ago")
+    worker_resources.redis.set(workers.ASKED, b"a moment ago")
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_workers_are_not_asked_again_after_a_moment(
     administrator: ConsoleClient, worker_resources: WorkerResources
 ) -> None:
     assert "The workers are being asked" in administrator.see("/work/")
-    assert worker_resources.redis.get(workers._ASKED) == b"a moment ago"
+    assert worker_resources.redis.get(workers.ASKED) == b"a moment ago"
 
 
 def test_without_redis_the_page_says_so_and_shows_the_rest(

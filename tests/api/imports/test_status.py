@@ -100,7 +100,7 @@ def test_a_long_list_is_streamed_completely(supplier: SupplierClient) -> None:
     whole = _list(supplier, "all")
     assert len(whole) == 5
     for piece in (1, 2, 4, 5, 6):
-        with patch("migration_service.blueprints.status._PIECE", piece):
+        with patch("migration_service.blueprints.status.PIECE", piece):
             assert _list(supplier, "all") == whole
 
 

@@ -141,7 +141,7 @@ def test_a_stalled_batch_has_the_time_since_its_last_progress(
     worker_resources: WorkerResources,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(metrics_collector, "FRESH_SECONDS", -1.0)
     batches = BatchClient(supplier, worker_resources)
     batch_id = batches.start(supplier.accounts(1))
 
@@ -168,7 +168,7 @@ def test_batches_that_the_error_threshold_paused_and_waves_that_wait_have_metric
     worker_resources: WorkerResources,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(metrics_collector, "FRESH_SECONDS", -1.0)
     waves = WaveClient(BatchClient(supplier, worker_resources))
 
     def read() -> tuple[float, float, float]:
@@ -197,7 +197,7 @@ def test_refused_lines_of_an_import_count_as_failed_attempts_and_the_count_never
     worker_resources: WorkerResources,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(metrics_collector, "FRESH_SECONDS", -1.0)
     batches = BatchClient(supplier, worker_resources)
 
     def failed() -> float:

@@ -26,7 +26,7 @@ def exported(
 ) -> set[str]:
     """The name of every sample that /metrics can have."""
     # Another test may have requested it a moment ago.
-    monkeypatch.setattr(metrics_collector, "_FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(metrics_collector, "FRESH_SECONDS", -1.0)
     worker_resources.redis.delete("migration:metrics:rest")
     count_accounts_for_metrics()
     text = client.get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"}).text

@@ -305,7 +305,7 @@ def test_only_orphans_of_this_folder_and_program_are_found(tmp_path: Path) -> No
 
 
 def test_an_orphan_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("migration_service_local.servers.orphans._SECONDS", 0.3)
+    monkeypatch.setattr("migration_service_local.servers.orphans.SECONDS", 0.3)
     code = "import signal, time; signal.signal(2, signal.SIG_IGN); open('up', 'w').close(); time.sleep(60)"
     orphan = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
     wait_until((tmp_path / "up").exists, "the start")

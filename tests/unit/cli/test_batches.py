@@ -99,7 +99,7 @@ def test_a_batch_is_paused_resumed_retried_and_cancelled(run: Run, batches: Batc
     assert refused.exit_code == 1
 
 
-def test_a_braked_batch_says_so_and_is_not_waited_for(run: Run, batches: BatchClient) -> None:
+def test_a_batch_beyond_its_threshold_is_not_waited_for(run: Run, batches: BatchClient) -> None:
     batch_id = _start(run, batches, [b"{"] * 500, "--stop-after-errors", "5%", "--stop-window", "50")
     shown = json.loads(run("batches", "show", batch_id, "--json").stdout)
     assert (shown["brake"]["stop_after_errors"], shown["brake"]["stop_window_lines"]) == ("5%", 50)

@@ -31,7 +31,7 @@ def test_an_idle_connection_that_was_closed_is_replaced_before_it_is_used(
 ) -> None:
     first = _process_id(engine)
     _end_connections(database_url)
-    with patch.object(db, "_TRUSTED_FOR", 0.0):
+    with patch.object(db, "TRUSTED_FOR", 0.0):
         assert _process_id(engine) != first
     engine.dispose()
 
@@ -43,7 +43,7 @@ def test_a_recently_used_connection_that_was_closed_fails_once_and_the_pool_is_r
         assert one.scalar(text("SELECT 1")) == two.scalar(text("SELECT 1"))
     _end_connections(database_url)
     with (
-        patch.object(db, "_TRUSTED_FOR", 60.0),
+        patch.object(db, "TRUSTED_FOR", 60.0),
         pytest.raises(Exception, match="terminating connection"),
     ):
         _process_id(engine)

@@ -340,7 +340,7 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_pending_accounts_is
     assert explore(supplier.Session, scenario) > 5
 
 
-def test_a_brake_that_is_taken_away_or_reached_while_somebody_cancels(batches: BatchClient) -> None:
+def test_a_threshold_that_is_taken_away_or_reached_while_somebody_cancels(batches: BatchClient) -> None:
     def scenario() -> Scenario:
         started = Started.start(batches, "validate")
         with batches.resources.Session.begin() as session:
@@ -355,13 +355,13 @@ def test_a_brake_that_is_taken_away_or_reached_while_somebody_cancels(batches: B
         def check(run: Run) -> None:
             no_errors(run)
             begins = run.results["worker.read"] is not None
-            assert run.results["person.cancel"], "a batch can be cancelled whether its brake paused it or not"
+            assert run.results["person.cancel"], "a batch can be cancelled even if its threshold paused it"
             batch = started.batch()
             assert (batch.state, batch.reason) == (BatchState.CANCELLED, None)
             if run.results["other.take away"]:
                 assert batch.brake is None
             if begins:
-                assert run.before("other.commit", "worker.read"), "nobody begins with the brake reached"
+                assert run.before("other.commit", "worker.read"), "nobody starts with the threshold reached"
 
         acts: dict[str, list[Step]] = {
             "worker": [("read", lambda session: read_chunk(session, started.key)), COMMIT],

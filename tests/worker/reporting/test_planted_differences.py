@@ -36,7 +36,7 @@ def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(
     } == {number: sorted(planted.paths) for number, planted in expected.items()}
     assert (after["clean"], after["created_clean"], after["complete"]) == (False, False, True)
     assert (after["differing"], after["compared"]) == (len(planted_ones), len(accounts))
-    monkeypatch.setattr(created_accounts, "_PAYLOADS", 10_000)
+    monkeypatch.setattr(created_accounts, "PAYLOADS", 10_000)
     totals = Totals()
     sessions = batches.supplier.Session
     with sessions.begin() as session:

@@ -165,7 +165,7 @@ def test_failed_lines_that_are_retried_reopen_the_wave(waves: WaveClient) -> Non
     assert (waves.states(plan), len(_created(waves))) == (["CLEAN"], 5)
 
 
-def test_the_end_of_a_window_does_not_make_a_brake_forget(waves: WaveClient) -> None:
+def test_the_end_of_a_window_does_not_make_a_threshold_forget(waves: WaveClient) -> None:
     numbers = waves.stage(15)
     _break(waves, numbers)
     plan = waves.plan({"rest": True, "brake": {"stop_after_errors": "10"}}, window=NIGHT)

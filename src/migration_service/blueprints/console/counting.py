@@ -20,7 +20,7 @@ from migration_service.services.reporting.import_suppliers import count_states
 from migration_service.states import ImportState
 
 #: With this many accounts or more, a page does not count them itself.
-_MANY = 100_000
+MANY = 100_000
 #: Older counts of the workers are not shown.
 _OLDEST = 600.0
 _DAYS = 30
@@ -40,7 +40,7 @@ class StateCounts:
 
 def count_accounts_by_state(session: Session, suppliers: Collection[tuple[int, str]]) -> StateCounts:
     """Return the counts of these suppliers, given by id and code."""
-    kept = _read_kept() if float(session.execute(_ROWS).scalar_one()) > _MANY else None
+    kept = _read_kept() if float(session.execute(_ROWS).scalar_one()) > MANY else None
     if kept is None:
         by_id = count_states(session, [pk for pk, _ in suppliers])
         return StateCounts({code: by_id[pk] for pk, code in suppliers}, None)

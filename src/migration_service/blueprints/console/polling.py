@@ -8,7 +8,7 @@ from flask import Response, g, make_response, render_template, request
 #: Seconds until the next request while something changes, and while nothing does.
 BUSY, CALM = 2, 15
 #: The largest share of time that the responses for an open page may take.
-_SHARE = 0.01
+SHARE = 0.01
 
 
 def page(template: str, *, poll: int | None = BUSY, **values: object) -> Response:
@@ -33,4 +33,4 @@ def stretch(poll: int, spent: float) -> int:
     Slow parts are requested less often, so that every open page costs the same, but at least as often as a
     page on which nothing changes.
     """
-    return max(poll, min(CALM, math.ceil(spent / _SHARE)))
+    return max(poll, min(CALM, math.ceil(spent / SHARE)))

@@ -64,7 +64,7 @@ VIEWS: dict[str, Need] = {
     "batch_actions.cancel": _OPERATE,
     "batch_actions.retry": _OPERATE,
     "batch_actions.repeat": _OPERATE,
-    "brakes.change": _OPERATE,
+    "error_threshold.change": _OPERATE,
     "control_totals.give": _OPERATE,
     "comparison.choose": _READ,
     "comparison.show": _READ,

@@ -20,7 +20,7 @@ from migration_service.doctor.work_checks import list_workers
 
 logger = logging.getLogger(__name__)
 
-_ANSWER, _ASKED = "migration:console:workers", "migration:console:workers:asked"
+_ANSWER, ASKED = "migration:console:workers", "migration:console:workers:asked"
 #: Seconds between two questions, and seconds after which an answer is no longer shown.
 _INTERVAL, _OLDEST = 15, 120
 #: Seconds for which workers may answer.
@@ -40,7 +40,7 @@ def read_workers() -> WorkersOfQueues | None:
     shared = resources()
     try:
         stored = cast(bytes | None, shared.redis.get(_ANSWER))
-        if shared.redis.set(_ASKED, b"1", nx=True, ex=_INTERVAL):
+        if shared.redis.set(ASKED, b"1", nx=True, ex=_INTERVAL):
             Thread(target=_ask, args=(shared,), name="ask-workers", daemon=True).start()
     except RedisError:
         return None

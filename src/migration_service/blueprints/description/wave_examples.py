@@ -4,7 +4,7 @@ from typing import Any
 
 from migration_service.blueprints.description.examples import SUPPLIER
 from migration_service.schemas.waves import (
-    WAVE_BRAKE,
+    WAVE_THRESHOLD,
     WaveAnswerSchema,
     WavePlanAnswerSchema,
 )
@@ -51,7 +51,7 @@ _SECOND: dict[str, Any] = {
     "window": _PILOT["window"],
     "opens_at": "2026-03-03T21:00:00Z",
     "closes_at": "2026-03-04T05:00:00Z",
-    "brake": {**WAVE_BRAKE, "stop_after_errors": "2%", "stop_window_lines": None},
+    "brake": {**WAVE_THRESHOLD, "stop_after_errors": "2%", "stop_window_lines": None},
 }
 PLAN = WavePlanAnswerSchema.example(
     created_at="2026-03-01T10:15:00Z", finished_at=None, undo_id=None, waves=[_PILOT, _SECOND]

@@ -38,12 +38,12 @@ def database_searches() -> Iterator[None]:
 
     This includes the pieces of its response if they are made `in_turns`.
     """
-    began, g.is_searching = time.monotonic(), True
+    started, g.is_searching = time.monotonic(), True
     try:
         yield
     finally:
         if "place" in g:
-            g.place.searched = time.monotonic() - began
+            g.place.searched = time.monotonic() - started
 
 
 def in_turns(made: Iterable[Any], pieces: Iterator[Any]) -> Iterator[Any]:
@@ -56,11 +56,11 @@ def in_turns(made: Iterable[Any], pieces: Iterator[Any]) -> Iterator[Any]:
 
     def make() -> Any:
         places.come_back(place)
-        began = time.monotonic()
+        started = time.monotonic()
         try:
             return next(pieces, None)
         finally:
-            place.searched = (time.monotonic() - began) * is_searching
+            place.searched = (time.monotonic() - started) * is_searching
             places.step_aside(place)
 
     def whole() -> Iterator[Any]:

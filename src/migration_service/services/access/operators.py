@@ -103,7 +103,7 @@ def set_operator_password(session: Session, name: str, password: str) -> None:
     if not _SHORTEST <= len(password) <= _LONGEST:
         raise PasswordInvalidError
     operator = _get(session, name)
-    operator.password_hash = _hasher().hash(password)
+    operator.password_hash = password_hasher().hash(password)
     _end_sessions(session, operator, "password_set")
     record(session, AuditAction.OPERATOR_PASSWORD_SET, "operator", name)
 
@@ -137,7 +137,7 @@ def authenticate_operator(sessions: sessionmaker[Session], name: str, password: 
     with _checking_a_password():
         if not _matches(stored, password) or operator is None:
             raise UnauthenticatedError(_REFUSED)
-        renewed = _hasher().hash(password) if _hasher().check_needs_rehash(stored) else stored
+        renewed = password_hasher().hash(password) if password_hasher().check_needs_rehash(stored) else stored
     with sessions.begin() as session:
         operator = _find_usable(session, name)
         if operator is None or operator.password_hash != stored:  # changed meanwhile
@@ -203,17 +203,17 @@ def _get(session: Session, name: str) -> Operator:
 
 
 @cache
-def _hasher() -> PasswordHasher:
+def password_hasher() -> PasswordHasher:
     return PasswordHasher()  # Argon2id with the low-memory parameters of RFC 9106
 
 
 @cache
 def _nobodys_hash() -> str:
-    return _hasher().hash("nobody has this password")
+    return password_hasher().hash("nobody has this password")
 
 
 def _matches(stored: str, password: str) -> bool:
     try:
-        return len(password) <= _LONGEST and _hasher().verify(stored, password)
+        return len(password) <= _LONGEST and password_hasher().verify(stored, password)
     except (VerificationError, InvalidHashError):
         return False

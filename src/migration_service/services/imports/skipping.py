@@ -49,8 +49,7 @@ def skip_accounts(session: Session, import_supplier_id: int, numbers: Sequence[s
     transaction = OpenTransaction.of(session)
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
     marked = transaction.execute(_MARK, values)
-    # This comes after the marks: accounts staged before them are changed here, and later ones find their
-    # mark.
+    # After the marks, because an account that is staged in between finds its mark.
     changed = states.change(transaction, import_supplier_id, numbers, SKIP)
     _check(transaction, import_supplier_id, numbers, SKIP)
     _record(session, AuditAction.ACCOUNT_SKIPPED, import_supplier_id, changed, len(marked))

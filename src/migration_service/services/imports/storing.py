@@ -29,7 +29,7 @@ def _of_content(column: str, new: str = "", same: str = "") -> str:
 
 
 _MARK = ("refused_at", "refused_errors", "refused_extracted_at", "refused_batch_id", "refused_line_number")
-# A version from an earlier extract than the refused one is not the newest either.
+# A version from an earlier extract than the refused one keeps the mark: it is not the newest either.
 _CLEARS = "%(is_sent)s AND coalesce(excluded.extracted_at >= process.refused_extracted_at, true)"
 
 

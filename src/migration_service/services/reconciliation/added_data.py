@@ -27,8 +27,8 @@ from migration_service.services.reconciliation.submitted_items import OpenItem, 
 from migration_service.states import BatchKind, LineStatus, OpenReason
 
 #: The numbers of chunks compared, and of open lines read, by one statement.
-_CHUNKS = 20
-_PAGE = 10_000
+CHUNKS = 20
+PAGE = 10_000
 
 
 def is_of_added_data(session: Session, batch_id: UUID) -> bool:
@@ -63,7 +63,7 @@ def find_open_lines(
     sessions: sessionmaker[Session], import_supplier_id: int, batch_id: UUID
 ) -> Iterator[OpenItem]:
     """Yield the lines of a batch of added data that were neither added nor acknowledged."""
-    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": _PAGE}
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": PAGE}
     after = 0
     while True:
         with sessions.begin() as session:
@@ -71,7 +71,7 @@ def find_open_lines(
         for row in rows:
             reason = OpenReason.REFUSED if row.status == LineStatus.FAILED else OpenReason.WAITING
             yield OpenItem(row.external_account_number, reason, batch_id, row.line_number, row.errors or [])
-        if len(rows) < _PAGE:
+        if len(rows) < PAGE:
             return
         after = rows[-1].line_number
 
@@ -109,7 +109,7 @@ def _find(
     after = 0
     while True:
         with sessions.begin() as session:
-            page = {"batch_id": batch_id, "after": after, "limit": _CHUNKS}
+            page = {"batch_id": batch_id, "after": after, "limit": CHUNKS}
             chunks = session.scalars(LIST_CHUNKS, page).all()
             where = values | {"chunks": list(chunks), "trace": trace}
             found = _compare(session, where, kind, totals) if chunks else []

@@ -41,9 +41,9 @@ from migration_service.services.reconciliation.submitted_items import Submitted
 from migration_service.services.setup.suppliers import KnownSupplier
 
 #: The numbers of accounts read, and of entries written, together.
-_PAGE, _WRITTEN = 2_000, 500
+PAGE, _WRITTEN = 2_000, 500
 #: Bytes of compressed payloads compared by one statement, so that it ends in time even if they are large.
-_PAYLOADS = 4_000_000
+PAYLOADS = 4_000_000
 
 _Rows: TypeAlias = Sequence[Row[Any]]
 _Item = TypeVar("_Item")
@@ -134,7 +134,7 @@ def compare_account(session: Session, process_id: int) -> AccountDifference | No
 
 
 def _list_page(session: Session, import_supplier_id: int, after: Any, batch_id: UUID | None) -> _Rows:
-    values: dict[str, Any] = {"import_supplier_id": import_supplier_id, "limit": _PAGE, "after": after}
+    values: dict[str, Any] = {"import_supplier_id": import_supplier_id, "limit": PAGE, "after": after}
     if batch_id is None:
         return session.execute(LIST_PAGE, values).all()
     return session.execute(LIST_PAGE_OF_BATCH, values | {"batch_id": batch_id}).all()
@@ -144,7 +144,7 @@ def _cut(page: _Rows) -> Iterator[_Rows]:
     """Yield the processes of a page in pieces, each for one statement to compare."""
     first = size = 0
     for place, row in enumerate(page):
-        if size and size + (row.size or 0) > _PAYLOADS:
+        if size and size + (row.size or 0) > PAYLOADS:
             yield page[first:place]
             first, size = place, 0
         size += row.size or 0
@@ -207,7 +207,7 @@ def stream_id_map(sessions: sessionmaker[Session], import_supplier_id: int) -> I
     after = ""
     while True:
         with sessions.begin() as session:
-            values = {"import_supplier_id": import_supplier_id, "after": after, "limit": _PAGE}
+            values = {"import_supplier_id": import_supplier_id, "after": after, "limit": PAGE}
             rows = session.execute(ID_MAP, values).all()
         if not rows:
             return

@@ -40,8 +40,8 @@ _GIVEN = {
 def created_account() -> str:
     """Return the expression for an account as JSON, with nulls for absent values.
 
-    It is for a statement with `account`, its import `process`, and its `supplier` with `document_root`, which
-    ends with a slash unless it is empty. Data added later is left out. A resolved document location is
+    The statement must have `account`, its import `process`, and its `supplier`, whose `document_root` is
+    empty or ends with a slash. Data added later is left out. A resolved document location is
     present only if it is not the root followed by the path.
     """
     own = [column for column in payload_columns(Account) if column.name not in _ROW_ONLY]
@@ -64,7 +64,7 @@ def _parts(parent: type[Account] | type[Part]) -> Iterator[str]:
 
 
 def _rows(model: type[Part], source: Source) -> str:
-    """Return the SELECT for the rows of one source that belong to the row of its parent."""
+    """Return the SELECT for the rows from one source that belong to a row of the parent table."""
     table = table_of(model)
     name = table.name
     conditions = [f'"{name}".{parent_column(model).name} = "{source.parent.__tablename__}".id']

@@ -32,7 +32,7 @@ from migration_service.services.reconciliation.submitted_sql import (
 )
 from migration_service.states import ImportState, LineStatus, OpenReason
 
-_PAGE = 10_000
+PAGE = 10_000
 
 
 def count_submitted(session: Session, import_supplier_id: int, *, batch_id: UUID | None = None) -> Submitted:
@@ -82,7 +82,7 @@ def find_open(
     if batch_id is not None and adds_data:
         yield from find_open_lines(sessions, import_supplier_id, batch_id)
         return
-    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": _PAGE}
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": PAGE}
     yield from _find_staged(sessions, values)
     place: dict[str, Any] = {"unnumbered": False, "number_key": "", "batch_key": "", "line_key": -1}
     while True:
@@ -94,7 +94,7 @@ def find_open(
             yield OpenItem(
                 row.external_account_number, reason, row.batch_id, row.line_number, row.errors or []
             )
-        if len(rows) < _PAGE:
+        if len(rows) < PAGE:
             return
         place = {name: getattr(rows[-1], name) for name in place}
 
@@ -107,7 +107,7 @@ def _find_staged(sessions: sessionmaker[Session], values: dict[str, Any]) -> Ite
             rows = session.execute(statement, values | {"after": after}).all()
         for row in rows:
             yield _describe(row)
-        if len(rows) < _PAGE:
+        if len(rows) < PAGE:
             return
         after = rows[-1].place
 

@@ -33,7 +33,7 @@ from migration_service.services.reporting.comparison_sql import (
 from migration_service.states import AccountChange, CodeChange
 
 #: The numbers of failed lines read, and of accounts written, together.
-_PAGE, _WRITTEN = 20_000, 1_000
+PAGE, _WRITTEN = 20_000, 1_000
 #: The changes in which an account fails in the second batch.
 _FAIL_AFTER = {AccountChange.NEWLY_BROKEN, AccountChange.STILL_BROKEN, AccountChange.ADDED_BROKEN}
 
@@ -189,7 +189,7 @@ def _read(
 ) -> Iterator[ComparedAccount]:
     place = 0
     while True:
-        values = {"before": batches[0], "after": batches[1], "place": place, "limit": _PAGE}
+        values = {"before": batches[0], "after": batches[1], "place": place, "limit": PAGE}
         with sessions.begin() as session:
             for setting in JOIN_AS_SETS:
                 session.execute(setting)

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from migration_service.states import StatementOrigin, TransactionPeriod, UndoOutcome
 
 #: The largest number of events listed for an account.
-_MOST = 200
+MOST = 200
 
 
 class EventKind(StrEnum):
@@ -46,7 +46,7 @@ def list_events(
     `account_id` is None if the account does not exist now. The lines of undos have no index by account, so
     they are only read if `was_undone`.
     """
-    values = {"process": process_id, "account": account_id, "was_undone": was_undone, "limit": _MOST}
+    values = {"process": process_id, "account": account_id, "was_undone": was_undone, "limit": MOST}
     rows = session.execute(_EVENTS, values)
     return [Event(row.at, EventKind(row.kind), row.items, row.state, row.undo_id) for row in rows]
 

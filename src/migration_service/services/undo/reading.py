@@ -17,7 +17,7 @@ from migration_service.services.setup.suppliers import get_owned, which_are_owne
 from migration_service.services.waves.reading import find_wave
 from migration_service.states import UndoOutcome
 
-_PAGE = 10_000
+PAGE = 10_000
 _COLUMNS = ("batch_id", "state", "reason", "started_by", "created_at", "finished_at", "accounts")
 _FIELDS = ("external_account_number", "service_account_number", "outcome", "reasons")
 
@@ -97,7 +97,7 @@ def stream_outcomes(
     after = 0
     while True:
         with sessions.begin() as session:
-            values = {"undo_id": undo_id, "after": after, "outcome": outcome, "limit": _PAGE}
+            values = {"undo_id": undo_id, "after": after, "outcome": outcome, "limit": PAGE}
             rows = session.execute(_PAGE_OF_LINES, values).all()
         if not rows:
             return

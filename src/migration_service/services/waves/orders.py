@@ -116,7 +116,7 @@ def _read_window(given: Mapping[str, Any], at: str, errors: list[ErrorItem], now
     try:
         today = now.astimezone(ZoneInfo(given["time_zone"])).date()
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        detail = "This is not a time zone of the IANA database, as Europe/Amsterdam."
+        detail = "This is not the name of a time zone in the IANA database, such as Europe/Amsterdam."
         errors.append(ErrorItem("invalid_choice", detail, f"{at}.time_zone"))
         return None
     days = tuple(map(Weekday, given.get("days") or Weekday))

@@ -71,7 +71,7 @@ def test_a_password_is_stored_as_argon2id_only(
     slow_hasher: Callable[[], PasswordHasher],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(operators, "_hasher", slow_hasher)
+    monkeypatch.setattr(operators, "password_hasher", slow_hasher)
     authenticate_operator(sessions, name, PASSWORD)  # which stores a hash that takes longer from now on
     authenticate_operator(sessions, name, PASSWORD)
     with sessions() as session:
@@ -105,7 +105,7 @@ def test_a_login_that_cannot_succeed_takes_as_much_work_as_one_with_a_wrong_pass
             return super().verify(hash, password)
 
     hasher = Noting(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(operators, "_hasher", lambda: hasher)
+    monkeypatch.setattr(operators, "password_hasher", lambda: hasher)
     with sessions.begin() as session:
         create_operator(session, f"{name} without password", OperatorRole.READ)
     for who in (name, f"{name} without password", "Nobody"):
@@ -137,7 +137,7 @@ def test_many_logins_at_once_take_the_memory_of_one(
                     checking -= 1
 
     hasher = Counting(time_cost=4, memory_cost=8_192)
-    monkeypatch.setattr(operators, "_hasher", lambda: hasher)
+    monkeypatch.setattr(operators, "password_hasher", lambda: hasher)
     with sessions.begin() as session:
         set_operator_password(session, name, PASSWORD)
     with ThreadPoolExecutor(12) as threads:
@@ -161,7 +161,7 @@ def test_a_password_is_checked_without_a_connection_and_admits_nobody_if_it_chan
 
     hasher = Changing(time_cost=1, memory_cost=8, parallelism=1)
     with monkeypatch.context() as patched:
-        patched.setattr(operators, "_hasher", lambda: hasher)
+        patched.setattr(operators, "password_hasher", lambda: hasher)
         with pytest.raises(UnauthenticatedError):
             authenticate_operator(sessions, name, PASSWORD)
     assert connections == [0]

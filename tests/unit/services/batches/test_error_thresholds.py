@@ -1,4 +1,4 @@
-"""Which brakes there are, and when they stop a batch."""
+"""The error thresholds, and when they pause a batch."""
 
 from dataclasses import replace
 from typing import Any
@@ -107,10 +107,10 @@ def test_what_does_not_make_sense_is_refused(given: dict[str, Any], code: str, a
     ],
 )
 def test_the_warnings_of_every_kind_of_line_can_count(code: str) -> None:
-    brake = read_threshold(stop_after_errors="7", stop_count_warnings=[code])
-    assert brake == ErrorThreshold(stop_after_errors="7", stop_count_warnings=(code,))
-    stored = threshold_to_store(brake)
-    assert stored_threshold(stored) == brake
+    threshold = read_threshold(stop_after_errors="7", stop_count_warnings=[code])
+    assert threshold == ErrorThreshold(stop_after_errors="7", stop_count_warnings=(code,))
+    stored = threshold_to_store(threshold)
+    assert stored_threshold(stored) == threshold
     assert (threshold_to_report(stored) or {})["stop_count_warnings"] == [code]
     assert (threshold_to_report(threshold_to_store(ErrorThreshold(stop_after_errors="7"))) or {})[
         "stop_count_warnings"
@@ -137,7 +137,7 @@ def test_what_needs_a_threshold_is_named_and_all_faults_are_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("threshold", "min_lines", "lines", "errors", "reached"),
+    ("after", "min_lines", "lines", "errors", "reached"),
     [
         ("1%", None, 1, 1, True),
         ("3", None, 3, 2, False),
@@ -152,27 +152,27 @@ def test_what_needs_a_threshold_is_named_and_all_faults_are_found() -> None:
     ],
 )
 def test_a_number_is_enough_and_a_percentage_is_exceeded(
-    threshold: str, min_lines: int | None, lines: int, errors: int, *, reached: bool
+    after: str, min_lines: int | None, lines: int, errors: int, *, reached: bool
 ) -> None:
-    brake = ErrorThreshold(stop_after_errors=threshold, stop_min_lines=min_lines)
-    assert brake.is_reached(ThresholdCounts(lines, errors)) is reached
+    threshold = ErrorThreshold(stop_after_errors=after, stop_min_lines=min_lines)
+    assert threshold.is_reached(ThresholdCounts(lines, errors)) is reached
 
 
 @pytest.mark.parametrize("mode", BatchMode)
-def test_only_an_import_is_braked_without_a_word(mode: BatchMode) -> None:
-    brake = usual_threshold(mode)
+def test_only_an_import_has_an_error_threshold_by_default(mode: BatchMode) -> None:
+    threshold = usual_threshold(mode)
     usual = ErrorThreshold(stop_after_errors="50%", stop_min_lines=200, stop_window_lines=200)
-    assert brake == (usual if mode is BatchMode.IMPORT else NO_THRESHOLD)
-    assert stored_threshold(threshold_to_store(brake)) == brake
-    assert (threshold_to_store(brake) is None) is (mode is not BatchMode.IMPORT)
+    assert threshold == (usual if mode is BatchMode.IMPORT else NO_THRESHOLD)
+    assert stored_threshold(threshold_to_store(threshold)) == threshold
+    assert (threshold_to_store(threshold) is None) is (mode is not BatchMode.IMPORT)
 
 
 @pytest.mark.parametrize(
     ("lines", "given", "expected"),
     [(100, 200, 20), (200, 200, 40), (30, 200, 10), (5_000, 200, 200), (100, 15, 15), (100, None, None)],
 )
-def test_the_brake_of_a_wave_is_reached_while_most_of_it_is_still_to_come(
+def test_the_error_threshold_of_a_wave_is_reached_while_most_of_it_is_still_to_come(
     lines: int, given: int | None, expected: int | None
 ) -> None:
-    brake = ErrorThreshold(stop_after_errors="2%" if given else "5", stop_min_lines=given)
-    assert fit_to_wave(brake, lines) == replace(brake, stop_min_lines=expected)
+    threshold = ErrorThreshold(stop_after_errors="2%" if given else "5", stop_min_lines=given)
+    assert fit_to_wave(threshold, lines) == replace(threshold, stop_min_lines=expected)

@@ -329,7 +329,7 @@ def test_chunks_are_compared_in_pages(
         make_line(session, of, 9, "1", "ADDED", payload=null(), chunk_line=2)
     make_line(session, batch, 10, "1", "FAILED", payload=null(), chunk_line=2)
     for chunks, order in ((20, ["1", "2", "3"]), (1, numbers), (2, ["1", "3", "2"])):
-        monkeypatch.setattr(added_data, "_CHUNKS", chunks)
+        monkeypatch.setattr(added_data, "CHUNKS", chunks)
         totals = Totals()
         found = list(find_added_differences(within, known.id, totals, batch.id))
         missing = [_difference("added notes", 1, 0)]
@@ -414,10 +414,10 @@ def test_lines_are_counted_and_listed_by_what_became_of_them(
         OpenItem("8", OpenReason.REFUSED, batch.id, 8, errors),
     ]
     for page in (10_000, 1, 2, 3):
-        monkeypatch.setattr(added_data, "_PAGE", page)
+        monkeypatch.setattr(added_data, "PAGE", page)
         assert list(find_open_lines(within, known.id, batch.id)) == expected
     assert list(find_open(within, known.id, batch_id=batch.id)) == expected
-    monkeypatch.setattr(added_data, "_PAGE", 1)
+    monkeypatch.setattr(added_data, "PAGE", 1)
     lines = find_open_lines(within, known.id, batch.id)
     assert next(lines) == expected[0]
     session.execute(delete(BatchLine).where(BatchLine.line_number == 2))

@@ -67,7 +67,7 @@ def pages(
 
     "no payload" and "same" are as they were staged. "pending" has no account.
     """
-    monkeypatch.setattr(created_accounts, "_PAGE", 1)
+    monkeypatch.setattr(created_accounts, "PAGE", 1)
     make_process(session, known, "gone", service_account_number="A-gone")
     for number, values in (("back", {"state": "PENDING"}), ("no payload", {"payload": null()}), ("same", {})):
         make_created(session, known, number, **values)
@@ -166,7 +166,7 @@ def test_the_id_map_has_created_accounts_in_the_order_of_their_numbers(
         values = {"service_account_number": f"A-{number}", "account_created_at": at}
         make_process(session, supplier, number, state=state, **values)
     for page, pieces in ((2_000, 2), (1, 3)):
-        monkeypatch.setattr(created_accounts, "_PAGE", page)
+        monkeypatch.setattr(created_accounts, "PAGE", page)
         found = list(stream_id_map(within, known.id))
         assert len(found) == pieces
         assert list(csv.reader(io.StringIO(b"".join(found).decode()))) == [

@@ -200,7 +200,7 @@ def test_pages_join(
     assert [len(it) for it in whole] == [10, 5]
     assert whole[1][:2] == [_staged("busy"), _staged("waiting")]
     for page in (1, 2):
-        monkeypatch.setattr(submitted, "_PAGE", page)
+        monkeypatch.setattr(submitted, "PAGE", page)
         assert [list(find_open(within, known.id, batch_id=it)) for it in targets] == whole
 
 

@@ -109,7 +109,7 @@ def test_each_account_has_one_change(
         unnumbered_after=2,
     )
     for page in (20_000, 1, 3):
-        monkeypatch.setattr(comparison, "_PAGE", page)
+        monkeypatch.setattr(comparison, "PAGE", page)
         changed = list(find_changed_accounts(within, before.id, after.id))
         assert changed == [_expect(number) for number in [*_AFTER, *_BEFORE]]
 

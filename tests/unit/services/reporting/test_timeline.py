@@ -109,5 +109,5 @@ def test_the_events_of_one_account_come_the_newest_first(
     assert list_events(session, process_id, account.id, was_undone=True) == events
     assert list_events(session, process_id, account.id, was_undone=False) == events[1:]
     assert list_events(session, process_id, None, was_undone=True) == events[:1]
-    monkeypatch.setattr(timeline, "_MOST", 3)
+    monkeypatch.setattr(timeline, "MOST", 3)
     assert list_events(session, process_id, account.id, was_undone=True) == events[:3]

@@ -1,4 +1,4 @@
-"""What is being worked on, for which suppliers, and for how long."""
+"""The work in progress, by supplier, and how long it has taken."""
 
 from datetime import timedelta
 

@@ -30,7 +30,7 @@ def written(sessions: sessionmaker[Session], customer: Customer) -> Iterator[Und
         add_undo_line(session, undo, 2, b, "A-b", outcome=KEPT, reasons=reasons)
         add_undo_line(session, undo, 1, a, "A-a", outcome=UndoOutcome.REVERTED)
         add_undo_line(session, add_undo(session, customer), 1, a, "A-a")
-    with patch.object(reading, "_PAGE", 2):
+    with patch.object(reading, "PAGE", 2):
         yield undo
 
 

@@ -81,9 +81,9 @@ def test_a_plan_and_its_waves_are_stored_as_they_were_ordered(
 ) -> None:
     key_id = session.scalars(select(ApiKey.id).where(ApiKey.prefix == customer.prefix)).one()
     window = Window(start=time(22), end=time(6), time_zone="UTC", first_day=date(2026, 3, 2))
-    brake = ErrorThreshold(stop_after_errors="5")
+    threshold = ErrorThreshold(stop_after_errors="5")
     given: dict[str, Any] = {"name": "Pilot", "lines_per_minute": 60, "continue_if_clean": False}
-    waves = WaveOrder(size=1, window=window, error_threshold=brake, **given), REST
+    waves = WaveOrder(size=1, window=window, error_threshold=threshold, **given), REST
     more = {"name": "Spring", "continue_if_clean": True, "api_key_id": key_id}
     plan = _plan(session, customer, *waves, **more)
     session.refresh(plan)
@@ -102,7 +102,7 @@ def test_a_plan_and_its_waves_are_stored_as_they_were_ordered(
         ("Pilot", 60, 1),
         ("Wave 2", None, len(letters) - 1),
     ]
-    assert batches[0].brake == brake.to_dict()
+    assert batches[0].brake == threshold.to_dict()
     assert batches[1].brake == replace(IMPORT_THRESHOLD, stop_min_lines=10).to_dict()
     for batch in batches:
         assert (batch.mode, batch.source, batch.kind) == ("import", "pending", "accounts")

@@ -36,7 +36,7 @@ PLANNED, WAITING, RUNNING, PAUSED = (
     WaveState.PAUSED,
 )
 CLOSED = "window_closed"
-BRAKE = "error_threshold_reached"
+THRESHOLD = "error_threshold_reached"
 BEFORE = EVENING - timedelta(hours=1)
 
 
@@ -103,10 +103,10 @@ _CASES = {
     "a person has paused its batch": Case(
         RUNNING, BatchState.PAUSED, OPEN_NOW, then=("PAUSED", "PAUSED"), told=("paused",)
     ),
-    "a brake has paused its batch": Case(
-        *(RUNNING, BatchState.PAUSED, None, BRAKE),
+    "an error threshold has paused its batch": Case(
+        *(RUNNING, BatchState.PAUSED, None, THRESHOLD),
         then=("PAUSED", "PAUSED"),
-        why=(BRAKE, BRAKE),
+        why=(THRESHOLD, THRESHOLD),
         told=("paused",),
     ),
     "its supplier is complete": Case(
@@ -123,8 +123,8 @@ _CASES = {
         told=("went_on",),
     ),
     "a person keeps it out of its window": Case(PAUSED, BatchState.PAUSED, OPEN_NOW),
-    "a brake keeps it out of its window": Case(
-        PAUSED, BatchState.PAUSED, OPEN_NOW, BRAKE, why=(BRAKE, BRAKE)
+    "an error threshold keeps it out of its window": Case(
+        PAUSED, BatchState.PAUSED, OPEN_NOW, THRESHOLD, why=(THRESHOLD, THRESHOLD)
     ),
     "what stopped in its window is not what the window stopped": Case(
         PAUSED, BatchState.STOPPED, OPEN_NOW, CLOSED, why=(CLOSED, CLOSED)

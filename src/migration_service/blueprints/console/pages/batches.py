@@ -18,7 +18,7 @@ from migration_service.states import BatchKind, BatchState, LineStatus
 
 blueprint = Blueprint("batches", __name__, url_prefix="/batches")
 
-_PAGE = 50
+PAGE = 50
 _OPEN = (BatchState.RUNNING, BatchState.WAITING)
 
 
@@ -39,9 +39,9 @@ def show_all() -> str:
             kind=kind,
             state=state,
             before=before,
-            limit=_PAGE + 1,
+            limit=PAGE + 1,
         )
-    batches = found[:_PAGE]
+    batches = found[:PAGE]
     return render_template(
         "batches.html",
         batches=batches,
@@ -51,7 +51,7 @@ def show_all() -> str:
             ("kind", list(BatchKind), kind),
             ("state", list(BatchState), state),
         ),
-        next_before=batches[-1].batch_id if len(found) > _PAGE else None,
+        next_before=batches[-1].batch_id if len(found) > PAGE else None,
     )
 
 

@@ -8,7 +8,7 @@ from migration_service.services.reporting.emails import count_emails, list_email
 from migration_service.states import EmailState
 
 blueprint = Blueprint("emails", __name__, url_prefix="/emails")
-_PAGE = 50
+PAGE = 50
 
 
 @blueprint.get("/")
@@ -24,12 +24,12 @@ def show() -> str:
             import_supplier_ids=ids,
             state=state,
             before=int(before[:18]) if before.isdecimal() else None,
-            limit=_PAGE + 1,
+            limit=PAGE + 1,
         )
     return render_template(
         "emails.html",
         counts=counts,
         state=state,
-        emails=found[:_PAGE],
-        next_before=found[_PAGE - 1].id if len(found) > _PAGE else None,
+        emails=found[:PAGE],
+        next_before=found[PAGE - 1].id if len(found) > PAGE else None,
     )

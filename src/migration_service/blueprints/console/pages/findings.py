@@ -25,7 +25,7 @@ from migration_service.states import BatchState, LineStatus
 
 blueprint = Blueprint("findings", __name__, url_prefix="/batches/<uuid:batch_id>")
 
-_PAGE = 50
+PAGE = 50
 #: The states in which failed lines can be retried.
 _RETRIED = frozenset(BatchState) - {BatchState.CANCELLED}
 
@@ -41,7 +41,7 @@ def show_code(batch_id: UUID, code: str) -> str:
         get_batch_with_lines(session, str(batch_id), organisation_id=None)
         report = report_batch(session, batch)
         paths = count_paths(session, batch_id, code, warnings=warnings)
-        lines = list_lines(session, batch_id, wanted, after=_after(), limit=_PAGE + 1)
+        lines = list_lines(session, batch_id, wanted, after=_after(), limit=PAGE + 1)
         values = []
         if path and not is_personal(path):
             values = count_values(session, batch_id, wanted)
@@ -63,8 +63,8 @@ def show_code(batch_id: UUID, code: str) -> str:
         retryable=retryable,
         everything=everything,
         is_personal=is_personal,
-        lines=lines[:_PAGE],
-        next_after=lines[_PAGE - 1].line_number if len(lines) > _PAGE else None,
+        lines=lines[:PAGE],
+        next_after=lines[PAGE - 1].line_number if len(lines) > PAGE else None,
     )
 
 
@@ -76,13 +76,13 @@ def show_lines(batch_id: UUID) -> str:
     wanted = ResultFilter(status)
     with resources().Session.begin() as session:
         report = report_batch(session, batch_of(session, batch_id))
-        lines = list_lines(session, batch_id, wanted, after=_after(), limit=_PAGE + 1)
+        lines = list_lines(session, batch_id, wanted, after=_after(), limit=PAGE + 1)
     return render_template(
         "lines.html",
         batch=report,
         status=status,
-        lines=lines[:_PAGE],
-        next_after=lines[_PAGE - 1].line_number if len(lines) > _PAGE else None,
+        lines=lines[:PAGE],
+        next_after=lines[PAGE - 1].line_number if len(lines) > PAGE else None,
     )
 
 

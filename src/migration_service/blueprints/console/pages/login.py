@@ -97,10 +97,10 @@ def _authenticate(name: str, password: str) -> None:
         raise
     shared.throttle.forgive(of_name)
     shared.throttle.forgive(f"login {here}")
-    begin(operator)
+    start_session(operator)
 
 
-def begin(operator: AuthenticatedOperator) -> None:
+def start_session(operator: AuthenticatedOperator) -> None:
     """Start a session of an authenticated operator, with a new cookie."""
     shared = resources()
     with shared.Session.begin() as database:

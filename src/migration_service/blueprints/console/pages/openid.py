@@ -18,7 +18,7 @@ blueprint = Blueprint("openid", __name__, url_prefix="/login/openid")
 
 _NEXT = "openid_next"
 #: The time limit for the provider's answers, in seconds.
-_TIMEOUT = 10
+TIMEOUT = 10
 
 
 def configure_openid(app: Flask, settings: Settings) -> None:
@@ -37,7 +37,7 @@ def configure_openid(app: Flask, settings: Settings) -> None:
         client_kwargs={
             "scope": "openid email profile",
             "code_challenge_method": "S256",
-            "default_timeout": _TIMEOUT,
+            "default_timeout": TIMEOUT,
         },
     )
     app.extensions["console_openid"] = oauth
@@ -66,7 +66,7 @@ def come_back() -> Response:
         name = _name_in(token.get("userinfo") or {})
         with resources().Session.begin() as database:
             operator = admit_operator(database, name)
-        login.begin(operator)
+        login.start_session(operator)
     except UnauthenticatedError as error:
         resources().refusals.note_refused_login(error, None)
         return _refuse(_("The identity provider knows you, but you are not an operator here."))

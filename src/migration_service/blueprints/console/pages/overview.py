@@ -27,7 +27,7 @@ from migration_service.states import BatchCondition, BatchState, SupplierStatus,
 blueprint = Blueprint("overview", __name__)
 
 _OVER = (BatchState.COMPLETED, BatchState.CANCELLED)
-_NEWEST = 30
+NEWEST = 30
 #: Seconds without a sweep after which beat or a worker counts as missing.
 _NO_SWEEP = 30.0
 
@@ -48,11 +48,11 @@ def show() -> Response:
         owned = visible(list_import_suppliers(session))
         suppliers = [supplier for supplier, _owner in owned]
         states = count_accounts_by_state(session, [(it.id, it.code) for it in suppliers])
-        newest = list_batches(session, organisation_id=None, limit=_NEWEST)
+        newest = list_batches(session, organisation_id=None, limit=NEWEST)
         # However old it is: a batch that was paused weeks ago still needs attention.
         running = [
             report_batch(session, get_batch(session, str(it.batch_id), organisation_id=None))
-            for it in list_batches(session, organisation_id=None, only_open=True, limit=_NEWEST)
+            for it in list_batches(session, organisation_id=None, only_open=True, limit=NEWEST)
         ]
         limit = read_in_progress(session).limit
         plans = report_plans(session, list_plans(session, organisation_id=None, only_open=True))

@@ -40,7 +40,7 @@ _SHOWN = 50
 #: The most values of each account that a page lists. The page of the account has all of them.
 _SHOWN_VALUES = 5
 #: A book with this many accounts or more is compared only on request.
-_LARGE = 5_000
+LARGE = 5_000
 
 
 @blueprint.get("/<code>/")
@@ -114,7 +114,7 @@ def reconcile(code: str) -> str:
         supplier = supplier_of(session, code)
         wanted = get_batch_to_reconcile(session, request.args.get("batch") or None, supplier)
         sent = count_submitted(session, supplier.id, batch_id=wanted)
-    compared = sent.created <= _LARGE or "compare" in request.args
+    compared = sent.created <= LARGE or "compare" in request.args
     differing = []
     if compared:
         differences = find_differences(sessions, supplier.id, totals, batch_id=wanted)

@@ -32,7 +32,7 @@ from migration_service.tasks.undo import dispatch_undos
 
 blueprint = Blueprint("undo", __name__)
 
-_PAGE = 50
+PAGE = 50
 
 
 class UndoForm(ActionForm):
@@ -138,17 +138,15 @@ def show_all() -> Response:
     """List undos, newest first."""
     code, before = request.args.get("supplier") or None, read_id(request.args.get("before"))
     with resources().Session.begin() as session:
-        found = list_undos(
-            session, organisation_id=None, import_supplier=code, before=before, limit=_PAGE + 1
-        )
-    undos = found[:_PAGE]
+        found = list_undos(session, organisation_id=None, import_supplier=code, before=before, limit=PAGE + 1)
+    undos = found[:PAGE]
     return page(
         "undos.html",
         poll=CALM if any(it.state == UndoState.RUNNING for it in undos) else None,
         undos=undos,
         running=sum(it.state == UndoState.RUNNING for it in undos),
         supplier=code,
-        next_before=undos[-1].undo_id if len(found) > _PAGE else None,
+        next_before=undos[-1].undo_id if len(found) > PAGE else None,
     )
 
 

@@ -79,18 +79,18 @@ def _describe(order: PlanOrder, wave: WaveOrder, size: int) -> str:
     """Return how many accounts a wave has, when it may start, its limits, and what follows it."""
     accounts = ngettext("%(num)s account", "%(num)s accounts", size)
     if wave.window is None and wave is order.waves[0]:
-        begins = _("%(accounts)s, started by hand", accounts=accounts)
+        start = _("%(accounts)s, started by hand", accounts=accounts)
     elif wave.window is None:
-        begins = _("%(accounts)s, after the previous wave", accounts=accounts)
+        start = _("%(accounts)s, after the previous wave", accounts=accounts)
     else:
         window = write_window(wave.window.to_dict())
-        begins = _("%(accounts)s, at %(window)s", accounts=accounts, window=window)
-    parts = [begins]
+        start = _("%(accounts)s, at %(window)s", accounts=accounts, window=window)
+    parts = [start]
     if wave.error_threshold is not None:
         parts.append(_("paused after %(threshold)s errors", threshold=wave.error_threshold.stop_after_errors))
     if wave.lines_per_minute is not None:
         parts.append(_("at most %(n)s per minute", n=write_number(wave.lines_per_minute)))
     if wave is not order.waves[-1]:
-        goes_on = order.continue_if_clean if wave.continue_if_clean is None else wave.continue_if_clean
-        parts.append(_("then the next one if it is clean") if goes_on else _("then a person decides"))
+        continues = order.continue_if_clean if wave.continue_if_clean is None else wave.continue_if_clean
+        parts.append(_("then the next one if it is clean") if continues else _("then a person decides"))
     return "; ".join(parts)

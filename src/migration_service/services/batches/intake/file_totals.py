@@ -64,7 +64,7 @@ class FileTotals:
     ledger_balances: dict[str, Decimal] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     sums: dict[str, Decimal] = field(default_factory=dict)
-    #: The number of unreadable things: lines that are too long or no JSON object, amounts that are no number
+    #: The number of unreadable values: lines that are too long or no JSON object, amounts that are no number
     #: or have no sum to go to, and values of the wrong type in place of a ledger, a transaction, a statement
     #: or a list.
     unreadable_lines: int = 0
@@ -99,7 +99,7 @@ class FileTotals:
             self.sums[kind] = _add(self.sums.get(kind, _NOTHING), amount)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the totals in the form of control totals, and the number of unreadable things."""
+        """Return the totals in the form of control totals, and the number of unreadable values."""
         balances, sums = sorted(self.ledger_balances.items()), sorted(self.sums.items())
         return {
             "accounts": self.accounts,

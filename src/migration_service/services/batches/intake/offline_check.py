@@ -28,7 +28,7 @@ from migration_service.services.setup.suppliers import DEFAULT_TIME_ZONE
 from migration_service.states import Profile
 
 #: Lines in a block.
-_BLOCK = 200
+BLOCK = 200
 #: The number of examples kept for each code.
 EXAMPLES = 3
 
@@ -105,7 +105,7 @@ def check_lines(
     """
     seen: dict[bytes, bytes] = {}
     rest = iter(lines)
-    blocks = iter(lambda: list(islice(rest, _BLOCK)), [])
+    blocks = iter(lambda: list(islice(rest, BLOCK)), [])
     check = partial(_check_block, profile=profile, supplier=supplier, time_zone=time_zone)
     if processes == 1:
         for block in blocks:

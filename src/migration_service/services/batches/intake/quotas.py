@@ -21,7 +21,7 @@ from migration_service.models import Batch
 #: Milliseconds after which the upload of a killed process no longer counts.
 LEASE_MS = 120_000
 #: Seconds after which a running upload renews its lease.
-_RENEWAL = 15.0
+RENEWAL = 15.0
 #: The first number of PostgreSQL's advisory locks on organisations that store a batch.
 _STORING = 7_214
 
@@ -64,7 +64,7 @@ def lease_upload(redis: Redis, organisation_id: int, most: int) -> Iterator[Call
 
     def renew() -> None:
         nonlocal renewed_at
-        if time.monotonic() - renewed_at > _RENEWAL:
+        if time.monotonic() - renewed_at > RENEWAL:
             renewed_at = time.monotonic()
             take()
 

@@ -22,7 +22,7 @@ from migration_service.services.batches.intake.ndjson import FileLimits, Line, r
 #: Bytes that a line counts for the quota in addition to its text: its row, index entry and outcome.
 LINE_OVERHEAD = 200
 #: The share of the disk that uploads leave free.
-_FREE_SHARE = 0.05
+FREE_SHARE = 0.05
 #: Bytes after which the free space is checked again.
 _DISK_CHECK = 16_000_000
 
@@ -121,4 +121,4 @@ def _keep(
 def has_room(folder: Path) -> bool:
     """Return whether the folder's disk has room for uploads."""
     disk = shutil.disk_usage(folder)
-    return disk.free >= disk.total * _FREE_SHARE
+    return disk.free >= disk.total * FREE_SHARE

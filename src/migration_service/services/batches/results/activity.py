@@ -23,8 +23,8 @@ STARVING_FROM = 0.75
 class Activity:
     """The recent activity of workers on a running batch with pending lines."""
 
-    #: Seconds since a line was last processed, or since the batch was last started or resumed. What its rate
-    #: makes it wait does not count, nor does its wait for workers that process other batches.
+    #: Seconds since a line was last processed, or since the batch was last started or resumed.
+    #: Waits for its rate, or for workers that process other batches, do not count.
     idle_seconds: float
     #: Whether workers recently released chunks because no slots were free.
     is_throttled: bool

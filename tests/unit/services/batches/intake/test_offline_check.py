@@ -34,7 +34,7 @@ def _check(*payloads: Any, processes: int = 1, **options: Any) -> Summary:
 def test_faults_are_counted_by_line_and_the_first_of_each_are_shown(
     monkeypatch: pytest.MonkeyPatch, processes: int, block: int
 ) -> None:
-    monkeypatch.setattr(offline_check, "_BLOCK", block)
+    monkeypatch.setattr(offline_check, "BLOCK", block)
     bad = {"billing_postcode": "0511 AB", "customers": [{}, {}]}
     found = _check(
         _ACCOUNTS[0],

@@ -102,7 +102,7 @@ def test_a_file_waits_until_another_one_is_stored_but_not_for_ever(
     with (
         sessions() as another,
         patch.object(storing, "time", clock),
-        patch.object(quotas, "_RENEWAL", -1.0),
+        patch.object(quotas, "RENEWAL", -1.0),
     ):
         assert lock_storing(another, supplier.organisation_id)
 

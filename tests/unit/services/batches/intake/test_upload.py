@@ -201,7 +201,7 @@ def test_a_batch_of_what_is_pending_has_it_in_the_order_of_its_numbers(
 def test_a_batch_keeps_everything_that_was_asked_for(session: Session, customer: Customer) -> None:
     supplier = find_supplier(session, customer)
     key_id = session.scalars(select(ApiKey.id)).first()
-    brake = ErrorThreshold(stop_after_errors="5")
+    threshold = ErrorThreshold(stop_after_errors="5")
     order = BatchOrder(
         mode=BatchMode.DRY_RUN,
         operations_team_name=customer.operations_team,
@@ -210,7 +210,7 @@ def test_a_batch_keeps_everything_that_was_asked_for(session: Session, customer:
         name="a name",
         file_name="a file",
         profile=Profile.STRICT,
-        error_threshold=brake,
+        error_threshold=threshold,
         lines_per_minute=600,
     )
     origin = Origin(kind=ActorKind.OPERATOR, actor="ann", address="192.0.2.1", request_id="request")
@@ -234,7 +234,7 @@ def test_a_batch_keeps_everything_that_was_asked_for(session: Session, customer:
         "file_name": "a file",
         "profile": "strict",
         "validated_under": f"{RULES_VERSION} strict",
-        "brake": brake.to_dict(),
+        "brake": threshold.to_dict(),
         "lines_per_minute": 600,
         "state": "RUNNING",
         "reason": None,

@@ -142,7 +142,7 @@ def test_work_is_added_up_and_ends_a_throttle(session: Session, batch: Batch) ->
     _recounted(session, chunk, worked=5, refused=2, processor_wait=0.5)
     assert (chunk.worked, chunk.refused, chunk.throttled_at, chunk.processor_wait) == (12, 5, None, 0.5)
     assert chunk.worked_at and chunk.worked_at > earlier
-    assert _recounted(session, chunk).processor_wait == 0.5, "nothing was worked on"
+    assert _recounted(session, chunk).processor_wait == 0.5, "nothing was processed"
 
 
 def test_only_the_chunks_that_are_named_are_counted(

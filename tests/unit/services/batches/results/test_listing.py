@@ -103,5 +103,5 @@ def test_open_batches_are_those_that_need_somebody_or_are_worked_on(
     assert {it.state for it in found} == set(BatchState) - {"COMPLETED", "CANCELLED"}
     assert {it.reason for it in found} == {"why"}
     assert len(list_batches(session, organisation_id=None)) == len(BatchState) + 1
-    # Running and waiting ones are worked on; paused and stopped ones are held, unless a window opens again.
+    # Running and waiting ones are processed; paused and stopped ones are held, unless a window opens again.
     assert count_batches(session, organisation_id=None) == BatchTotals(len(BatchState) + 1, 2, 2)

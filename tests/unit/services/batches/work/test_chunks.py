@@ -118,7 +118,7 @@ def test_accounts_are_created_with_slots(session: Session, customer: Customer, m
         ({"runs_until": NOW.replace(second=1)}, "RUNNING", None),
     ],
 )
-def test_a_batch_is_paused_by_its_brake_or_its_window_before_a_worker_takes_more(
+def test_a_batch_is_paused_by_its_threshold_or_its_window_before_a_worker_takes_more(
     session: Session, customer: Customer, batch: dict[str, Any], state: str, reason: str | None
 ) -> None:
     made = make_batch(session, customer, **batch)

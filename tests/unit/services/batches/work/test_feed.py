@@ -177,7 +177,7 @@ def test_chunks_of_a_batch_that_is_over_are_not_in_the_queue(session: Session, c
 def test_a_batch_with_a_limit_has_as_many_chunks_as_the_limit_allows(
     session: Session, customer: Customer, per_minute: int | None, worked: list[int | str], expected: int
 ) -> None:
-    """`worked` has the seconds since a chunk was worked on, or that it is in the queue."""
+    """`worked` has the seconds since a chunk was processed, or that it is in the queue."""
     batch = _batch(session, customer, 5, lines_per_minute=per_minute)
     for first, ago in enumerate(worked, 100):
         if ago == "queue":

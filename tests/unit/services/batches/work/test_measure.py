@@ -1,4 +1,4 @@
-"""What a brake counts: the chunks that were worked on last, and the lines whose codes count."""
+"""An error threshold counts the chunks that were processed last, and the lines whose codes count."""
 
 from datetime import datetime, timedelta
 
@@ -24,7 +24,7 @@ from unit.services.batches.batch_rows import add_chunk, make_batch
 
 @pytest.fixture
 def batch(session: Session, customer: Customer) -> Batch:
-    """A batch with chunks of which the later ones were worked on first."""
+    """A batch with chunks of which the later ones were processed first."""
     batch = make_batch(session, customer)
     now = session.execute(select(func.now())).scalar_one()
     for first, (ago, done, failures) in enumerate(
@@ -40,7 +40,7 @@ def batch(session: Session, customer: Customer) -> Batch:
     ):
         worked_at = now - timedelta(minutes=ago)
         add_chunk(session, batch, first, done=done, failures=failures, worked_at=worked_at)
-    add_chunk(session, batch, 9, done=10, failures={"a": 70})  # nobody has worked on it
+    add_chunk(session, batch, 9, done=10, failures={"a": 70})  # nobody has processed it
     add_chunk(session, make_batch(session, customer), 1, done=10, failures={"a": 90}, worked_at=now)
     return batch
 
@@ -48,10 +48,10 @@ def batch(session: Session, customer: Customer) -> Batch:
 def _measured(
     session: Session, batch: Batch, window: int | None, *ignored: str, minutes: float | None = None
 ) -> ThresholdCounts:
-    brake = ErrorThreshold(stop_after_errors="1", stop_window_lines=window, stop_ignore_codes=ignored)
+    threshold = ErrorThreshold(stop_after_errors="1", stop_window_lines=window, stop_ignore_codes=ignored)
     now: datetime = session.execute(select(func.now())).scalar_one()
     since = None if minutes is None else now - timedelta(minutes=minutes)
-    return measure(session, batch.id, brake, since)
+    return measure(session, batch.id, threshold, since)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_line_with_a_warning_that_counts_counts_once(session: Session, custome
     add_chunk(session, batch, 1, done=20, failures=failures, warned=warned, worked_at=func.now())
     add_chunk(session, batch, 2, done=10, failures={"b": 1}, warned=None, worked_at=func.now())
     counted, ignored = ("w",), ("a",)
-    for brake, errors, codes in (
+    for threshold, errors, codes in (
         (ErrorThreshold(stop_after_errors="1"), 5, {"b": 3, "a": 3}),
         (ErrorThreshold(stop_after_errors="1", stop_count_warnings=counted), 9, {"w": 7, "a": 3, "b": 3}),
         # One of the lines that failed with `a` alone counts for its warning.
@@ -107,23 +107,23 @@ def test_a_line_with_a_warning_that_counts_counts_once(session: Session, custome
             *(3 + 5, {"w": 7, "b": 3}),
         ),
     ):
-        assert measure(session, batch.id, brake, None) == ThresholdCounts(30, errors)
-        assert count_codes(session, batch.id, brake, None) == codes
+        assert measure(session, batch.id, threshold, None) == ThresholdCounts(30, errors)
+        assert count_codes(session, batch.id, threshold, None) == codes
 
 
-def test_another_brake_may_be_set_until_a_batch_is_cancelled(session: Session, batch: Batch) -> None:
-    brake = ErrorThreshold(stop_after_errors="5%", stop_min_lines=3, stop_ignore_codes=("a",))
+def test_another_threshold_may_be_set_until_a_batch_is_cancelled(session: Session, batch: Batch) -> None:
+    threshold = ErrorThreshold(stop_after_errors="5%", stop_min_lines=3, stop_ignore_codes=("a",))
     stored = []
-    for it in (brake, NO_THRESHOLD):
+    for it in (threshold, NO_THRESHOLD):
         set_threshold(session, batch, it)
         session.flush()
         stored.append(session.scalar(select(Batch.brake).where(Batch.id == batch.id)))
-    assert stored == [brake.to_dict() | {"stop_ignore_codes": ["a"]}, None]
+    assert stored == [threshold.to_dict() | {"stop_ignore_codes": ["a"]}, None]
     session.execute(update(Batch).values(state=BatchState.CANCELLED))
     with pytest.raises(BatchStateError, match="cancelled"):
-        set_threshold(session, batch, brake)
+        set_threshold(session, batch, threshold)
     entries = list_entries(session, subject_kind="batch")
     assert [(it.action, it.subject, it.organisation_id, it.details) for it in entries] == [
         ("batch.brake_set", str(batch.id), batch.organisation_id, it.to_dict())
-        for it in (brake, NO_THRESHOLD)
+        for it in (threshold, NO_THRESHOLD)
     ]

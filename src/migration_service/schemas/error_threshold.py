@@ -9,7 +9,7 @@ from migration_service.schemas.fields import Text, WholeNumber
 _LINES: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": 10_000}
 
 #: An example of an error threshold in a report.
-BRAKE: dict[str, Any] = {
+ERROR_THRESHOLD: dict[str, Any] = {
     "stop_after_errors": "50%",
     "stop_min_lines": 200,
     "stop_window_lines": 200,
@@ -55,7 +55,7 @@ def stop_after_errors(*, required: bool) -> Text:
     )
 
 
-class BrakeArgumentsSchema(Fields):
+class ErrorThresholdArgumentsSchema(Fields):
     """The query string for setting the error threshold of a batch."""
 
     stop_after_errors = stop_after_errors(required=True)

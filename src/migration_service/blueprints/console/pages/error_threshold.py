@@ -17,10 +17,10 @@ from migration_service.services.batches.control import report_batch
 from migration_service.services.batches.error_threshold_options import read_threshold
 from migration_service.services.batches.error_thresholds import NO_THRESHOLD, set_threshold
 
-blueprint = Blueprint("brakes", __name__, url_prefix="/batches/<uuid:batch_id>/brake")
+blueprint = Blueprint("error_threshold", __name__, url_prefix="/batches/<uuid:batch_id>/brake")
 
 
-class BrakeForm(ActionForm):
+class ErrorThresholdForm(ActionForm):
     """The error threshold."""
 
     stop_after_errors = StringField(
@@ -48,20 +48,20 @@ class BrakeForm(ActionForm):
 @blueprint.route("/", methods=["GET", "POST"])
 def change(batch_id: UUID) -> Response:
     """Set the error threshold of a batch, even while it is running."""
-    form = BrakeForm()
+    form = ErrorThresholdForm()
 
     def preview(session: Session) -> Preview:
-        brake = report_batch(session, batch_of(session, batch_id)).brake
+        threshold = report_batch(session, batch_of(session, batch_id)).brake
         now = _("The batch has no error threshold now.")
-        if brake:
+        if threshold:
             text = _("Now it is paused after %(threshold)s. %(errors)s of %(lines)s lines have failed.")
-            if brake["stop_window_lines"]:
+            if threshold["stop_window_lines"]:
                 text = _(
                     "Now it is paused after %(threshold)s. "
                     "%(errors)s of the last %(lines)s lines have failed."
                 )
-            values = {"errors": write_number(brake["errors"]), "lines": write_number(brake["lines"])}
-            now = text % {"threshold": brake["stop_after_errors"], **values}
+            values = {"errors": write_number(threshold["errors"]), "lines": write_number(threshold["lines"])}
+            now = text % {"threshold": threshold["stop_after_errors"], **values}
         return Preview(
             title=_("Error threshold of the batch"),
             sentence=now,
