@@ -23,8 +23,11 @@ from phonenumbers import PhoneMetadata
 from migration_service.schemas import compiled, fields
 from migration_service.schemas.json import encode_json, is_surely_shallow
 
-# A written number that may be too long or too small, has an exponent, or is a signed zero.
-_UNUSUAL_NUMBER = re.compile(rb"[:\[,](?=[-0-9])(?:-0(?:\.0*)?[,}\]]|-?[0-9][0-9.]{11}|-?[0-9.]+[Ee])")
+# A written number that may be too long or too small, has an exponent, or is a signed zero. To find a pattern
+# that begins with one character, and not with any of three, takes less than half of the time.
+_UNUSUAL = rb"(?:-0(?:\.0*)?[,}\]]|-?[0-9][0-9.]{11}|-?[0-9.]+[Ee])"
+_UNUSUAL_MEMBER = re.compile(rb":(?=[-0-9])" + _UNUSUAL)
+_UNUSUAL_ITEM = re.compile(rb"\[(?:-?[0-9.]+,)*" + _UNUSUAL)
 
 # Forms that are surely valid. The schema handles other valid forms.
 _EMAIL_ADDRESS = (
@@ -64,7 +67,8 @@ def compile_text(schema: Schema) -> Callable[[bytes], tuple[dict[str, Any], byte
             return None
         if written.count(b'"') != quotes or b"\\u0022" in text or not is_surely_shallow(text):
             return None
-        return None if _UNUSUAL_NUMBER.search(written) else (data, written)
+        unusual = _UNUSUAL_MEMBER.search(written) or _UNUSUAL_ITEM.search(written)
+        return None if unusual else (data, written)
 
     return accept
 

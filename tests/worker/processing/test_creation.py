@@ -1,10 +1,15 @@
 """Account creation: the tables have every value of a payload exactly."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from migration_service.models import MeterPoint
-from migration_service.models.part import Part, parts_of, path_of, payload_columns
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from migration_service.db.base import Base
+from migration_service.models import Account, MeterPoint
+from migration_service.models.part import Part, parent_column, parts_of, path_of, payload_columns, table_of
 from migration_service.schemas.account import AccountImportSchema
 from migration_service.schemas.fields import Object
 from migration_service.schemas.json import encode_json, parse_json
@@ -15,6 +20,7 @@ from migration_service.services.processing.creation import (
 )
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
+from support.batch_client import BatchClient
 from support.supplier_client import SupplierClient
 
 
@@ -64,6 +70,42 @@ def test_every_value_of_generated_payloads_is_in_the_tables(
         sent["unknown_occupier"] = sent["unknown_occupier"] == "true"
         sent.pop("import_supplier")
         assert _plain(_without_what_was_added(created)) == _plain(sent)
+
+
+def _rows_below(session: Session, model: type[Base], keys: Sequence[int]) -> list[Any]:
+    """Return the values of all rows of the parts, in an order of their own."""
+    found = []
+    for part in parts_of(model):
+        parent = table_of(part).c[parent_column(part).name]
+        rows = session.scalars(select(part).where(parent.in_(keys))).all()
+        ordered = sorted((keys.index(getattr(row, parent.name)), _values(row), row.id) for row in rows)
+        found += [values for _, values, _ in ordered]
+        found += _rows_below(session, part, [key for *_, key in ordered])
+    return found
+
+
+def _values(row: Base) -> list[str]:
+    columns = [it for it in table_of(type(row)).columns if it.name != "id" and not it.foreign_keys]
+    given = ("external_account_number", "service_account_number", "created_at")
+    return [f"{it}: {getattr(row, it.name)!r}" for it in columns if it.name not in given]
+
+
+def test_a_batch_writes_the_same_rows_as_requests(
+    batches: BatchClient, worker_resources: WorkerResources
+) -> None:
+    supplier = batches.supplier
+    accounts = supplier.accounts(40)
+    batches.run(it | {"external_account_number": f"again {place}"} for place, it in enumerate(accounts))
+    for place, account in enumerate(accounts):
+        _create(supplier, worker_resources, account)
+        with supplier.Session() as session:
+            numbers = (account["external_account_number"], f"again {place}")
+            found = [find_account(session, supplier.known().id, number) for number in numbers]
+            by_request, by_batch = (
+                [_values(it), *_rows_below(session, Account, [it.id])] for it in found if it
+            )
+        assert by_batch == by_request
+        assert len(by_batch) > 3
 
 
 def test_a_new_number_has_the_form_that_is_recognised() -> None:
