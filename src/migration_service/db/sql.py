@@ -42,8 +42,11 @@ class SqlConnection:
 
     def execute(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
         """Return the rows of a statement as named tuples. Raise SQLAlchemy's DBAPIError if it fails."""
+        return self._fetch(statement, values)
+
+    def _fetch(self, statement: str, values: Mapping[str, Any], *, binary: bool = False) -> list[Any]:
         try:
-            cursor = self._connection.execute(statement, values)
+            cursor = self._connection.execute(statement, values, binary=binary)
             rows = cursor.fetchall()
         except psycopg.Error as error:
             raise _translated(error, statement, self._info) from error
@@ -67,9 +70,10 @@ class OpenTransaction(SqlConnection):
     def lock(self, statement: str, values: Mapping[str, Any]) -> list[Any]:
         """Return the rows of a statement that locks rows until the transaction ends.
 
-        Only an OpenTransaction has this method, because locks would otherwise be released immediately.
+        Only an OpenTransaction has this method, because locks would otherwise be released immediately. The
+        rows may have payloads, which would arrive as hexadecimal text if they were not asked for as bytes.
         """
-        return self.execute(statement, values)
+        return self._fetch(statement, values, binary=True)
 
     @contextmanager
     def copy(self, statement: str) -> "Iterator[psycopg.Copy]":

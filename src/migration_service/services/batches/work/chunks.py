@@ -19,7 +19,8 @@ from uuid import UUID
 from sqlalchemy import ARRAY, ColumnElement, Uuid, and_, bindparam, func, select, text, update
 from sqlalchemy.orm import Session
 
-from migration_service.models import Batch, BatchChunk, BatchLine
+from migration_service.db.sql import OpenTransaction
+from migration_service.models import Batch, BatchChunk
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.accounts.added_data import OpenAccount
 from migration_service.services.accounts.erasure import erase_outcomes
@@ -246,15 +247,16 @@ def _give_back(session: Session, key: ChunkKey) -> None:
 
 
 def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineToDo]:
-    payload = (BatchLine.payload, BatchLine.external_account_number, BatchLine.account_import_process_id)
-    statement = (
-        select(BatchLine.line_number, *payload, BatchLine.failed_at)
-        .where(BatchLine.batch_id == chunk.batch_id, BatchLine.status == LineStatus.PENDING)
-        .order_by(BatchLine.line_number)
-        .limit(limit)
-        # Locked before the accounts, as in erasure, which waits for the outcome of a line and then erases it.
-        .with_for_update()
-    )
-    of_range = BatchLine.line_number.between(chunk.first_line, chunk.last_line)
-    own = BatchLine.chunk_line == chunk.first_line if chunk.by_account else of_range
-    return [LineToDo(*row) for row in session.execute(statement.where(own))]
+    values = {"batch_id": chunk.batch_id, "first": chunk.first_line, "last": chunk.last_line, "limit": limit}
+    statement = _LOCK_BY_ACCOUNT if chunk.by_account else _LOCK_RANGE
+    return [LineToDo(*row) for row in OpenTransaction.of(session).lock(statement, values)]
+
+
+# Locked before the accounts, as in erasure, which waits for the outcome of a line and then erases it.
+_LOCK = f"""
+    SELECT line_number, payload, external_account_number, account_import_process_id, failed_at FROM batch_line
+    WHERE batch_id = %(batch_id)s AND status = '{LineStatus.PENDING}' AND {{}}
+    ORDER BY line_number LIMIT %(limit)s FOR UPDATE
+"""
+_LOCK_BY_ACCOUNT = _LOCK.format("chunk_line = %(first)s")
+_LOCK_RANGE = _LOCK.format("line_number BETWEEN %(first)s AND %(last)s")
