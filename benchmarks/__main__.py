@@ -8,7 +8,7 @@ import click
 from benchmarks import report
 from benchmarks.bench import FULL, QUICK, Bench, Row
 from benchmarks.compare import compare_checkouts
-from benchmarks.measures import added_data, batches, growth, lists, memory, processing, staging, undo
+from benchmarks.measures import added_data, batches, growth, lists, memory, processing, queues, staging, undo
 from benchmarks.prepare import running_bench, say
 from benchmarks.probes import PROBES
 from benchmarks.stack import peers_python
@@ -23,6 +23,8 @@ MEASURES: dict[str, Callable[[Bench], Row | list[Row]]] = {
     "status": staging.measure_status,
     "check": batches.measure_checking,
     "import": batches.measure_import,
+    "queues": queues.measure_queues,
+    "pinned": queues.measure_pinned_horizon,
     "reconcile": batches.measure_reconciliation,
     "added-data": added_data.measure_added_data,
     "undo": undo.measure_undo,

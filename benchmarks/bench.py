@@ -29,10 +29,12 @@ class Extent:
     #: Accounts of a batch, and accounts that already exist in the large case.
     batch: int
     filled: int
+    #: Seconds for which the xmin horizon is pinned.
+    pinned: float
 
 
-FULL = Extent(rounds=5, seconds=6, batch=5_000, filled=1_000_000)
-QUICK = Extent(rounds=2, seconds=2, batch=1_000, filled=100_000)
+FULL = Extent(rounds=5, seconds=6, batch=5_000, filled=1_000_000, pinned=600)
+QUICK = Extent(rounds=2, seconds=2, batch=1_000, filled=100_000, pinned=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ class Bench:
         """Return what a script of the peers printed (JSON)."""
         environment = peer_environment() | {
             "REDIS_URL": self.stack.settings.redis_url,
+            "DATABASE_URL": self.stack.settings.owner_database_url,
             "NORMALIZE__WORKERS": str(PROCESSES),
             "RUNTIME__DLTHUB_TELEMETRY": "false",
         }

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from migration_service.services.batches.intake.spool import SpooledLines
 from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.imports import validation
 from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.waves.running import run_batch as run_wave_batch
 from migration_service.states import BatchKind, BatchMode, LineStatus, Profile
 from migration_service.tasks.batches import feed_batches
 
@@ -202,7 +204,9 @@ def import_batch(bench: Bench, first: int, count: int) -> Reading:
     return run_batch(bench, file, order, count, LineStatus.IMPORTED)
 
 
-def run_batch(bench: Bench, file: Path, order: BatchOrder, count: int, expected: LineStatus) -> Reading:
+def run_batch(
+    bench: Bench, file: Path | None, order: BatchOrder, count: int, expected: LineStatus
+) -> Reading:
     """Run a batch whose lines all get the expected status."""
     started, used = time.perf_counter(), time.process_time()
     with metered(bench.stack) as meter:
@@ -227,15 +231,20 @@ def lines_of(bench: Bench, first: int, count: int) -> Sequence[str]:
     ]
 
 
-def start(bench: Bench, file: Path, order: BatchOrder) -> UUID:
-    """Start a batch with the lines of a file, as `batches start` does. Return its id."""
+def start(bench: Bench, file: Path | None, order: BatchOrder) -> UUID:
+    """Start a batch with the lines of a file, or of the staged accounts of its order. Return its id."""
     settings = bench.stack.settings
     limits = FileLimits(line=settings.max_body_bytes, total=settings.max_batch_bytes)
-    with file.open("rb") as stream:
-        lines = SpooledLines(stream, limits, identity=order.identify(SUPPLIER))
-        with bench.sessions.begin() as session:
-            supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
-            batch_id = start_batch(session, supplier, order, lines)
+    with ExitStack() as stack:
+        lines = None
+        if file:
+            stream = stack.enter_context(file.open("rb"))
+            lines = SpooledLines(stream, limits, identity=order.identify(SUPPLIER))
+        session = stack.enter_context(bench.sessions.begin())
+        supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
+        batch_id = start_batch(session, supplier, order, lines)
+        if lines is None:
+            run_wave_batch(session, session.get_one(Batch, batch_id), None)
     feed_batches(bench.celery, bench.sessions)
     return batch_id
 

@@ -39,7 +39,7 @@ def _describe(results: dict[str, Any]) -> str:
 
 def _table(results: dict[str, Any]) -> str:
     table = format_results([_row(row) for row in results["rows"]])
-    return re.sub(r"\(([a-d]): [^)]*\)", r"(\1)", table)  # the page says what each peer is
+    return re.sub(r"\(([a-g]): [^)]*\)", r"(\1)", table)  # the page says what each peer is
 
 
 def _row(values: dict[str, Any]) -> Row:

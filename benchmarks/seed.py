@@ -98,10 +98,10 @@ def _stage(session: Session, supplier: KnownSupplier, text: str) -> None:
     stage(OpenTransaction.of(session), supplier, [account])
 
 
-def stage_copies(settings: Settings, first: int, count: int, templates: int) -> None:
-    """Stage copies of the templates under the numbers from `first` on, in one statement."""
+def stage_copies(settings: Settings, first: int, count: int, templates: int) -> list[int]:
+    """Stage copies of the templates under the numbers from `first` on. Return the ids of their processes."""
     with psycopg.connect(settings.owner_database_url) as connection:
-        connection.execute(
+        staged = connection.execute(
             """
             INSERT INTO account_import_process
                    (import_supplier_id, external_account_number, payload, payload_sha256, rules_version,
@@ -112,11 +112,13 @@ def stage_copies(settings: Settings, first: int, count: int, templates: int) -> 
             FROM generate_series(%(first)s::bigint, %(last)s::bigint) n
             JOIN account_import_process t ON t.external_account_number =
                  lpad((n %% %(templates)s)::text, 8, '0')
+            RETURNING id
             """,
             {"first": first, "last": first + count - 1, "templates": templates},
-        )
+        ).fetchall()
     with psycopg.connect(settings.owner_database_url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE account_import_process")
+    return [row[0] for row in staged]
 
 
 def vacuum(database_url: str) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.db.base import new_id
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.revisions import upgrade
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ServiceError
 from migration_service.models import AlertEmail, Batch, BatchChunk, CustomerEmail, Undo
 from migration_service.services.access.api_keys import get_api_key
@@ -26,7 +27,7 @@ from migration_service.services.batches.work.added_data.deferral import (
 from migration_service.services.batches.work.feed import dispatch_vendor_chunks, recover_chunks
 from migration_service.services.emails.outbox import take_due
 from migration_service.services.idempotency.keys import remove_old_keys, void_keys
-from migration_service.services.processing.attempts import is_waiting, set_apart
+from migration_service.services.processing.attempts import is_waiting, set_apart, take_set
 from migration_service.services.processing.slots import list_live_attempts
 from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -136,6 +137,29 @@ _LINES = """
 """
 #: How many lines this transaction has read.
 _READ = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'batch_line'"
+
+
+def test_attempts_that_ended_long_ago_are_not_read(filled: _Database) -> None:
+    """An old transaction, like this one, keeps their rows in the index."""
+    sessions, customer = filled
+    with sessions.begin() as session:
+        session.execute(text("SET LOCAL enable_seqscan = off"))
+        supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None)
+        session.execute(text(_IN_PROGRESS), {"supplier": supplier.id})
+        session.execute(text("UPDATE account_import_process SET state = 'IMPORTED', attempt_id = NULL"))
+        take_set(OpenTransaction.of(session))
+        assert "ix_account_import_process_in_progress" in _scans(session)
+        assert session.scalar(text(_ENTRIES)) == 0
+
+
+_IN_PROGRESS = """
+    INSERT INTO account_import_process (import_supplier_id, external_account_number, payload_sha256,
+        rules_version, profile, state, attempt_id, dispatched_at)
+    SELECT :supplier, number, '', '', 'lenient', 'IN_PROGRESS', uuidv7(), now() - interval '1 minute'
+    FROM generate_series(1, 100) AS number
+"""
+#: How many entries of the index this transaction has read.
+_ENTRIES = "SELECT pg_stat_get_xact_tuples_returned('ix_account_import_process_in_progress'::regclass)"
 
 
 def _scans(session: Session) -> dict[str, int]:

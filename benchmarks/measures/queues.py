@@ -1,0 +1,113 @@
+"""Queues whose job is account creation (peers e to g), and throughput while the xmin horizon is pinned."""
+
+import time
+from functools import partial
+
+import psycopg
+from psycopg import IsolationLevel
+
+from benchmarks import probes
+from benchmarks.bench import Bench, Reading, Row, alternate, compared_rates
+from benchmarks.costs import metered
+from benchmarks.payloads import TEAM
+from benchmarks.seed import stage_copies
+from benchmarks.stack import PROCESSES
+from migration_service.services.batches.intake.options import BatchOrder
+from migration_service.services.processing.creation import creation_statement
+from migration_service.states import BatchMode, BatchSource, LineStatus
+
+#: The peers, with the ratio that is needed.
+_PEERS = {"dbos": ("e: DBOS", 2.0), "procrastinate": ("f: procrastinate", 1.0), "awa": ("g: awa", 1.0)}
+_FIRST_JOBS = 100
+
+
+def measure_queues(bench: Bench) -> list[Row]:
+    """Measure accounts per second of a batch of staged accounts, and of a queue with a job for each."""
+    for name in _PEERS:
+        bench.peer("queues.py", name, "set-up")
+    _batch(bench, _FIRST_JOBS)
+    mine, *peers = alternate(
+        max(2, bench.extent.rounds // 2),
+        partial(_batch, bench, bench.extent.batch),
+        *(partial(_queue, bench, name) for name in _PEERS),
+    )
+    return [
+        compared_rates(
+            "batch of staged accounts",
+            "accounts/s",
+            (mine, theirs),
+            peer_name=peer,
+            goal=f"at least {needed:.1f} x peer {peer[0]}",
+            needed=needed,
+        )
+        for theirs, (peer, needed) in zip(peers, _PEERS.values(), strict=True)
+    ]
+
+
+def _batch(bench: Bench, count: int) -> Reading:
+    """Run them as a wave does, from the order to the last account."""
+    order = BatchOrder(
+        mode=BatchMode.IMPORT,
+        source=BatchSource.PENDING,
+        operations_team_name=TEAM,
+        wave_processes=_stage(bench, count),
+    )
+    return probes.run_batch(bench, None, order, count, LineStatus.IMPORTED)
+
+
+def _queue(bench: Bench, name: str) -> Reading:
+    """Run as many workers as ours, from the last job added to the last account."""
+    workers = [f"{name}-{number}" for number in range(PROCESSES)]
+    url = bench.stack.settings.owner_database_url
+    values = {"DATABASE_URL": url, "CREATION": creation_statement(), "TEAM_ID": "1"}
+    for worker in workers:
+        bench.stack.start_peer(worker, ["-m", "queues", name, "work"], values)
+    _do_jobs(bench, name, _FIRST_JOBS)
+    reading = _do_jobs(bench, name, bench.extent.batch)
+    bench.stack.stop(*workers)
+    return reading
+
+
+def _do_jobs(bench: Bench, name: str, count: int) -> Reading:
+    ids = _stage(bench, count)
+    created = "SELECT count(*) FROM account WHERE account_import_process_id BETWEEN %s AND %s"
+    url = bench.stack.superuser_url()
+    with metered(bench.stack) as meter, psycopg.connect(url, autocommit=True) as connection:
+        added = bench.peer("queues.py", name, "add", str(min(ids)), str(count))["added"]
+        while connection.execute(created, [min(ids), max(ids)]).fetchone() != (count,):
+            time.sleep(0.05)
+    return Reading(count, count / (time.time() - added), costs=meter.of_one(count))
+
+
+def _stage(bench: Bench, count: int) -> list[int]:
+    return stage_copies(bench.stack.settings, bench.take_numbers(count), count, bench.templates)
+
+
+def measure_pinned_horizon(bench: Bench) -> list[Row]:
+    """Measure before and at the end of a time in which a transaction keeps all dead rows from removal."""
+    loads = (
+        partial(probes.process_many, bench, bench.extent.seconds),
+        partial(probes.import_accounts, bench, 0),
+    )
+    rounds = bench.extent.rounds
+    alternate(1, *loads)
+    before = alternate(rounds, *loads)
+    with psycopg.connect(bench.stack.superuser_url()) as pinning:
+        pinning.isolation_level = IsolationLevel.REPEATABLE_READ
+        pinning.execute("SELECT FROM batch")
+        until = time.monotonic() + bench.extent.pinned
+        while time.monotonic() < until:
+            alternate(1, *loads)
+        pinned = alternate(rounds, *loads)
+    what = f"with the xmin horizon pinned for {bench.extent.pinned:g} seconds"
+    return [
+        compared_rates(
+            f"{name} {what}",
+            "accounts/s",
+            readings,
+            peer_name="before",
+            goal="at least 0.9 x before",
+            needed=0.9,
+        )
+        for name, *readings in zip(("process", "batch import"), pinned, before, strict=True)
+    ]
