@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 RULES = Path(__file__).resolve().parent.parent / "monitoring/alerts.yml"
-#: Two hours, with a scrape every 15 seconds.
-SCRAPES = 480
 _MINUTES = range(1, 121)
 
 _REQUESTS = "migration_http_request_duration_seconds"

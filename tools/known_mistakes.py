@@ -157,7 +157,7 @@ KNOWN: dict[str, Known] = {
     ),
     "an answer of the mail server does not reset the breaker": Known(
         "tasks/emails.py",
-        (("_breaker.record_success()", "pass"),),
+        (("breaker.record_success()", "pass"),),
         "worker/processing/test_customer_emails.py",
     ),
     "a pool without a free connection is an internal error": Known(

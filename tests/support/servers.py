@@ -108,7 +108,7 @@ class EmbeddedServers:
 
     def remember(self) -> None:
         """Keep a copy of the rows that the revisions inserted, which `empty` puts back."""
-        with self.postgres._connect_as_superuser(DATABASE) as connection:
+        with self.postgres.connect_as_superuser(DATABASE) as connection:
             connection.execute(REMEMBER)
 
     def empty(self) -> None:
@@ -135,7 +135,7 @@ class EmbeddedServers:
         """Keep a copy of the rows that are written in this block, for `put_back`."""
         self.empty()
         yield
-        with self.postgres._connect_as_superuser(DATABASE) as connection:
+        with self.postgres.connect_as_superuser(DATABASE) as connection:
             connection.execute(KEEP.format(schema=f"{self.kept_prefix}_{name}"))
         self.empty()
 
@@ -146,7 +146,7 @@ class EmbeddedServers:
     def _clean(self, statement: LiteralString) -> None:
         # To connect takes four times as long as to empty the tables, and thousands of tests end with it.
         if self._cleaner is None:
-            self._cleaner = self.postgres._connect_as_superuser(DATABASE)
+            self._cleaner = self.postgres.connect_as_superuser(DATABASE)
         try:
             self._cleaner.execute(statement)
         except psycopg.OperationalError:
@@ -158,7 +158,7 @@ class EmbeddedServers:
 
     def connect_as_superuser(self) -> psycopg.Connection:
         """Yield a connection that may create databases and roles."""
-        return self.postgres._connect_as_superuser()
+        return self.postgres.connect_as_superuser()
 
     @contextmanager
     def new_database(self) -> Iterator[tuple[str, str]]:

@@ -38,7 +38,7 @@ def _run(batch_id: str, first_line: int, *, asks_vendors: bool) -> str:
     resources = app.resources
     with resources.Session.begin() as session:
         taken = take_chunk(session, asks_vendors=asks_vendors)
-    # No chunk may be waiting, but the one of the message, whose worker has died.
+    # If no chunk is waiting, the worker of this message's own chunk may have died.
     key = taken or ChunkKey(UUID(batch_id), first_line)
     try:
         done = perform_chunk(

@@ -41,7 +41,7 @@ _KINDS: tuple[tuple[Kind, str, str], ...] = (
 )
 
 # A mail server that hangs must not block the workers, which also run maintenance.
-_breaker = CircuitBreaker(failures_to_open=2, open_seconds=30)
+breaker = CircuitBreaker(failures_to_open=2, open_seconds=30)
 
 
 @shared_task(name=SEND_CUSTOMER_EMAIL, soft_time_limit=40, time_limit=50)
@@ -60,7 +60,7 @@ def _send(kind: Kind, email_id: int, deliver: Callable[[Session, int, MailServer
     app = celery_app()
     sessions = app.resources.Session
     server = mail_server(app.settings)
-    if not _breaker.allows_call():
+    if not breaker.allows_call():
         with sessions.begin() as session:
             hold(session, kind, email_id)
         return
@@ -69,9 +69,9 @@ def _send(kind: Kind, email_id: int, deliver: Callable[[Session, int, MailServer
     with sessions.begin() as session:
         answered = deliver(session, email_id, server)
     if answered:
-        _breaker.record_success()
+        breaker.record_success()
     else:
-        _breaker.record_failure()
+        breaker.record_failure()
 
 
 @shared_task(name=SWEEP_CUSTOMER_EMAILS, send_events=False)

@@ -100,7 +100,7 @@ class Postgres:
         Raise StartError if it refuses the password of the home folder.
         """
         try:
-            self._connect_as_superuser().close()
+            self.connect_as_superuser().close()
         except psycopg.OperationalError as error:
             if "password authentication failed" in str(error):
                 raise StartError(
@@ -112,7 +112,7 @@ class Postgres:
 
     def make_database(self) -> None:
         """Create the roles and the database if they do not exist, even after an interrupted first start."""
-        with self._connect_as_superuser() as connection:
+        with self.connect_as_superuser() as connection:
             # The passwords are random: thousands of iterations would protect nothing, and take half of the
             # time to connect.
             if connection.info.server_version >= _ROUNDS_SINCE:
@@ -133,11 +133,12 @@ class Postgres:
 
     def _change_owner(self) -> None:
         """Make the owner role own a database of an earlier version, and everything in it."""
-        with self._connect_as_superuser(DATABASE) as connection:
+        with self.connect_as_superuser(DATABASE) as connection:
             change = sql.SQL("REASSIGN OWNED BY {} TO {}")
             connection.execute(change.format(sql.Identifier(DATABASE), sql.Identifier(OWNER)))
 
-    def _connect_as_superuser(self, database: str = "postgres") -> psycopg.Connection:
+    def connect_as_superuser(self, database: str = "postgres") -> psycopg.Connection:
+        """Open a connection of the superuser, in autocommit mode."""
         url = self._url(_SUPERUSER, self._home.secret("postgres_password"), database)
         return psycopg.connect(url, autocommit=True, connect_timeout=5)
 

@@ -223,9 +223,11 @@ def test_everything_says_that_a_batch_waits_for_a_vendor_that_hangs(
     assert (answered["condition"], answered["waits_for_vendors"]) == ("DEFERRED", [vendor])
 
     (found,) = [it for it in check_vendors(parts) if vendor in it.seen]
-    assert (found.verdict, "it did not answer in time" in found.seen) == ("warning", True)
+    assert "it did not answer in time" in found.seen
+    assert found.verdict == "warning"
     (found,) = [it for it in check_batches(parts) if batch_id in it.seen]
-    assert (found.verdict, f"2 deferred lines, for vendor {vendor}" in found.seen) == ("ok", True)
+    assert f"2 deferred lines, for vendor {vendor}" in found.seen
+    assert found.verdict == "ok"
     calls = {it.labels[1]: it.buckets[-1] for it in read_vendor_calls(parts.redis) if it.labels[0] == vendor}
     assert calls["confirmed"] == 1
     assert calls["payment_vendor_unavailable"] >= 1

@@ -38,7 +38,7 @@ def make_celery(
     """Makes workers' applications with these settings and their own broker, which the tasks use."""
     before = current_app._get_current_object()  # type: ignore[attr-defined]
     made: list[MigrationCelery] = []
-    email_tasks._breaker.record_success()  # whatever the test before this one has done
+    email_tasks.breaker.record_success()  # whatever the test before this one has done
 
     def make(**changed: Any) -> MigrationCelery:
         broker = migrated.redis_url.rsplit("/", 1)[0] + "/6"

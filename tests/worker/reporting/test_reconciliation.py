@@ -102,7 +102,7 @@ def test_an_acknowledged_account_is_no_longer_open(batches: BatchClient) -> None
     path = f"/reconciliation/{batches.supplier.code}/acknowledgements/"
     found: Any = batches.supplier.get(path).json
     for piece in (1, 3, 4, 5):
-        with patch("migration_service.services.reconciliation.acknowledgements._PIECE", piece):
+        with patch("migration_service.services.reconciliation.acknowledgements.PIECE", piece):
             answer = batches.supplier.get(path, buffered=False)
             pieces = list(answer.iter_encoded())
         assert (json.loads(b"".join(pieces)), len(pieces)) == (found, -(-4 // piece) + 1)

@@ -19,7 +19,7 @@ from migration_service.states import OpenReason
 #: The number of accounts or lines listed in an audit entry, which also has the hash of all of them.
 MOST_LISTED = 1_000
 #: The number of acknowledgements that are read together.
-_PIECE = 1_000
+PIECE = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def list_acknowledgements(
     if before is not None:
         statement = statement.where(Acknowledgement.id < before)
     statement = statement.order_by(Acknowledgement.id.desc()).limit(limit)
-    return session.scalars(statement, execution_options={"yield_per": _PIECE})
+    return session.scalars(statement, execution_options={"yield_per": PIECE})
 
 
 def count_acknowledgements(session: Session, import_supplier_id: int) -> int:

@@ -35,7 +35,6 @@ from migration_service.services.setup.organisations import get_organisation
 from migration_service.states import SupplierStatus
 
 _Owned = TypeVar("_Owned", Batch, WavePlan, Undo)
-_NotFound = type[ImportSupplierNotFoundError] | type[ImportSupplierNotFoundInBodyError]
 
 #: The largest length of the code of an import supplier.
 MAX_CODE = 64

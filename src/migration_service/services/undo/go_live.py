@@ -45,7 +45,7 @@ def preview_live(session: Session, code: str, at: datetime | None) -> GoLivePrev
 def set_live(
     session: Session, code: str, at: datetime | None, *, may_be_past: bool = False, by: str | None = None
 ) -> datetime:
-    """Set the go-live of a supplier, now if None, and return it. A future go-live can still be changed.
+    """Set the go-live of a supplier, by default to now, and return it. A future go-live can still be changed.
 
     Accounts that a worker is reverting are finished first. `by` names the person who decided, if not the
     actor. Raise GoLivePastError if the time is in the past and that was not confirmed.
