@@ -15,6 +15,7 @@ from migration_service.blueprints.requests.description_headers import PREFER, re
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keyed_request
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
+from migration_service.schemas.json import encode_json
 from migration_service.schemas.requests import (
     AcceptedAccountSchema,
     AccountErrorBodySchema,
@@ -85,7 +86,8 @@ def process(body: dict[str, Any]) -> Any:
     if wait:
         step_aside()
         if number := wait_for_outcome(dispatch, attempt_id):
-            return {"service_account_number": number}
+            body = encode_json({"service_account_number": number})
+            return Response(body, 201, mimetype="application/json")
     accepted = _accepted(body["external_account_number"], attempt_id)
     if not wait:
         accepted.headers["Preference-Applied"] = "respond-async"

@@ -83,7 +83,7 @@ _FAILED_EXAMPLE = [
     errors.ImportSupplierNotFoundError,
     errors.AccountNotFoundError,
 )
-def get_account_status(import_supplier_code: str, external_account_number: str) -> dict[str, str]:
+def get_account_status(import_supplier_code: str, external_account_number: str) -> Response:
     """Get the import status of an account
 
     `IN_PROGRESS` while a migration process creates the account, `COMPLETED` once it exists, and `UNKNOWN`
@@ -93,7 +93,8 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
         status, service_account_number = get_status(
             connection, caller().organisation_id, import_supplier_code, external_account_number
         )
-    return {"status": status, "service_account_number": service_account_number}
+    body = {"status": status, "service_account_number": service_account_number}
+    return Response(encode_json(body), mimetype="application/json")
 
 
 @blueprint.get("/accounts/<import_supplier_code>/<number:external_account_number>/", endpoint="get_account")

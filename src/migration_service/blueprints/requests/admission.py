@@ -1,9 +1,9 @@
 """Handling of every request before its view: add a missing trailing slash, and check the host."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
-from flask import Flask, Request, request
+from flask import Flask, Request, Response, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter, RequestRedirect
 from werkzeug.sansio.utils import get_host
@@ -11,8 +11,23 @@ from werkzeug.sansio.utils import get_host
 from migration_service.config import Settings
 from migration_service.errors import HostNotAllowedError
 
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
+
 #: The paths for load balancers and orchestrators, which address a process by its IP address.
 _ANY_HOST = "/health/"
+
+
+class WholeResponse(Response):
+    """A response that the web server gets as a list, and so sends at once, unless it is streamed."""
+
+    def get_app_iter(self, environ: "WSGIEnvironment") -> Iterable[bytes]:
+        """Return the pieces of the body."""
+        pieces = super().get_app_iter(environ)
+        if self.is_streamed:
+            return pieces
+        with self:  # which calls what has to be called at the end
+            return [*pieces]
 
 
 class Application(Flask):
@@ -21,6 +36,8 @@ class Application(Flask):
     Flask would redirect to the path with the slash. Behind a proxy, such a redirect has the wrong address.
     After an encoded slash, which belongs to an account number, nginx adds the trailing one.
     """
+
+    response_class = WholeResponse
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
         """Return the adapter that finds the view of `request`."""
