@@ -86,8 +86,8 @@ def process(body: dict[str, Any]) -> Any:
     if wait:
         step_aside()
         if number := wait_for_outcome(dispatch, attempt_id):
-            body = encode_json({"service_account_number": number})
-            return Response(body, 201, mimetype="application/json")
+            created = encode_json({"service_account_number": number})
+            return Response(created, 201, mimetype="application/json")
     accepted = _accepted(body["external_account_number"], attempt_id)
     if not wait:
         accepted.headers["Preference-Applied"] = "respond-async"

@@ -198,19 +198,19 @@ def close_operations(app: Flask) -> None:
     endpoints = {rule.endpoint for rule in app.url_map.iter_rules() if rule.rule.startswith(INTERFACE)}
     for endpoint in endpoints:
         view = app.view_functions[endpoint]
-        if _IS_CLOSED not in vars(view):
-            view = _without_parameters(view)
-        if not _described_body(view):
-            view = _without_body(view)
-        app.view_functions[endpoint] = view
+        app.view_functions[endpoint] = _closed(view, to_body=not _described_body(view))
 
 
-def _without_body(view: View) -> View:
+def _closed(view: View, *, to_body: bool) -> View:
+    to_parameters = _IS_CLOSED not in vars(view)
+
     @wraps(view)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if request.method != "GET" and _has_body():
+        if to_body and request.method != "GET" and _has_body():
             detail = "This operation takes no body: leave it out."
             raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail)])
+        if to_parameters and (errors := _unknown_parameters({}, {})):
+            raise RequestFailedValidationError(errors=limit_errors(errors))
         return view(*args, **kwargs)
 
     return wrapper
@@ -220,16 +220,6 @@ def _has_body() -> bool:
     """Return whether the request has a body other than an empty object. A long one is not read to its end."""
     start = request.stream.read(_EMPTY_BODY_BYTES)
     return len(start) == _EMPTY_BODY_BYTES or b"".join(start.split()) not in (b"", b"{}")
-
-
-def _without_parameters(view: View) -> View:
-    @wraps(view)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if errors := _unknown_parameters({}, {}):
-            raise RequestFailedValidationError(errors=limit_errors(errors))
-        return view(*args, **kwargs)
-
-    return wrapper
 
 
 def _contradictions(schema: Schema) -> list[ErrorItem]:
