@@ -8,10 +8,18 @@ from contextlib import contextmanager
 
 import pytest
 import requests
+from sqlalchemy import func, select
 
 from drill.faults import frozen, signal_all
 from drill.scene import LIMIT, SUPPLIER, Scene
+from migration_service.config import Settings
+from migration_service.models import AccountImportProcess
+from migration_service.shares import THREADS
+from migration_service.states import ImportState
+from migration_service_local.servers.ports import LOOPBACK, random_free_port
 from support.servers import processes_in, wait_until
+from support.supplier_client import API, SupplierClient
+from support.web_servers import is_answered, web_server
 
 CLIENTS = 1_250
 
@@ -48,6 +56,39 @@ def test_of_1250_simultaneous_clients_250_are_served_and_the_others_answered_429
         assert refused.json()["code"] in {"concurrency_limit_reached", "share_used"}
         assert 1 <= int(refused.headers["Retry-After"]) <= 3
     assert scene.states("LIMIT-") == {"IMPORTED": LIMIT, "PENDING": CLIENTS - LIMIT + 5}
+
+
+def test_behind_250_waiting_requests_of_one_web_process_1000_others_are_answered(
+    migrated: Settings, supplier: SupplierClient
+) -> None:
+    """A server that starts threads by the number of busy ones leaves some of the 250 in its queue."""
+    numbers, port = supplier.stage_new(LIMIT), random_free_port()
+
+    def process(number: str) -> int:
+        body = {
+            "import_supplier_code": supplier.code,
+            "external_account_number": number,
+            "operations_team_name": supplier.team,
+        }
+        headers = {"Authorization": f"Token {supplier.token}"}
+        url = f"http://{LOOPBACK}:{port}{API}/account-import-process/process/"
+        return requests.post(url, json=body, headers=headers, timeout=120).status_code
+
+    def in_progress() -> int:
+        waits = AccountImportProcess.state == ImportState.IN_PROGRESS
+        with supplier.Session() as session:
+            return session.scalars(select(func.count()).where(waits)).one()
+
+    with (
+        web_server(migrated, port, processes=1, threads=THREADS),
+        ThreadPoolExecutor(LIMIT) as waiting,
+        ThreadPoolExecutor(1_000) as others,
+    ):
+        answers = [waiting.submit(process, number) for number in numbers]
+        wait_until(lambda: in_progress() == LIMIT, "all wait for a worker, of which there is none")
+        assert all(others.map(lambda _: is_answered(port, timeout=20), range(1_000)))
+        assert not any(answer.done() for answer in answers)
+        assert {answer.result() for answer in answers} == {429}
 
 
 def test_the_limit_is_changed_and_switched_off_while_the_service_runs(scene: Scene) -> None:
