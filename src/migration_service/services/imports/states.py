@@ -118,10 +118,9 @@ _START = f"""
 def start(connection: SqlConnection, attempt: RunningAttempt, *, durable: bool) -> bool:
     """Make the process IN_PROGRESS for this attempt (START). Return False if it was not PENDING.
 
-    Unless `durable`, the commit does not wait for the disk. A crash of PostgreSQL within the next second can
-    then undo it, as if the attempt had never started. The commit of the worker that creates the account makes
-    both durable, because the log is written in order. So this is for requests that promise nothing before
-    that commit. The commit has to follow soon.
+    Unless `durable`, the commit, which has to follow soon, does not wait for the disk. A crash of PostgreSQL
+    within the next second can then undo it, as if the attempt had never started. This is for requests that
+    promise nothing before the worker commits the account, which makes both durable.
     """
     soon = "" if durable else ", set_config('synchronous_commit', 'off', true)"  # until the commit
     return bool(connection.execute(_START + soon, _columns(attempt)))
@@ -204,8 +203,7 @@ _REVERT = f"""
 def revert(transaction: OpenTransaction, process_ids: Sequence[int]) -> None:
     """Make processes PENDING again after the caller has removed their accounts in this transaction (REVERT).
 
-    Their attempts do not change. The caller holds the locks of the processes. Raise StateChangeError if one
-    of them is not IMPORTED.
+    The caller holds the locks of the processes. Raise StateChangeError if one of them is not IMPORTED.
     """
     reverted = transaction.execute(_REVERT, {"process_ids": list(process_ids)})
     if len(reverted) != len(process_ids):
