@@ -93,7 +93,7 @@ def test_an_acknowledged_account_is_no_longer_open(batches: BatchClient) -> None
     batch_id = batches.run([wrong, b"{}", b"{", b"[]"])["batch_id"]
     assert _acknowledge(batches, external_account_numbers=[number]).json == {"acknowledged": 1}
     assert _acknowledge(batches, batch=batch_id, line_numbers=[3]).json == {"acknowledged": 1}
-    with patch("migration_service.services.reconciliation.created_accounts._WRITTEN", 1):
+    with patch("migration_service.services.reconciliation.created_accounts.WRITTEN", 1):
         report = batches.supplier.reconcile()
     assert [line for _, _, line in _open(report)] == [2, 4]
     assert (report["sent"]["acknowledged"], report["sent"]["open"]) == (2, 2)

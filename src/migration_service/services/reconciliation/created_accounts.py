@@ -41,7 +41,7 @@ from migration_service.services.reconciliation.submitted_items import Submitted
 from migration_service.services.setup.suppliers import KnownSupplier
 
 #: The numbers of accounts read, and of entries written, together.
-PAGE, _WRITTEN = 2_000, 500
+PAGE, WRITTEN = 2_000, 500
 #: Bytes of compressed payloads compared by one statement, so that it ends in time even if they are large.
 PAYLOADS = 4_000_000
 
@@ -196,7 +196,7 @@ def stream_reconciliation(
 
 def _join(items: Iterator[Any]) -> Iterator[bytes]:
     comma = b""
-    while piece := list(islice(items, _WRITTEN)):
+    while piece := list(islice(items, WRITTEN)):
         yield comma + b",".join(encode_json(finite(item)) for item in piece)
         comma = b","
 
