@@ -51,7 +51,7 @@ def main(file: str = str(RESULTS)) -> None:
     """Write the results of `file` into both files."""
     results = json.loads(Path(file).read_text())
     PAGE.write_text(replace_table(PAGE.read_text(), results))
-    DATA.write_text(json.dumps(results, indent=1) + "\n")
+    DATA.write_text(json.dumps(results).replace('{"what"', '\n{"what"') + "\n")  # a line for each row
 
 
 if __name__ == "__main__":

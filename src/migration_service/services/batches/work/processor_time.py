@@ -5,7 +5,7 @@ from pathlib import Path
 
 #: Seconds of processor time, and of wall-clock time, after which a worker validates no further lines of a
 #: piece. The remaining work, in SQL, must fit into the time limit of a task as well.
-PIECE_SECONDS, PIECE_CLOCK_SECONDS = 0.1, 0.3
+PIECE_SECONDS, PIECE_CLOCK_SECONDS = 0.1, 1.0
 
 
 class PieceTime:
