@@ -110,7 +110,6 @@ _RELIABILITY: dict[str, Any] = {
     "worker_enable_soft_shutdown_on_idle": False,
     # Flower shows sent, started and finished tasks.
     "worker_send_task_events": True,
-    "worker_consumer": "migration_service.tasks.gathered_events:Consumer",
     "task_send_sent_event": True,
     "broker_connection_retry": True,
     "broker_connection_retry_on_startup": True,

@@ -21,12 +21,6 @@ INTERNALS = [
         "it when it ends, and run tests/e2e/test_worker_survives_redis.py.",
     ),
     (
-        "celery",
-        ">=5.6,<5.7",
-        "tasks/gathered_events.py replaces `on_send_event_buffered`. Check it, and run "
-        "tests/e2e/test_worker_events.py.",
-    ),
-    (
         "kombu",
         ">=5.7,<5.8",
         "metrics/broker.py reads the lists and the hash of the Redis transport. Check their names, and run "
