@@ -1,18 +1,20 @@
 """Tries every order in which the steps of several sessions can happen on the real database.
 
 The idea is that of PostgreSQL's isolation tester. An act is a session with consecutive steps. A step is a
-function of the session, or COMMIT or ROLLBACK. `explore` runs the acts in every order, each time with a new
-scenario:
+function of the session, or COMMIT or ROLLBACK. `explore_script` runs the acts in every order, each time with
+a new script:
 
-    def scenario() -> Scenario:
+    def script() -> Script:
         order = stage_and_begin()
-        acts = {
+        run = yield {
             "worker": [("run", lambda session: run_attempt(..., order)), COMMIT],
             "request": [("withdraw", lambda session: withdraw_attempt(..., order)), COMMIT],
         }
-        return Scenario(acts, lambda run: check(order, run))
+        assert run.results["worker.run"] != run.results["request.withdraw"]
 
-    assert explore(sessions, scenario) == 4
+    assert explore_script(sessions, script) == 4
+
+`explore` does the same with a `Scenario`, whose steps may also raise exceptions.
 
 A step that waits for a lock is recognised by `pg_blocking_pids`. The other acts go on meanwhile, and it ends
 when they release the lock. Orders in which a waiting session would have to act are left out. If two acts end
@@ -21,8 +23,9 @@ Of acts that are alike, the first one begins first: to exchange them would be th
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,6 +72,28 @@ class Scenario:
     check: Callable[[Run], None]
     #: The names of acts that differ in nothing but their names.
     alike: Sequence[str] = ()
+
+
+#: Yields the acts by their names, and checks the run that it gets.
+Script = Generator[Mapping[str, Sequence[Step]], Run, None]
+
+
+def explore_script(
+    sessions: sessionmaker[Session], begin: Callable[[], Script], *, alike: Sequence[str] = ()
+) -> int:
+    """Try every order of the steps, each in a new script. Return how many there were. No step may raise."""
+
+    def scenario() -> Scenario:
+        script = begin()
+
+        def check(run: Run) -> None:
+            assert not run.errors
+            with suppress(StopIteration):
+                script.send(run)
+
+        return Scenario(next(script), check, alike)
+
+    return explore(sessions, scenario)
 
 
 def explore(sessions: sessionmaker[Session], make: Callable[[], Scenario]) -> int:

@@ -8,7 +8,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Organisation
-from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
+from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, Script, Step, explore, explore_script
 
 
 def _make(sessions: sessionmaker[Session]) -> int:
@@ -35,17 +35,14 @@ def _append(key: int, letter: str, *, lock: bool) -> list[Step]:
 
 
 def _lost_updates(sessions: sessionmaker[Session], *, lock: bool) -> int:
-    def scenario() -> Scenario:
+    def script() -> Script:
         key = _make(sessions)
+        yield {it: _append(key, it, lock=lock) for it in "ab"}
+        with sessions() as session:
+            name = session.get_one(Organisation, key).name
+        assert sorted(name[-2:]) == ["a", "b"]
 
-        def check(run: Run) -> None:
-            with sessions() as session:
-                name = session.get_one(Organisation, key).name
-            assert sorted(name[-2:]) == ["a", "b"]
-
-        return Scenario({it: _append(key, it, lock=lock) for it in "ab"}, check)
-
-    return explore(sessions, scenario)
+    return explore_script(sessions, script)
 
 
 def test_a_lost_update_is_found_and_its_order_is_reported(sessions: sessionmaker[Session]) -> None:
@@ -55,6 +52,14 @@ def test_a_lost_update_is_found_and_its_order_is_reported(sessions: sessionmaker
 
 def test_orders_in_which_a_waiting_session_would_act_are_left_out(sessions: sessionmaker[Session]) -> None:
     assert _lost_updates(sessions, lock=True) == 6, "20 without locks"
+
+
+def test_no_step_of_a_script_may_raise(sessions: sessionmaker[Session]) -> None:
+    def script() -> Script:
+        yield {"a": [("divide", lambda _session: 1 / 0)]}
+
+    with pytest.raises(AssertionError, match=r"a\.divide"):
+        explore_script(sessions, script)
 
 
 def test_of_acts_that_are_alike_the_first_one_begins_first(sessions: sessionmaker[Session]) -> None:

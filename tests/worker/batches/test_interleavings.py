@@ -2,7 +2,7 @@
 
 import io
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
@@ -35,15 +35,22 @@ from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.validation import validate_account
+from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchMode, BatchState, ChunkState, ImportState, Profile
 from support.batch_client import BatchClient, ndjson
-from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
+from support.interleavings import COMMIT, ROLLBACK, Script, Step, explore_script
 
 
-def _accounts(batches: BatchClient) -> list[dict[str, Any]]:
-    """Return one payload with a new number."""
+def _account(batches: BatchClient) -> dict[str, Any]:
+    """Return a payload with a new number."""
     (account,) = batches.supplier.accounts()
-    return [account | {"external_account_number": f"interleaved {uuid4()}"}]
+    return account | {"external_account_number": f"interleaved {uuid4()}"}
+
+
+def _upload(session: Session, known: KnownSupplier, order: BatchOrder, body: bytes) -> UUID:
+    limits = FileLimits(line=100_000, total=100_000)
+    lines = SpooledLines(io.BytesIO(body), limits, identity=order.identify(known.code))
+    return start_batch(session, known, order, lines)
 
 
 @dataclass
@@ -57,14 +64,10 @@ class Started:
 
     @classmethod
     def start(cls, batches: BatchClient, mode: str = "import") -> "Started":
-        (account,) = _accounts(batches)
+        account = _account(batches)
         order = BatchOrder(mode=BatchMode(mode), operations_team_name=batches.supplier.team)
-        limits = FileLimits(line=100_000, total=100_000)
         with batches.resources.Session.begin() as session:
-            known = batches.supplier.known()
-            identity = order.identify(known.code)
-            lines = SpooledLines(io.BytesIO(ndjson([account])), limits, identity=identity)
-            batch_id = start_batch(session, known, order, lines)
+            batch_id = _upload(session, batches.supplier.known(), order, ndjson([account]))
         started = cls(batches, batch_id, account["external_account_number"])
         started.change(state=ChunkState.DISPATCHED, dispatched_at=func.now())
         return started
@@ -96,10 +99,10 @@ class Started:
     def work(self, worker: str) -> Step:
         return ("work", lambda session: work_on_chunk(session, self.key, [self.claims[worker]]))
 
-    def act(self, action: Any) -> Any:
-        """Return the function of a step that applies `action`, and returns if that was possible."""
+    def change_batch(self, name: str, action: Any) -> list[Step]:
+        """Apply `action`, return whether that was possible, and commit."""
 
-        def act(session: Session) -> bool:
+        def change(session: Session) -> bool:
             batch = session.get_one(Batch, self.batch_id, populate_existing=True)
             try:
                 action(session, batch)
@@ -108,7 +111,10 @@ class Started:
                 return False
             return True
 
-        return act
+        return [(name, change), COMMIT]
+
+    def work_as(self, worker: str) -> list[Step]:
+        return [self.claim(worker), self.work(worker), COMMIT]
 
     def batch(self) -> Batch:
         with self.batches.resources.Session() as session:
@@ -128,164 +134,123 @@ class Started:
             return count_lines(session, [self.batch_id])[self.batch_id]
 
 
-def no_errors(run: Run) -> None:
-    assert not run.errors
-
-
 def test_a_chunk_that_two_workers_claim_and_the_sweep_recovers_is_done_once(batches: BatchClient) -> None:
-    def scenario() -> Scenario:
+    def recover(session: Session) -> None:
+        recover_chunks(session)
+        session.commit()
+
+    def script() -> Script:
         started = Started.start(batches)
 
-        def recover(session: Session) -> None:
-            recover_chunks(session)
-            session.commit()
-
-        def work_on(session: Session) -> int | None:
+        def work_on(session: Session) -> Any:
             left = started.work("other")[1](session)
             session.commit()
-            return cast(int | None, left)
+            return left
 
-        def check(run: Run) -> None:
-            no_errors(run)
-            worked = [run.results["one.work"], run.results["other.work and commit"]]
-            assert worked.count(0) <= 1
-            assert started.created() == worked.count(0)
-            assert started.counts() == ({"IMPORTED": 1} if 0 in worked else {"PENDING": 1})
-            chunk = started.chunk()
-            if 0 in worked:
-                assert (chunk.state, chunk.attempts) == (ChunkState.DONE, None)
-            elif run.before("other.claim and commit", "sweep.recover and commit"):
-                assert chunk.state == ChunkState.PENDING, "the sweep recovered it from both"
-            assert not run.waited, "a session waited for a chunk"
-
-        acts: dict[str, list[Step]] = {
-            "one": [started.claim("one"), started.work("one"), COMMIT],
+        run = yield {
+            "one": started.work_as("one"),
             "other": [started.claim("other"), ("work and commit", work_on)],
             "sweep": [("recover and commit", recover)],
         }
-        return Scenario(acts, check)
+        worked = [run.results["one.work"], run.results["other.work and commit"]]
+        assert worked.count(0) <= 1
+        assert started.created() == worked.count(0)
+        assert started.counts() == ({"IMPORTED": 1} if 0 in worked else {"PENDING": 1})
+        chunk = started.chunk()
+        if 0 in worked:
+            assert (chunk.state, chunk.attempts) == (ChunkState.DONE, None)
+        elif run.before("other.claim and commit", "sweep.recover and commit"):
+            assert chunk.state == ChunkState.PENDING, "the sweep recovered it from both"
+        assert not run.waited, "a session waited for a chunk"
 
-    assert explore(batches.supplier.Session, scenario) == 60
+    assert explore_script(batches.supplier.Session, script) == 60
 
 
 def test_a_chunk_is_released_without_slots_or_processed_with_them(batches: BatchClient) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         started = Started.start(batches)
+        release: Step = ("release", lambda session: release_chunk(session, started.key))
+        run = yield {"one": started.work_as("one"), "other": [release, COMMIT]}
+        worked = run.results["one.work"] == 0
+        assert started.created() == worked
+        assert started.chunk().state == (ChunkState.DONE if worked else ChunkState.PENDING)
+        released_first = run.before("other.release", "one.claim and commit")
+        if released_first and run.before("other.commit", "one.claim and commit"):
+            assert worked, "a claim after the release was lost"
 
-        def release(session: Session) -> None:
-            release_chunk(session, started.key)
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            worked = run.results["one.work"] == 0
-            assert started.created() == worked
-            assert started.chunk().state == (ChunkState.DONE if worked else ChunkState.PENDING)
-            released_first = run.before("other.release", "one.claim and commit")
-            if released_first and run.before("other.commit", "one.claim and commit"):
-                assert worked, "a claim after the release was lost"
-
-        acts = {
-            "one": [started.claim("one"), started.work("one"), COMMIT],
-            "other": [("release", release), COMMIT],
-        }
-        return Scenario(acts, check)
-
-    explore(batches.supplier.Session, scenario)
+    explore_script(batches.supplier.Session, script)
 
 
 def test_of_two_changes_of_a_batch_the_second_sees_the_first(batches: BatchClient) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         started = Started.start(batches)
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            batch = started.batch()
-            assert run.results["one.cancel"], "a batch could not be cancelled, paused or not"
-            assert (batch.state, batch.finished_at is None) == (BatchState.CANCELLED, False)
-            paused, resumed = run.results["other.pause"], run.results["third.resume"]
-            assert paused or not resumed
-
-        acts = {
-            "one": [("cancel", started.act(cancel_batch)), COMMIT],
-            "other": [("pause", started.act(pause_batch)), COMMIT],
-            "third": [("resume", started.act(resume_batch)), COMMIT],
+        run = yield {
+            "one": started.change_batch("cancel", cancel_batch),
+            "other": started.change_batch("pause", pause_batch),
+            "third": started.change_batch("resume", resume_batch),
         }
-        return Scenario(acts, check)
+        batch = started.batch()
+        assert run.results["one.cancel"], "a batch could not be cancelled, paused or not"
+        assert (batch.state, batch.finished_at is None) == (BatchState.CANCELLED, False)
+        assert run.results["other.pause"] or not run.results["third.resume"]
 
-    assert explore(batches.supplier.Session, scenario) > 20
+    assert explore_script(batches.supplier.Session, script) > 20
 
 
 def test_a_batch_that_is_paused_or_cancelled_while_it_ends_keeps_that_state(batches: BatchClient) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         started = Started.start(batches, "validate")
         started.change(state=ChunkState.DONE)
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            cancelled = run.results["person.cancel"]
-            assert started.batch().state == (BatchState.CANCELLED if cancelled else BatchState.COMPLETED)
-
-        acts = {
-            "person": [("cancel", started.act(cancel_batch)), COMMIT],
+        run = yield {
+            "person": started.change_batch("cancel", cancel_batch),
             "feeder": [("complete", complete_batches), COMMIT],
         }
-        return Scenario(acts, check)
+        cancelled = run.results["person.cancel"]
+        assert started.batch().state == (BatchState.CANCELLED if cancelled else BatchState.COMPLETED)
 
-    assert explore(batches.supplier.Session, scenario) >= 4
+    assert explore_script(batches.supplier.Session, script) >= 4
 
 
 def test_a_line_of_a_batch_that_is_cancelled_meanwhile_is_processed_completely_or_not_at_all(
     batches: BatchClient,
 ) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         started = Started.start(batches)
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            assert started.batch().state == BatchState.CANCELLED
-            worked = run.results["worker.work"] == 0
-            assert started.created() == worked
-            assert started.counts() == ({"IMPORTED": 1} if worked else {"PENDING": 1})
-            if run.before("person.commit", "worker.work"):
-                assert not worked
-
-        acts = {
-            "worker": [started.claim("worker"), started.work("worker"), COMMIT],
-            "person": [("cancel", started.act(cancel_batch)), COMMIT],
+        run = yield {
+            "worker": started.work_as("worker"),
+            "person": started.change_batch("cancel", cancel_batch),
         }
-        return Scenario(acts, check)
+        assert started.batch().state == BatchState.CANCELLED
+        worked = run.results["worker.work"] == 0
+        assert started.created() == worked
+        assert started.counts() == ({"IMPORTED": 1} if worked else {"PENDING": 1})
+        if run.before("person.commit", "worker.work"):
+            assert not worked
 
-    explore(batches.supplier.Session, scenario)
+    explore_script(batches.supplier.Session, script)
 
 
 def test_two_retries_open_a_failed_line_once(batches: BatchClient) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         started = Started.start(batches)
+        failed = {"status": "FAILED", "errors": [{"code": "account_creation_failed"}]}
+        completed = {"state": BatchState.COMPLETED, "finished_at": func.now()}
         with batches.resources.Session.begin() as session:
-            failed = {"status": "FAILED", "errors": [{"code": "account_creation_failed"}]}
             session.execute(update(BatchLine).where(BatchLine.batch_id == started.batch_id).values(**failed))
-            session.execute(
-                update(Batch)
-                .where(Batch.id == started.batch_id)
-                .values(state=BatchState.COMPLETED, finished_at=func.now())
-            )
+            session.execute(update(Batch).where(Batch.id == started.batch_id).values(**completed))
         started.change(state=ChunkState.DONE, counts={"FAILED": 1})
         retried: list[int] = []
 
         def retry(session: Session, batch: Batch) -> None:
             retried.append(retry_failed(session, batch).retried)
 
-        def check(run: Run) -> None:
-            no_errors(run)
-            assert sorted(retried) == [0, 1]
-            batch = started.batch()
-            assert (batch.state, batch.finished_at) == (BatchState.RUNNING, None)
-            assert started.counts() == {"PENDING": 1}
+        yield {name: started.change_batch("retry", retry) for name in ("one", "other")}
+        assert sorted(retried) == [0, 1]
+        batch = started.batch()
+        assert (batch.state, batch.finished_at) == (BatchState.RUNNING, None)
+        assert started.counts() == {"PENDING": 1}
 
-        acts = {name: [("retry", started.act(retry)), COMMIT] for name in ("one", "other")}
-        return Scenario(acts, check)
-
-    assert explore(batches.supplier.Session, scenario) >= 4
+    assert explore_script(batches.supplier.Session, script) >= 4
 
 
 def test_an_account_that_is_staged_again_while_a_batch_takes_pending_accounts_is_imported_once(
@@ -294,18 +259,14 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_pending_accounts_is
     supplier = batches.supplier
     known = supplier.known()
 
-    def scenario() -> Scenario:
-        (payload,) = _accounts(batches)
+    def script() -> Script:
+        payload = _account(batches)
         number = payload["external_account_number"]
         assert supplier.stage(payload).status_code == 201
         answer = batches.post(None, source="pending")
         started = Started(batches, UUID((answer.json or {})["batch_id"]), number)
-        with supplier.Session() as session:
-            line = select(BatchLine.line_number).where(
-                BatchLine.batch_id == started.batch_id, BatchLine.external_account_number == number
-            )
-            first_line = session.scalars(line).one()
-        assert first_line == 1, "accounts of earlier runs are still pending"
+        (line,) = batches.results(str(started.batch_id))
+        assert line["external_account_number"] == number, "accounts of earlier runs are still pending"
         changed = parse_json(msgspec.json.encode(payload | {"billing_address1": "Damrak 2"}))
         account = validate_account(changed, Profile.LENIENT)
 
@@ -313,64 +274,50 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_pending_accounts_is
             (staged,) = storing.stage(OpenTransaction.of(session), known, [account])
             return staged.state
 
-        def check(run: Run) -> None:
-            no_errors(run)
-            taken = run.results["supplier.stage"] is ImportState.PENDING
-            (line,) = batches.results(str(started.batch_id))
-            if line["status"] == "FAILED":
-                assert line["errors"][0]["code"] == "account_import_in_progress"
-                assert taken, "the batch skipped an account that was not locked"
-                assert started.created() == 0
-                # Otherwise the batch of the next run would have it, too.
-                with supplier.Session.begin() as session:
-                    skip_accounts(session, known.id, [number])
-                return
-            assert line["status"] == "IMPORTED"
-            with supplier.Session() as session:
-                street = select(Account.billing_address1).where(Account.external_account_number == number)
-                expected = "Damrak 2" if taken else payload["billing_address1"]
-                assert session.scalars(street).one() == expected
+        run = yield {"worker": started.work_as("worker"), "supplier": [("stage", restage), COMMIT]}
+        taken = run.results["supplier.stage"] is ImportState.PENDING
+        (line,) = batches.results(str(started.batch_id))
+        if line["status"] == "FAILED":
+            assert line["errors"][0]["code"] == "account_import_in_progress"
+            assert taken, "the batch skipped an account that was not locked"
+            assert started.created() == 0
+            # Otherwise the batch of the next run would have it, too.
+            with supplier.Session.begin() as session:
+                skip_accounts(session, known.id, [number])
+            return
+        assert line["status"] == "IMPORTED"
+        with supplier.Session() as session:
+            street = select(Account.billing_address1).where(Account.external_account_number == number)
+            expected = "Damrak 2" if taken else payload["billing_address1"]
+            assert session.scalars(street).one() == expected
 
-        acts = {
-            "worker": [started.claim("worker"), started.work("worker"), COMMIT],
-            "supplier": [("stage", restage), COMMIT],
-        }
-        return Scenario(acts, check)
-
-    assert explore(supplier.Session, scenario) > 5
+    assert explore_script(supplier.Session, script) > 5
 
 
 def test_a_threshold_that_is_taken_away_or_reached_while_somebody_cancels(batches: BatchClient) -> None:
-    def scenario() -> Scenario:
+    def take_away(session: Session, batch: Batch) -> None:
+        set_threshold(session, batch, NO_THRESHOLD)
+
+    def script() -> Script:
         started = Started.start(batches, "validate")
         with batches.resources.Session.begin() as session:
-            set_threshold(
-                session, session.get_one(Batch, started.batch_id), ErrorThreshold(stop_after_errors="1")
-            )
+            batch = session.get_one(Batch, started.batch_id)
+            set_threshold(session, batch, ErrorThreshold(stop_after_errors="1"))
         started.change(worked_at=func.now(), done=1, failures={"required": 1})
-
-        def take_away(session: Session, batch: Batch) -> None:
-            set_threshold(session, batch, NO_THRESHOLD)
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            begins = run.results["worker.read"] is not None
-            assert run.results["person.cancel"], "a batch can be cancelled even if its threshold paused it"
-            batch = started.batch()
-            assert (batch.state, batch.reason) == (BatchState.CANCELLED, None)
-            if run.results["other.take away"]:
-                assert batch.brake is None
-            if begins:
-                assert run.before("other.commit", "worker.read"), "nobody starts with the threshold reached"
-
-        acts: dict[str, list[Step]] = {
+        run = yield {
             "worker": [("read", lambda session: read_chunk(session, started.key)), COMMIT],
-            "person": [("cancel", started.act(cancel_batch)), COMMIT],
-            "other": [("take away", started.act(take_away)), COMMIT],
+            "person": started.change_batch("cancel", cancel_batch),
+            "other": started.change_batch("take away", take_away),
         }
-        return Scenario(acts, check)
+        assert run.results["person.cancel"], "a batch can be cancelled even if its threshold paused it"
+        batch = started.batch()
+        assert (batch.state, batch.reason) == (BatchState.CANCELLED, None)
+        if run.results["other.take away"]:
+            assert batch.brake is None
+        if run.results["worker.read"] is not None:
+            assert run.before("other.commit", "worker.read"), "nobody starts with the threshold reached"
 
-    assert explore(batches.supplier.Session, scenario) > 20
+    assert explore_script(batches.supplier.Session, script) > 20
 
 
 @pytest.mark.parametrize("end", [COMMIT, ROLLBACK], ids=["commit", "rollback"])
@@ -378,28 +325,17 @@ def test_two_uploads_with_one_key_are_one_batch(batches: BatchClient, end: Step)
     supplier = batches.supplier
     known = supplier.known()
 
-    def scenario() -> Scenario:
-        key = str(uuid4())
+    def script() -> Script:
+        order = BatchOrder(mode=BatchMode.VALIDATE, idempotency_key=str(uuid4()))
+        start: Step = ("start", lambda session: _upload(session, known, order, b"{}\n{}\n"))
+        run = yield {"one": [start, end], "other": [start, COMMIT]}
+        one, other = run.results["one.start"], run.results["other.start"]
+        with supplier.Session() as session:
+            kept = select(Batch.id).where(Batch.idempotency_key == order.idempotency_key)
+            assert session.scalars(kept).all() == [other]
+            lines = select(func.count()).select_from(BatchLine).where(BatchLine.batch_id == other)
+            assert session.scalar(lines) == 2
+        if end is COMMIT:
+            assert one == other
 
-        def start(session: Session) -> UUID:
-            order = BatchOrder(mode=BatchMode.VALIDATE, idempotency_key=key)
-            limits = FileLimits(line=1_000, total=1_000)
-            identity = order.identify(known.code)
-            lines = SpooledLines(io.BytesIO(b"{}\n{}\n"), limits, identity=identity)
-            return start_batch(session, known, order, lines)
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            with supplier.Session() as session:
-                kept = session.scalars(select(Batch).where(Batch.idempotency_key == key)).all()
-                lines = select(func.count()).select_from(BatchLine)
-                one, other = run.results["one.start"], run.results["other.start"]
-                assert [batch.id for batch in kept] == [other]
-                assert session.scalar(lines.where(BatchLine.batch_id == other)) == 2
-            if end is COMMIT:
-                assert one == other
-
-        acts = {"one": [("start", start), end], "other": [("start", start), COMMIT]}
-        return Scenario(acts, check)
-
-    explore(supplier.Session, scenario)
+    explore_script(supplier.Session, script)

@@ -32,7 +32,7 @@ from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import list_operations_teams
 from migration_service.states import ImportState, Outcome, Profile
 from migration_service.tasks.resources import WorkerResources
-from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, Step, explore
+from support.interleavings import COMMIT, ROLLBACK, Script, Step, explore_script
 from support.supplier_client import SupplierClient
 
 
@@ -78,13 +78,18 @@ class Staged:
         account.raise_errors()
         return account
 
-    def restage(self, session: Session, street: str) -> StagedProcess:
+    def restage(self, session: Session, street: str = "Damrak 2") -> StagedProcess:
         (staged,) = storing.stage(OpenTransaction.of(session), self.case.supplier, [self.account(street)])
         return staged
 
-    def begin(self, session: Session, *, another: bool = False) -> bool:
+    def staged_street(self) -> str:
+        with self.case.sessions() as session:
+            payload = session.get_one(AccountImportProcess, self.process_id).payload or {}
+        return str(payload["billing_address1"])
+
+    def begin(self, session: Session, attempt_id: UUID | None = None) -> bool:
         attempt = RunningAttempt(
-            id=new_id() if another else self.attempt_id,
+            id=attempt_id or self.attempt_id,
             account_import_process_id=self.process_id,
             operations_team_id=self.case.team_id,
             api_key_id=None,
@@ -93,6 +98,11 @@ class Staged:
             address=None,
         )
         return states.start(OpenTransaction.of(session), attempt, durable=True)
+
+    def begin_and_commit(self, session: Session) -> bool:
+        started = self.begin(session)
+        session.commit()
+        return started
 
     def run(self, session: Session) -> str | None:
         ended = run_attempt(OpenTransaction.of(session), self.attempt_id)
@@ -132,131 +142,96 @@ def case(supplier: SupplierClient) -> Case:
     return Case(supplier.Session, known, parse_json(msgspec.json.encode(payload)), team_id)
 
 
-def no_errors(run: Run) -> None:
-    assert not run.errors
-
-
 def test_an_attempt_is_run_or_withdrawn_and_a_second_request_begins_only_after_the_withdrawal(
     case: Case,
 ) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         staged = case.begin()
 
-        def check(run: Run) -> None:
-            no_errors(run)
-            number, withdrawn = run.results["worker.run"], run.results["request.withdraw"]
-            started = run.results["second.begin and commit"]
-            if number:
-                assert (withdrawn, started) == (False, False)
-                assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], ["Singel 1"])
-            else:
-                assert withdrawn, "the attempt did not end"
-                state = ImportState.IN_PROGRESS if started else ImportState.PENDING
-                outcomes = [None, Outcome.WITHDRAWN] if started else [Outcome.WITHDRAWN]
-                assert staged.left() == (state, None, outcomes, [])
-
-        def begin(session: Session) -> bool:
-            started = staged.begin(session, another=True)
+        def begin_another(session: Session) -> bool:
+            started = staged.begin(session, new_id())
             session.commit()
             return started
 
-        acts: dict[str, list[Step]] = {
+        run = yield {
             "worker": [("run", staged.run), COMMIT],
             "request": [("withdraw", staged.withdraw), COMMIT],
-            "second": [("begin and commit", begin)],
+            "second": [("begin and commit", begin_another)],
         }
-        return Scenario(acts, check)
+        number, withdrawn = run.results["worker.run"], run.results["request.withdraw"]
+        started = run.results["second.begin and commit"]
+        if number:
+            assert (withdrawn, started) == (False, False)
+            assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], ["Singel 1"])
+        else:
+            assert withdrawn, "the attempt did not end"
+            state = ImportState.IN_PROGRESS if started else ImportState.PENDING
+            outcomes = [None, Outcome.WITHDRAWN] if started else [Outcome.WITHDRAWN]
+            assert staged.left() == (state, None, outcomes, [])
 
-    assert explore(case.sessions, scenario) > 20
+    assert explore_script(case.sessions, script) > 20
 
 
 @pytest.mark.parametrize("end", [COMMIT, ROLLBACK], ids=["commit", "rollback"])
 def test_two_workers_with_one_message_create_one_account(case: Case, end: Step) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         staged = case.begin()
+        run = yield {"one": [("run", staged.run), end], "other": [("run", staged.run), COMMIT]}
+        one, other = run.results["one.run"], run.results["other.run"]
+        assert not run.waited, "a worker waited for another session"
+        if other or end is COMMIT:
+            assert not (one and other and end is COMMIT)
+            assert staged.left() == ("IMPORTED", other or one, [Outcome.SUCCEEDED], ["Singel 1"])
+        else:
+            assert staged.left() == ("IN_PROGRESS", None, [None], [])
 
-        def check(run: Run) -> None:
-            no_errors(run)
-            one, other = run.results["one.run"], run.results["other.run"]
-            assert not run.waited, "a worker waited for another session"
-            if other or end is COMMIT:
-                number = other or one
-                assert not (one and other and end is COMMIT)
-                assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], ["Singel 1"])
-            else:
-                assert staged.left() == ("IN_PROGRESS", None, [None], [])
-
-        acts = {"one": [("run", staged.run), end], "other": [("run", staged.run), COMMIT]}
-        return Scenario(acts, check)
-
-    assert explore(case.sessions, scenario) == 4
+    assert explore_script(case.sessions, script) == 4
 
 
 def test_failing_an_attempt_waits_for_the_worker_that_has_it(case: Case) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         staged = case.begin()
+        run = yield {"worker": [("run", staged.run), COMMIT], "sweep": [("fail", staged.fail), COMMIT]}
+        number, failed = run.results["worker.run"], run.results["sweep.fail"]
+        assert bool(number) != failed
+        if number:
+            assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], ["Singel 1"])
+        else:
+            assert staged.left() == ("PENDING", None, [Outcome.FAILED], [])
 
-        def check(run: Run) -> None:
-            no_errors(run)
-            number, failed = run.results["worker.run"], run.results["sweep.fail"]
-            assert bool(number) != failed
-            if number:
-                assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], ["Singel 1"])
-            else:
-                assert staged.left() == ("PENDING", None, [Outcome.FAILED], [])
-
-        acts = {"worker": [("run", staged.run), COMMIT], "sweep": [("fail", staged.fail), COMMIT]}
-        return Scenario(acts, check)
-
-    explore(case.sessions, scenario)
+    explore_script(case.sessions, script)
 
 
 def test_an_attempt_that_a_worker_has_is_not_dispatched_again_and_no_try_is_counted(case: Case) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         staged = case.begin()
-
-        def dispatch(session: Session) -> bool:
-            return staged.attempt_id in set_apart(session, age=10.0).waiting
-
-        def count(session: Session) -> bool:
-            return bool(set_apart(session).exhausted)
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            order = [step for step in run.order if step in ("worker.run", "worker.commit", "sweep.dispatch")]
-            if order[0] == "worker.run":
-                assert not run.results["sweep.dispatch"]
-            if run.results["worker.run"]:
-                assert staged.left()[0] == ImportState.IMPORTED
-            assert "sweep.dispatch" not in run.waited
-            assert "worker.run" not in run.waited
-
-        acts = {
+        run = yield {
             "worker": [("run", staged.run), COMMIT],
-            "sweep": [("dispatch", dispatch), COMMIT],
-            "redelivery": [("count", count), COMMIT],
+            "sweep": [
+                ("dispatch", lambda session: staged.attempt_id in set_apart(session, age=10.0).waiting),
+                COMMIT,
+            ],
+            "redelivery": [("count", set_apart), COMMIT],
         }
-        return Scenario(acts, check)
+        order = [step for step in run.order if step in ("worker.run", "worker.commit", "sweep.dispatch")]
+        if order[0] == "worker.run":
+            assert not run.results["sweep.dispatch"]
+        if run.results["worker.run"]:
+            assert staged.left()[0] == ImportState.IMPORTED
+        assert not run.waited & {"sweep.dispatch", "worker.run"}
 
-    assert explore(case.sessions, scenario) == 36
+    assert explore_script(case.sessions, script) == 36
 
 
 def test_of_two_requests_one_begins_an_attempt(case: Case) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         staged = case.stage()
+        begin: Step = ("begin", lambda session: staged.begin(session, new_id()))
+        run = yield {name: [begin, COMMIT] for name in ("one", "other")}
+        assert sorted([run.results["one.begin"], run.results["other.begin"]]) == [False, True]
+        assert staged.left() == (START.target, None, [None], [])
 
-        def check(run: Run) -> None:
-            no_errors(run)
-            assert sorted([run.results["one.begin"], run.results["other.begin"]]) == [False, True]
-            assert staged.left() == (START.target, None, [None], [])
-
-        def begin(session: Session) -> bool:
-            return staged.begin(session, another=True)
-
-        acts = {name: [("begin", begin), COMMIT] for name in ("one", "other")}
-        return Scenario(acts, check)
-
-    explore(case.sessions, scenario)
+    explore_script(case.sessions, script)
 
 
 def test_a_payload_is_stored_before_the_attempt_begins_or_not_at_all(case: Case) -> None:
@@ -266,139 +241,93 @@ def test_a_payload_is_stored_before_the_attempt_begins_or_not_at_all(case: Case)
     attempt stays in progress, and runs when the sweep has dispatched it again.
     """
 
-    def scenario() -> Scenario:
+    def script() -> Script:
         staged = case.stage()
-
-        def begin(session: Session) -> bool:
-            started = staged.begin(session)
-            session.commit()
-            return started
-
-        def restage(session: Session) -> ImportState:
-            return staged.restage(session, "Damrak 2").state
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            assert run.results["request.begin and commit"]
-            taken = run.results["supplier.stage"] is ImportState.PENDING
-            street = "Damrak 2" if taken else "Singel 1"
-            number = run.results["request.run"]
-            if number is None:
-                assert staged.left() == ("IN_PROGRESS", None, [None], [])
-                assert not taken
-                with case.sessions.begin() as session:
-                    number = staged.run(session)
-            assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], [street])
-
-        acts = {
-            "supplier": [("stage", restage), COMMIT],
-            "request": [("begin and commit", begin), ("run", staged.run), COMMIT],
+        run = yield {
+            "supplier": [("stage", staged.restage), COMMIT],
+            "request": [("begin and commit", staged.begin_and_commit), ("run", staged.run), COMMIT],
         }
-        return Scenario(acts, check)
+        assert run.results["request.begin and commit"]
+        taken = run.results["supplier.stage"].state is ImportState.PENDING
+        number = run.results["request.run"]
+        if number is None:
+            assert staged.left() == ("IN_PROGRESS", None, [None], [])
+            assert not taken
+            with case.sessions.begin() as session:
+                number = staged.run(session)
+        street = "Damrak 2" if taken else "Singel 1"
+        assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], [street])
 
-    assert explore(case.sessions, scenario) > 5
+    assert explore_script(case.sessions, script) > 5
 
 
 def test_a_skipped_account_is_neither_staged_nor_begun(case: Case) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         staged = case.stage()
-
-        def restage(session: Session) -> ImportState:
-            return staged.restage(session, "Damrak 2").state
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            skipped, started = run.results["operator.skip"], run.results["request.begin"]
-            assert skipped != started
-            assert staged.left()[0] == (ImportState.SKIPPED if skipped else ImportState.IN_PROGRESS)
-            with case.sessions() as session:
-                payload = session.get_one(AccountImportProcess, staged.process_id).payload or {}
-            taken = run.results["supplier.stage"] is ImportState.PENDING
-            assert payload["billing_address1"] == ("Damrak 2" if taken else "Singel 1")
-
-        acts = {
+        run = yield {
             "operator": [("skip", staged.skip), COMMIT],
-            "supplier": [("stage", restage), COMMIT],
+            "supplier": [("stage", staged.restage), COMMIT],
             "request": [("begin", staged.begin), COMMIT],
         }
-        return Scenario(acts, check)
+        skipped, started = run.results["operator.skip"], run.results["request.begin"]
+        assert skipped != started
+        assert staged.left()[0] == (ImportState.SKIPPED if skipped else ImportState.IN_PROGRESS)
+        taken = run.results["supplier.stage"].state is ImportState.PENDING
+        assert staged.staged_street() == ("Damrak 2" if taken else "Singel 1")
 
-    assert explore(case.sessions, scenario) > 20
+    assert explore_script(case.sessions, script) > 20
 
 
 def test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock(case: Case) -> None:
-    def scenario() -> Scenario:
+    def stage(street: str, *staged: Staged) -> Step:
+        accounts = [it.account(street) for it in staged]
+        return "stage", lambda session: storing.stage(OpenTransaction.of(session), case.supplier, accounts)
+
+    def script() -> Script:
         one, other = case.stage("a"), case.stage("b")
-
-        def lock(session: Session) -> None:
-            first = AccountImportProcess.id == one.process_id
-            session.execute(select(AccountImportProcess.id).where(first).with_for_update()).all()
-
-        def stage(street: str, *staged: Staged) -> Step:
-            accounts = [it.account(street) for it in staged]
-            return (
-                "stage",
-                lambda session: storing.stage(OpenTransaction.of(session), case.supplier, accounts) and None,
-            )
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            with case.sessions() as session:
-                streets = {
-                    (session.get_one(AccountImportProcess, it.process_id).payload or {})["billing_address1"]
-                    for it in (one, other)
-                }
-            assert len(streets) == 1, "the files were not processed one after the other"
-
-        acts = {
-            "somebody": [("lock", lock), COMMIT],
+        lock = select(AccountImportProcess.id).where(AccountImportProcess.id == one.process_id)
+        yield {
+            "somebody": [("lock", lambda session: session.scalars(lock.with_for_update()).all()), COMMIT],
             "one": [stage("Damrak 2", one, other), COMMIT],
             "other": [stage("Rokin 3", other, one), COMMIT],
         }
-        return Scenario(acts, check)
+        assert one.staged_street() == other.staged_street(), (
+            "the files were not processed one after the other"
+        )
 
-    assert explore(case.sessions, scenario) > 10
+    assert explore_script(case.sessions, script) > 10
 
 
-def test_of_two_workers_with_sets_each_account_has_one(case: Case) -> None:
+@pytest.mark.parametrize(("end", "orders"), [(COMMIT, 18), (ROLLBACK, 36)], ids=["commit", "rollback"])
+def test_of_two_workers_with_sets_each_account_has_one(case: Case, end: Step, orders: int) -> None:
     """Also if a request withdraws one of the attempts meanwhile, and if one of the workers dies."""
 
-    @dataclass
-    class Accounts:
-        first: Staged
-        second: Staged
-
-    def scenario(end: Step) -> Scenario:
-        both = Accounts(case.begin(), case.begin())
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            assert not run.waited, "nobody waits for anybody"
-            one, other = (set(run.results[f"{worker}.run"]) for worker in ("one", "other"))
-            taken = other | (one if end is COMMIT else set())
-            if end is COMMIT:
-                assert not one & other
-            for staged in (both.first, both.second):
-                state, number, outcomes, streets = staged.left()
-                if staged.attempt_id in taken:
-                    assert (state, outcomes, streets) == ("IMPORTED", [Outcome.SUCCEEDED], ["Singel 1"])
-                    assert number
-                elif staged is both.first and run.results["request.withdraw"]:
-                    assert (state, number, outcomes, streets) == ("PENDING", None, [Outcome.WITHDRAWN], [])
-                else:
-                    assert (state, number, outcomes, streets) == ("IN_PROGRESS", None, [None], [])
-            with case.sessions.begin() as session:
-                set_apart(session)  # the next order begins with nobody waiting
-
-        acts = {
+    def script() -> Script:
+        first, second = case.begin(), case.begin()
+        run = yield {
             "one": [("run", create_waiting), end],
             "other": [("run", create_waiting), COMMIT],
-            "request": [("withdraw", both.first.withdraw), COMMIT],
+            "request": [("withdraw", first.withdraw), COMMIT],
         }
-        return Scenario(acts, check, alike=("one", "other") if end is COMMIT else ())
+        assert not run.waited, "nobody waits for anybody"
+        one, other = (set(run.results[f"{worker}.run"]) for worker in ("one", "other"))
+        taken = other | (one if end is COMMIT else set())
+        if end is COMMIT:
+            assert not one & other
+        for staged in (first, second):
+            state, number, outcomes, streets = staged.left()
+            if staged.attempt_id in taken:
+                assert (state, outcomes, streets) == ("IMPORTED", [Outcome.SUCCEEDED], ["Singel 1"])
+                assert number
+            elif staged is first and run.results["request.withdraw"]:
+                assert (state, number, outcomes, streets) == ("PENDING", None, [Outcome.WITHDRAWN], [])
+            else:
+                assert (state, number, outcomes, streets) == ("IN_PROGRESS", None, [None], [])
+        with case.sessions.begin() as session:
+            set_apart(session)  # the next order begins with nobody waiting
 
-    for end, orders in ((COMMIT, 18), (ROLLBACK, 36)):
-        assert explore(case.sessions, lambda end=end: scenario(end)) == orders  # type: ignore[misc]
+    alike = ("one", "other") if end is COMMIT else ()
+    assert explore_script(case.sessions, script, alike=alike) == orders
 
 
 def create_waiting(session: Session) -> list[UUID]:
@@ -412,36 +341,21 @@ def test_whoever_begins_is_taken_or_announced_by_a_message_that_is_on_its_way(
     """Two requests begin and announce while a worker takes a set: none of them waits for nothing."""
     redis = worker_resources.redis
 
-    def scenario() -> Scenario:
+    def script() -> Script:
         requests = {"one": case.stage(), "other": case.stage()}
         with case.sessions.begin() as session:
             set_apart(session)
         redis.set(ANNOUNCED_KEY, b"1")  # the worker's message, which it has in hand
         published: list[str] = []
+        tell: Step = ("announce", lambda _: announce(redis, lambda: published.append("")))
+        take: Step = ("take the announcement", lambda _: take_announcement(redis))
+        begun = {name: [("begin and commit", it.begin_and_commit), tell] for name, it in requests.items()}
+        yield {**begun, "worker": [take, ("create", create_waiting), COMMIT]}
+        if published:
+            take_announcement(redis)
+            with case.sessions.begin() as session:
+                create_waiting(session)
+        for staged in requests.values():
+            assert staged.left()[0] == ImportState.IMPORTED
 
-        def begin(staged: Staged) -> Step:
-            def begin_and_commit(session: Session) -> bool:
-                started = staged.begin(session)
-                session.commit()
-                return started
-
-            return "begin and commit", begin_and_commit
-
-        def check(run: Run) -> None:
-            no_errors(run)
-            if published:
-                take_announcement(redis)
-                with case.sessions.begin() as session:
-                    create_waiting(session)
-            for staged in requests.values():
-                assert staged.left()[0] == ImportState.IMPORTED
-
-        acts: dict[str, list[Step]] = {
-            name: [begin(staged), ("announce", lambda _: announce(redis, lambda: published.append("")))]
-            for name, staged in requests.items()
-        }
-        take = ("take the announcement", lambda _session: take_announcement(redis))
-        acts["worker"] = [take, ("create", create_waiting), COMMIT]
-        return Scenario(acts, check, alike=list(requests))
-
-    assert explore(case.sessions, scenario) == 105
+    assert explore_script(case.sessions, script, alike=["one", "other"]) == 105

@@ -11,10 +11,7 @@ import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import RequestFailedValidationError
-from migration_service.models import (
-    Acknowledgement,
-    Batch,
-)
+from migration_service.models import Acknowledgement, Batch
 from migration_service.services.reconciliation import acknowledgements, submitted
 from migration_service.services.reconciliation.acknowledgements import (
     AcknowledgementOrder,
@@ -27,26 +24,9 @@ from migration_service.services.reconciliation.submitted_items import OpenItem, 
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import OpenReason
 from support.audit import list_entries
-from unit.services.reporting.rows import (
-    add,
-    build_line,
-    make_batch,
-    make_process,
-    make_supplier,
-    read_now,
-)
+from unit.services.reporting.rows import add, build_line, make_batch, make_process, make_supplier, read_now
 
-_NOTHING = Submitted(
-    sent=0,
-    refused=0,
-    waiting=0,
-    staged=0,
-    created=0,
-    skipped=0,
-    acknowledged=0,
-    open=0,
-    lines_removed=0,
-)
+_NOTHING = Submitted(**dict.fromkeys(Submitted.__slots__, 0))
 
 
 def _errors(*codes: str) -> list[Any]:
@@ -55,6 +35,10 @@ def _errors(*codes: str) -> list[Any]:
 
 def _refused(number: str | None, batch: Batch, line: int, *codes: str) -> OpenItem:
     return OpenItem(number, OpenReason.REFUSED, batch.id, line, _errors(*codes))
+
+
+def _waiting(number: str | None, batch: Batch, line: int) -> OpenItem:
+    return OpenItem(number, OpenReason.WAITING, batch.id, line, [])
 
 
 def _staged(number: str) -> OpenItem:
@@ -123,27 +107,18 @@ def test_each_account_counts_once_by_its_newest_line(
         removed = {"lines": lines, "lines_removed_at": read_now(session)}
         make_batch(session, supplier, mode=mode, kind=kind, **removed)
     make_batch(session, known, lines=3_000)
-    assert count_submitted(session, known.id) == Submitted(
-        sent=13,
-        refused=4,
-        waiting=3,
-        staged=3,
-        created=2,
-        skipped=1,
-        acknowledged=0,
-        open=10,
-        lines_removed=27,
-        added_lines_refused=1,
-    )
+    expected = replace(_NOTHING, sent=13, refused=4, waiting=3, staged=3, created=2, skipped=1, open=10)
+    expected = replace(expected, lines_removed=27, added_lines_refused=1)
+    assert count_submitted(session, known.id) == expected
     assert list(find_open(within, known.id)) == [
         *(_staged("busy"), _staged("settled"), _staged("staged")),
         _refused("broken", second, 2, "new", "other"),
         _refused("first", first, 7, "a"),
-        OpenItem("later", OpenReason.WAITING, first.id, 3, []),
-        OpenItem("waiting", OpenReason.WAITING, second.id, 4, []),
+        _waiting("later", first, 3),
+        _waiting("waiting", second, 4),
         _refused(None, first, 4, "parse_error"),
         _refused(None, second, 5, "parse_error"),
-        OpenItem(None, OpenReason.WAITING, second.id, 6, []),
+        _waiting(None, second, 6),
     ]
 
 
@@ -152,38 +127,31 @@ def test_a_batch_has_what_is_on_its_lines(
     session: Session, within: sessionmaker[Session], known: KnownSupplier, book: list[Batch]
 ) -> None:
     first, second, third = book
-    for batch, expected, found in (
-        (
-            first,
-            replace(_NOTHING, sent=7, refused=4, waiting=1, staged=1, created=1, open=6),
-            [
-                _staged("settled"),
-                _refused("broken", first, 2, "old"),
-                _refused("first", first, 7, "a"),
-                OpenItem("later", OpenReason.WAITING, first.id, 3, []),
-                _refused("waiting", first, 5, "x"),
-                _refused(None, first, 4, "parse_error"),
-            ],
-        ),
-        (
-            second,
-            replace(_NOTHING, sent=6, refused=2, waiting=2, staged=1, created=1, open=5),
-            [
-                _staged("busy"),
-                _refused("broken", second, 2, "new", "other"),
-                OpenItem("waiting", OpenReason.WAITING, second.id, 4, []),
-                _refused(None, second, 5, "parse_error"),
-                OpenItem(None, OpenReason.WAITING, second.id, 6, []),
-            ],
-        ),
-        (
-            third,
-            replace(_NOTHING, sent=2, refused=1, staged=1, open=2),
-            [_staged("staged"), _refused("rehearsed", third, 1, "r")],
-        ),
-    ):
-        assert count_submitted(session, known.id, batch_id=batch.id) == expected
-        assert list(find_open(within, known.id, batch_id=batch.id)) == found
+    counts = {
+        first.id: replace(_NOTHING, sent=7, refused=4, waiting=1, staged=1, created=1, open=6),
+        second.id: replace(_NOTHING, sent=6, refused=2, waiting=2, staged=1, created=1, open=5),
+        third.id: replace(_NOTHING, sent=2, refused=1, staged=1, open=2),
+    }
+    found = {
+        first.id: [
+            _staged("settled"),
+            _refused("broken", first, 2, "old"),
+            _refused("first", first, 7, "a"),
+            _waiting("later", first, 3),
+            _refused("waiting", first, 5, "x"),
+            _refused(None, first, 4, "parse_error"),
+        ],
+        second.id: [
+            _staged("busy"),
+            _refused("broken", second, 2, "new", "other"),
+            _waiting("waiting", second, 4),
+            _refused(None, second, 5, "parse_error"),
+            _waiting(None, second, 6),
+        ],
+        third.id: [_staged("staged"), _refused("rehearsed", third, 1, "r")],
+    }
+    assert {it: count_submitted(session, known.id, batch_id=it) for it in counts} == counts
+    assert {it: list(find_open(within, known.id, batch_id=it)) for it in found} == found
 
 
 @pytest.mark.usefixtures("unsorted")
@@ -192,7 +160,6 @@ def test_pages_join(
     within: sessionmaker[Session],
     known: KnownSupplier,
     book: list[Batch],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     targets: list[UUID | None] = [None, book[1].id]
     make_process(session, known, "waiting", state="PENDING")
@@ -200,8 +167,8 @@ def test_pages_join(
     assert [len(it) for it in whole] == [10, 5]
     assert whole[1][:2] == [_staged("busy"), _staged("waiting")]
     for page in (1, 2):
-        monkeypatch.setattr(submitted, "PAGE", page)
-        assert [list(find_open(within, known.id, batch_id=it)) for it in targets] == whole
+        with patch.object(submitted, "PAGE", page):
+            assert [list(find_open(within, known.id, batch_id=it)) for it in targets] == whole
 
 
 def _order(**given: Any) -> AcknowledgementOrder:
@@ -231,26 +198,18 @@ def test_what_is_acknowledged_is_not_open(
     assert _open_of(within, known) == ["first", "waiting", 4]
     found = count_submitted(session, known.id)
     assert (found.acknowledged, found.open, found.refused, found.waiting) == (4, 6, 4, 3)
-    add(
-        session,
-        Acknowledgement(
-            import_supplier_id=other.id, external_account_number="first", reason="", acknowledged_by=""
-        ),
-    )
+    keys = {"import_supplier_id": other.id, "external_account_number": "first"}
+    add(session, Acknowledgement(**keys, reason="", acknowledged_by=""))
     assert "first" in _open_of(within, known)
     assert acknowledge(session, known.id, _order(batch_id=first.id, line_numbers=[4])) == 1
     assert _open_of(within, known) == ["first", "waiting"]
     stored = list_acknowledgements(session, known.id).all()
     assert [it.id for it in stored] == sorted((it.id for it in stored), reverse=True)
-    assert [(it.external_account_number, it.batch_id, it.line_number) for it in stored[:1]] == [
-        (None, first.id, 4)
-    ]
-    assert {
-        (it.external_account_number, it.batch_id, it.line_number) for it in stored if it.batch_id == first.id
-    } == {(None, first.id, 4), ("later", first.id, 3)}
-    assert {(it.import_supplier_id, it.reason, it.acknowledged_by) for it in stored} == {
-        (known.id, "Closed.", "dora")
-    }
+    places = [(it.external_account_number, it.batch_id, it.line_number) for it in stored]
+    assert places[0] == (None, first.id, 4)
+    assert {it for it in places if it[1] == first.id} == {(None, first.id, 4), ("later", first.id, 3)}
+    said = {(it.import_supplier_id, it.reason, it.acknowledged_by) for it in stored}
+    assert said == {(known.id, "Closed.", "dora")}
     # Line 6 of the second batch was acknowledged twice.
     assert len(stored) == count_acknowledgements(session, known.id) == 5
 
@@ -279,29 +238,30 @@ def test_what_is_refused_again_is_open_again(
     assert _open_of(within, known) == ["broken", "later", "waiting", 5, 6]
 
 
+def _refuse(session: Session, known: KnownSupplier, **given: Any) -> list[tuple[str, str, str | None]]:
+    with pytest.raises(RequestFailedValidationError) as refused:
+        acknowledge(session, known.id, _order(**given))
+    errors = [(it.code, it.detail, it.attr) for it in refused.value.errors]
+    assert refused.value.detail == errors[0][1]
+    return errors
+
+
 def test_only_what_was_refused_or_waits_can_be_acknowledged(
     session: Session, known: KnownSupplier, book: list[Batch]
 ) -> None:
-    numbers = ["first", "created", "theirs"]
-    with pytest.raises(RequestFailedValidationError) as refused:
-        acknowledge(session, known.id, _order(external_account_numbers=numbers))
     expected = (
         "Account {!r} was not refused and is not waiting. A staged account can be skipped. An account that "
         "was created or never sent needs no acknowledgement."
     )
-    errors = [(it.code, it.detail, it.attr) for it in refused.value.errors]
-    assert errors == [
+    assert _refuse(session, known, external_account_numbers=["first", "created", "theirs"]) == [
         ("invalid", expected.format("created"), "external_account_numbers.1"),
         ("invalid", expected.format("theirs"), "external_account_numbers.2"),
     ]
-    assert refused.value.detail == errors[0][1]
-    with pytest.raises(RequestFailedValidationError) as refused:
-        acknowledge(session, known.id, _order(batch_id=book[0].id, line_numbers=[4, 7, 5]))
     expected = (
         "Line {} of the batch does not exist, or it has an account number. In that case acknowledge the "
         "number."
     )
-    assert [(it.code, it.detail, it.attr) for it in refused.value.errors] == [
+    assert _refuse(session, known, batch_id=book[0].id, line_numbers=[4, 7, 5]) == [
         ("invalid", expected.format(7), "line_numbers.1"),
         ("invalid", expected.format(5), "line_numbers.2"),
     ]
@@ -314,7 +274,6 @@ def _sha256(*texts: str) -> str:
 def test_the_audit_says_what_was_acknowledged_by_whom_and_why(
     session: Session, known: KnownSupplier, book: list[Batch]
 ) -> None:
-
     second = make_supplier(session, "SECOND", known.organisation_id)
     empty = make_batch(session, second)
     assert acknowledge(session, second.id, _order(batch_id=empty.id)) == 0

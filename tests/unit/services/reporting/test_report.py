@@ -1,5 +1,6 @@
 """What a report is about, and its parts: failed codes, undos, decisions, starters and versions."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -71,11 +72,8 @@ def test_a_report_is_about_a_supplier_a_batch_a_plan_or_a_wave(
     assert find_subject(session, str(plan.id), organisation_id=known.organisation_id, wave=2) == wave
     assert wave.batch_id == second.id
     assert whole.values() == {"import_supplier_id": known.id, "batch_ids": None, "plan_id": None}
-    assert both.values() == {
-        "import_supplier_id": known.id,
-        "batch_ids": [first.id, second.id],
-        "plan_id": plan.id,
-    }
+    batch_ids = [first.id, second.id]
+    assert both.values() == {"import_supplier_id": known.id, "batch_ids": batch_ids, "plan_id": plan.id}
 
 
 @pytest.mark.parametrize("target", ["nobody", "019aa5e0-9a31-7f00-8c15-6f2d1b7e4a90", "\0", "x" * 1_000, ""])
@@ -90,18 +88,17 @@ def test_a_report_of_one_kind_is_not_of_another(
     plan, (*_, single) = waves
     for key in (single.id, plan.id):  # a supplier that is called like a batch or a plan
         add(session, ImportSupplier(organisation_id=known.organisation_id, code=str(key), document_root=""))
-    for target, kind in ((single.id, ReportKind.BATCH), (plan.id, ReportKind.PLAN)):
+    for key, kind in ((single.id, ReportKind.BATCH), (plan.id, ReportKind.PLAN)):
         for wanted in (kind, ReportKind.SUPPLIER):
-            found = find_subject(session, str(target), organisation_id=None, kind=wanted)
+            found = find_subject(session, str(key), organisation_id=None, kind=wanted)
             assert found.kind is wanted
-    for kind, error in (
-        (ReportKind.BATCH, BatchNotFoundError),
-        (ReportKind.PLAN, WavePlanNotFoundError),
+    for target, kind, error in (
+        ("MINE", ReportKind.BATCH, BatchNotFoundError),
+        ("MINE", ReportKind.PLAN, WavePlanNotFoundError),
+        (str(new_id()), ReportKind.SUPPLIER, ImportSupplierNotFoundError),
     ):
         with pytest.raises(error):
-            find_subject(session, "MINE", organisation_id=None, kind=kind)
-    with pytest.raises(ImportSupplierNotFoundError):
-        find_subject(session, str(new_id()), organisation_id=None, kind=ReportKind.SUPPLIER)
+            find_subject(session, target, organisation_id=None, kind=kind)
 
 
 def test_what_is_not_of_the_organisation_is_not_found(
@@ -121,8 +118,13 @@ def test_what_is_not_of_the_organisation_is_not_found(
     assert "3" in str(missing.value.detail)
 
 
-def _report(session: Session, within: sessionmaker[Session], target: object) -> Report:
-    return make_report(within, find_subject(session, str(target), organisation_id=None))
+#: Makes the report about a supplier, a batch or a plan.
+MakeReport = Callable[[object], Report]
+
+
+@pytest.fixture
+def report(session: Session, within: sessionmaker[Session]) -> MakeReport:
+    return lambda target: make_report(within, find_subject(session, str(target), organisation_id=None))
 
 
 def _examples(batch: Batch, *places: tuple[int, str | None]) -> list[tuple[str, int, str | None]]:
@@ -150,14 +152,12 @@ def failures(session: Session, known: KnownSupplier, other: KnownSupplier) -> li
     return [first, second]
 
 
-def test_codes_of_a_batch_have_the_first_lines_as_examples(
-    session: Session, within: sessionmaker[Session], failures: list[Batch]
-) -> None:
+def test_codes_of_a_batch_have_the_first_lines_as_examples(report: MakeReport, failures: list[Batch]) -> None:
     first, second = failures
-    assert _report(session, within, first.id).failed == [
+    assert report(first.id).failed == [
         FailedCode("very_often", 5, _examples(first, (1, "a.1"), (2, "a.2"), (3, "a.3")))
     ]
-    found = _report(session, within, second.id).failed
+    found = report(second.id).failed
     assert [(it.code, it.lines) for it in found] == [("twice", 2), ("unknown_field", 2), ("very_often", 1)]
     assert found[0].examples == _examples(second, (2, None), (3, ""))
     assert found[1].examples == _examples(second, (2, "a.b"), (3, None))
@@ -165,22 +165,18 @@ def test_codes_of_a_batch_have_the_first_lines_as_examples(
 
 
 def test_codes_of_a_plan_are_those_of_its_waves(
-    session: Session, within: sessionmaker[Session], known: KnownSupplier, failures: list[Batch]
+    session: Session, report: MakeReport, known: KnownSupplier, failures: list[Batch]
 ) -> None:
     first, second = failures
     _fail(session, make_batch(session, known), 1, "1", ("twice", None))
-    found = _report(session, within, make_plan(session, known, first, second).id).failed
+    found = report(make_plan(session, known, first, second).id).failed
     assert [(it.code, it.lines) for it in found] == [("very_often", 6), ("twice", 2), ("unknown_field", 2)]
     assert {batch for batch, _, _ in found[0].examples} == {str(first.id)}
     assert {batch for batch, _, _ in found[1].examples} == {str(second.id)}
 
 
 def test_codes_of_a_supplier_are_those_of_what_is_refused_now(
-    session: Session,
-    within: sessionmaker[Session],
-    known: KnownSupplier,
-    failures: list[Batch],
-    monkeypatch: pytest.MonkeyPatch,
+    session: Session, report: MakeReport, known: KnownSupplier, failures: list[Batch]
 ) -> None:
     first, second = failures
     make_process(session, known, "8", state="PENDING")  # the account of line 1
@@ -189,18 +185,14 @@ def test_codes_of_a_supplier_are_those_of_what_is_refused_now(
         FailedCode("twice", 2, _examples(second, (2, None), (3, ""))),
         FailedCode("unknown_field", 2, _examples(second, (2, "a.b"), (3, None))),
     ]
-    assert _report(session, within, "MINE").failed == expected
-    monkeypatch.setattr(report_module, "MOST_CODES", 1)
-    assert _report(session, within, "MINE").failed == expected[:1]
-    assert [it.code for it in _report(session, within, second.id).failed] == ["twice"]
+    assert report("MINE").failed == expected
+    with patch.object(report_module, "MOST_CODES", 1):
+        assert report("MINE").failed == expected[:1]
+        assert [it.code for it in report(second.id).failed] == ["twice"]
 
 
 def test_undos_are_those_of_the_supplier_or_the_batch(
-    session: Session,
-    within: sessionmaker[Session],
-    known: KnownSupplier,
-    other: KnownSupplier,
-    monkeypatch: pytest.MonkeyPatch,
+    session: Session, report: MakeReport, known: KnownSupplier, other: KnownSupplier
 ) -> None:
     batch = make_batch(session, known)
     made: list[Any] = []
@@ -213,25 +205,19 @@ def test_undos_are_those_of_the_supplier_or_the_batch(
         values = {"reason": f"Reason {len(made)}", "overrides": ["notes"], "accounts": 7}
         undo = _make_undo(session, supplier, batch_id, **values)
         for position, outcome in enumerate(outcomes):
-            line = UndoLine(
-                undo_id=undo.id,
-                position=position,
-                account_import_process_id=1,
-                service_account_number="A",
-                outcome=outcome,
-            )
-            add(session, line)
+            keys = {"undo_id": undo.id, "position": position, "account_import_process_id": 1}
+            add(session, UndoLine(**keys, service_account_number="A", outcome=outcome))
         counted = outcomes.count("REVERTED"), outcomes.count("KEPT")
         made.append((undo.id, "RUNNING", undo.reason, ["notes"], undo.created_at, 7, *counted))
     first, second, third, _ = made
 
     def undos(target: object) -> list[Any]:
-        return [tuple(it) for it in _report(session, within, target).undos]
+        return [tuple(it) for it in report(target).undos]
 
     assert undos("MINE") == [third, second, first]
     assert undos(batch.id) == [first]
-    monkeypatch.setattr(report_module, "MOST_UNDOS", 2)
-    assert undos("MINE") == [third, second]
+    with patch.object(report_module, "MOST_UNDOS", 2):
+        assert undos("MINE") == [third, second]
 
 
 def _decide(session: Session, kind: str, subject: object, action: str, **values: Any) -> Decision:
@@ -248,7 +234,7 @@ def _make_undo(session: Session, supplier: KnownSupplier, batch_id: UUID | None,
 
 def test_decisions_are_those_about_what_the_report_is_about(
     session: Session,
-    within: sessionmaker[Session],
+    report: MakeReport,
     known: KnownSupplier,
     other: KnownSupplier,
     waves: tuple[WavePlan, list[Batch]],
@@ -288,28 +274,21 @@ def test_decisions_are_those_about_what_the_report_is_about(
         _decide(session, kind, subject, action, **values)
     for target in ("MINE", first.id, second.id, single.id, plan.id):
         expected = [decision for decision, targets in about_mine if target in targets]
-        assert _report(session, within, target).decisions == expected, target
+        assert report(target).decisions == expected, target
     with patch.object(report_module, "MOST_DECISIONS", 2):
-        assert _report(session, within, "MINE").decisions == [it for it, _ in about_mine[-2:]]
+        assert report("MINE").decisions == [it for it, _ in about_mine[-2:]]
 
 
 def test_batches_are_the_newest_ones_with_their_starters(
-    session: Session,
-    within: sessionmaker[Session],
-    known: KnownSupplier,
-    other: KnownSupplier,
-    monkeypatch: pytest.MonkeyPatch,
+    session: Session, report: MakeReport, known: KnownSupplier, other: KnownSupplier
 ) -> None:
-    keys = [
-        add(
-            session,
-            ApiKey(organisation_id=known.organisation_id, prefix=prefix, key_sha256=b"", name=name),
-        ).id
+    named, unnamed = (
+        add(session, ApiKey(organisation_id=known.organisation_id, key_sha256=b"", prefix=prefix, name=name))
         for prefix, name in (("abc", "night"), ("def", None))
-    ]
+    )
     made = [
-        make_batch(session, known, api_key_id=keys[0], lines=3),
-        make_batch(session, known, api_key_id=keys[1], lines=4),
+        make_batch(session, known, api_key_id=named.id, lines=3),
+        make_batch(session, known, api_key_id=unnamed.id, lines=4),
         make_batch(session, known, address="machine", lines=5),
         make_batch(session, known, lines=6),
         make_batch(session, known, address="machine", lines=7),
@@ -325,24 +304,24 @@ def test_batches_are_the_newest_ones_with_their_starters(
     started += [(7, "dora"), (8, "Ada Lovelace (dora)"), (9, "eva")]
 
     def batches(target: object) -> list[tuple[int, str | None]]:
-        return [(it.lines, starter) for it, starter in _report(session, within, target).batches]
+        return [(it.lines, starter) for it, starter in report(target).batches]
 
     assert batches("MINE") == started[::-1]
     for batch, expected in zip(made, started, strict=True):
         assert batches(batch.id) == [expected]
-    ((found, _),) = _report(session, within, made[1].id).batches
+    ((found, _),) = report(made[1].id).batches
     assert found.error_counts == {}  # the report of a single batch
-    monkeypatch.setattr(report_module, "MOST_BATCHES", 2)
-    assert batches("MINE") == started[:-3:-1]
+    with patch.object(report_module, "MOST_BATCHES", 2):
+        assert batches("MINE") == started[:-3:-1]
 
 
 def test_a_report_says_when_and_with_what_it_was_made(
-    session: Session, within: sessionmaker[Session], known: KnownSupplier
+    session: Session, report: MakeReport, known: KnownSupplier
 ) -> None:
     live_at = datetime(2100, 1, 1, tzinfo=UTC)
     session.execute(update(ImportSupplier).where(ImportSupplier.id == known.id).values(live_at=live_at))
     before = datetime.now(UTC)
-    found = _report(session, within, "MINE")
+    found = report("MINE")
     assert before <= found.made_at <= datetime.now(UTC)
     assert found.live_at == live_at
     revision = session.scalar(text("SELECT version_num FROM alembic_version"))
@@ -353,6 +332,6 @@ def test_a_report_says_when_and_with_what_it_was_made(
     assert found.versions == expected
     assert (found.rates, found.plan, found.undos, found.decisions) == (None, None, [], [])
     make_process(session, known, "1", account_created_at=read_now(session))
-    rates = _report(session, within, "MINE").rates
+    rates = report("MINE").rates
     assert rates is not None
     assert sum(rates.done) == 1

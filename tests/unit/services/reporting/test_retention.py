@@ -36,7 +36,7 @@ from migration_service.services.reporting.retention import (
     remove_staged,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
-from support.interleavings import COMMIT, Run, Scenario, Step, explore
+from support.interleavings import COMMIT, Script, Step, explore_script
 from unit.services.reporting.rows import (
     add,
     make_account,
@@ -182,15 +182,13 @@ def test_accounts_that_were_never_created_are_removed(session: Session, known: K
     mark = SkipMark(import_supplier_id=known.id, external_account_number="3", erased_at=now)
     add(session, mark)
     assert remove_staged(session, after_days=_DAYS) == 3
-    found = session.query(AccountImportProcess.external_account_number)
-    assert sorted(it[0] for it in found) == ["4", "5", "6", "7"]
+    left = session.scalars(select(AccountImportProcess.external_account_number))
+    assert sorted(left) == ["4", "5", "6", "7"]
     assert session.query(Attempt).count() == 4
     session.expire_all()
     marks = session.query(SkipMark).order_by(SkipMark.external_account_number)
-    assert [(it.import_supplier_id, it.external_account_number, it.erased_at) for it in marks] == [
-        (known.id, "2", None),
-        (known.id, "3", now),
-    ]
+    found = [(it.import_supplier_id, it.external_account_number, it.erased_at) for it in marks]
+    assert found == [(known.id, "2", None), (known.id, "3", now)]
     assert remove_staged(session, after_days=_DAYS) == 0
 
 
@@ -204,26 +202,22 @@ def test_texts_of_errors_are_removed(session: Session, known: KnownSupplier) -> 
     ]
     texts = {"errors": ["x"], "error_detail": "x"}
     kept = make_attempt(session, known, process, finished_at=now - _KEPT, **ended, **texts)
-    silent = {"finished_at": now - _OLD, **ended, "errors": null()}
-    make_attempt(session, known, process, **silent)
+    make_attempt(session, known, process, finished_at=now - _OLD, **ended, errors=null())
     emails = _make_emails(session, process, [(_OLD, "x"), (_KEPT, "x"), (_OLD, None)])
-    alerts = [
+    for event, state, age in (
         ("told", "SENT", _OLD),
         ("new", "SENT", _KEPT),
         ("refused", "REFUSED", _OLD),
         ("waits", "PENDING", _OLD),
-    ]
-    for event, state, age in alerts:
+    ):
         sent_at = now - age if state == "SENT" else None
         texts = {"event": event, "recipient": "ada@x.example", "subject": "s", "body": "b"}
         add(session, AlertEmail(**texts, state=state, created_at=now - age, sent_at=sent_at))
     assert remove_error_texts(session, after_days=_DAYS) == 2
     assert set(session.scalars(select(AlertEmail.event))) == {"new", "waits"}
     session.expire_all()
-    assert [(it.errors, it.error_detail, it.error_code) for it in (*old, kept)] == [
-        *[(None, None, "broken")] * 2,
-        (["x"], "x", "broken"),
-    ]
+    found = [(it.errors, it.error_detail, it.error_code) for it in (*old, kept)]
+    assert found == [(None, None, "broken"), (None, None, "broken"), (["x"], "x", "broken")]
     assert [it.error for it in emails] == [None, "x", None]
     assert remove_error_texts(session, after_days=_DAYS) == 0
 
@@ -264,30 +258,24 @@ def test_two_removals_of_the_same_piece_do_not_say_that_no_lines_are_left(
     monkeypatch.setattr(retention, "PIECE", 1)
     remove: list[Step] = [("remove", partial(remove_batch_lines, after_days=_DAYS)), COMMIT]
 
-    def scenario() -> Scenario:
+    def script() -> Script:
         with sessions.begin() as session:
             batch = make_batch(session, known, finished_at=read_now(session) - _OLD)
             for line in (1, 2):
                 make_line(session, batch, line, str(line), "VALID")
+        run = yield {"one": remove, "two": remove}
+        removed = [run.results[f"{name}.remove"] for name in ("one", "two")]
+        assert removed == ([1, 0] if run.waited else [1, 1])
+        with sessions.begin() as session:
+            assert session.get_one(Batch, batch.id).lines_removed_at is None
+            session.execute(delete(BatchLine))
 
-        def check(run: Run) -> None:
-            removed = [run.results[f"{name}.remove"] for name in ("one", "two")]
-            assert removed == ([1, 0] if run.waited else [1, 1])
-            with sessions.begin() as session:
-                assert session.get_one(Batch, batch.id).lines_removed_at is None
-                session.execute(delete(BatchLine))
-
-        return Scenario({"one": remove, "two": remove}, check, alike=("one", "two"))
-
-    assert explore(sessions, scenario) == 2
+    assert explore_script(sessions, script, alike=("one", "two")) == 2
 
 
 @pytest.mark.parametrize("remove", _IN_PIECES)
 def test_one_piece_is_removed_at_once(
-    session: Session,
-    known: KnownSupplier,
-    monkeypatch: pytest.MonkeyPatch,
-    remove: Callable[..., int],
+    session: Session, known: KnownSupplier, monkeypatch: pytest.MonkeyPatch, remove: Callable[..., int]
 ) -> None:
     _make_three_of_each(session, known)
     monkeypatch.setattr(retention, "PIECE", 2)
