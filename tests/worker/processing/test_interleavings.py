@@ -1,12 +1,13 @@
 """Everything that locks an account import process, in every order."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import msgspec
 import pytest
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
@@ -52,15 +53,15 @@ class Case:
             staged.process_id = staged.restage(session, "Singel 1").id
         return staged
 
-    def begin(self) -> "Staged":
-        """Stage an account whose attempt has begun, long enough ago to be dispatched again."""
+    def begin(self, ago: timedelta = timedelta()) -> "Staged":
+        """Stage an account whose attempt has begun that long ago."""
         staged = self.stage()
         with self.sessions.begin() as session:
             assert staged.begin(session)
             session.execute(
                 update(AccountImportProcess)
                 .where(AccountImportProcess.id == staged.process_id)
-                .values(dispatched_at=func.now() - text("interval '1 hour'"))
+                .values(dispatched_at=func.now() - ago)
             )
         return staged
 
@@ -204,7 +205,7 @@ def test_failing_an_attempt_waits_for_the_worker_that_has_it(case: Case) -> None
 
 def test_an_attempt_that_a_worker_has_is_not_dispatched_again_and_no_try_is_counted(case: Case) -> None:
     def script() -> Script:
-        staged = case.begin()
+        staged = case.begin(timedelta(hours=1))
         run = yield {
             "worker": [("run", staged.run), COMMIT],
             "sweep": [
