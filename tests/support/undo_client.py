@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
 from migration_service.db.base import Base
-from migration_service.models import Undo
+from migration_service.models import Undo, UndoLine
 from migration_service.services.undo.execution import Progress, revert_piece
 from support.supplier_client import SupplierClient
 
@@ -42,13 +42,20 @@ class UndoClient:
 
     def start_beside(self, undo_id: str, *numbers: str, **fields: Any) -> str:
         """The id of another undo of accounts in `undo_id`, as if both had begun at the same moment."""
-        this = update(Undo).where(Undo.id == UUID(undo_id))
-        with self.supplier.Session.begin() as session:
-            session.execute(this.values(finished_at=func.now()))
+        self.change(undo_id, finished_at=func.now())
         beside = self.start(*numbers, **fields)
-        with self.supplier.Session.begin() as session:
-            session.execute(this.values(finished_at=None))
+        self.change(undo_id, finished_at=None)
         return beside
+
+    def change(self, undo_id: str, **values: Any) -> None:
+        """Change the row of an undo."""
+        with self.supplier.Session.begin() as session:
+            session.execute(update(Undo).where(Undo.id == UUID(undo_id)).values(**values))
+
+    def make_due(self, undo_id: str) -> None:
+        """Let the accounts that were left for later be tried again now."""
+        with self.supplier.Session.begin() as session:
+            session.execute(update(UndoLine).where(UndoLine.undo_id == UUID(undo_id)).values(tried_at=None))
 
     def run(self, *numbers: str, **fields: Any) -> dict[str, Any]:
         """The report of a new undo, after a worker was through."""

@@ -1,13 +1,15 @@
 """A newer version of an account that was sent and not taken is never forgotten."""
 
 import json
+from datetime import timedelta
 from itertools import count
 from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select, text, update
+from sqlalchemy import func, update
 from sqlalchemy.orm import Session
+from werkzeug.test import TestResponse
 
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ErrorItem
@@ -17,490 +19,445 @@ from migration_service.services.batches.retry import retry_failed
 from migration_service.services.imports import states
 from migration_service.services.imports.newer_versions import RefusedVersion, note_refused
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
-from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.reporting.retention import remove_error_texts, remove_payloads
+from migration_service.services.setup.suppliers import set_status
 from migration_service.states import SupplierStatus
+from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
+from support.factories import json_of
+from support.imported_account import codes_of
 from support.interleavings import COMMIT, Run, Scenario, explore
 from support.supplier_client import SupplierClient
+from support.wave_client import WaveClient
 
 UNKNOWN = "onbekend"
 FEBRUARY, FIRST, SECOND, THIRD = (f"2026-{day}T22:00:00Z" for day in ("02-01", "03-01", "03-02", "03-03"))
 
 
+class Sent(BatchClient):
+    """The batches of a supplier, and an account of it that is sent in several versions."""
+
+    def __init__(self, supplier: SupplierClient, resources: WorkerResources) -> None:
+        super().__init__(supplier, resources)
+        self.stage, self.reconcile = supplier.stage, supplier.reconcile
+        self.account = next(it for it in supplier.accounts(50) if it.get("customers") and it.get("ledgers"))
+        self.number = str(self.account["external_account_number"])
+        self.broken = self.corrected(mobile=UNKNOWN)
+
+    def corrected(self, **customer: Any) -> dict[str, Any]:
+        """Return the account with another address, and its first customer with these values."""
+        first, *others = self.account["customers"]
+        return self.account | {"billing_address1": "Elsewhere 1", "customers": [first | customer, *others]}
+
+    def row(self) -> AccountImportProcess:
+        return self.supplier.process_row(self.number)
+
+    def reasons(self) -> list[str]:
+        """Return why each account of the supplier that is open is so."""
+        return [it["reason"] for it in self.reconcile()["open"]]
+
+    def acknowledge(self) -> TestResponse:
+        body = {"reason": "It was sent by mistake.", "external_account_numbers": [self.number]}
+        return self.supplier.post(f"/reconciliation/{self.supplier.code}/acknowledgements/", body)
+
+    def create(self) -> None:
+        self.supplier.process(self.number)
+        self.supplier.work(self.resources, self.number)
+
+    def start_pending(self, mode: str = "import", **arguments: Any) -> str:
+        answer = self.post(None, mode, source="pending", **arguments)
+        assert answer.status_code == 202, answer.text
+        return str(json_of(answer)["batch_id"])
+
+    def run_pending(self, mode: str = "import", **arguments: Any) -> dict[str, Any]:
+        batch_id = self.start_pending(mode, **arguments)
+        self.work()
+        return self.get(batch_id)
+
+    def outcomes(self, batch_id: str) -> list[tuple[str, list[str]]]:
+        """Return the status of each line of a batch, and the codes of its errors."""
+        return [(line["status"], _codes(line["errors"])) for line in self.results(batch_id)]
+
+    def retry(self, batch_id: str) -> tuple[str, list[str]]:
+        """Retry the only line of a batch, which has failed. Return its outcome."""
+        answer = self.supplier.post(f"/batches/{batch_id}/retry-failed/?all=true")
+        assert json_of(answer)["retried"] == 1, answer.text
+        self.work()
+        (outcome,) = self.outcomes(batch_id)
+        return outcome
+
+    def fail(self, *accounts: dict[str, Any], **arguments: Any) -> str:
+        """Run a batch of mode import, whose lines would pass if they were retried now. Return its id."""
+        self._set_profile("strict")
+        report = self.run([it | {"billing_postcode": "nowhere"} for it in accounts], **arguments)
+        assert counts(report) == {"FAILED": len(accounts)}
+        self._set_profile("lenient")
+        return str(report["batch_id"])
+
+    def _set_profile(self, profile: str) -> None:
+        with self.supplier.Session.begin() as session:
+            this = update(ImportSupplier).where(ImportSupplier.code == self.supplier.code)
+            session.execute(this.values(profile=profile))
+
+
 @pytest.fixture
-def account(supplier: SupplierClient) -> dict[str, Any]:
-    """A valid payload with a customer and a ledger."""
-    return next(it for it in supplier.accounts(50) if it.get("customers") and it.get("ledgers"))
-
-
-def _corrected(account: dict[str, Any], **customer: Any) -> dict[str, Any]:
-    """Return the account with another address, and its first customer with these values."""
-    first, *others = account["customers"]
-    return account | {"billing_address1": "Elsewhere 1", "customers": [first | customer, *others]}
-
-
-def _create(batches: BatchClient, number: str) -> None:
-    batches.supplier.process(number)
-    perform_attempt(batches.supplier.Session, batches.supplier.current_attempt(number))
-
-
-def _start_pending(batches: BatchClient, mode: str = "import", **arguments: Any) -> str:
-    answer = batches.post(None, mode, source="pending", **arguments)
-    assert answer.status_code == 202, answer.text
-    return str(answer.json["batch_id"])  # type: ignore[index]
-
-
-def _run_pending(batches: BatchClient, mode: str = "import", **arguments: Any) -> dict[str, Any]:
-    batch_id = _start_pending(batches, mode, **arguments)
-    batches.work()
-    return batches.get(batch_id)
+def sent(supplier: SupplierClient, worker_resources: WorkerResources) -> Sent:
+    return Sent(supplier, worker_resources)
 
 
 def _codes(items: list[dict[str, Any]]) -> list[str]:
     return [item["code"] for item in items]
 
 
-def test_a_correction_that_is_refused_in_a_batch_keeps_the_older_version_from_being_created(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier, number = batches.supplier, account["external_account_number"]
-    supplier.stage(account)
-    refused = batches.run([_corrected(account, mobile=UNKNOWN)])
-    (item,) = supplier.reconcile(f"?batch={refused['batch_id']}")["open"]
-    assert (item["external_account_number"], item["reason"]) == (number, "STAGED_OLDER_VERSION")
+def _differing(errors: list[dict[str, Any]]) -> list[str]:
+    return [it["attr"] for it in errors if it["code"] == "payload_differs"]
+
+
+def test_a_correction_refused_in_a_batch_keeps_the_older_version_from_being_created(sent: Sent) -> None:
+    sent.stage(sent.account)
+    refused = sent.run([sent.broken])
+    (item,) = sent.reconcile(f"?batch={refused['batch_id']}")["open"]
+    assert (item["external_account_number"], item["reason"]) == (sent.number, "STAGED_OLDER_VERSION")
     assert (item["batch_id"], item["line_number"]) == (refused["batch_id"], 1)
     assert _codes(item["errors"]) == ["invalid_phone_number"]
-
-    pending = _run_pending(batches)
+    pending = sent.run_pending()
     assert (counts(pending), pending["older_versions"]) == ({}, 1)
-    report = supplier.reconcile()
-    assert (report["sent"]["open"], report["sent"]["staged_older_version"]) == (1, 1)
-
-    corrected = batches.run([_corrected(account, mobile="")])
-    assert counts(corrected) == {"IMPORTED": 1}
-    assert (supplier.process_row(number).payload or {})["billing_address1"] == "Elsewhere 1"
-    assert supplier.reconcile()["open"] == []
+    compared = sent.reconcile()["sent"]
+    assert (compared["open"], compared["staged_older_version"]) == (1, 1)
+    assert counts(sent.run([sent.corrected(mobile="")])) == {"IMPORTED": 1}
+    assert (sent.row().payload or {})["billing_address1"] == "Elsewhere 1"
+    assert sent.reconcile()["open"] == []
 
 
-def test_a_correction_that_is_refused_singly_marks_the_account_until_a_payload_is_staged(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier = batches.supplier
-    supplier.stage(account)
-    assert supplier.stage(_corrected(account, mobile=UNKNOWN)).status_code == 400
-    (item,) = supplier.reconcile()["open"]
+def test_a_correction_refused_singly_marks_the_account_until_a_payload_is_staged(sent: Sent) -> None:
+    sent.stage(sent.account)
+    assert sent.stage(sent.broken).status_code == 400
+    (item,) = sent.reconcile()["open"]
     assert (item["reason"], item["batch_id"], item["line_number"]) == ("STAGED_OLDER_VERSION", None, None)
-    assert [(it["code"], it["attr"]) for it in item["errors"]] == [
-        ("invalid_phone_number", "customers.0.mobile")
-    ]
-    assert supplier.stage(account).json["result"] == "UNCHANGED"  # type: ignore[index]
-    assert [it["reason"] for it in supplier.reconcile()["open"]] == ["STAGED"]
+    (error,) = item["errors"]
+    assert (error["code"], error["attr"]) == ("invalid_phone_number", "customers.0.mobile")
+    assert json_of(sent.stage(sent.account))["result"] == "UNCHANGED"
+    assert sent.reasons() == ["STAGED"]
 
 
-def test_what_is_refused_of_an_earlier_extract_is_no_newer_version(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier, number = batches.supplier, account["external_account_number"]
-    early, late = "2026-03-01T22:00:00Z", "2026-03-02T22:00:00Z"
-    supplier.stage(account, extracted_at=late)
-    broken = _corrected(account, mobile=UNKNOWN)
-    assert supplier.stage(broken, extracted_at=early).status_code == 400
-    assert counts(batches.run([broken], extracted_at=early)) == {"FAILED": 1}
-    assert supplier.process_row(number).refused_at is None
-    _create(batches, number)
-    changed = batches.run([_corrected(account)], extracted_at=early)
+def test_what_is_refused_of_an_earlier_extract_is_no_newer_version(sent: Sent) -> None:
+    sent.stage(sent.account, extracted_at=SECOND)
+    assert sent.stage(sent.broken, extracted_at=FIRST).status_code == 400
+    assert counts(sent.run([sent.broken], extracted_at=FIRST)) == {"FAILED": 1}
+    assert sent.row().refused_at is None
+    sent.create()
+    changed = sent.run([sent.corrected()], extracted_at=FIRST)
     assert changed["warning_counts"]["payload_differs"] == 1
-    assert supplier.process_row(number).refused_at is None
-    supplier.stage(_corrected(account), extracted_at=late)
-    assert supplier.process_row(number).refused_at is not None
+    assert sent.row().refused_at is None
+    sent.stage(sent.corrected(), extracted_at=SECOND)
+    assert sent.row().refused_at is not None
 
 
-def test_only_a_version_of_no_earlier_extract_than_the_refused_one_removes_the_mark(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier = batches.supplier
-    broken = _corrected(account, mobile=UNKNOWN)
-    supplier.stage(account, extracted_at=FIRST)
-    assert supplier.stage(broken, extracted_at=THIRD).status_code == 400
+def test_only_a_version_of_no_earlier_extract_than_the_refused_one_removes_the_mark(sent: Sent) -> None:
+    sent.stage(sent.account, extracted_at=FIRST)
+    assert sent.stage(sent.broken, extracted_at=THIRD).status_code == 400
     for result in ("REPLACED", "UNCHANGED"):
-        answer = supplier.stage(_corrected(account), extracted_at=SECOND)
-        assert answer.json["result"] == result  # type: ignore[index]
-        pending = _run_pending(batches)
+        assert json_of(sent.stage(sent.corrected(), extracted_at=SECOND))["result"] == result
+        pending = sent.run_pending()
         assert (counts(pending), pending["older_versions"]) == ({}, 1)
-        assert [it["reason"] for it in supplier.reconcile()["open"]] == ["STAGED_OLDER_VERSION"]
-        supplier.stage(broken, extracted_at=SECOND)  # is refused, and no reason to forget the later one
-    assert supplier.stage(_corrected(account), extracted_at=THIRD).json["result"] == "UNCHANGED"  # type: ignore[index]
-    assert counts(_run_pending(batches)) == {"IMPORTED": 1}
+        assert sent.reasons() == ["STAGED_OLDER_VERSION"]
+        sent.stage(sent.broken, extracted_at=SECOND)  # is refused, and no reason to forget the later one
+    assert json_of(sent.stage(sent.corrected(), extracted_at=THIRD))["result"] == "UNCHANGED"
+    assert counts(sent.run_pending()) == {"IMPORTED": 1}
 
 
-def test_a_version_without_an_extract_is_the_newest_one_whether_it_is_taken_or_refused(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier, number = batches.supplier, account["external_account_number"]
-    broken = _corrected(account, mobile=UNKNOWN)
-    supplier.stage(account, extracted_at=FIRST)
-    supplier.stage(broken, extracted_at=THIRD)
-    supplier.stage(broken)
-    supplier.stage(account, extracted_at=SECOND)
-    assert supplier.process_row(number).refused_at is not None
-    supplier.stage(account)
-    assert supplier.process_row(number).refused_at is None
-    supplier.stage(broken)
-    supplier.stage(account, extracted_at=SECOND)
-    assert supplier.process_row(number).refused_at is None, "nobody said when the refused one was extracted"
+def test_a_version_without_an_extract_is_the_newest_one_whether_it_is_taken_or_refused(sent: Sent) -> None:
+    sent.stage(sent.account, extracted_at=FIRST)
+    sent.stage(sent.broken, extracted_at=THIRD)
+    sent.stage(sent.broken)
+    sent.stage(sent.account, extracted_at=SECOND)
+    assert sent.row().refused_at is not None
+    sent.stage(sent.account)
+    assert sent.row().refused_at is None
+    sent.stage(sent.broken)
+    sent.stage(sent.account, extracted_at=SECOND)
+    assert sent.row().refused_at is None, "nobody said when the refused one was extracted"
 
 
 @pytest.mark.parametrize(
     ("mode", "reason"), [("stage", "STAGED_OLDER_VERSION"), ("import", "CREATED_OLDER_VERSION")]
 )
-def test_a_late_retry_of_an_earlier_file_leaves_the_mark(
-    batches: BatchClient, account: dict[str, Any], mode: str, reason: str
-) -> None:
-    supplier = batches.supplier
-    broken = _corrected(account, mobile=UNKNOWN)
-    batches.run([account], "stage", extracted_at=FIRST)
-    assert counts(batches.run([broken], "stage", extracted_at=THIRD)) == {"FAILED": 1}
-    retried = batches.run([account], mode, extracted_at=FIRST)
+def test_a_late_retry_of_an_earlier_file_leaves_the_mark(sent: Sent, mode: str, reason: str) -> None:
+    sent.run([sent.account], "stage", extracted_at=FIRST)
+    assert counts(sent.run([sent.broken], "stage", extracted_at=THIRD)) == {"FAILED": 1}
+    retried = sent.run([sent.account], mode, extracted_at=FIRST)
     assert retried["staging_counts"] == {"UNCHANGED": 1}
-    assert [it["reason"] for it in supplier.reconcile()["open"]] == [reason]
+    assert sent.reasons() == [reason]
 
 
 @pytest.mark.parametrize("retried", [FIRST, FEBRUARY])
-def test_a_late_retry_of_what_was_created_leaves_the_mark(
-    batches: BatchClient, account: dict[str, Any], retried: str
-) -> None:
-    supplier = batches.supplier
-    assert counts(batches.run([account], extracted_at=FIRST)) == {"IMPORTED": 1}
-    changed = batches.run([_corrected(account)], extracted_at=THIRD)
+def test_a_late_retry_of_what_was_created_leaves_the_mark(sent: Sent, retried: str) -> None:
+    assert counts(sent.run([sent.account], extracted_at=FIRST)) == {"IMPORTED": 1}
+    changed = sent.run([sent.corrected()], extracted_at=THIRD)
     assert changed["warning_counts"]["payload_differs"] == 1
-    for send in (supplier.stage, lambda payload, **query: batches.run([payload], **query)):
-        send(account, extracted_at=retried)
-        assert [it["reason"] for it in supplier.reconcile()["open"]] == ["CREATED_OLDER_VERSION"]
-    supplier.stage(account, extracted_at=THIRD)
-    assert supplier.reconcile()["open"] == []
+    for send in (sent.stage, lambda payload, **query: sent.run([payload], **query)):
+        send(sent.account, extracted_at=retried)
+        assert sent.reasons() == ["CREATED_OLDER_VERSION"]
+    sent.stage(sent.account, extracted_at=THIRD)
+    assert sent.reconcile()["open"] == []
 
 
 @pytest.mark.parametrize("mode", ["stage", "import"])
 @pytest.mark.parametrize("action", ["pause", "cancel"])
 def test_a_newer_version_on_a_line_without_an_outcome_is_open_until_a_later_one_is_taken(
-    batches: BatchClient, account: dict[str, Any], mode: str, action: str
+    sent: Sent, mode: str, action: str
 ) -> None:
-    supplier, number = batches.supplier, account["external_account_number"]
-    batches.run([account], "stage", extracted_at=FIRST)
-    left = batches.start([_corrected(account)], mode, extracted_at=SECOND)
-    assert batches.change(left, action).status_code == 200
-    assert counts(_run_pending(batches)) == {"IMPORTED": 1}
+    sent.run([sent.account], "stage", extracted_at=FIRST)
+    left = sent.start([sent.corrected()], mode, extracted_at=SECOND)
+    assert sent.change(left, action).status_code == 200
+    assert counts(sent.run_pending()) == {"IMPORTED": 1}
     for query in ("", f"?batch={left}"):
-        report = supplier.reconcile(query)
+        report = sent.reconcile(query)
         (item,) = report["open"]
-        assert (item["external_account_number"], item["reason"]) == (number, "WAITING")
-        assert (item["batch_id"], item["line_number"]) == (left, 1)
-        sent = report["sent"]
-        assert [sent[it] for it in ("sent", "waiting", "staged", "created", "open")] == [1, 1, 0, 0, 1]
+        found = [item[it] for it in ("external_account_number", "reason", "batch_id", "line_number")]
+        assert found == [sent.number, "WAITING", left, 1]
+        compared = [report["sent"][it] for it in ("sent", "waiting", "staged", "created", "open")]
+        assert compared == [1, 1, 0, 0, 1]
         assert (report["complete"], report["created_clean"]) == (False, True)
-    batches.run([account], extracted_at=FIRST)  # is older than what waits
-    assert [it["reason"] for it in supplier.reconcile()["open"]] == ["WAITING"]
-    batches.run([account], extracted_at=THIRD)
-    assert [supplier.reconcile(query)["open"] for query in ("", f"?batch={left}")] == [[], []]
+    sent.run([sent.account], extracted_at=FIRST)  # is older than what waits
+    assert sent.reasons() == ["WAITING"]
+    sent.run([sent.account], extracted_at=THIRD)
+    assert [sent.reconcile(query)["open"] for query in ("", f"?batch={left}")] == [[], []]
 
 
-def test_without_an_extract_a_waiting_version_is_settled_by_what_was_sent_after_it(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier, number = batches.supplier, account["external_account_number"]
-    supplier.stage(account)
+def test_without_an_extract_a_waiting_version_is_settled_by_what_was_sent_after_it(sent: Sent) -> None:
+    sent.stage(sent.account)
     reasons = []
-    for later in (_corrected(account), _corrected(account, mobile=UNKNOWN)):
-        batches.change(batches.start([_corrected(account)], "stage"), "cancel")
-        reasons += [it["reason"] for it in supplier.reconcile()["open"]]
-        supplier.stage(later)
-        reasons += [it["reason"] for it in supplier.reconcile()["open"]]
+    for later in (sent.corrected(), sent.broken):
+        sent.change(sent.start([sent.corrected()], "stage"), "cancel")
+        reasons += sent.reasons()
+        sent.stage(later)
+        reasons += sent.reasons()
     assert reasons == ["WAITING", "STAGED", "WAITING", "STAGED_OLDER_VERSION"]
-    batches.change(batches.start([account], "stage"), "cancel")
-    assert [it["reason"] for it in supplier.reconcile()["open"]] == ["WAITING"]
-    supplier.post(
-        f"/reconciliation/{supplier.code}/acknowledgements/",
-        {"reason": "It was sent by mistake.", "external_account_numbers": [number]},
-    )
-    assert [it["reason"] for it in supplier.reconcile()["open"]] == ["STAGED_OLDER_VERSION"]
+    sent.change(sent.start([sent.account], "stage"), "cancel")
+    assert sent.reasons() == ["WAITING"]
+    sent.acknowledge()
+    assert sent.reasons() == ["STAGED_OLDER_VERSION"]
 
 
-def test_of_an_account_that_differs_within_a_file_no_line_is_taken(batches: BatchClient) -> None:
-    supplier = batches.supplier
-    staged, new, same = supplier.accounts(3)
-    supplier.stage(staged)
+def test_of_an_account_that_differs_within_a_file_no_line_is_taken(sent: Sent) -> None:
+    staged, new, same = sent.supplier.accounts(3)
+    sent.stage(staged)
     lines = [staged, new, same, *(it | {"billing_address1": "Elsewhere 1"} for it in (staged, new)), same]
-    sent = batches.run(lines)
-    assert counts(sent) == {"IMPORTED": 1, "FAILED": 5}
-    assert sent["error_counts"] == {"conflicting_lines_in_batch": 4, "duplicate_line_in_batch": 3}
-    for query in ("", f"?batch={sent['batch_id']}"):
+    report = sent.run(lines)
+    batch_id = report["batch_id"]
+    assert counts(report) == {"IMPORTED": 1, "FAILED": 5}
+    assert report["error_counts"] == {"conflicting_lines_in_batch": 4, "duplicate_line_in_batch": 3}
+    for query in ("", f"?batch={batch_id}"):
         assert [
-            (it["external_account_number"], it["reason"], it["line_number"], _codes(it["errors"]))
-            for it in supplier.reconcile(query)["open"]
+            (it["external_account_number"], it["reason"], it["line_number"], *_codes(it["errors"]))
+            for it in sent.reconcile(query)["open"]
         ] == [
-            (it["external_account_number"], reason, line, ["conflicting_lines_in_batch"])
-            for it, reason, line in ((staged, "STAGED_OLDER_VERSION", 1), (new, "REFUSED", 2))
+            (staged["external_account_number"], "STAGED_OLDER_VERSION", 1, "conflicting_lines_in_batch"),
+            (new["external_account_number"], "REFUSED", 2, "conflicting_lines_in_batch"),
         ]
-    failed = supplier.get(f"/batches/{sent['batch_id']}/failed-lines/").data.splitlines()
+    failed = sent.supplier.get(f"/batches/{batch_id}/failed-lines/").data.splitlines()
     assert [json.loads(line) for line in failed] == [lines[0], lines[1], lines[3], lines[4]]
-    batches.change(sent["batch_id"], "retry-failed")
-    batches.work()
-    assert counts(batches.get(sent["batch_id"])) == {"IMPORTED": 1, "FAILED": 5}
-    assert counts(_run_pending(batches)) == {}
+    sent.change(batch_id, "retry-failed")
+    sent.work()
+    assert counts(sent.get(batch_id)) == {"IMPORTED": 1, "FAILED": 5}
+    assert counts(sent.run_pending()) == {}
 
 
 @pytest.mark.parametrize("mode", ["validate", "dry-run"])
-def test_a_rehearsal_marks_nothing(batches: BatchClient, account: dict[str, Any], mode: str) -> None:
-    batches.supplier.stage(account)
-    assert counts(batches.run([_corrected(account, mobile=UNKNOWN)], mode)) == {"FAILED": 1}
-    assert _run_pending(batches)["older_versions"] == 0
+def test_a_rehearsal_marks_nothing(sent: Sent, mode: str) -> None:
+    sent.stage(sent.account)
+    assert counts(sent.run([sent.broken], mode)) == {"FAILED": 1}
+    assert sent.run_pending()["older_versions"] == 0
 
 
-def test_what_names_no_account_of_the_supplier_marks_nothing(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier = batches.supplier
-    other = SupplierClient.create(supplier.app, supplier.Session)
-    supplier.stage(account)
-    broken = _corrected(account, mobile=UNKNOWN)
+def test_what_names_no_account_of_the_supplier_marks_nothing(sent: Sent) -> None:
+    other = SupplierClient.create(sent.supplier.app, sent.supplier.Session)
+    sent.stage(sent.account)
     for payload in (
-        broken | {"external_account_number": 7},
-        broken | {"import_supplier": "nobody"},
-        broken | {"import_supplier": ["a", "list"]},
-        [broken],
-        account,
+        sent.broken | {"external_account_number": 7},
+        sent.broken | {"import_supplier": "nobody"},
+        sent.broken | {"import_supplier": ["a", "list"]},
+        [sent.broken],
+        sent.account,
     ):
         other.stage(payload)
-        assert supplier.stage(payload).status_code in (200, 400)
-    of_another = broken | {"import_supplier": other.code}
-    batches.run([of_another, b"{", of_another], "stage")  # and a repetition
-    assert supplier.process_row(account["external_account_number"]).refused_at is None
+        assert sent.stage(payload).status_code in (200, 400)
+    of_another = sent.broken | {"import_supplier": other.code}
+    sent.run([of_another, b"{", of_another], "stage")  # and a repetition
+    assert sent.row().refused_at is None
 
 
-def test_an_older_version_is_created_if_somebody_asks_for_it_and_is_never_called_complete(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier, number = batches.supplier, account["external_account_number"]
-    supplier.stage(account)
-    supplier.stage(_corrected(account, mobile=UNKNOWN))
-    _create(batches, number)
-    sent = supplier.reconcile()["sent"]
-    assert (sent["created"], sent["created_older_version"], sent["open"]) == (1, 1, 1)
-    assert supplier.reconcile()["complete"] is False
-    (item,) = supplier.reconcile()["open"]
+def test_an_older_version_is_created_if_somebody_asks_for_it_and_is_never_called_complete(sent: Sent) -> None:
+    sent.stage(sent.account)
+    sent.stage(sent.broken)
+    sent.create()
+    report = sent.reconcile()
+    assert [report["sent"][it] for it in ("created", "created_older_version", "open")] == [1, 1, 1]
+    assert report["complete"] is False
+    (item,) = report["open"]
     assert (item["reason"], _codes(item["errors"])) == ("CREATED_OLDER_VERSION", ["invalid_phone_number"])
-    again = supplier.process(number)
-    assert _codes(again.json["errors"]) == ["account_already_imported", "newer_version_refused"]  # type: ignore[index]
-
-    acknowledged = supplier.post(
-        f"/reconciliation/{supplier.code}/acknowledgements/",
-        {"reason": "The number is corrected by hand.", "external_account_numbers": [number]},
-    )
-    assert acknowledged.status_code == 201, acknowledged.text
-    assert supplier.reconcile()["open"] == []
-    assert supplier.reconcile()["complete"] is True
-    supplier.stage(_corrected(account, mobile=UNKNOWN))
-    assert supplier.reconcile()["sent"]["open"] == 1, "it was refused once more"
+    again = sent.supplier.process(sent.number)
+    assert _codes(json_of(again)["errors"]) == ["account_already_imported", "newer_version_refused"]
+    assert sent.acknowledge().status_code == 201
+    report = sent.reconcile()
+    assert (report["open"], report["complete"]) == ([], True)
+    sent.stage(sent.broken)
+    assert sent.reconcile()["sent"]["open"] == 1, "it was refused once more"
 
 
-def test_a_batch_and_a_plan_take_older_versions_only_if_told_so(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier, number = batches.supplier, account["external_account_number"]
-    supplier.stage(account)
-    supplier.stage(account | {"external_account_number": "newest"})
-    supplier.stage(_corrected(account, mobile=UNKNOWN))
-    body = {"import_supplier": supplier.code, "operations_team_name": supplier.team}
-    listed = supplier.post("/wave-plans/", body | {"waves": [{"accounts": [number]}]})
-    assert [(it["code"], it["attr"]) for it in listed.json["errors"]] == [  # type: ignore[index]
-        ("newer_version_refused", "waves.0.accounts.0")
-    ]
-    plan: Any = supplier.post("/wave-plans/", body | {"waves": [{"sample": 10}]}).json
+def test_a_batch_and_a_plan_take_older_versions_only_if_told_so(sent: Sent) -> None:
+    sent.stage(sent.account)
+    sent.stage(sent.account | {"external_account_number": "newest"})
+    sent.stage(sent.broken)
+    waves = WaveClient(sent)
+    listed = waves.post_plan({"accounts": [sent.number]})
+    assert codes_of(listed) == [("waves.0.accounts.0", "newer_version_refused")]
+    plan = waves.plan({"sample": 10})
     assert (plan["older_versions"], plan["unplanned"], plan["waves"][0]["lines"]) == (1, 1, 1)
-    supplier.post(f"/wave-plans/{plan['plan_id']}/waves/1/stop/", {"reason": "Another plan."})
-    waves = [{"accounts": [number]}, {"rest": True}]
-    plan = supplier.post("/wave-plans/", body | {"waves": waves, "include_older_versions": True}).json
+    waves.act(plan, 1, "stop", reason="Another plan.")
+    plan = waves.plan({"accounts": [sent.number]}, {"rest": True}, include_older_versions=True)
     assert (plan["older_versions"], plan["unplanned"]) == (0, 0)
-
-    rehearsed = _run_pending(batches, "dry-run", include_older_versions=True)
+    rehearsed = sent.run_pending("dry-run", include_older_versions=True)
     assert (counts(rehearsed), rehearsed["older_versions"]) == ({"WOULD_IMPORT": 2}, 0)
     assert rehearsed["options"] == {"include_older_versions": True}
-    answer = batches.post(b"", include_older_versions=True)
-    (error,) = answer.json["errors"]  # type: ignore[index]
-    assert (error["code"], error["attr"]) == ("invalid", "include_older_versions")
+    assert codes_of(sent.post(b"", include_older_versions=True)) == [("include_older_versions", "invalid")]
 
 
-def test_a_correction_that_is_refused_after_the_batch_was_started_keeps_the_account_out_of_it(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier = batches.supplier
-    supplier.stage(account)
-    batch_id = _start_pending(batches)
-    supplier.stage(_corrected(account, mobile=UNKNOWN))
-    batches.work()
-    (line,) = batches.results(batch_id)
-    assert (line["status"], _codes(line["errors"])) == ("FAILED", ["newer_version_refused"])
-    supplier.stage(_corrected(account, mobile=""))
-    assert batches.change(batch_id, "retry-failed").json["retried"] == 1  # type: ignore[index]
-    batches.work()
-    assert counts(batches.get(batch_id)) == {"IMPORTED": 1}
-    assert supplier.reconcile()["open"] == []
+def test_a_correction_refused_after_the_batch_was_started_keeps_the_account_out_of_it(sent: Sent) -> None:
+    sent.stage(sent.account)
+    batch_id = sent.start_pending()
+    sent.stage(sent.broken)
+    sent.work()
+    assert sent.outcomes(batch_id) == [("FAILED", ["newer_version_refused"])]
+    sent.stage(sent.corrected(mobile=""))
+    assert json_of(sent.change(batch_id, "retry-failed"))["retried"] == 1
+    sent.work()
+    assert counts(sent.get(batch_id)) == {"IMPORTED": 1}
+    assert sent.reconcile()["open"] == []
 
 
-def test_a_changed_book_that_is_sent_again_says_which_accounts_differ_and_where(
-    batches: BatchClient, supplier: SupplierClient
-) -> None:
-    book = [it for it in supplier.accounts(40) if it.get("customers") and it.get("ledgers")][:6]
-    assert counts(batches.run(book)) == {"IMPORTED": 6}
+def test_a_changed_book_that_is_sent_again_says_which_accounts_differ_and_where(sent: Sent) -> None:
+    book = [it for it in sent.supplier.accounts(40) if it.get("customers") and it.get("ledgers")][:6]
+    assert counts(sent.run(book)) == {"IMPORTED": 6}
     changed = [it | {"billing_address1": "Elsewhere 1"} for it in book[:2]]
     ledger = book[2]["ledgers"][0]
     respelt = book[2] | {"ledgers": [ledger | {"ledger_balance": f"{ledger['ledger_balance']}0"}]}
     other_order = dict(reversed(book[3].items()))
-    report = batches.run([*changed, respelt, other_order, *book[4:]])
+    report = sent.run([*changed, respelt, other_order, *book[4:]])
     assert counts(report) == {"ALREADY_IMPORTED": 6}
     assert report["warning_counts"]["payload_differs"] == 2
-    found = batches.results(report["batch_id"], "?status=ALREADY_IMPORTED&code=payload_differs")
+    found = sent.results(report["batch_id"], "?status=ALREADY_IMPORTED&code=payload_differs")
     assert [it["line_number"] for it in found] == [1, 2]
     for line in found:
-        differing = [it for it in line["warnings"] if it["code"] == "payload_differs"]
-        assert [it["attr"] for it in differing] == ["billing_address1"]
-        assert "Elsewhere" not in differing[0]["detail"]
-    csv = supplier.get(
-        f"/batches/{report['batch_id']}/results/?code=payload_differs", headers={"Accept": "text/csv"}
-    )
-    assert csv.text.count("payload_differs") == 2
-    assert csv.text.count("Elsewhere 1") == 2
-    sent = supplier.reconcile(f"?batch={report['batch_id']}")["sent"]
-    assert (sent["created_older_version"], sent["open"]) == (2, 2)
-
-    assert counts(batches.run(book[:1])) == {"ALREADY_IMPORTED": 1}
-    assert supplier.reconcile()["sent"]["open"] == 1, "what was created is the newest version once more"
+        assert _differing(line["warnings"]) == ["billing_address1"]
+        assert not any("Elsewhere" in it["detail"] for it in line["warnings"])
+    path = f"/batches/{report['batch_id']}/results/?code=payload_differs"
+    csv = sent.supplier.get(path, headers={"Accept": "text/csv"}).text
+    assert (csv.count("payload_differs"), csv.count("Elsewhere 1")) == (2, 2)
+    compared = sent.reconcile(f"?batch={report['batch_id']}")["sent"]
+    assert (compared["created_older_version"], compared["open"]) == (2, 2)
+    assert counts(sent.run(book[:1])) == {"ALREADY_IMPORTED": 1}
+    assert sent.reconcile()["sent"]["open"] == 1, "what was created is the newest version once more"
 
 
-def test_a_changed_account_that_is_staged_again_singly_says_where_it_differs(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier, number = batches.supplier, account["external_account_number"]
-    supplier.stage(account)
-    _create(batches, number)
-    assert _codes(supplier.stage(account).json["errors"]) == ["account_already_imported"]  # type: ignore[index]
-    changed = _corrected(account, given_name="Somebody else", family_name="Other")
+def test_a_changed_account_that_is_staged_again_singly_says_where_it_differs(sent: Sent) -> None:
+    sent.stage(sent.account)
+    sent.create()
+    assert _codes(json_of(sent.stage(sent.account))["errors"]) == ["account_already_imported"]
+    changed = sent.corrected(given_name="Somebody else", family_name="Other")
     changed["customers"] = [*changed["customers"], {"given_name": "One", "family_name": "More"}]
-    answer = supplier.stage(changed)
-    found = {it["attr"] for it in answer.json["errors"] if it["code"] == "payload_differs"}  # type: ignore[index]
+    answer = sent.stage(changed)
     expected = {"billing_address1", "customers.0.given_name", "customers.0.family_name"}
-    assert found == expected | {f"customers.{len(account['customers'])}"}
+    expected.add(f"customers.{len(sent.account['customers'])}")
     assert "Somebody else" not in answer.text
-    again = supplier.process(number)
-    assert found == {it["attr"] for it in again.json["errors"] if it["code"] == "payload_differs"}  # type: ignore[index]
-    supplier.stage(account)
-    assert _codes(supplier.process(number).json["errors"]) == ["account_already_imported"]  # type: ignore[index]
+    for refused in (answer, sent.supplier.process(sent.number)):
+        assert set(_differing(json_of(refused)["errors"])) == expected
+    sent.stage(sent.account)
+    assert _codes(json_of(sent.supplier.process(sent.number))["errors"]) == ["account_already_imported"]
 
 
-def test_a_payload_with_many_differences_lists_the_first_ones(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    account["customers"][0]["user_details"] = [{"namespace": f"n{n}", "value": "1"} for n in range(30)]
-    batches.run([account])
-    account["customers"][0]["user_details"] = [{"namespace": f"n{n}", "value": "2"} for n in range(30)]
-    answer = batches.supplier.stage(account)
-    differing = [it for it in answer.json["errors"] if it["code"] == "payload_differs"]  # type: ignore[index]
-    assert [it["attr"] for it in differing][19:] == ["customers.0.user_details.19.value", None]
+def test_a_payload_with_many_differences_lists_the_first_ones(sent: Sent) -> None:
+    details = [{"namespace": f"n{n}", "value": "1"} for n in range(30)]
+    sent.run([sent.corrected(user_details=details)])
+    changed = sent.corrected(user_details=[it | {"value": "2"} for it in details])
+    differing = _differing(json_of(sent.stage(changed))["errors"])
+    assert differing[19:] == ["customers.0.user_details.19.value", None]
 
 
-def test_what_was_removed_after_its_time_cannot_be_compared_and_is_said_so(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier, number = batches.supplier, account["external_account_number"]
-    batches.run([account])
-    supplier.stage(_corrected(account))
-    with supplier.Session.begin() as session:
-        session.execute(
-            text("UPDATE account_import_process SET account_created_at = now() - interval '9 days'")
-        )
+def test_what_was_removed_after_its_time_cannot_be_compared_and_is_said_so(sent: Sent) -> None:
+    sent.run([sent.account])
+    sent.stage(sent.corrected())
+    with sent.supplier.Session.begin() as session:
+        long_ago = func.now() - timedelta(days=9)
+        session.execute(update(AccountImportProcess).values(account_created_at=long_ago))
         assert remove_payloads(session, after_days=8) == 1
-    process = supplier.process_row(number)
+    process = sent.row()
     assert (process.refused_errors, process.refused_at is None) == (None, False)
-    unchanged, changed = (supplier.stage(it).json["errors"] for it in (account, _corrected(account)))  # type: ignore[index]
+    unchanged, changed = (json_of(sent.stage(it))["errors"] for it in (sent.account, sent.corrected()))
     assert _codes(unchanged) == ["account_already_imported"]
     assert [(it["code"], it["attr"]) for it in changed[1:]] == [("payload_differs", None)]
     assert "no longer kept" in changed[1]["detail"]
 
 
-def test_the_errors_of_a_version_that_was_not_taken_are_removed_after_their_time(
-    supplier: SupplierClient, account: dict[str, Any]
-) -> None:
-    supplier.stage(account)
-    supplier.stage(_corrected(account, mobile=UNKNOWN))
-    with supplier.Session.begin() as session:
+def test_the_errors_of_a_version_that_was_not_taken_are_removed_after_their_time(sent: Sent) -> None:
+    sent.stage(sent.account)
+    sent.stage(sent.broken)
+    with sent.supplier.Session.begin() as session:
         assert remove_error_texts(session, after_days=8) == 0
-        session.execute(text("UPDATE account_import_process SET refused_at = now() - interval '9 days'"))
+        session.execute(update(AccountImportProcess).values(refused_at=func.now() - timedelta(days=9)))
         assert remove_error_texts(session, after_days=8) == 1
-    (item,) = supplier.reconcile()["open"]
+    (item,) = sent.reconcile()["open"]
     assert (item["reason"], item["errors"]) == ("STAGED_OLDER_VERSION", None)
 
 
-def test_an_account_that_was_erased_is_never_marked(batches: BatchClient, account: dict[str, Any]) -> None:
-    supplier, number = batches.supplier, account["external_account_number"]
-    batches.run([account])
-    supplier.stage(_corrected(account, mobile=UNKNOWN))
-    names = {"import_supplier": supplier.code, "external_account_number": number}
-    supplier.post("/account-import-process/erase/", names | {"reason": "Request 1"})
-    assert supplier.process_row(number).refused_errors is None
-    batches.run([_corrected(account)])
-    supplier.stage(_corrected(account, mobile=UNKNOWN))
-    assert _codes(supplier.stage(_corrected(account)).json["errors"]) == ["account_already_imported"]  # type: ignore[index]
-    assert supplier.reconcile()["open"] == []
+def test_an_account_that_was_erased_is_never_marked(sent: Sent) -> None:
+    sent.run([sent.account])
+    sent.stage(sent.broken)
+    names = {"import_supplier": sent.supplier.code, "external_account_number": sent.number}
+    sent.supplier.post("/account-import-process/erase/", names | {"reason": "Request 1"})
+    assert sent.row().refused_errors is None
+    sent.run([sent.corrected()])
+    sent.stage(sent.broken)
+    assert _codes(json_of(sent.stage(sent.corrected()))["errors"]) == ["account_already_imported"]
+    assert sent.reconcile()["open"] == []
 
 
-def test_an_undo_leaves_the_mark_so_that_the_older_version_is_not_created_again(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier, number = batches.supplier, account["external_account_number"]
-    batches.run([account])
-    supplier.stage(_corrected(account))
-    with supplier.Session.begin() as session:
-        process = session.scalars(select(AccountImportProcess).where(supplier.process_of(number))).one()
-        states.revert(OpenTransaction.of(session), [process.id])
-    assert _run_pending(batches)["older_versions"] == 1
-    assert supplier.stage(_corrected(account)).json["result"] == "REPLACED"  # type: ignore[index]
-    assert _run_pending(batches, "dry-run")["older_versions"] == 0
+def test_an_undo_leaves_the_mark_so_that_the_older_version_is_not_created_again(sent: Sent) -> None:
+    sent.run([sent.account])
+    sent.stage(sent.corrected())
+    with sent.supplier.Session.begin() as session:
+        states.revert(OpenTransaction.of(session), [sent.row().id])
+    assert sent.run_pending()["older_versions"] == 1
+    assert json_of(sent.stage(sent.corrected()))["result"] == "REPLACED"
+    assert sent.run_pending("dry-run")["older_versions"] == 0
 
 
 @pytest.mark.parametrize("reason", ["import_supplier_paused", "account_marked_to_skip"])
-def test_a_newer_version_that_came_at_the_wrong_time_is_not_forgotten(
-    batches: BatchClient, account: dict[str, Any], reason: str
-) -> None:
-    supplier, number = batches.supplier, account["external_account_number"]
-    supplier.stage(account)
-    with supplier.Session.begin() as session:
-        supplier_id = supplier.known().id
+def test_a_newer_version_that_came_at_the_wrong_time_is_not_forgotten(sent: Sent, reason: str) -> None:
+    sent.stage(sent.account)
+    with sent.supplier.Session.begin() as session:
         if reason == "account_marked_to_skip":
-            skip_accounts(session, supplier_id, [number])
-    if reason == "import_supplier_paused":
-        supplier.set_status(SupplierStatus.PAUSED)
-    assert supplier.stage(account).json["code"] == reason  # type: ignore[index]
-    assert supplier.process_row(number).refused_at is None, "it is what is staged"
-    assert supplier.stage(_corrected(account)).json["code"] == reason  # type: ignore[index]
-    supplier.set_status(SupplierStatus.ONGOING)
-    if reason == "account_marked_to_skip":
-        with supplier.Session.begin() as session:
-            unskip_accounts(session, supplier_id, [number])
-    assert [_codes(it["errors"]) for it in supplier.reconcile()["open"]] == [[reason]]
+            skip_accounts(session, sent.supplier.known().id, [sent.number])
+        else:
+            set_status(session, sent.supplier.code, SupplierStatus.PAUSED)
+    assert json_of(sent.stage(sent.account))["code"] == reason
+    assert sent.row().refused_at is None, "it is what is staged"
+    assert json_of(sent.stage(sent.corrected()))["code"] == reason
+    with sent.supplier.Session.begin() as session:
+        set_status(session, sent.supplier.code, SupplierStatus.ONGOING)
+        unskip_accounts(session, sent.supplier.known().id, [sent.number])
+    assert [_codes(it["errors"]) for it in sent.reconcile()["open"]] == [[reason]]
 
 
-def test_a_correction_that_is_refused_while_the_account_is_created_marks_it_in_every_order(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier = batches.supplier
-    known = supplier.known()
+def test_a_correction_refused_while_the_account_is_created_marks_it_in_every_order(sent: Sent) -> None:
+    known = sent.supplier.known()
     rounds = count()
 
     def scenario() -> Scenario:
         number = f"created-{next(rounds)}"
-        supplier.stage(account | {"external_account_number": number})
-        attempt = supplier.attempt_of(number)
+        sent.stage(sent.account | {"external_account_number": number})
+        attempt = sent.supplier.attempt_of(number)
         refused = RefusedVersion(number, [ErrorItem("invalid_phone_number", "Wrong.", "customers.0.mobile")])
 
         def begin(session: Session) -> bool:
@@ -512,95 +469,52 @@ def test_a_correction_that_is_refused_while_the_account_is_created_marks_it_in_e
         def check(run: Run) -> None:
             assert run.errors == {}
             assert run.results["request.begin"] is True
-            assert supplier.process_row(number).refused_at is not None
+            assert sent.supplier.process_row(number).refused_at is not None
 
-        return Scenario(
-            {"request": [("begin", begin), COMMIT], "correction": [("note", note), COMMIT]}, check
-        )
+        return Scenario({"request": [("begin", begin), COMMIT], "other": [("note", note), COMMIT]}, check)
 
-    assert explore(supplier.Session, scenario) > 2
+    assert explore(sent.supplier.Session, scenario) > 2
 
 
-@pytest.fixture
-def failed(batches: BatchClient, account: dict[str, Any]) -> str:
-    """A batch of mode import, whose line would pass if it were retried now."""
-    _set_profile(batches.supplier, "strict")
-    batch_id = str(batches.run([account | {"billing_postcode": "nowhere"}])["batch_id"])
-    assert counts(batches.get(batch_id)) == {"FAILED": 1}
-    _set_profile(batches.supplier, "lenient")
-    return batch_id
-
-
-def _set_profile(supplier: SupplierClient, profile: str) -> None:
-    with supplier.Session.begin() as session:
-        session.execute(
-            update(ImportSupplier).where(ImportSupplier.code == supplier.code).values(profile=profile)
-        )
-
-
-def _retry(batches: BatchClient, batch_id: str) -> dict[str, Any]:
-    """Retry every failed line of a batch. Return the result of its only line."""
-    answer = batches.supplier.post(f"/batches/{batch_id}/retry-failed/?all=true")
-    assert (answer.json or {})["retried"] == 1, answer.text
-    batches.work()
-    (line,) = batches.results(batch_id)
-    return line
-
-
-def test_a_retry_does_not_replace_what_was_staged_since(
-    batches: BatchClient, account: dict[str, Any], failed: str
-) -> None:
-    number = account["external_account_number"]
-    assert batches.supplier.stage(_corrected(account)).status_code == 201
-    before = batches.supplier.process_row(number)
+def test_a_retry_does_not_replace_what_was_staged_since(sent: Sent) -> None:
+    failed = sent.fail(sent.account)
+    assert sent.stage(sent.corrected()).status_code == 201
+    before = sent.row()
     for _again in range(2):
-        line = _retry(batches, failed)
-        assert (line["status"], _codes(line["errors"])) == ("FAILED", ["newer_version_staged"])
-    after = batches.supplier.process_row(number)
+        assert sent.retry(failed) == ("FAILED", ["newer_version_staged"])
+    after = sent.row()
     assert (after.payload, after.state, after.refused_at) == (before.payload, "PENDING", None)
-    assert batches.run([account | {"billing_postcode": "nowhere"}])["counts"]["IMPORTED"] == 1
+    assert sent.run([sent.account | {"billing_postcode": "nowhere"}])["counts"]["IMPORTED"] == 1
 
 
-def test_a_retry_does_not_mark_what_was_created_since_as_older(
-    batches: BatchClient, account: dict[str, Any], failed: str
-) -> None:
-    number = account["external_account_number"]
-    batches.supplier.stage(_corrected(account))
-    _create(batches, number)
-    line = _retry(batches, failed)
-    assert (line["status"], {*_codes(line["warnings"])} >= {"payload_differs"}) == ("ALREADY_IMPORTED", True)
-    assert batches.supplier.process_row(number).refused_at is None
+def test_a_retry_does_not_mark_what_was_created_since_as_older(sent: Sent) -> None:
+    failed = sent.fail(sent.account)
+    sent.stage(sent.corrected())
+    sent.create()
+    assert sent.retry(failed)[0] == "ALREADY_IMPORTED"
+    assert "payload_differs" in _codes(sent.results(failed)[0]["warnings"])
+    assert sent.row().refused_at is None
 
 
-def test_a_line_that_fails_again_does_not_mark_what_was_staged_since_as_older(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    batch_id = str(batches.run([_corrected(account, mobile=UNKNOWN)])["batch_id"])
-    batches.supplier.stage(account)
-    line = _retry(batches, batch_id)
-    assert (line["status"], _codes(line["errors"])) == ("FAILED", ["invalid_phone_number"])
-    assert batches.supplier.process_row(account["external_account_number"]).refused_at is None
+def test_a_line_that_fails_again_does_not_mark_what_was_staged_since_as_older(sent: Sent) -> None:
+    batch_id = str(sent.run([sent.broken])["batch_id"])
+    sent.stage(sent.account)
+    assert sent.retry(batch_id) == ("FAILED", ["invalid_phone_number"])
+    assert sent.row().refused_at is None
 
 
-def test_a_retry_creates_nothing_of_which_a_newer_version_was_refused_since(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    supplier, number = batches.supplier, account["external_account_number"]
-    supplier.stage(account)
-    supplier.process(number)
-    batch_id = str(batches.run([account])["batch_id"])
-    assert batches.get(batch_id)["error_counts"] == {"account_import_in_progress": 1}
-    with supplier.Session.begin() as session:
-        session.execute(
-            update(AccountImportProcess)
-            .where(supplier.process_of(number))
-            .values(state="PENDING", attempt_id=None)
-        )
-    assert supplier.stage(_corrected(account, mobile=UNKNOWN)).status_code == 400
-    marked = supplier.process_row(number)
-    line = _retry(batches, batch_id)
-    assert (line["status"], _codes(line["errors"])) == ("FAILED", ["newer_version_refused"])
-    kept = supplier.process_row(number)
+def test_a_retry_creates_nothing_of_which_a_newer_version_was_refused_since(sent: Sent) -> None:
+    sent.stage(sent.account)
+    sent.supplier.process(sent.number)
+    batch_id = str(sent.run([sent.account])["batch_id"])
+    assert sent.get(batch_id)["error_counts"] == {"account_import_in_progress": 1}
+    with sent.supplier.Session.begin() as session:
+        this = update(AccountImportProcess).where(sent.supplier.process_of(sent.number))
+        session.execute(this.values(state="PENDING", attempt_id=None))
+    assert sent.stage(sent.broken).status_code == 400
+    marked = sent.row()
+    assert sent.retry(batch_id) == ("FAILED", ["newer_version_refused"])
+    kept = sent.row()
     assert (kept.refused_at, kept.refused_errors) == (marked.refused_at, marked.refused_errors)
     assert (kept.state, kept.refused_at is not None) == ("PENDING", True)
 
@@ -610,32 +524,20 @@ def test_a_retry_creates_nothing_of_which_a_newer_version_was_refused_since(
     [(SECOND, FIRST, "IMPORTED"), (FIRST, SECOND, "FAILED"), (FIRST, None, "FAILED")],
 )
 def test_extracts_decide_which_version_a_retry_takes(
-    batches: BatchClient, account: dict[str, Any], own: str, staged: str | None, status: str
+    sent: Sent, own: str, staged: str | None, status: str
 ) -> None:
-    _set_profile(batches.supplier, "strict")
-    report = batches.run([account | {"billing_postcode": "nowhere"}], extracted_at=own)
-    _set_profile(batches.supplier, "lenient")
-    batches.supplier.stage(_corrected(account), **({"extracted_at": staged} if staged else {}))
-    line = _retry(batches, str(report["batch_id"]))
-    assert line["status"] == status
-    assert _codes(line["errors"]) == (["newer_version_staged"] if status == "FAILED" else [])
+    failed = sent.fail(sent.account, extracted_at=own)
+    sent.stage(sent.corrected(), **({"extracted_at": staged} if staged else {}))
+    assert sent.retry(failed) == (status, ["newer_version_staged"] if status == "FAILED" else [])
 
 
-def test_the_retry_of_another_line_makes_no_line_younger(
-    batches: BatchClient, account: dict[str, Any]
-) -> None:
-    other = batches.supplier.accounts(51)[-1]
-    _set_profile(batches.supplier, "strict")
-    report = batches.run([it | {"billing_postcode": "nowhere"} for it in (account, other)])
-    _set_profile(batches.supplier, "lenient")
-    batches.supplier.stage(_corrected(account))
+def test_the_retry_of_another_line_makes_no_line_younger(sent: Sent) -> None:
+    other = sent.supplier.accounts(51)[-1]
+    failed = sent.fail(sent.account, other)
+    sent.stage(sent.corrected())
     for place in (2, 1):
-        with batches.supplier.Session.begin() as session:
-            batch = session.get_one(Batch, UUID(report["batch_id"]))
+        with sent.supplier.Session.begin() as session:
+            batch = session.get_one(Batch, UUID(failed))
             assert retry_failed(session, batch, ResultFilter(line=place), everything=True).retried == 1
-        batches.work()
-    lines = batches.results(report["batch_id"])
-    assert [(it["status"], _codes(it["errors"])) for it in lines] == [
-        ("FAILED", ["newer_version_staged"]),
-        ("IMPORTED", []),
-    ]
+        sent.work()
+    assert sent.outcomes(failed) == [("FAILED", ["newer_version_staged"]), ("IMPORTED", [])]

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from migration_service.db.sql import OpenTransaction
 from migration_service.models import Account, Customer, CustomerEmail
 from migration_service.services.emails.customer_emails import deliver_email, record_customer_emails
-from migration_service.services.emails.outbox import hold_due, mail_server, name_message, take_due
+from migration_service.services.emails.outbox import hold_due, mail_server, take_due
 from migration_service.services.processing.attempts import run_attempt
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.suppliers import set_customer_emails
@@ -24,6 +24,7 @@ from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.emails import send_customer_email, sweep_customer_emails
 from migration_service.tasks.names import SEND_CUSTOMER_EMAIL
 from migration_service.tasks.resources import WorkerResources
+from support.batch_client import BatchClient
 from support.imported_account import ImportedAccount
 from support.mail_box import SENDER, Mailbox
 from support.messages import noted_messages
@@ -33,8 +34,7 @@ ANNE = {"given_name": "Anne", "family_name": "de Vries", "email": "anne@customer
 BART = {"given_name": "Bart", "family_name": "Bakker", "email": "bart@customers.example"}
 SILENT = {"given_name": "Carla", "family_name": "Smit"}
 THREE = (ANNE, BART, ANNE | {"given_name": "Another"})
-
-MakeCelery = Callable[..., MigrationCelery]
+NAMED = "<named@sample-energy.example>"
 
 
 @dataclass
@@ -46,6 +46,7 @@ class Outbox:
     controller: Controller
     box: Mailbox
     celery: MigrationCelery
+    make_celery: Callable[..., MigrationCelery]
 
     def create(self, *customers: dict[str, Any]) -> list[int]:
         """Create an account with these customers, and return the keys of its messages."""
@@ -78,10 +79,6 @@ class Outbox:
         with self.supplier.Session.begin() as session:
             session.execute(update(CustomerEmail).where(CustomerEmail.id == email_id).values(**values))
 
-    def name(self, email_id: int) -> None:
-        with self.supplier.Session.begin() as session:
-            name_message(session, CustomerEmail, email_id, SENDER)
-
     def deliver(self, session: Session, email_id: int) -> bool:
         return deliver_email(session, email_id, mail_server(self.celery.settings))
 
@@ -100,15 +97,15 @@ class Outbox:
 
 @pytest.fixture
 def outbox(
-    supplier: SupplierClient,
-    worker_resources: WorkerResources,
+    batches: BatchClient,
     controller: Controller,
     mailbox: Mailbox,
     celery: MigrationCelery,
+    make_celery: Callable[..., MigrationCelery],
 ) -> Outbox:
-    with supplier.Session.begin() as session:
-        set_customer_emails(session, supplier.code, on=True)
-    return Outbox(supplier, worker_resources, controller, mailbox, celery)
+    with batches.supplier.Session.begin() as session:
+        set_customer_emails(session, batches.supplier.code, on=True)
+    return Outbox(batches.supplier, batches.resources, controller, mailbox, celery, make_celery)
 
 
 def test_each_customer_with_an_address_gets_one_message_in_text_and_html(outbox: Outbox) -> None:
@@ -116,8 +113,7 @@ def test_each_customer_with_an_address_gets_one_message_in_text_and_html(outbox:
         send_customer_email(email_id)
     assert outbox.box.recipients == ["anne@customers.example", "bart@customers.example"]
     for message, name in zip(outbox.box.messages, ("Anne de Vries", "Bart Bakker"), strict=True):
-        kinds = {part.get_content_type() for part in message.walk()}
-        assert {"text/plain", "text/html"} <= kinds
+        assert {"text/plain", "text/html"} <= {part.get_content_type() for part in message.walk()}
         plain = message.get_body(("plain",))
         assert plain is not None
         assert name in plain.get_content()
@@ -147,9 +143,8 @@ def test_messages_are_recorded_for_the_customers_of_suppliers_that_send_them_onc
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:
     others = [SupplierClient.create(supplier.app, supplier.Session) for _ in range(2)]
-    accounts = [
-        ImportedAccount.create(it, worker_resources, customers=[ANNE, SILENT]) for it in (supplier, *others)
-    ]
+    both = [ANNE, SILENT]
+    accounts = [ImportedAccount.create(it, worker_resources, customers=both) for it in (supplier, *others)]
     created = Account.external_account_number.in_([it.number for it in accounts[:2]])
     with supplier.Session.begin() as session:
         assert session.scalars(select(CustomerEmail)).all() == [], "nobody has asked for messages"
@@ -175,7 +170,7 @@ def test_a_message_that_was_sent_is_not_sent_again(outbox: Outbox) -> None:
 
 def test_after_a_crash_between_sending_and_commit_the_repeat_has_the_same_message_id(outbox: Outbox) -> None:
     (email_id,) = outbox.create(ANNE)
-    outbox.name(email_id)
+    outbox.change(email_id, message_id=NAMED)
     with outbox.supplier.Session() as session:
         assert outbox.deliver(session, email_id)
         session.rollback()  # the process dies here
@@ -189,7 +184,7 @@ def test_after_a_crash_between_sending_and_commit_the_repeat_has_the_same_messag
 
 def test_a_message_that_another_worker_is_sending_is_left_to_it(outbox: Outbox) -> None:
     (email_id,) = outbox.create(ANNE)
-    outbox.name(email_id)
+    outbox.change(email_id, message_id=NAMED)
     with outbox.supplier.Session() as another, outbox.supplier.Session.begin() as session:
         another.execute(select(CustomerEmail.id).where(CustomerEmail.id == email_id).with_for_update())
         assert outbox.deliver(session, email_id)
@@ -263,7 +258,7 @@ def test_a_refusal_is_final_and_a_delay_is_not(
 @pytest.mark.parametrize(("failures", "pause"), [(0, 60), (5, 1_920), (6, 3_600), (9, 3_600)])
 def test_the_pause_after_a_failure_doubles_up_to_an_hour(outbox: Outbox, failures: int, pause: int) -> None:
     (email_id,) = outbox.create(ANNE)
-    outbox.name(email_id)
+    outbox.change(email_id, message_id=NAMED)
     outbox.change(email_id, failures=failures)
     outbox.box.answer = "451 try later"
     with outbox.supplier.Session.begin() as session:
@@ -301,10 +296,10 @@ def test_the_oldest_messages_that_are_due_are_taken_and_those_that_a_worker_has_
 
 
 def test_without_a_broker_the_sweep_stops_at_the_first_message_and_the_next_one_finds_them_all(
-    outbox: Outbox, make_celery: MakeCelery, caplog: pytest.LogCaptureFixture
+    outbox: Outbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     ids = outbox.create(ANNE) + outbox.create(ANNE)
-    make_celery(smtp_url="smtp://127.0.0.1", email_from=SENDER, broker_url="redis://127.0.0.1:1")
+    outbox.make_celery(smtp_url="smtp://127.0.0.1", email_from=SENDER, broker_url="redis://127.0.0.1:1")
     sweep_customer_emails()
     assert caplog.text.count("The broker is unavailable") == 1
     for email_id in ids:
@@ -332,14 +327,10 @@ def test_organisations_take_turns_with_their_messages(outbox: Outbox) -> None:
     ],
 )
 def test_without_a_mail_server_messages_wait_and_the_log_says_why(
-    outbox: Outbox,
-    make_celery: MakeCelery,
-    caplog: pytest.LogCaptureFixture,
-    configured: dict[str, str],
-    reason: str,
+    outbox: Outbox, caplog: pytest.LogCaptureFixture, configured: dict[str, str], reason: str
 ) -> None:
     (email_id,) = outbox.create(ANNE)
-    make_celery(**configured)
+    outbox.make_celery(**configured)
     with caplog.at_level(logging.ERROR):
         sweep_customer_emails()
     assert reason in caplog.text

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -15,21 +16,15 @@ from migration_service.db.base import Base
 from migration_service.models import (
     Account,
     AccountImportProcess,
-    Customer,
     CustomerEmail,
     PaymentInstruction,
     PaymentVendor,
     RetiredAccountNumber,
-    Undo,
-    UndoLine,
 )
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.audit.trail import TrailFilter, read_trail
 from migration_service.services.processing import creation
-from migration_service.services.processing.execution import perform_attempt
-from migration_service.services.setup.suppliers import (
-    set_customer_emails,
-)
+from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.services.undo import execution
 from migration_service.services.undo.execution import MAX_TRIES, Progress, revert_piece, take_due_undos
 from migration_service.services.undo.go_live import set_live
@@ -39,7 +34,8 @@ from migration_service.tasks import undo as undo_tasks
 from migration_service.tasks.names import REVERT_ACCOUNTS, SWEEP_UNDOS
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.imported_account import ImportedAccount
+from support.factories import json_of
+from support.imported_account import ImportedAccount, refusal_of
 from support.messages import noted_messages
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient, dump
@@ -60,34 +56,24 @@ def _import_pending(batches: BatchClient) -> str:
     return str((answer.json or {})["batch_id"])
 
 
-def _process(supplier: SupplierClient, resources: WorkerResources, number: str) -> str:
-    assert supplier.process(number).status_code == 202
-    attempt_id = supplier.current_attempt(number)
-    assert perform_attempt(resources.Session, attempt_id)
-    resources.slots.release([str(attempt_id)])
-    return str((supplier.status(number).json or {})["service_account_number"])
-
-
-def _change_emails(account: ImportedAccount, **values: Any) -> None:
-    customers = select(Customer.id).join(Account).where(Account.external_account_number == account.number)
-    with account.supplier.Session.begin() as session:
-        mine = CustomerEmail.customer_pk.in_(customers)
-        session.execute(update(CustomerEmail).where(mine).values(**values))
+def _process(batches: BatchClient, number: str) -> str:
+    assert batches.supplier.process(number).status_code == 202
+    batches.supplier.work(batches.resources, number)
+    return str(json_of(batches.supplier.status(number))["service_account_number"])
 
 
 @contextmanager
-def _killed_before(connection: Connection, statement: int) -> Iterator[list[int]]:
-    """Raise an error instead of sending so many-th statement. Yield the statements so far, as numbers."""
-    sent: list[int] = []
+def _killed_before(connection: Connection, statement: int) -> Iterator[None]:
+    """Raise an error instead of sending so many-th statement."""
+    numbers = count(1)
 
     def kill(*_arguments: Any) -> None:
-        sent.append(len(sent) + 1)
-        if len(sent) == statement:
+        if next(numbers) == statement:
             raise KeyboardInterrupt
 
     event.listen(connection, "before_cursor_execute", kill)
     try:
-        yield sent
+        yield
     finally:
         event.remove(connection, "before_cursor_execute", kill)
 
@@ -104,18 +90,17 @@ def test_every_table_is_as_it_was_before(
     assert len(imported["account"]) == len(before["account"]) + 30
     assert imported["customer_email"] != before["customer_email"]
     report = undos.run(batch=batch_id)
-    assert report["state"] == "COMPLETED"
-    assert report["counts"] == {"PENDING": 0, "REVERTED": 30, "KEPT": 0}
+    assert (report["state"], report["counts"]) == ("COMPLETED", {"PENDING": 0, "REVERTED": 30, "KEPT": 0})
     assert dump(supplier.Session) == before
     assert supplier.status(numbers[0]).json == {"status": "UNKNOWN", "service_account_number": ""}
 
 
-def test_an_account_of_a_single_request_leaves_nothing_either(
-    supplier: SupplierClient, worker_resources: WorkerResources, undos: UndoClient
+def test_the_account_of_a_single_request_leaves_nothing_either(
+    supplier: SupplierClient, batches: BatchClient, undos: UndoClient
 ) -> None:
     (number,) = supplier.stage_new(1)
     before = dump(supplier.Session)
-    _process(supplier, worker_resources, number)
+    _process(batches, number)
     undos.run(number)
     assert dump(supplier.Session) == before
 
@@ -127,18 +112,15 @@ def test_a_worker_that_is_killed_at_any_statement_leaves_everything_as_it_was(
     before = dump(supplier.Session)
     undo_id = undos.start(batch=_import_pending(batches))
     imported = dump(supplier.Session)
-    statement, is_through = 0, False
-    while not is_through:
-        statement += 1
+    for statement in count(1):
         with supplier.Session() as session, _killed_before(session.connection(), statement):
             try:
                 revert_piece(session, UUID(undo_id))
-                is_through = True
                 session.commit()
+                break
             except KeyboardInterrupt:
                 session.rollback()
-        if not is_through:
-            assert dump(supplier.Session) == imported, f"killed before statement {statement}"
+        assert dump(supplier.Session) == imported, f"killed before statement {statement}"
     assert statement > len(removal_statements())
     assert undos.work(undo_id) is Progress.OVER
     assert dump(supplier.Session) == before
@@ -157,9 +139,7 @@ def test_an_undo_goes_on_where_a_killed_worker_left_it(
     with supplier.Session.begin() as session:
         assert UUID(undo_id) not in take_due_undos(session), "somebody works on it"
     for ago in ("1 minute", "-1 hour"):  # the clock was set back
-        with supplier.Session.begin() as session:
-            moment = func.now() - text(f"interval '{ago}'")
-            session.execute(update(Undo).where(Undo.id == UUID(undo_id)).values(dispatched_at=moment))
+        undos.change(undo_id, dispatched_at=func.now() - text(f"interval '{ago}'"))
         with supplier.Session.begin() as session:
             assert UUID(undo_id) in take_due_undos(session)
     assert undos.work(undo_id) is Progress.OVER
@@ -171,48 +151,42 @@ def test_an_account_is_undone_once(batches: BatchClient, undos: UndoClient, supp
     batch_id = _import_pending(batches)
     one = undos.start(batch=batch_id)
     refused = undos.post(batch=batch_id)
-    assert (refused.status_code, (refused.json or {})["code"]) == (400, "batch_state_conflict")
+    assert refusal_of(refused) == (400, "batch_state_conflict")
     assert one in refused.text
     other = undos.start_beside(one, batch=batch_id)
     undos.work(one)
     undos.work(other)
     assert undos.get(one)["counts"]["REVERTED"] == 2
     assert undos.get(other)["kept_counts"] == {"account_not_imported": 2}
-    answer = undos.post(batch=batch_id)
-    assert (answer.status_code, (answer.json or {})["code"]) == (400, "nothing_to_undo")
+    assert refusal_of(undos.post(batch=batch_id)) == (400, "nothing_to_undo")
 
 
 def test_an_account_that_was_created_again_is_not_the_one_that_is_undone(
-    supplier: SupplierClient, worker_resources: WorkerResources, undos: UndoClient
+    supplier: SupplierClient, batches: BatchClient, undos: UndoClient
 ) -> None:
     (number,) = supplier.stage_new(1)
-    _process(supplier, worker_resources, number)
+    _process(batches, number)
     late = undos.start(number)
     undos.work(undos.start_beside(late, number))
-    second = _process(supplier, worker_resources, number)
+    second = _process(batches, number)
     undos.work(late)
     assert undos.reasons(late) == [["account_not_imported"]]
-    assert (supplier.status(number).json or {})["service_account_number"] == second
+    assert json_of(supplier.status(number))["service_account_number"] == second
 
 
 def test_the_account_is_created_again_with_another_number(
-    supplier: SupplierClient,
-    worker_resources: WorkerResources,
-    undos: UndoClient,
-    monkeypatch: pytest.MonkeyPatch,
+    supplier: SupplierClient, batches: BatchClient, undos: UndoClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (number,) = supplier.stage_new(1)
-    first = _process(supplier, worker_resources, number)
+    first = _process(batches, number)
     undos.run(number)
     assert supplier.process(number).status_code == 202
-    attempt_id = supplier.current_attempt(number)
     with monkeypatch.context() as patched:
         patched.setattr(creation, "new_service_account_number", lambda: first)
         with pytest.raises(IntegrityError, match="uq_account_service_account_number"):
-            perform_attempt(worker_resources.Session, attempt_id)
-    assert perform_attempt(worker_resources.Session, attempt_id)
-    worker_resources.slots.release([str(attempt_id)])
-    second = (supplier.status(number).json or {})["service_account_number"]
+            supplier.work(batches.resources, number)
+    supplier.work(batches.resources, number)
+    second = json_of(supplier.status(number))["service_account_number"]
     assert second not in ("", first)
     with supplier.Session() as session:
         assert session.get(RetiredAccountNumber, first)
@@ -232,9 +206,9 @@ def test_the_account_is_created_again_with_another_number(
 def test_an_email_that_was_or_may_have_been_sent_blocks(
     account: ImportedAccount, undos: UndoClient, values: dict[str, Any], reasons: list[str]
 ) -> None:
-    _change_emails(account, **values)
-    undo_id = undos.start(account.number)
-    undos.work(undo_id)
+    with account.supplier.Session.begin() as session:
+        session.execute(update(CustomerEmail).values(**values))
+    undo_id = undos.run(account.number)["undo_id"]
     assert undos.reasons(undo_id) == [reasons]
 
 
@@ -243,25 +217,14 @@ def _add_note(account: ImportedAccount) -> None:
 
 
 def _add_transaction(account: ImportedAccount) -> None:
-    payment = {
-        "transaction_id": "later",
-        "transaction_date": "2026-01-05",
-        "amount": "1.00",
-        "type": "PAYMENT",
-    }
-    assert account.post_transactions(payment).status_code == 201
+    later = {"transaction_id": "later", "transaction_date": "2026-01-05", "amount": "1.00", "type": "PAYMENT"}
+    assert account.post_transactions(later).status_code == 201
 
 
 def _add_statement(account: ImportedAccount) -> None:
-    statement = {
-        "bill_period_from_date": "2025-01-01",
-        "bill_period_to_date": "2025-01-31",
-        "statement_id": "later",
-        "issued_date": "2025-02-01",
-        "number": "N1",
-        "gross_amount": 100,
-    }
-    assert account.post_statements(statement).status_code in (200, 201)
+    period = {"bill_period_from_date": "2025-01-01", "bill_period_to_date": "2025-01-31"}
+    bill = {"statement_id": "later", "issued_date": "2025-02-01", "number": "N1", "gross_amount": 100}
+    assert account.post_statements(period | bill).status_code in (200, 201)
 
 
 def _add_instruction(account: ImportedAccount) -> None:
@@ -269,16 +232,11 @@ def _add_instruction(account: ImportedAccount) -> None:
         vendor = PaymentVendor(name=f"vendor {uuid4()}", kind="http", url="http://localhost")
         session.add(vendor)
         session.flush()
-        own = select(Account.id).where(Account.external_account_number == account.number)
-        session.add(
-            PaymentInstruction(
-                account_pk=session.scalars(own).one(),
-                payment_vendor_pk=vendor.id,
-                reference="r",
-                type="CARD",
-                details={},
-            )
+        own = session.scalars(select(Account.id)).one()
+        instruction = PaymentInstruction(
+            account_pk=own, payment_vendor_pk=vendor.id, reference="r", type="CARD", details={}
         )
+        session.add(instruction)
 
 
 def _go_live(account: ImportedAccount) -> None:
@@ -288,14 +246,12 @@ def _go_live(account: ImportedAccount) -> None:
 
 def _erase(account: ImportedAccount) -> None:
     with account.supplier.Session.begin() as session:
-        known = account.supplier.known()
-        erase_account(session, known, account.number, reason="A test.")
+        erase_account(session, account.supplier.known(), account.number, reason="A test.")
 
 
 def _remove_payload(account: ImportedAccount) -> None:
     with account.supplier.Session.begin() as session:
-        process = account.supplier.process_of(account.number)
-        session.execute(update(AccountImportProcess).where(process).values(payload=null()))
+        session.execute(update(AccountImportProcess).values(payload=null()))
 
 
 _BLOCKS = {
@@ -313,20 +269,14 @@ _BLOCKS = {
 def test_what_blocks_an_account_keeps_it_with_the_reason(
     account: ImportedAccount, undos: UndoClient, name: str
 ) -> None:
-    block, code, may_be_overridden = _BLOCKS[name]
+    block, code, overridable = _BLOCKS[name]
     undo_id = undos.start(account.number)
     block(account)
     found = undos.preview(account.number)
     assert (found["accounts"], found["revertible"]) == (1, 0)
-    assert found["revertible_with_overrides"] == int(may_be_overridden)
-    assert found["blockers"] == [
-        {
-            "code": code,
-            "may_be_overridden": may_be_overridden,
-            "accounts": 1,
-            "examples": [account.number],
-        }
-    ]
+    assert found["revertible_with_overrides"] == int(overridable)
+    blocker = {"code": code, "may_be_overridden": overridable, "accounts": 1, "examples": [account.number]}
+    assert found["blockers"] == [blocker]
     tables = dump(account.supplier.Session)
     undos.work(undo_id)
     report = undos.get(undo_id)
@@ -339,11 +289,10 @@ def test_an_overridden_blocker_does_not_count(account: ImportedAccount, undos: U
     block, code, _ = _BLOCKS[name]
     block(account)
     undo_id = undos.start(account.number)
-    with account.supplier.Session.begin() as session:
-        session.execute(update(Undo).where(Undo.id == UUID(undo_id)).values(overrides=[code]))
+    undos.change(undo_id, overrides=[code])
     undos.work(undo_id)
     assert undos.reasons(undo_id) == [[]]
-    assert (account.supplier.status(account.number).json or {})["status"] == "UNKNOWN"
+    assert json_of(account.supplier.status(account.number))["status"] == "UNKNOWN"
 
 
 @pytest.mark.parametrize("table", ["account_import_process", "account", "customer_email"])
@@ -355,35 +304,29 @@ def test_what_somebody_else_holds_is_left_for_later(
         somebody.execute(text(f"SELECT FROM {table} FOR NO KEY UPDATE"))
         assert undos.work(undo_id) is Progress.WAITS
     assert undos.get(undo_id)["counts"]["PENDING"] == 1
-    with account.supplier.Session.begin() as session:
-        session.execute(update(UndoLine).where(UndoLine.undo_id == UUID(undo_id)).values(tried_at=None))
+    undos.make_due(undo_id)
     assert undos.work(undo_id) is Progress.OVER
     assert undos.reasons(undo_id) == [[]]
 
 
 def test_what_somebody_else_always_holds_is_kept(account: ImportedAccount, undos: UndoClient) -> None:
     undo_id = undos.start(account.number)
-    lines = update(UndoLine).where(UndoLine.undo_id == UUID(undo_id))
     with account.supplier.Session() as somebody:
         somebody.execute(text("SELECT FROM account FOR NO KEY UPDATE"))
         for _ in range(MAX_TRIES):
-            with account.supplier.Session.begin() as session:
-                session.execute(lines.values(tried_at=None))
+            undos.make_due(undo_id)
             progress = undos.work(undo_id)
     assert progress is Progress.OVER
     assert undos.reasons(undo_id) == [["account_busy"]]
 
 
-def test_kept_answers_are_voided(
-    supplier: SupplierClient, worker_resources: WorkerResources, undos: UndoClient
-) -> None:
-    account = ImportedAccount.create(supplier, worker_resources)
+def test_kept_answers_are_voided(account: ImportedAccount, undos: UndoClient) -> None:
+    supplier = account.supplier
     note = {**account.pair, "notes": [{"body": "Added later."}]}
     key = {"Idempotency-Key": str(uuid4())}
     assert supplier.post("/notes/create/", note, headers=key).status_code == 201
     undo_id = undos.start(account.number)
-    with supplier.Session.begin() as session:
-        session.execute(update(Undo).where(Undo.id == UUID(undo_id)).values(overrides=["data_added_later"]))
+    undos.change(undo_id, overrides=["data_added_later"])
     undos.work(undo_id)
     assert undos.reasons(undo_id) == [[]]
     assert supplier.post("/notes/create/", note, headers=key).status_code == 404
@@ -392,8 +335,7 @@ def test_kept_answers_are_voided(
 def test_the_audit_tells_who_started_it_and_which_accounts_were_reverted(
     account: ImportedAccount, undos: UndoClient
 ) -> None:
-    undo_id = undos.start(account.number)
-    undos.work(undo_id)
+    undo_id = undos.run(account.number)["undo_id"]
     with account.supplier.Session.begin() as session:
         started, _ = read_trail(session, TrailFilter(action="undo.started"), limit=1)
         pair = (account.supplier.code, account.number)
@@ -406,16 +348,13 @@ def test_the_audit_tells_who_started_it_and_which_accounts_were_reverted(
 
 def test_every_table_that_refers_to_an_account_is_emptied() -> None:
     removed = {str(it).split()[2] for it in removal_statements()}
-    below = {"account"}
-    while True:
-        more = {
-            table.name
-            for table in Base.metadata.sorted_tables
-            if any(key.column.table.name in below for key in table.foreign_keys)
-        }
-        if more <= below:
-            break
-        below |= more
+    below: set[str] = set()
+    found = {"account"}
+    while found > below:
+        below = found
+        for table in Base.metadata.sorted_tables:
+            if any(key.column.table.name in below for key in table.foreign_keys):
+                found = found | {table.name}
     assert removed == below
     assert {"customer_email", "note", "payment_instruction", "tax_item"} < removed
 
@@ -428,8 +367,7 @@ def test_the_task_reverts_everything_and_the_sweep_finds_what_was_lost(
     celery.set_current()
     celery.loader.import_default_modules()
     undo_id = undos.start(account.number)
-    with account.supplier.Session.begin() as session:
-        session.execute(update(Undo).where(Undo.id == UUID(undo_id)).values(dispatched_at=None))
+    undos.change(undo_id, dispatched_at=None)
     message = (REVERT_ACCOUNTS, (undo_id,))
     with noted_messages() as published:
         celery.tasks[SWEEP_UNDOS].run()

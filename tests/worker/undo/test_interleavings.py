@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
@@ -78,12 +78,19 @@ class Undone:
     def revert(self) -> list[Step]:
         return [("revert", lambda session: revert_piece(session, self.undo_id)), COMMIT]
 
+    @property
+    def pair(self) -> dict[str, str]:
+        """The two fields by which every body names the account."""
+        return {"import_supplier": self.supplier.code, "external_account_number": self.number}
+
+    def caller(self) -> Caller:
+        return Caller(organisation_id=self.supplier.organisation_id(), api_key_id=1, prefix="test")
+
     def finish(self) -> None:
         """Let a worker do what was left for later."""
-        with self.supplier.Session.begin() as session:
-            mine = UndoLine.undo_id == self.undo_id
-            session.execute(update(UndoLine).where(mine).values(tried_at=None))
-        UndoClient(self.supplier).work(str(self.undo_id))
+        client = UndoClient(self.supplier)
+        client.make_due(str(self.undo_id))
+        client.work(str(self.undo_id))
 
     def outcome(self) -> tuple[str, list[str]]:
         with self.supplier.Session() as session:
@@ -91,8 +98,8 @@ class Undone:
             return line.outcome, list(line.reasons or ())
 
     def state(self) -> str | None:
+        process = self.supplier.process_of(self.number)
         with self.supplier.Session() as session:
-            process = self.supplier.process_of(self.number)
             return session.scalar(select(AccountImportProcess.state).where(process))
 
     def accounts(self) -> list[str]:
@@ -113,9 +120,20 @@ class Undone:
         assert bool(self.accounts()) == (self.state() == ImportState.IMPORTED)
         assert len(self.accounts()) <= 1
 
+    def check_added(self, run: Run, rows: Select[int], blocker: str) -> None:
+        """Check that the act `add` has added one of these rows, and so kept the account, or found none."""
+        added = run.results["other.add"]
+        is_added = not isinstance(added, AccountNotFoundInBodyError)
+        with self.supplier.Session() as session:
+            assert session.scalar(rows) == int(is_added)
+        if is_added:
+            assert (added, self.outcome()) == (True, ("KEPT", [blocker]))
+
 
 #: Returns the account and its undo, the same ones for each order.
 Start = Callable[[], Undone]
+#: The steps of an act besides the undo, and the check of what both have left.
+Act = tuple[list[Step], Callable[[Run], None]]
 
 
 @pytest.fixture(scope="session")
@@ -137,9 +155,128 @@ def start(batches: BatchClient, kept_undone: Undone, embedded_servers: EmbeddedS
     return start
 
 
-def _explore(start: Start, make: Callable[[Undone], tuple[list[Step], Callable[[Run], None]]]) -> int:
-    """Try the undo of an account against another act, and check both."""
+def _transaction(undone: Undone) -> Act:
+    day = datetime.now(UTC).date()
+    payment = {"transaction_id": "added", "transaction_date": day, "amount": Decimal(1), "type": "PAYMENT"}
+    body = PostedBody({**undone.pair, "transactions": [payment]})
+    options = {"check_previously_added": True, "force_add_to_current_statement": True}
 
+    def add(session: Session) -> bool:
+        add_transactions(session, undone.caller(), body, **options)
+        return True
+
+    def check(run: Run) -> None:
+        rows = select(func.count()).where(Transaction.transaction_id == "added")
+        undone.check_added(run, rows, "data_added_later")
+
+    return [("add", add), COMMIT], check
+
+
+def _confirmation(undone: Undone) -> Act:
+    with undone.supplier.Session.begin() as session:
+        session.add(PaymentVendor(name="vendor", kind="http", url="http://localhost"))
+    body = PostedBody({**undone.pair, "vendor": "vendor", "reference": "r", "type": "CARD"})
+    details = PaymentInstructionDetails(reference="r", type="CARD", status="active")
+    with undone.supplier.Session() as session:
+        order = prepare_instruction(session, undone.caller(), body)
+
+    def add(session: Session) -> bool:
+        add_instruction(session, order, details)
+        return True
+
+    def check(run: Run) -> None:
+        rows = select(func.count()).where(PaymentInstruction.account_pk == order.account.id)
+        undone.check_added(run, rows, "payment_instruction_confirmed")
+
+    return [("add", add), COMMIT], check
+
+
+def _process_request(undone: Undone) -> Act:
+    attempt = undone.supplier.attempt_of(undone.number)
+
+    def begin(session: Session) -> bool:
+        return states.start(OpenTransaction.of(session), attempt, durable=True)
+
+    def check(run: Run) -> None:
+        assert undone.outcome() == ("REVERTED", [])
+        begun = run.results["other.begin"]
+        assert undone.state() == (ImportState.IN_PROGRESS if begun else ImportState.PENDING)
+        if run.before("undo.commit", "other.begin"):
+            assert begun
+
+    return [("begin", begin), COMMIT], check
+
+
+def _erasure(undone: Undone) -> Act:
+    known = undone.supplier.known()
+
+    def erase(session: Session) -> Any:
+        return erase_account(session, known, undone.number, reason="A test.")
+
+    def check(run: Run) -> None:
+        assert not isinstance(run.results["other.erase"], AccountNotStagedError)
+        outcome, reasons = undone.outcome()
+        if outcome == UndoOutcome.KEPT:
+            assert reasons == ["account_erased"]
+            return
+        assert undone.state() is None, "erased after the undo: removed, and marked"
+        with undone.supplier.Session() as session:
+            assert session.get(SkipMark, (known.id, undone.number))
+
+    return [("erase", erase), COMMIT], check
+
+
+def _batch_again(undone: Undone) -> Act:
+    batch_id = UUID(undone.batches.start([undone.payload]))
+    chunk, claims = ChunkKey(batch_id, 1), [new_id()]
+    with undone.supplier.Session.begin() as session:
+        claim_chunk(session, chunk, claims)
+
+    def work(session: Session) -> Any:
+        return work_on_chunk(session, chunk, claims)
+
+    def check(run: Run) -> None:
+        assert undone.outcome() == ("REVERTED", [])
+        with undone.supplier.Session() as session:
+            line = session.get_one(BatchLine, (batch_id, 1))
+        assert line.status in ("IMPORTED", "ALREADY_IMPORTED")
+        assert undone.accounts() == ([line.service_account_number] if line.status == "IMPORTED" else [])
+        if run.before("undo.commit", "other.work"):
+            assert line.status == "IMPORTED"
+
+    return [("work", work), COMMIT], check
+
+
+def _other_undo(undone: Undone) -> Act:
+    second = UUID(UndoClient(undone.supplier).start_beside(str(undone.undo_id), undone.number))
+
+    def check(run: Run) -> None:
+        assert not run.errors
+        other = replace(undone, undo_id=second)
+        other.finish()
+        outcomes = sorted([undone.outcome(), other.outcome()])
+        assert outcomes == [("KEPT", ["account_not_imported"]), ("REVERTED", [])]
+
+    return [("revert", lambda session: revert_piece(session, second)), COMMIT], check
+
+
+def _going_live(undone: Undone) -> Act:
+    def check(run: Run) -> None:
+        outcome = undone.outcome()
+        assert outcome in (("REVERTED", []), ("KEPT", ["import_supplier_live"]))
+        if run.before("other.commit", "undo.revert"):
+            assert outcome == ("KEPT", ["import_supplier_live"])
+        if outcome[0] == UndoOutcome.REVERTED:
+            assert run.before("undo.commit", "other.commit"), "nothing is reverted after it"
+
+    code = undone.supplier.code
+    return [("live", lambda session: set_live(session, code, None)), COMMIT], check
+
+
+@pytest.mark.parametrize(
+    "make", [_transaction, _confirmation, _process_request, _erasure, _batch_again, _other_undo, _going_live]
+)
+def test_an_undo_and_another_act(start: Start, make: Callable[[Undone], Act]) -> None:
     def scenario() -> Scenario:
         undone = start()
         steps, check_act = make(undone)
@@ -150,159 +287,7 @@ def _explore(start: Start, make: Callable[[Undone], tuple[list[Step], Callable[[
 
         return Scenario({"undo": undone.revert(), "other": steps}, check)
 
-    return explore(start().supplier.Session, scenario)
-
-
-def _caller(undone: Undone) -> Caller:
-    known = undone.supplier.known()
-    return Caller(organisation_id=known.organisation_id, api_key_id=1, prefix="test")
-
-
-def test_a_transaction_that_is_added(start: Start) -> None:
-    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
-        payment = {
-            "transaction_id": "added",
-            "transaction_date": datetime.now(UTC).date(),
-            "amount": Decimal("1.00"),
-            "type": "PAYMENT",
-        }
-        body = {
-            "import_supplier": undone.supplier.code,
-            "external_account_number": undone.number,
-            "transactions": [payment],
-        }
-
-        def add(session: Session) -> bool:
-            add_transactions(
-                session,
-                _caller(undone),
-                PostedBody(body),
-                check_previously_added=True,
-                force_add_to_current_statement=True,
-            )
-            return True
-
-        def check(run: Run) -> None:
-            added = run.results["other.add"] is True
-            with undone.supplier.Session() as session:
-                mine = select(func.count()).select_from(Transaction).join(Account)
-                own = Account.external_account_number == undone.number
-                found = session.scalar(mine.where(own, Transaction.transaction_id == "added"))
-            assert found == int(added)
-            if added:
-                assert undone.outcome() == ("KEPT", ["data_added_later"])
-            else:
-                assert isinstance(run.results["other.add"], AccountNotFoundInBodyError)
-
-        return [("add", add), COMMIT], check
-
-    assert _explore(start, make) >= 4
-
-
-def test_an_instruction_that_a_vendor_has_just_confirmed(start: Start) -> None:
-    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
-        with undone.supplier.Session.begin() as session:
-            session.add(PaymentVendor(name="vendor", kind="http", url="http://localhost"))
-        body = {
-            "import_supplier": undone.supplier.code,
-            "external_account_number": undone.number,
-            "vendor": "vendor",
-            "reference": "r",
-            "type": "CARD",
-        }
-
-        details = PaymentInstructionDetails(reference="r", type="CARD", status="active")
-        with undone.supplier.Session() as session:
-            order = prepare_instruction(session, _caller(undone), PostedBody(body))
-
-        def add(session: Session) -> bool:
-            add_instruction(session, order, details)
-            return True
-
-        def check(run: Run) -> None:
-            added = run.results["other.add"] is True
-            with undone.supplier.Session() as session:
-                own = PaymentInstruction.account_pk == order.account.id
-                found = session.scalar(select(func.count()).select_from(PaymentInstruction).where(own))
-            assert found == int(added)
-            if added:
-                assert undone.outcome() == ("KEPT", ["payment_instruction_confirmed"])
-            else:
-                assert isinstance(run.results["other.add"], AccountNotFoundInBodyError)
-
-        return [("add", add), COMMIT], check
-
-    assert _explore(start, make) >= 4
-
-
-def test_a_process_request(start: Start) -> None:
-    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
-        attempt = undone.supplier.attempt_of(undone.number)
-
-        def begin(session: Session) -> bool:
-            return states.start(OpenTransaction.of(session), attempt, durable=True)
-
-        def check(run: Run) -> None:
-            assert undone.outcome() == ("REVERTED", [])
-            begun = run.results["other.begin"]
-            assert undone.state() == (ImportState.IN_PROGRESS if begun else ImportState.PENDING)
-            if run.before("undo.commit", "other.begin"):
-                assert begun
-
-        return [("begin", begin), COMMIT], check
-
-    assert _explore(start, make) >= 4
-
-
-def test_an_erasure(start: Start) -> None:
-    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
-        known = undone.supplier.known()
-
-        def erase(session: Session) -> Any:
-            return erase_account(session, known, undone.number, reason="A test.")
-
-        def check(run: Run) -> None:
-            assert not isinstance(run.results["other.erase"], AccountNotStagedError)
-            outcome, reasons = undone.outcome()
-            if outcome == UndoOutcome.KEPT:
-                assert reasons == ["account_erased"]
-                return
-            assert undone.state() is None, "erased after the undo: removed, and marked"
-            with undone.supplier.Session() as session:
-                assert session.get(SkipMark, (known.id, undone.number))
-
-        return [("erase", erase), COMMIT], check
-
-    assert _explore(start, make) >= 4
-
-
-def test_a_batch_that_has_the_account_again(batches: BatchClient, start: Start) -> None:
-    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
-        batch_id = UUID(batches.start([undone.payload]))
-        claim = new_id()
-
-        def dispatch(session: Session) -> bool:
-            return claim_chunk(session, ChunkKey(batch_id, 1), [claim])
-
-        with undone.supplier.Session.begin() as session:
-            dispatch(session)
-
-        def work(session: Session) -> Any:
-            return work_on_chunk(session, ChunkKey(batch_id, 1), [claim])
-
-        def check(run: Run) -> None:
-            assert undone.outcome() == ("REVERTED", [])
-            with undone.supplier.Session() as session:
-                line = session.get_one(BatchLine, (batch_id, 1))
-            assert line.status in ("IMPORTED", "ALREADY_IMPORTED")
-            told = [line.service_account_number] if line.status == "IMPORTED" else []
-            assert undone.accounts() == told
-            if run.before("undo.commit", "other.work"):
-                assert line.status == "IMPORTED"
-
-        return [("work", work), COMMIT], check
-
-    assert _explore(start, make) >= 4
+    assert explore(start().supplier.Session, scenario) >= 4
 
 
 def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:
@@ -312,52 +297,24 @@ def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:
         with batches.supplier.Session.begin() as session:
             session.get_one(Batch, batch_id).state = BatchState.PAUSED
 
-        def undo(session: Session) -> UUID | None:
-            known = batches.supplier.known()
-            batch = session.get_one(Batch, batch_id)
-            try:
-                return start_undo(session, UndoOrder(supplier=known, batch=batch, reason="A test."))
-            except BatchStateError:
-                return None
+        def undo(session: Session) -> UUID:
+            known, batch = batches.supplier.known(), session.get_one(Batch, batch_id)
+            return start_undo(session, UndoOrder(supplier=known, batch=batch, reason="A test."))
 
-        def resume(session: Session) -> bool:
-            try:
-                resume_batch(session, session.get_one(Batch, batch_id))
-            except BatchStateError:
-                return False
-            return True
+        def resume(session: Session) -> None:
+            resume_batch(session, session.get_one(Batch, batch_id))
 
         def check(run: Run) -> None:
-            assert not run.errors
-            undo_id, is_resumed = run.results["undo.start"], run.results["other.resume"]
-            assert bool(undo_id) is not is_resumed
+            ((refused, error),) = run.errors.items()
+            assert isinstance(error, BatchStateError)
+            is_resumed = refused == "undo.start"
             assert batches.get(batch_id)["state"] == ("RUNNING" if is_resumed else "PAUSED")
-            if undo_id:
-                UndoClient(batches.supplier).work(str(undo_id))
+            if not is_resumed:
+                UndoClient(batches.supplier).work(str(run.results["undo.start"]))
 
-        acts: dict[str, list[Step]] = {
-            "undo": [("start", undo), COMMIT],
-            "other": [("resume", resume), COMMIT],
-        }
-        return Scenario(acts, check)
+        return Scenario({"undo": [("start", undo), COMMIT], "other": [("resume", resume), COMMIT]}, check)
 
     assert explore(batches.supplier.Session, scenario) > 3
-
-
-def test_another_undo_of_the_same_account(start: Start) -> None:
-    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
-        second = UUID(UndoClient(undone.supplier).start_beside(str(undone.undo_id), undone.number))
-
-        def check(run: Run) -> None:
-            assert not run.errors
-            other = replace(undone, undo_id=second)
-            other.finish()
-            outcomes = sorted([undone.outcome(), other.outcome()])
-            assert outcomes == [("KEPT", ["account_not_imported"]), ("REVERTED", [])]
-
-        return [("revert", lambda session: revert_piece(session, second)), COMMIT], check
-
-    assert _explore(start, make) >= 4
 
 
 def test_a_cancellation(batches: BatchClient, start: Start) -> None:
@@ -379,19 +336,3 @@ def test_a_cancellation(batches: BatchClient, start: Start) -> None:
         return Scenario({"undo": undone.revert(), "other": [("cancel", cancel), COMMIT]}, check)
 
     assert explore(batches.supplier.Session, scenario) >= 4
-
-
-def test_going_live(start: Start) -> None:
-    def make(undone: Undone) -> tuple[list[Step], Callable[[Run], None]]:
-        def check(run: Run) -> None:
-            outcome = undone.outcome()
-            assert outcome in (("REVERTED", []), ("KEPT", ["import_supplier_live"]))
-            if run.before("other.commit", "undo.revert"):
-                assert outcome == ("KEPT", ["import_supplier_live"])
-            if outcome[0] == UndoOutcome.REVERTED:
-                assert run.before("undo.commit", "other.commit"), "nothing is reverted after it"
-
-        code = undone.supplier.code
-        return [("live", lambda session: set_live(session, code, None)), COMMIT], check
-
-    assert _explore(start, make) >= 4
