@@ -24,6 +24,7 @@ from drill.scene import Scene
 from e2e.condition import is_at_rest
 from migration_service.config import Settings, load_saved_settings
 from migration_service_local.servers.account import ServerAccount
+from migration_service_local.servers.ports import random_free_port
 from support.servers import RunningService, processes_in, temporary_folder, wait_until
 
 NAMES = ("postgres", "valkey", "interactive", "background", "flower", "web")
@@ -212,7 +213,9 @@ def test_other_servers_can_replace_the_embedded_ones(home: Path, migrated: Setti
         "MIGRATION_SERVICE_OWNER_DATABASE_URL": migrated.owner_database_url,
         "REDIS_URL": migrated.redis_url,
     }
-    with RunningService(home, "--sample", "0", *SMALL, environment=own) as service:
+    # Another test, in another process of pytest, takes the usual ports.
+    ports = ("--port", str(random_free_port()), "--flower-port", str(random_free_port()))
+    with RunningService(home, "--sample", "0", *SMALL, *ports, environment=own) as service:
         service.wait_until_serving()
         settings = load_saved_settings(home)
         assert {name: settings[name] for name in own} == own

@@ -3,7 +3,6 @@
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from io import BytesIO
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,8 +28,6 @@ _IS_CLOSED = "_refuses_unknown_parameters"
 _EMPTY_BODY_BYTES = 64
 #: Bytes of a body that nobody needs, which are read at once.
 _BLOCK_BYTES = 65_536
-#: The digits of the length of a body that is read before the view.
-_SHORT_DIGITS = 5
 
 
 def read_json() -> Any:
@@ -91,21 +88,16 @@ def _broken_gzip(detail: str) -> ParseError:
 
 
 def reading_to_the_end(application: "WSGIApplication") -> "WSGIApplication":
-    """Return `application`, with a short body read before it, and what it has not read of another after it.
+    """Return `application`, with what it has not read of a body read after it.
 
     The web server resets a connection whose request was not read to its end, and the answer might be lost.
-    Each reading from it takes a turn of the interpreter, so a short body is read once.
     """
 
     def answer(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
-        length = environ.get("CONTENT_LENGTH", "0")
-        if "HTTP_TRANSFER_ENCODING" not in environ and length.isdecimal() and len(length) <= _SHORT_DIGITS:
-            if length != "0":
-                environ["wsgi.input"] = BytesIO(environ["wsgi.input"].read(int(length)))
-            return application(environ, start_response)
         answered = application(environ, start_response)
-        while environ["wsgi.input"].read(_BLOCK_BYTES):
-            pass
+        if environ.get("CONTENT_LENGTH", "0") != "0" or "HTTP_TRANSFER_ENCODING" in environ:
+            while environ["wsgi.input"].read(_BLOCK_BYTES):
+                pass
         return answered
 
     return answer
