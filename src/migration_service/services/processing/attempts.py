@@ -111,13 +111,11 @@ def out_of_tries() -> AccountCreationFailedError:
     return AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: the worker ended each time.")
 
 
-# The sweep finds older ones. Without this bound, the rows of all ended attempts are read while an old
-# transaction keeps them from removal.
+# The sweep finds older ones. The bound skips ended attempts that an old transaction keeps from removal.
 _TOGETHER = f"""process.state = '{ImportState.IN_PROGRESS}' AND NOT process.runs_alone
     AND process.dispatched_at > now() - interval '{1.5 * GIVEN_AGAIN_AFTER} seconds'"""
 _ALONE = f"process.state = '{ImportState.IN_PROGRESS}' AND process.dispatched_at IS NULL"
-# `turn` is the position of an attempt among those of its organisation, so that one with many does not delay
-# others.
+# `turn` is the place of an attempt in its organisation, so that one with many does not delay the others.
 _WAITING = """
     WITH waiting AS MATERIALIZED (
         SELECT process.id, supplier.organisation_id,
