@@ -4,6 +4,8 @@ import re
 from decimal import Decimal
 from typing import Any
 
+from sqlalchemy import text
+
 from migration_service.models import Account
 from migration_service.models.part import Part, parts_of, path_of, payload_columns
 from migration_service.schemas.account import AccountImportSchema
@@ -71,11 +73,13 @@ def test_every_value_of_generated_payloads_is_in_the_tables(
     supplier = batches.supplier
     accounts = supplier.accounts(40)
     batches.run(it | {"external_account_number": f"again {place}"} for place, it in enumerate(accounts))
+    with supplier.Session.begin() as session:  # moves rows, as a vacuum can: where they are says nothing
+        session.execute(text("UPDATE transaction SET position = position WHERE period = 'OPEN'"))
     for place, account in enumerate(accounts):
         created = _create(supplier, worker_resources, account)
         # A batch writes the same as a request.
-        texts = [encode_json(it) for it in (created, _read(supplier, f"again {place}"))]
-        assert len({_OWN.sub(b"", text) for text in texts}) == 1
+        as_line = _read(supplier, f"again {place}")
+        assert _OWN.sub(b"", encode_json(created)) == _OWN.sub(b"", encode_json(as_line))
         sent = parse_json(encode_json(account))
         sent["unknown_occupier"] = sent["unknown_occupier"] == "true"
         sent.pop("import_supplier")
@@ -84,8 +88,8 @@ def test_every_value_of_generated_payloads_is_in_the_tables(
 
 def test_a_new_number_has_the_form_that_is_recognised() -> None:
     assert all(is_service_account_number(new_service_account_number()) for _ in range(100))
-    for text in ("A-1234567", "A-123456789", "B-12345678", "A-1234567a", "A-12345678 ", "ask the database"):
-        assert not is_service_account_number(text)
+    for number in ("A-1234567", "A-123456789", "B-12345678", "A-1234567a", "A-12345678 ", "ask the database"):
+        assert not is_service_account_number(number)
 
 
 def _create_with(supplier: SupplierClient, resources: WorkerResources, ledgers: list[Any]) -> list[Any]:

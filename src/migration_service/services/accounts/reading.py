@@ -65,7 +65,9 @@ def _attach_parts(session: Session, parent: type[Base], parents: dict[int, dict[
     for model in parts_of(parent):
         key = parent_column(model)
         rows = session.execute(
-            select(table_of(model)).where(one_of(key, parents)).order_by(table_of(model).c.position)
+            select(table_of(model))
+            .where(one_of(key, parents))
+            .order_by(table_of(model).c.position, table_of(model).c.id)
         ).mappings()
         parts: dict[int, dict[str, Any]] = {}
         for row in rows:
