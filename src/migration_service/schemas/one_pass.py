@@ -89,7 +89,7 @@ def _type_of(field: Any) -> Any:
     if kind is fields.PhoneNumber:
         return compiled.custom_type(kind.__name__, partial(_read_phone_number, field))
     if kind is fields.FreeObject:
-        return compiled.custom_type(kind.__name__, _read_empty_object)
+        return compiled.custom_type(kind.__name__, partial(_read_free_object, field))
     return compiled.type_of(field, _type_of)
 
 
@@ -106,7 +106,16 @@ def is_surely_phone_number(text: str) -> bool:
     return _DUTCH_NUMBER.fullmatch(text.replace("-", "").replace(" ", "")) is not None
 
 
-def _read_empty_object(value: Any) -> dict[str, Any]:
-    if value != {}:
-        raise ValidationError("Numbers inside it must be read exactly.")
-    return {}
+def _read_free_object(field: fields.FreeObject, value: Any) -> Any:
+    if _has_fraction(value):
+        raise ValidationError("msgspec has read a number as a float, which is not exact.")
+    return field.deserialize(value)
+
+
+def _has_fraction(value: Any) -> bool:
+    match value:
+        case dict():
+            return any(map(_has_fraction, value.values()))
+        case list():
+            return any(map(_has_fraction, value))
+    return isinstance(value, float)

@@ -116,6 +116,29 @@ def test_numbers_are_read_alike_however_they_are_written(number: str) -> None:
             agree(text)
 
 
+@pytest.mark.parametrize(
+    ("content", "accepted"),
+    [
+        ('{"a": [1, -0, true, null, {"b": "\\u00e9\\""}], "true": "false"}', True),
+        ("[]", False),
+        ('{"a": 1, "a": 1}', False),
+        ('{"a": [{"b": 0.1}]}', False),
+        ('{"a": 1e2}', False),
+        ('{"a": 123456789012345678901234567890}', False),
+        ('{"a": "\\u0000"}', False),
+        ('{"\\u0000": 1}', False),
+        ('{"a": "\\ud800"}', False),
+        ('{"a": ' + "[" * 90 + "]" * 90 + "}", False),
+    ],
+)
+def test_a_free_object_without_fractions_is_accepted(content: str, accepted: bool) -> None:
+    statement = next(
+        it for a in generate_accounts(20, supplier="S", today=TODAY) for it in a.get("statements", ())
+    )
+    account = json.loads(SMALL) | {"statements": [statement | {"statement_pdf_context": "CONTENT"}]}
+    assert agree(json.dumps(account).replace('"CONTENT"', content).encode()) is accepted
+
+
 def test_texts_with_control_characters_or_broken_encoding_go_the_long_way() -> None:
     for piece in (
         b"\t",
