@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKey, Identity, func
+from sqlalchemy import CheckConstraint, ForeignKey, Identity, Index, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base
@@ -22,10 +22,17 @@ class Acknowledgement(Base):
             "external_account_number IS NOT NULL OR (batch_id IS NOT NULL AND line_number IS NOT NULL)",
             name="account_or_line",
         ),
+        Index(
+            "ix_acknowledgement_item",
+            "import_supplier_id",
+            "external_account_number",
+            "batch_id",
+            "line_number",
+        ),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id), index=True)
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
     #: The account, or None if the line has no number.
     external_account_number: Mapped[str | None]
     #: The line, if it has no number. No foreign key: the acknowledgement outlives the line.

@@ -29,6 +29,7 @@ from migration_service.services.emails.outbox import take_due
 from migration_service.services.idempotency.keys import remove_old_keys, void_keys
 from migration_service.services.processing.attempts import is_waiting, set_apart, take_set
 from migration_service.services.processing.slots import list_live_attempts
+from migration_service.services.reconciliation.submitted import count_submitted
 from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.setup.teams import get_operations_team_id
@@ -137,6 +138,32 @@ _LINES = """
 """
 #: How many lines this transaction has read.
 _READ = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'batch_line'"
+
+
+def test_an_acknowledgement_is_found_by_its_account_or_line(filled: _Database) -> None:
+    sessions, customer = filled
+    with sessions.begin() as session:
+        supplier = get_import_supplier(session, customer.import_supplier, organisation_id=None)
+        owned = {"organisation_id": customer.organisation_id, "import_supplier_id": supplier.id}
+        session.add(Batch(id=_BATCH, mode="stage", source="upload", state="COMPLETED", **owned))
+        session.flush()
+        for statement in _ACKNOWLEDGED:
+            session.execute(text(statement), {"batch_id": _BATCH, "supplier": supplier.id})
+        assert count_submitted(session, supplier.id).acknowledged == 1000
+        assert session.scalar(text(_READ.replace("batch_line", "acknowledgement"))) < 10_000
+
+
+#: A thousand refused lines, each second one without a number, and their acknowledgements.
+_ACKNOWLEDGED = (
+    """
+    INSERT INTO batch_line (batch_id, line_number, status, external_account_number, errors)
+    SELECT :batch_id, number, 'FAILED', CASE WHEN number % 2 = 0 THEN number END, '[]'
+    FROM generate_series(1, 1000) AS number""",
+    """
+    INSERT INTO acknowledgement (import_supplier_id, external_account_number, batch_id, line_number, reason,
+        acknowledged_by)
+    SELECT :supplier, external_account_number, batch_id, line_number, '', '' FROM batch_line""",
+)
 
 
 def test_attempts_that_ended_long_ago_are_not_read(filled: _Database) -> None:

@@ -85,15 +85,19 @@ _UNSTAGED = f"""
     ORDER BY unnumbered, number_key, batch_key, line_key, batch_id DESC, line_number
 """
 
+# Two conditions instead of one with OR inside, which no index could serve.
 _ACKNOWLEDGED = """
-    EXISTS (SELECT FROM acknowledgement
-            WHERE acknowledgement.import_supplier_id = :import_supplier_id
-              AND acknowledged_at >= sent_at
-              AND (acknowledgement.external_account_number = unstaged.external_account_number
-                   OR (unstaged.external_account_number IS NULL
-                       AND acknowledgement.external_account_number IS NULL
-                       AND acknowledgement.batch_id = unstaged.batch_id
-                       AND acknowledgement.line_number = unstaged.line_number)))
+    (EXISTS (SELECT FROM acknowledgement
+             WHERE acknowledgement.import_supplier_id = :import_supplier_id
+               AND acknowledgement.external_account_number = unstaged.external_account_number
+               AND acknowledged_at >= sent_at)
+     OR unnumbered AND EXISTS (
+             SELECT FROM acknowledgement
+             WHERE acknowledgement.import_supplier_id = :import_supplier_id
+               AND acknowledgement.external_account_number IS NULL
+               AND acknowledgement.batch_id = unstaged.batch_id
+               AND acknowledgement.line_number = unstaged.line_number
+               AND acknowledged_at >= sent_at))
 """
 
 _BATCH_ID = bindparam("batch_id", type_=Uuid)
