@@ -47,16 +47,18 @@ def compile_text(schema: Schema) -> Callable[[bytes], tuple[dict[str, Any], byte
     If the function returns data, it is what `schema` loads from the text, and the text has no unknown
     members.
     """
-    plain = compiled.object_type(schema, _type_of)
+    plain, of_plain_texts = (compiled.object_type(schema, it) for it in (_type_of, _type_of_plain))
     # msgspec reads a type at its first use, and crashes if a second thread uses it meanwhile: use it now.
-    msgspec.json.Decoder(plain, dec_hook=compiled.read)
+    for kind in (plain, of_plain_texts):
+        msgspec.json.Decoder(kind, dec_hook=compiled.read)
     given = compiled.defaults_of(schema)
     added = {name: encode_json({name: value}).count(b'"') for name, value in given.items()}
 
     def accept(text: bytes) -> tuple[dict[str, Any], bytes] | None:
         words: list[str] = []  # flags, which are no longer text
         try:
-            data: dict[str, Any] = msgspec.json.decode(text, type=plain, dec_hook=partial(_read, words))
+            kind = of_plain_texts if _has_plain_texts(text) else plain
+            data: dict[str, Any] = msgspec.json.decode(text, type=kind, dec_hook=partial(_read, words))
             quotes = text.count(b'"') - 2 * len(words)
             for name in given.keys() - data.keys():
                 data[name] = given[name]
@@ -77,7 +79,20 @@ def _read(words: list[str], kind: Any, value: Any) -> Any:
     return kind.read(value)
 
 
-def _type_of(field: Any) -> Any:
+def _has_plain_texts(text: bytes) -> bool:
+    """Return True if the texts in a JSON text have only printable ASCII characters, and begin with no space."""
+    return text.isascii() and not any(it in text for it in (b"\\", b'" ', b"\x7f"))
+
+
+def _type_of_plain(field: Any) -> Any:
+    """Return the type of a field in such a text. To apply a pattern to each text takes a third of the time."""
+    if type(field) in (fields.Text, fields.Identifier):
+        shortest = 0 if field.blank and type(field) is fields.Text else 1
+        return Annotated[str, msgspec.Meta(min_length=shortest, max_length=field.validators[0].max)]
+    return _type_of(field, _type_of_plain)
+
+
+def _type_of(field: Any, below: compiled.TypeOf | None = None) -> Any:
     """Return the type of the plain values of a field."""
     kind = type(field)
     if kind is fields.Number and not field.validators:
@@ -90,7 +105,7 @@ def _type_of(field: Any) -> Any:
         return compiled.custom_type(kind.__name__, partial(_read_phone_number, field))
     if kind is fields.FreeObject:
         return compiled.custom_type(kind.__name__, partial(_read_free_object, field))
-    return compiled.type_of(field, _type_of)
+    return compiled.type_of(field, below or _type_of)
 
 
 def _read_phone_number(field: fields.PhoneNumber, value: Any) -> Any:

@@ -171,6 +171,40 @@ def test_texts_with_control_characters_or_broken_encoding_go_the_long_way() -> N
         assert accept(text) is None
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        " ",
+        " x",
+        "x ",
+        "x\x7f",
+        "\x7f",
+        "é",
+        "\u00a0",
+        "\\u0000",
+        "\\u0000x",
+        "\\u0020",
+        "\\n",
+        "\\t x",
+        "a" * 300,
+    ],
+)
+def test_every_text_that_is_not_plain_is_read_alike(value: str) -> None:
+    accounts = generate_accounts(40, supplier="S", today=TODAY)
+    text = max(map(json.dumps, accounts), key=lambda it: it.isascii() and len(set(_KEY.findall(it))))
+    seen = set()
+    for member in _TEXT_MEMBER.finditer(text):
+        if member["key"] not in seen:
+            seen.add(member["key"])
+            agree(f"{text[: member.start('value')]}{value}{text[member.end('value') :]}".encode())
+    assert len(seen) > 40
+
+
+_KEY = re.compile(r'"(\w+)": ')
+_TEXT_MEMBER = re.compile(r'"(?P<key>\w+)": "(?P<value>[^"]*)"')
+
+
 def test_deep_texts_go_the_long_way() -> None:
     deep = "[" * 5_000 + "]" * 5_000
     assert accept(with_member(f'"foreign": {deep}')) is None
