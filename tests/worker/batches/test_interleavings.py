@@ -166,6 +166,21 @@ def test_a_chunk_that_two_workers_claim_and_the_sweep_recovers_is_done_once(batc
     assert explore_script(batches.supplier.Session, script) == 60
 
 
+def test_a_chunk_that_another_worker_locks_for_a_moment_is_processed_all_the_same(
+    batches: BatchClient,
+) -> None:
+    def script() -> Script:
+        started = Started.start(batches)
+        started.change(attempts=[])
+        # So does the choice of the next chunk if its snapshot is older than the choice of another worker.
+        locked = select(BatchChunk).where(BatchChunk.batch_id == started.batch_id).with_for_update()
+        lock: Step = ("lock", lambda session: session.execute(locked))
+        yield {"worker": started.work_as("worker"), "other": [lock, COMMIT]}
+        assert started.counts() == {"IMPORTED": 1}
+
+    assert explore_script(batches.supplier.Session, script) > 5
+
+
 def test_a_chunk_is_released_without_slots_or_processed_with_them(batches: BatchClient) -> None:
     def script() -> Script:
         started = Started.start(batches)

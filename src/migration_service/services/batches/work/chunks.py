@@ -100,16 +100,23 @@ def claim_chunk(session: Session, key: ChunkKey, attempts: Sequence[UUID]) -> bo
 
 
 # The transaction is this one statement. Its commit need not be on disk: a crash of the server that loses it
-# also cuts the worker's connection.
+# also cuts the worker's connection. A worker that chooses its own next chunk may lock this one for a moment,
+# although it cannot have it. That is waited for if the chunk was just taken and nobody can be processing it.
 _CLAIM = text(f"""
     WITH sooner AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
-    free AS (
+    taken AS (
         SELECT batch_id, first_line FROM batch_chunk CROSS JOIN sooner
         WHERE batch_id = :batch_id AND first_line = :first_line AND state <> '{ChunkState.DONE}'
+          AND attempts = '{{}}'
+        FOR UPDATE OF batch_chunk),
+    known AS (
+        SELECT batch_id, first_line FROM batch_chunk CROSS JOIN sooner
+        WHERE batch_id = :batch_id AND first_line = :first_line AND state <> '{ChunkState.DONE}'
+          AND attempts IS DISTINCT FROM '{{}}'
         FOR UPDATE OF batch_chunk SKIP LOCKED)
     UPDATE batch_chunk SET state = '{ChunkState.DISPATCHED}', attempts = :attempts, dispatched_at = now(),
         tries = batch_chunk.tries + 1
-    FROM free
+    FROM (TABLE taken UNION ALL TABLE known) AS free
     WHERE batch_chunk.batch_id = free.batch_id AND batch_chunk.first_line = free.first_line
     RETURNING batch_chunk.first_line
 """).bindparams(bindparam("attempts", type_=ARRAY(Uuid)))
@@ -129,11 +136,9 @@ def work_on_chunk(
     return None if the claim is no longer valid or the batch is not running.
     """
     watch = ProcessorWait()
-    chunk = session.execute(
-        select(BatchChunk)
-        .where(_is(key), BatchChunk.attempts == list(attempts))
-        .with_for_update(skip_locked=True)
-    ).scalar_one_or_none()
+    # A worker that chooses its next chunk may lock this one for a moment, although it cannot have it.
+    claimed = select(BatchChunk).where(_is(key), BatchChunk.attempts == list(attempts)).with_for_update()
+    chunk = session.scalars(claimed).one_or_none()
     if chunk is None:
         return None
     batch = session.get_one(Batch, key.batch_id)
