@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test coverage night bench neighbours bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check docs-check prometheus-check describe-check clients fuzz tests-of check format lock docs site clean environment environment-dev
+.PHONY: run test coverage night bench neighbours bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz tests-of check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 # If this is set, as in many containers, each of the many processes compiles all modules again.
@@ -82,10 +82,15 @@ check: environment-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/kubernetes_check.py
 
 # Runs the containers of docker-compose.yml. It needs a container engine and docker-compose.
 compose-check: environment
 	PYTHONPATH=tests $(BIN)/python tools/compose_check.py $(ARGS)
+
+# Runs the containers of deployment/kubernetes with their commands, users, probes and ends. It needs the same.
+kubernetes-containers: environment-dev
+	PYTHONPATH=tests $(BIN)/python tools/kubernetes_containers.py $(ARGS)
 
 # Every shell block of docs/ that a machine with nothing installed can run: minutes.
 docs-check: environment-dev

@@ -1,0 +1,307 @@
+"""Runs the containers of deployment/kubernetes as a node would: `make kubernetes-containers`.
+
+The image is that of docker-compose.yml, and so is PostgreSQL. Every container of the overlay `operators` is
+started with the command, user, restrictions, settings and files of its manifest, without an init process. It
+is asked by its probes, migrates a few accounts through nginx, and is told to end as a pod is. This needs a
+container engine, docker-compose 1.29 or newer, and root, who gives the files of a Secret to the group of the
+pod. POSTGRES_IMAGE, VALKEY_IMAGE and NGINX_IMAGE can name other base images. What belongs to a cluster is not
+tried: nodes, Services, policies, operators.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import requests
+from compose_check import (
+    SUPPLIER,
+    TEAM,
+    CheckError,
+    Project,
+    free_port,
+    make_environment,
+    migrate,
+    wait_until_healthy,
+)
+from kubernetes_check import FOLDER, build, pods
+
+ACCOUNTS = 50
+_IMAGES = {
+    "registry.example.com/migration-service:1": "migration-service:latest",
+    "valkey/valkey:9": os.environ.get("VALKEY_IMAGE", "valkey/valkey:9"),
+    "nginxinc/nginx-unprivileged:1.29": os.environ.get("NGINX_IMAGE", "nginxinc/nginx-unprivileged:1.29"),
+}
+#: The seconds for which a web server that is told to end still answers, and a part of them.
+_LEAVING = 10.0
+
+
+def say(text: str) -> None:
+    """Print a line of progress."""
+    print(f"kubernetes-containers: {text}", flush=True)
+
+
+def docker(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run a command of the engine. Raise CheckError if it fails."""
+    done = subprocess.run(["docker", *arguments], check=False, capture_output=True, text=True)
+    if check and done.returncode:
+        raise CheckError(f"docker {' '.join(arguments)}:\n{done.stdout}\n{done.stderr}")
+    return done
+
+
+class Container:
+    """One container of a pod."""
+
+    def __init__(self, node: Node, pod: str, container: dict[str, Any]) -> None:
+        self._said = container
+        self.name = f"{node.name}-{pod}-{container['name']}"
+        self.grace = node.pods[pod].get("terminationGracePeriodSeconds", 30)
+        self._pod = f"{node.name}-{pod}-service"
+
+    def inspect(self, template: str) -> str:
+        """Return what the engine knows about the container."""
+        return docker("inspect", "--format", template, self.name).stdout.strip()
+
+    @property
+    def address(self) -> str:
+        """The address of the pod."""
+        template = "{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}"
+        return docker("inspect", "--format", template, self._pod).stdout.split()[0]
+
+    def wait_until_started(self) -> None:
+        """Ask the startup probe as often as it says, and then each other probe once."""
+        first = next((kind for kind in ("startupProbe", "readinessProbe") if kind in self._said), None)
+        if first is None:
+            return
+        started = time.monotonic()
+        for _ in range(self._said[first]["failureThreshold"]):
+            if self.answers(first):
+                break
+            time.sleep(self._said[first]["periodSeconds"])
+        for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
+            if kind in self._said and not self.answers(kind):
+                raise CheckError(f"{kind} of {self.name} fails:\n{self.log()}")
+        say(f"{self.name}: its probes succeed after {time.monotonic() - started:.1f} s")
+
+    def answers(self, kind: str) -> bool:
+        """Ask a probe, as the node does."""
+        probe = self._said[kind]
+        timeout = probe.get("timeoutSeconds", 1)
+        if "exec" in probe:
+            return docker("exec", self.name, *probe["exec"]["command"], check=False).returncode == 0
+        asked = probe.get("httpGet") or probe["tcpSocket"]
+        port = next(it["containerPort"] for it in self._said["ports"] if it["name"] == asked["port"])
+        try:
+            if "tcpSocket" in probe:
+                socket.create_connection((self.address, port), timeout).close()
+                return True
+            url = f"http://{self.address}:{port}{asked['path']}"
+            return requests.get(url, timeout=timeout).ok
+        except OSError:  # that of requests, too
+            return False
+
+    def log(self) -> str:
+        """Return the end of the container's log."""
+        done = docker("logs", "--tail", "40", self.name)
+        return done.stdout + done.stderr
+
+    def end(self) -> None:
+        """Tell it to end. Check that it does before the node would kill it, and with status 0."""
+        started = time.monotonic()
+        docker("stop", "--time", str(self.grace), self.name)
+        seconds, status = time.monotonic() - started, self.inspect("{{.State.ExitCode}}")
+        say(f"{self.name}: ends after {seconds:.1f} of {self.grace} s with status {status}")
+        if status != "0" or seconds > self.grace:
+            raise CheckError(f"{self.name} does not end by itself:\n{self.log()}")
+
+
+class Node:
+    """What a node does with the pods of an overlay."""
+
+    def __init__(self, project: Project, secrets: Path, folder: Path) -> None:
+        manifests = build(FOLDER / "overlays/operators")
+        self.name = project.name
+        self.pods = pods(manifests)
+        self._project, self._folder = project, folder
+        self._config = {it["metadata"]["name"]: it["data"] for it in manifests if it["kind"] == "ConfigMap"}
+        self._secrets = {
+            "service-secrets": {file.name: file.read_text() for file in secrets.iterdir()},
+            "service-tls": {
+                "tls.crt": (secrets / "TLS_CERTIFICATE").read_text(),
+                "tls.key": (secrets / "TLS_KEY").read_text(),
+            },
+            # RabbitMQ's operator makes it. Here, Valkey is the broker.
+            "rabbitmq-default-user": {"connection_string": (secrets / "REDIS_URL").read_text()},
+        }
+        self.started: list[Container] = []
+
+    def start(self, pod: str, *options: str) -> list[Container]:
+        """Start the containers of a pod, and wait for their probes. Return the service's own first."""
+        said = self.pods[pod]
+        containers: list[Container] = []
+        # A pod's containers have one network. Here, it is that of the service.
+        for container in [*said["containers"], *said.get("initContainers", ())]:
+            one = Container(self, pod, container)
+            main = container["name"] in {"service", pod}
+            network = [f"--network={self.name}_broker", "--hostname", pod, *options]
+            image = _IMAGES[container["image"]]
+            command = container["command"]
+            docker(
+                *("run", "--detach", "--name", one.name, "--read-only", "--entrypoint", command[0]),
+                *(network if main else [f"--network=container:{containers[0].name}"]),
+                *self._restrictions(said, container),
+                *self._environment(container),
+                *self._mounts(said, container),
+                *(image, *command[1:]),
+            )
+            if main:
+                docker("network", "connect", f"{self.name}_database", one.name)
+            containers.append(one)
+            self.started.append(one)
+        for one in containers:
+            one.wait_until_started()
+        return containers
+
+    @staticmethod
+    def _restrictions(pod: dict[str, Any], container: dict[str, Any]) -> list[str]:
+        own = pod["securityContext"] | container["securityContext"]
+        memory = container["resources"]["limits"]["memory"].replace("i", "").lower()
+        return [
+            f"--user={own['runAsUser']}:{own['runAsGroup']}",
+            f"--group-add={own['fsGroup']}",
+            *(f"--cap-drop={name}" for name in own["capabilities"]["drop"]),
+            "--security-opt=no-new-privileges:true",
+            f"--memory={memory}",
+        ]
+
+    def _environment(self, container: dict[str, Any]) -> list[str]:
+        given: dict[str, str] = {}
+        for source in container.get("envFrom", ()):
+            given |= self._config[source["configMapRef"]["name"]]
+        given |= {it["name"]: it["value"] for it in container.get("env", ())}
+        # The sample book is sent to this machine.
+        given.pop("MIGRATION_SERVICE_ALLOWED_HOSTS", None)
+        return [f"--env={name}={value}" for name, value in given.items()]
+
+    def _mounts(self, pod: dict[str, Any], container: dict[str, Any]) -> list[str]:
+        volumes = {it["name"]: it for it in pod["volumes"]}
+        group = pod["securityContext"]["fsGroup"]
+        found = []
+        for mount in container["volumeMounts"]:
+            volume = volumes.get(mount["name"], {"emptyDir": {}})  # or the claim of a StatefulSet
+            path = mount["mountPath"]
+            if "emptyDir" in volume:
+                found += ["--mount", f"type=tmpfs,destination={path},tmpfs-mode=1777"]
+                continue
+            folder = Path(tempfile.mkdtemp(dir=self._folder))
+            folder.chmod(0o755)
+            for name, text in self._files(volume).items():
+                (folder / name).write_text(text)
+                os.chown(folder / name, 0, group)
+                (folder / name).chmod(0o640)
+            found += ["--mount", f"type=bind,source={folder},destination={path},readonly"]
+        return found
+
+    def _files(self, volume: dict[str, Any]) -> dict[str, str]:
+        if "configMap" in volume:
+            return dict(self._config[volume["configMap"]["name"]])
+        secret = volume["secret"]
+        return {it["path"]: self._secrets[secret["secretName"]][it["key"]] for it in secret["items"]}
+
+    def remove(self) -> None:
+        """Remove all containers."""
+        for one in self.started:
+            docker("rm", "--force", "--volumes", one.name, check=False)
+
+
+def check(folder: Path) -> None:
+    """Run all checks. Raise CheckError if one fails."""
+    environment = make_environment(folder / "secrets")
+    project = Project(environment)
+    node = Node(project, folder / "secrets", folder)
+    try:
+        say("build")
+        project.compose("build", "web")
+        project.compose("up", "-d", "postgres", "valkey")
+        wait_until_healthy(project, ("postgres", "valkey"))
+        project.compose("exec", "-T", "postgres", "sh", "/docker-entrypoint-initdb.d/roles.sh")
+        project.compose("rm", "--stop", "--force", "valkey")
+        node.start("valkey", "--network-alias=valkey")
+        _run_revisions(node)
+        port = free_port()
+        web, proxy = node.start("web", f"--publish=127.0.0.1:{port}:8443")
+        others = [
+            one
+            for name in node.pods
+            if name not in {"valkey", "web", "revisions"}
+            for one in node.start(name)
+        ]
+        _migrate(web, port, folder / "secrets/TLS_CERTIFICATE")
+        _end_web(web, proxy, f"https://127.0.0.1:{port}/health/live", str(folder / "secrets/TLS_CERTIFICATE"))
+        # A node ends a container that is always restarted after the others of its pod.
+        for one in sorted(others, key=lambda one: one.name.endswith("-proxy")):
+            one.end()
+        node.started[0].end()
+    finally:
+        node.remove()
+        project.compose("down", "--volumes", "--timeout", "45")
+    say("passed")
+
+
+def _run_revisions(node: Node) -> None:
+    (revisions,) = node.start("revisions")
+    status = docker("wait", revisions.name).stdout.strip()
+    say(f"{revisions.name}: {revisions.log().strip()}")
+    if status != "0":
+        raise CheckError(f"The revisions end with {status}.")
+
+
+def _migrate(web: Container, port: int, certificate: Path) -> None:
+    def command(*arguments: str) -> dict[str, Any]:
+        return dict(json.loads(docker("exec", web.name, "migration-service", *arguments, "--json").stdout))
+
+    command("organisations", "create", "Check")
+    command("suppliers", "create", SUPPLIER, "--organisation", "Check")
+    command("teams", "create", TEAM)
+    key = str(command("api-keys", "issue", "--organisation", "Check")["api_key"])
+    seconds = migrate(f"https://127.0.0.1:{port}", str(certificate), key, 0, ACCOUNTS)
+    say(f"{ACCOUNTS} accounts through nginx in {seconds:.1f} s")
+
+
+def _end_web(web: Container, proxy: Container, url: str, certificate: str) -> None:
+    """Check that a web server that is told to end is not ready, and still answers for a while."""
+    docker("kill", "--signal=TERM", web.name)
+    until = time.monotonic() + _LEAVING / 2
+    time.sleep(1)
+    while time.monotonic() < until:
+        if web.answers("readinessProbe"):
+            raise CheckError("A web server that was told to end is still ready.")
+        if requests.get(url, verify=certificate, timeout=5).status_code != requests.codes.ok:
+            raise CheckError("A web server that was told to end does not answer.")
+    status = docker("wait", web.name).stdout.strip()
+    seconds = time.monotonic() - until + _LEAVING / 2
+    say(f"{web.name}: ends after {seconds:.1f} of {web.grace} s with status {status}")
+    if status != "0" or seconds > web.grace:
+        raise CheckError(f"{web.name} does not end by itself:\n{web.log()}")
+    proxy.end()
+
+
+def main() -> None:
+    """Run the checks. If one fails, exit with its message and status 1."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="kubernetes-containers-") as folder:
+            Path(folder).chmod(0o755)
+            check(Path(folder))
+    except CheckError as error:
+        sys.exit(f"kubernetes-containers: {error}")
+
+
+if __name__ == "__main__":
+    main()
