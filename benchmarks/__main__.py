@@ -8,7 +8,18 @@ import click
 from benchmarks import report
 from benchmarks.bench import FULL, QUICK, Bench, Row
 from benchmarks.compare import compare_checkouts
-from benchmarks.measures import added_data, batches, growth, lists, memory, processing, queues, staging, undo
+from benchmarks.measures import (
+    added_data,
+    batches,
+    events,
+    growth,
+    lists,
+    memory,
+    processing,
+    queues,
+    staging,
+    undo,
+)
 from benchmarks.prepare import running_bench, say
 from benchmarks.probes import PROBES
 from benchmarks.stack import peers_python
@@ -27,6 +38,7 @@ MEASURES: dict[str, Callable[[Bench], Row | list[Row]]] = {
     "added-data": added_data.measure_added_data,
     "undo": undo.measure_undo,
     "memory": memory.measure_memory,
+    "events": events.measure_feed,
     "queues": queues.measure_queues,
     "pinned": queues.measure_pinned_horizon,
     "growth": growth.measure_growth,

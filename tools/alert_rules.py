@@ -50,6 +50,7 @@ HEALTHY = {
     'migration_wave_decision_age_seconds{supplier="S",found="DIFFERS"}': "0x480",
     # A person approves a pilot after half an hour.
     'migration_wave_decision_age_seconds{supplier="S",found="CLEAN"}': "0+15x120 0x359",
+    "migration_event_horizon_age_seconds": " ".join(["0", "0.2", "12", "0"] * 120),
     "migration_slots_limit": "250x480",
     "migration_slots_in_use": " ".join(["200", "101", "200", "2"] * 120),
     "migration_attempts_in_progress": " ".join(["200", "101", "100", "2"] * 120),
@@ -88,6 +89,7 @@ FAULTS = {
     "MigrationApprovalWaits": {
         'migration_wave_decision_age_seconds{supplier="S",found="CLEAN"}': "0x120 0+15x359"
     },
+    "MigrationEventsHeld": {"migration_event_horizon_age_seconds": "0+15x480"},
     "MigrationQueueGrows": {'migration_queue_messages{queue="maintenance"}': "0+12x480"},
     "MigrationQueueWithoutWorker": {f'{_WAITS}{{queue="batch"}}': "700x480"},
     "MigrationSlotsFull": {"migration_slots_in_use": "250x480", "migration_attempts_in_progress": "250x480"},

@@ -115,6 +115,11 @@ PANELS: list[tuple[str, str, list[tuple[str, str]]]] = [
         [("max by (supplier, found) (migration_wave_decision_age_seconds)", "{{supplier}} {{found}}")],
     ),
     (
+        "Age of the oldest transaction, which events wait for",
+        "s",
+        [("max(migration_event_horizon_age_seconds)", "age")],
+    ),
+    (
         "Calls of payment vendors a second",
         "reqps",
         [(f"max by (vendor, outcome) (rate({_VENDORS}_count[$__rate_interval]))", "{{vendor}} {{outcome}}")],

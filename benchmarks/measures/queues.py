@@ -9,6 +9,7 @@ from psycopg import IsolationLevel
 from benchmarks import probes
 from benchmarks.bench import Bench, Reading, Row, alternate, compared_rates
 from benchmarks.costs import metered
+from benchmarks.measures.events import read_feed
 from benchmarks.payloads import TEAM
 from benchmarks.seed import stage_copies
 from benchmarks.stack import PROCESSES
@@ -95,12 +96,25 @@ def measure_pinned_horizon(bench: Bench) -> list[Row]:
     with psycopg.connect(bench.stack.superuser_url()) as pinning:
         pinning.isolation_level = IsolationLevel.REPEATABLE_READ
         pinning.execute("SELECT FROM batch")
+        # It has a number, so that no event of a later transaction can be read.
+        pinning.execute("SELECT pg_current_xact_id()")
+        _, cursor = read_feed(bench)
         until = time.monotonic() + bench.extent.pinned
         while time.monotonic() < until:
             alternate(1, *loads)
         pinned = alternate(rounds, *loads)
+        held_back, _ = read_feed(bench, cursor)
+    started = time.perf_counter()
+    caught_up, _ = read_feed(bench, cursor)
+    catching_up = Row(
+        "events read after that, which were all held back",
+        caught_up / (time.perf_counter() - started),
+        "events/s",
+        "all of them",
+        held_back == 0 and caught_up > 0,
+    )
     what = f"with the xmin horizon pinned for {bench.extent.pinned:g} seconds"
-    return [
+    rates = [
         compared_rates(
             f"{name} {what}",
             "accounts/s",
@@ -111,3 +125,4 @@ def measure_pinned_horizon(bench: Bench) -> list[Row]:
         )
         for name, *readings in zip(("process", "batch import"), pinned, before, strict=True)
     ]
+    return [*rates, catching_up]

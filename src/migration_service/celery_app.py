@@ -30,6 +30,8 @@ from migration_service.tasks.names import (
     SWEEP_INTERVAL,
     SWEEP_UNDOS,
     SWEEP_WAVES,
+    WATCH_EVENTS,
+    WATCH_INTERVAL,
 )
 
 #: The most publishing connections of a web process. With fewer, requests would queue behind a broker that
@@ -71,6 +73,7 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
             "batches": _every(SWEEP_INTERVAL, SWEEP_BATCHES),
             "undos": _every(SWEEP_INTERVAL, SWEEP_UNDOS),
             "waves": _every(SWEEP_INTERVAL, SWEEP_WAVES),
+            "events": _every(WATCH_INTERVAL, WATCH_EVENTS),
             "removal": _every(REMOVAL_INTERVAL, REMOVE_OLD_DATA),
         },
         **_RELIABILITY,

@@ -19,6 +19,7 @@ from drill.book import migrate_books
 from drill.clients import Journal, Order, Orders, Supplier
 from drill.count import CALM_ACCOUNTS, Line, count, describe
 from drill.faults import FAULTS, deal
+from drill.feed import FeedReader
 from drill.poison import Poisoner
 from drill.scene import IN_PROGRESS, POISON, SUPPLIER, Scene
 from migration_service_local.samples import generate_accounts
@@ -94,6 +95,8 @@ class _Drill:
         poisoner.start()
         watcher = threading.Thread(target=self._watch, name="watcher", daemon=True)
         watcher.start()
+        reader = FeedReader(self.scene)
+        reader.start()
         suppliers = self._suppliers()
         for supplier in suppliers:
             supplier.start()
@@ -108,11 +111,16 @@ class _Drill:
             thread.join(300)
         self._settle()
         kept_slots = self._create_calmly()
+        created = len(self.journal.created())
         poisoner.stop()
         self.over.set()
         watcher.join()
+        reader.finish()
         lines = count(self.scene, self.journal, self.options.limit, self.most_in_progress, kept_slots)
-        created = len(self.journal.created())
+        lines += [
+            Line("the feed has each event once, in order", len(reader.events), reader.losses()),
+            Line("each created account is told of once", created, reader.untold()),
+        ]
         seconds = time.monotonic() - started
         return Verdict(lines, self.recoveries, self.journal, seconds, created, len(poisoner.killed))
 

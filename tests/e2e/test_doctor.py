@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PARTS = [
     *("settings", "database", "redis", "broker", "revisions", "clocks"),
     *("queue interactive", "queue batch", "queue vendors", "queue maintenance", "beat", "slots"),
-    *("attempts", "suppliers", "batches", "vendors", "disk data", "disk uploads"),
+    *("attempts", "suppliers", "batches", "vendors", "disk data", "disk uploads", "events"),
 ]
 
 

@@ -18,6 +18,7 @@ from support.supplier_client import SupplierClient
 _HISTORY = {
     *("attempt", "audit_entry", "audit_day", "batch", "batch_chunk", "batch_line"),
     *("undo", "undo_line", "retired_account_number"),
+    *("event", "event_history", "event_consumer"),
     # Tokens of the clients, and the time at which a key was last used.
     *("token_session", "refresh_token", "api_key"),
 }

@@ -25,7 +25,7 @@ from migration_service.tasks.names import (
 )
 from migration_service.tasks.resources import WorkerResources
 
-ENTRIES = ("sweep", "count-accounts", "customer-emails", "batches", "undos", "waves", "removal")
+ENTRIES = ("sweep", "count-accounts", "customer-emails", "batches", "undos", "waves", "events", "removal")
 
 
 def _celery(app: Flask) -> MigrationCelery:

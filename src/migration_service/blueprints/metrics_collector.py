@@ -28,6 +28,7 @@ from migration_service.metrics.shared import (
     read_task_times,
     read_vendor_calls,
 )
+from migration_service.services.events.horizon import find_holder
 from migration_service.services.processing.slots import Slots
 from migration_service.services.reporting.counts import (
     OpenBatches,
@@ -104,6 +105,7 @@ class ServiceMetrics(Collector):
             waiting = list_waiting(session)
             stored = read_database_bytes(session)
             replication_slots = list_replication_slots(session)
+            holder = find_holder(session)
         yield GaugeMetricFamily("migration_database_bytes", "The size of the database.", value=stored)
         held = GaugeMetricFamily(
             "migration_replication_slot_held_bytes",
@@ -133,6 +135,11 @@ class ServiceMetrics(Collector):
             value=math.inf if now.limit is None else now.limit,
         )
 
+        yield GaugeMetricFamily(
+            "migration_event_horizon_age_seconds",
+            "Age of the oldest open transaction that has written something. No later event can be read yet.",
+            value=(holder and holder.seconds) or 0.0,
+        )
         yield from _batch_metrics(batches)
         yield _read_decisions({it.import_supplier for it in batches}, waiting)
 

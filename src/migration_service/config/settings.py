@@ -158,6 +158,17 @@ class Settings:
         90,
         at_least=0,
     )
+    event_retention_days: int = setting(
+        "Days that events are kept for the feed.",
+        30,
+        at_least=1,
+    )
+    event_consumer_days: int = setting(
+        "Days after which a named consumer of events that asks for none is given up. Until then the events "
+        "that it has not acknowledged are kept.",
+        60,
+        at_least=1,
+    )
     token_lifetime_seconds: int = setting(
         "Seconds that an access token is valid.",
         3600,

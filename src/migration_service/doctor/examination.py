@@ -14,6 +14,7 @@ from migration_service.doctor.diagnosis import Check, Diagnosis, ServiceParts, V
 from migration_service.doctor.work_checks import (
     check_batches,
     check_beat,
+    check_events,
     check_slots,
     check_stuck_attempts,
     check_suppliers,
@@ -249,4 +250,5 @@ _CHECKS: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
     ("vendors", check_vendors, ("database", "redis")),
     ("batches", check_batches, ("database",)),
     ("attempts", check_stuck_attempts, ("database",)),
+    ("events", check_events, ("database", "revisions")),
 )

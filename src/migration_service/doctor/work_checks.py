@@ -8,6 +8,7 @@ from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, ok, warn
 from migration_service.metrics.broker import read_broker
 from migration_service.payment_vendors.answers import read_failing
 from migration_service.services.batches.results.activity import STALLED_AFTER
+from migration_service.services.events.horizon import find_holder
 from migration_service.services.processing.slots import Slots
 from migration_service.services.reporting.counts import (
     find_stuck_attempts,
@@ -25,6 +26,8 @@ from migration_service.tasks.names import KEY_PREFIX, QUEUES, SWEEP_INTERVAL
 _MISSED_SWEEPS = 6
 #: The longest duration of an attempt, which is given up after five tries, ten seconds apart.
 _STUCK_SECONDS = 120.0
+#: Seconds after which an open transaction is reported. The statements of the service take less.
+_HELD_SECONDS = 60.0
 #: How often a constantly changing number is read.
 _READINGS, _PAUSE_SECONDS = 3, 1.0
 
@@ -209,6 +212,21 @@ def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
                 f"See batches show {batch_id}. If it is STALLED, restart the workers of the queue "
                 f"{it.queue}.",
             )
+
+
+def check_events(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Report the session that holds the events of all later transactions back."""
+    with parts.sessions.begin() as session:
+        holder = find_holder(session)
+    if holder is None or (holder.seconds is not None and holder.seconds <= _HELD_SECONDS):
+        yield ok("events", "no open transaction holds them back")
+        return
+    since = "an unknown time" if holder.seconds is None else f"{holder.seconds:.0f} s"
+    yield warning(
+        "events",
+        f"those of the last {since} cannot be read yet: {holder.name} has an open transaction",
+        f"Let it commit, or end it: {holder.end}",
+    )
 
 
 def check_stuck_attempts(parts: ServiceParts) -> Iterator[Diagnosis]:

@@ -56,6 +56,9 @@ ServiceError                              (base)
 │   │   ├── AccountBusyError              (batches) a warning
 │   │   ├── DuplicateLineError            (batches)
 │   │   └── ConflictingLinesError         (batches)
+│   ├── EventCursorError                  (events) carries the cursor from which to read again
+│   │   ├── EventCursorExpiredError       (events)
+│   │   └── EventCursorAheadError         (events)
 │   ├── UndoStateError                    (undo)
 │   ├── NothingToUndoError                (undo)
 │   ├── AccountInUndoError                (undo)
@@ -101,6 +104,7 @@ from migration_service.errors.access import *
 from migration_service.errors.added_data import *
 from migration_service.errors.base import *
 from migration_service.errors.batches import *
+from migration_service.errors.events import *
 from migration_service.errors.idempotency import *
 from migration_service.errors.imports import *
 from migration_service.errors.setup import *

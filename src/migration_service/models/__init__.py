@@ -16,6 +16,7 @@ from migration_service.models.acknowledgement import Acknowledgement
 from migration_service.models.audit import AuditDay, AuditEntry
 from migration_service.models.batch import Batch, BatchChunk, BatchLine
 from migration_service.models.customer_email import AlertEmail, CustomerEmail
+from migration_service.models.event import Event, EventConsumer, EventHistory
 from migration_service.models.idempotency import IdempotencyKey
 from migration_service.models.imports import AccountImportProcess, Attempt, SkipMark
 from migration_service.models.ledger import Ledger, LineItem, TaxItem, Transaction
@@ -64,6 +65,9 @@ __all__ = [
     "Customer",
     "CustomerEmail",
     "EstimatedAnnualVolume",
+    "Event",
+    "EventConsumer",
+    "EventHistory",
     "GridOperatorEffectivePeriod",
     "IdempotencyKey",
     "ImportSupplier",

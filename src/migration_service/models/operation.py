@@ -10,6 +10,7 @@ from sqlalchemy import (
     Identity,
     Index,
     LargeBinary,
+    SmallInteger,
     UniqueConstraint,
     false,
     func,
@@ -52,6 +53,8 @@ class ApiKey(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     #: When it expires, or None for never.
     expires_at: Mapped[datetime | None]
+    #: How many days before it expires that was last told, or None if it was not.
+    expiry_told: Mapped[int | None] = mapped_column(SmallInteger)
     revoked_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
 

@@ -7,8 +7,10 @@ from itertools import chain
 
 from celery import shared_task
 
+from migration_service.services.access.api_keys import tell_expiring_keys
 from migration_service.services.audit.chain import remove_days, seal_days
 from migration_service.services.batches.work.feed import recover_chunks
+from migration_service.services.events.history import note_progress
 from migration_service.services.processing.attempts import GIVEN_AGAIN_AFTER, is_waiting, set_apart
 from migration_service.services.processing.signals import announce, notify
 from migration_service.services.processing.slots import reconcile_slots
@@ -16,7 +18,7 @@ from migration_service.services.reporting.retention import PIECE, removals
 from migration_service.tasks.accounts import publish_set
 from migration_service.tasks.app import celery_app
 from migration_service.tasks.batches import feed_batches
-from migration_service.tasks.names import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP_BATCHES
+from migration_service.tasks.names import REMOVE_OLD_DATA, SWEEP_ATTEMPTS, SWEEP_BATCHES, WATCH_EVENTS
 
 logger = logging.getLogger(__name__)
 
@@ -39,9 +41,16 @@ def sweep_batches() -> None:
     feed_batches(app, app.resources.Session)
 
 
+@shared_task(name=WATCH_EVENTS, send_events=False)
+def watch_events() -> None:
+    """Notice another history of the database, and note how far the current one has come."""
+    with celery_app().resources.Session.begin() as session:
+        note_progress(session)
+
+
 @shared_task(name=REMOVE_OLD_DATA, send_events=False)
 def remove_old_data() -> None:
-    """Seal the days of the audit, and remove data at the end of its retention period.
+    """Seal the days of the audit, tell of keys that expire, and remove data at the end of its retention.
 
     `services.reporting.retention` has the removals.
     """
@@ -50,6 +59,7 @@ def remove_old_data() -> None:
     with app.resources.Session.begin() as session:
         sealed = seal_days(session)
         remove_days(session, after_days=app.settings.audit_retention_days)
+        tell_expiring_keys(session)
     if sealed:
         logger.info("The audit is sealed up to %s", max(sealed))
     for remove in removals(app.settings):

@@ -26,6 +26,9 @@ SWEEP_INTERVAL = 5.0
 COUNT_ACCOUNTS = "maintenance.count_accounts"
 #: Seconds between two counts.
 COUNT_INTERVAL = 30.0
+WATCH_EVENTS = "maintenance.watch_events"
+#: Seconds between two notes of how far the numbers of transactions have come.
+WATCH_INTERVAL = 30.0
 REMOVE_OLD_DATA = "maintenance.remove_old_data"
 #: Seconds between two runs of `remove_old_data`.
 REMOVAL_INTERVAL = 600.0

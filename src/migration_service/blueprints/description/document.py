@@ -7,6 +7,7 @@ from flask import Flask
 from flask_smorest.spec.plugins import FlaskPlugin
 
 from migration_service.blueprints.description import token_operation
+from migration_service.blueprints.description.event_catalogue import describe_webhooks
 from migration_service.blueprints.description.examples import NUMBER, SUPPLIER
 from migration_service.blueprints.description.responses import add_common_responses, common_responses
 from migration_service.blueprints.requests.description_headers import BY_STATUS, HEADERS, refer
@@ -80,6 +81,7 @@ def complete_description(app: Flask, description: dict[str, Any]) -> dict[str, A
     for item in description["paths"].values():
         for operation in _operations(item):
             _complete_operation(operation)
+    description["webhooks"] = describe_webhooks()
     tags = [tag | {"name": _tag(tag["name"])} for tag in description.get("tags", [])]
     description["tags"] = [_ACCESS, *tags]
     return description

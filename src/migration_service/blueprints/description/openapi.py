@@ -10,6 +10,7 @@ from flask_smorest import Api, Blueprint
 from migration_service.blueprints.description.docs_page import docs_blueprint
 from migration_service.blueprints.description.document import complete_description
 from migration_service.blueprints.description.error_catalogue import field_errors, meaning_of, rule_errors
+from migration_service.blueprints.description.event_catalogue import add_event_schemas
 from migration_service.blueprints.description.examples import NUMBER
 from migration_service.blueprints.requests.describing import View, only_describe
 from migration_service.blueprints.requests.error_bodies import error_body, status_of
@@ -97,6 +98,7 @@ def configure_openapi(app: Flask) -> Api:
     api = Api()
     api.DEFAULT_ERROR_RESPONSE_NAME = None  # each operation lists its own errors
     api.init_app(app)
+    add_event_schemas(api.spec.components)
     api.spec.components.security_scheme(
         "Token",
         {

@@ -25,6 +25,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "attempts": (Scope.READ, Scope.PROCESS),
     "import_suppliers": (Scope.READ,),
     "status": (Scope.READ,),
+    "events": (Scope.READ,),
     "reconciliation": (Scope.READ,),
     "reconciliation.acknowledge_open": (Scope.PROCESS, Scope.BATCHES),
     "batches.list_batches": (Scope.READ, Scope.BATCHES),

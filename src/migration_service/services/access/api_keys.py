@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
-from sqlalchemy import select
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from migration_service.errors import (
@@ -24,8 +24,11 @@ from migration_service.errors import (
 )
 from migration_service.models import ApiKey, Organisation
 from migration_service.origin import current_origin
+from migration_service.schemas.events import EventType
+from migration_service.schemas.moments import write_moment
 from migration_service.services.access.scopes import Scope, parse_network, require_address
 from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.events import recording as events
 from migration_service.services.setup.names import check_name
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -182,6 +185,28 @@ def list_api_keys(session: Session) -> Sequence[tuple[ApiKey, str]]:
     """Return every API key with its organisation's name, oldest first."""
     rows = session.execute(select(ApiKey, Organisation.name).join(Organisation).order_by(ApiKey.id)).all()
     return [(api_key, organisation_name) for api_key, organisation_name in rows]
+
+
+def tell_expiring_keys(session: Session) -> None:
+    """Record an event for each key that expires in 30, 7 or 1 days. Each of these is told once."""
+    for row in session.execute(_EXPIRING, {"steps": list(_TOLD_BEFORE)}).all():
+        data = {"prefix": row.prefix, "expires_at": write_moment(row.expires_at), "days": row.expiry_told}
+        events.record(session, EventType.API_KEY_EXPIRES, data, organisation_id=row.organisation_id)
+
+
+#: The numbers of days before a key expires at which that is told.
+_TOLD_BEFORE = (1, 7, 30)
+
+_EXPIRING = text("""
+    UPDATE api_key SET expiry_told = due.days
+    FROM (SELECT api_key.id, min(step) AS days
+          FROM api_key CROSS JOIN unnest(CAST(:steps AS smallint[])) AS step
+          WHERE revoked_at IS NULL AND expires_at > now()
+            AND expires_at <= now() + make_interval(days => step)
+          GROUP BY api_key.id) AS due
+    WHERE api_key.id = due.id AND (expiry_told IS NULL OR expiry_told > due.days)
+    RETURNING prefix, organisation_id, expires_at, expiry_told
+""")
 
 
 def _make(organisation_id: int) -> tuple[str, ApiKey]:

@@ -12,6 +12,8 @@ from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.models import AuditDay, AuditEntry
+from migration_service.schemas.events import EventType
+from migration_service.services.events.recording import record_for_all
 
 #: How long after the end of a day `verify_chain` accepts that the day is not sealed.
 _SEALED_WITHIN = timedelta(hours=25)
@@ -32,8 +34,12 @@ class Verification:
 
 
 def seal_days(session: Session) -> list[date]:
-    """Seal every past day that is not sealed yet, and return these days."""
-    return list(session.scalars(text("SELECT day FROM audit_seal_days()")))
+    """Seal every past day that is not sealed yet, and return these days. Each has an event with its head."""
+    sealed = session.execute(text("SELECT day, chain_sha256 FROM audit_seal_days()")).all()
+    for row in sealed:
+        told = {"day": row.day, "head": bytes(row.chain_sha256).hex()}
+        record_for_all(session, EventType.AUDIT_DAY_SEALED, told)
+    return [row.day for row in sealed]
 
 
 def remove_days(session: Session, *, after_days: int) -> int:

@@ -18,8 +18,10 @@ from sqlalchemy.orm import Session
 
 from migration_service.errors import BatchStateError
 from migration_service.models import Batch
+from migration_service.schemas.events import EventType
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED, pause_for
+from migration_service.services.events import recording as events
 from migration_service.states import BatchMode, BatchState
 
 #: The value of `stop_after_errors` for a batch without an error threshold.
@@ -136,8 +138,9 @@ def apply_threshold(session: Session, batch_id: UUID, values: dict[str, Any], si
     measured = measure(session, batch_id, threshold, since)
     if not threshold.is_reached(measured):
         return False
-    owner = pause_for(session, batch_id, ERROR_THRESHOLD_REACHED)
-    if owner is not None:
+    paused = pause_for(session, batch_id, ERROR_THRESHOLD_REACHED)
+    if paused is not None:
+        owner = paused.organisation_id
         codes = count_codes(session, batch_id, threshold, since)
         details = {
             "reason": ERROR_THRESHOLD_REACHED,
@@ -146,6 +149,13 @@ def apply_threshold(session: Session, batch_id: UUID, values: dict[str, Any], si
             **threshold.to_dict(),
         }
         record(session, AuditAction.BATCH_PAUSED, "batch", batch_id, organisation_id=owner, details=details)
+        events.record(
+            session,
+            EventType.BATCH_THRESHOLD_REACHED,
+            {"batch_id": batch_id, **asdict(measured), "codes": codes},
+            organisation_id=owner,
+            import_supplier_id=paused.import_supplier_id,
+        )
     return True
 
 

@@ -15,14 +15,17 @@ A worker finishes the lines that it has when the state changes.
 """
 
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, text
+from sqlalchemy import Row, func, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import literals
 from migration_service.errors import BatchStateError, ImportSupplierCompleteError, ImportSupplierPausedError
 from migration_service.models import Batch
+from migration_service.schemas.events import EventType
+from migration_service.services.events.recording import record
 from migration_service.states import BatchKind, BatchMode, BatchState, ChunkState, SupplierStatus
 
 
@@ -61,6 +64,8 @@ def change_batch(session: Session, batch: Batch, change: BatchChange) -> None:
         )
     batch.state = change.target
     batch.reason = None
+    if change.target in _FINAL:
+        _tell_end(session, batch)
     batch.finished_at = func.now() if change.target in _FINAL else None
     if change.target is BatchState.RUNNING:
         batch.runs_since = func.clock_timestamp()
@@ -69,7 +74,8 @@ def change_batch(session: Session, batch: Batch, change: BatchChange) -> None:
 
 def complete_batches(session: Session) -> None:
     """Complete batches whose lines all have an outcome."""
-    session.execute(_COMPLETE)
+    for row in session.execute(_COMPLETE).all():
+        _tell_end(session, row)
 
 
 def follow_keys(session: Session) -> None:
@@ -77,21 +83,44 @@ def follow_keys(session: Session) -> None:
     session.execute(_FOLLOW_KEYS)
 
 
-def pause_for(session: Session, batch_id: UUID, reason: str) -> int | None:
-    """Pause a batch for this reason. Return its organisation's id, or None if it is not running."""
-    organisation_id: int | None = session.scalar(_PAUSE, {"batch_id": batch_id, "reason": reason})
-    return organisation_id
+def pause_for(session: Session, batch_id: UUID, reason: str) -> Row[Any] | None:
+    """Pause a batch for this reason. Return its organisation and supplier, or None if it is not running."""
+    return session.execute(_PAUSE, {"batch_id": batch_id, "reason": reason}).one_or_none()
 
 
 def follow_suppliers(session: Session) -> None:
     """Make batches wait, continue or stop according to the status of their import supplier."""
-    session.execute(_FOLLOW_SUPPLIERS)
+    for row in session.execute(_FOLLOW_SUPPLIERS).all():
+        if row.state == BatchState.STOPPED:
+            _tell_end(session, row)
 
+
+def _tell_end(session: Session, batch: Batch | Row[Any]) -> None:
+    counted = session.execute(_COUNTS, {"batch_id": batch.id})
+    data = {
+        "batch_id": batch.id,
+        "kind": batch.kind,
+        "mode": batch.mode,
+        "state": batch.state,
+        "counts": {row.status: row.lines for row in counted},
+    }
+    owner, supplier = batch.organisation_id, batch.import_supplier_id
+    record(session, EventType.BATCH_ENDED, data, organisation_id=owner, import_supplier_id=supplier)
+
+
+#: The columns of a batch that its events have.
+_TOLD = "batch.id, batch.kind, batch.mode, batch.state, batch.organisation_id, batch.import_supplier_id"
 
 _COMPLETE = text(f"""
     UPDATE batch SET state = '{BatchState.COMPLETED}', reason = NULL, finished_at = now()
     WHERE finished_at IS NULL AND state IN ({literals(OPEN)}) AND NOT EXISTS (
         SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state <> '{ChunkState.DONE}')
+    RETURNING {_TOLD}
+""")
+
+_COUNTS = text("""
+    SELECT key AS status, CAST(sum(CAST(value AS bigint)) AS bigint) AS lines
+    FROM batch_chunk, jsonb_each(counts) WHERE batch_id = :batch_id GROUP BY key
 """)
 
 # A batch started with a revoked key must not continue automatically.
@@ -105,7 +134,7 @@ _FOLLOW_KEYS = text(f"""
 _PAUSE = text(f"""
     UPDATE batch SET state = '{PAUSE.target}', reason = :reason
     WHERE id = :batch_id AND state IN ({literals(PAUSE.sources)})
-    RETURNING organisation_id
+    RETURNING organisation_id, import_supplier_id
 """)
 
 # A batch that only validates, or adds to existing accounts, does not need a supplier that accepts accounts.
@@ -122,4 +151,5 @@ _FOLLOW_SUPPLIERS = text(f"""
     WHERE supplier.id = batch.import_supplier_id AND batch.finished_at IS NULL
       AND batch.state IN ({literals(OPEN)}) AND batch.state <> follow.state
       AND batch.mode <> '{BatchMode.VALIDATE}' AND batch.kind = '{BatchKind.ACCOUNTS}'
+    RETURNING {_TOLD}
 """)

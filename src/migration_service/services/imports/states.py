@@ -19,6 +19,7 @@ from migration_service.errors import (
     InvalidError,
     ServiceError,
 )
+from migration_service.schemas.events import EventType
 from migration_service.schemas.json import encode_json
 from migration_service.states import ImportState, Outcome
 
@@ -126,11 +127,28 @@ def start(connection: SqlConnection, attempt: RunningAttempt, *, durable: bool) 
     return bool(connection.execute(_START + soon, _columns(attempt)))
 
 
+# Of single requests. The lines of a batch are told by chunks, and dry runs not at all.
+_TELL = f"""
+    ), told AS (
+        INSERT INTO event (organisation_id, import_supplier_id, type, data)
+        SELECT supplier.organisation_id, supplier.id, '{EventType.ACCOUNT_CREATED}', jsonb_build_object(
+            'external_account_number', external_account_number, 'service_account_number', number,
+            'attempt_id', attempt)
+        FROM settled JOIN import_supplier AS supplier ON supplier.id = import_supplier_id
+        WHERE outcome = '{Outcome.SUCCEEDED}'
+        UNION ALL
+        SELECT supplier.organisation_id, supplier.id, '{EventType.ACCOUNT_FAILED}', jsonb_build_object(
+            'external_account_number', external_account_number, 'attempt_id', attempt, 'code', error_code,
+            'codes', (SELECT coalesce(jsonb_agg(DISTINCT error -> 'code'), '[]')
+                      FROM jsonb_array_elements(errors) AS error))
+        FROM settled JOIN import_supplier AS supplier ON supplier.id = import_supplier_id
+        WHERE outcome = '{Outcome.FAILED}' AND NOT dry_run"""
+
 _OUTCOME = "outcome, service_account_number, error_code, error_detail, errors"
 
 # Without LIMIT, PostgreSQL would plan for ten rows whatever the number of attempts. While the tables are
 # small it would then read all of account_import_process, and keep that plan as they grow.
-_COMPLETE = f"""
+_COMPLETE_AND = f"""
     WITH ended AS MATERIALIZED (
         SELECT * FROM jsonb_populate_recordset(NULL::attempt, %(ended)s::jsonb) LIMIT %(count)s
     ), settled AS (
@@ -143,7 +161,9 @@ _COMPLETE = f"""
         WHERE process.id = ended.account_import_process_id
           AND (process.state IN ({literals(RETURN.sources)}) AND process.attempt_id = ended.id
                OR process.state = '{ImportState.PENDING}' AND ended.outcome = '{Outcome.SUCCEEDED}')
-        RETURNING process.id
+        RETURNING process.id, process.import_supplier_id, process.external_account_number,
+                  ended.id AS attempt, ended.outcome, ended.dry_run, ended.error_code, ended.errors,
+                  ended.service_account_number AS number
     ), recorded AS (
         INSERT INTO attempt ({_COLUMNS}, {_OUTCOME}, finished_at)
         SELECT {_COLUMNS}, {_OUTCOME}, now() FROM ended
@@ -151,23 +171,26 @@ _COMPLETE = f"""
         SET {", ".join(f"{name} = excluded.{name}" for name in _OUTCOME.split(", "))}, finished_at = now()
         WHERE attempt.outcome IS NULL
         RETURNING id
-    )
+    {{tell}})
     SELECT (SELECT count(*) FROM settled) AS settled, (SELECT count(*) FROM recorded) AS recorded
 """
+_COMPLETE = _COMPLETE_AND.format(tell="")
+_COMPLETE_AND_TELL = _COMPLETE_AND.format(tell=_TELL)
 
 
 def complete(transaction: OpenTransaction, ended: Sequence[EndedAttempt], *, started: bool) -> None:
     """Record the outcomes of attempts, and change the states of their processes (IMPORT, RETURN).
 
-    `started` means that `start` made the processes IN_PROGRESS for these attempts, as for requests. Otherwise
-    they are PENDING, as in a batch: the attempts are only recorded now, and processes without an account do
-    not change. The caller holds the locks of the processes. Raise StateChangeError if a process is in any
-    other state.
+    `started` means that `start` made the processes IN_PROGRESS for these attempts, as for requests, and that
+    each account has an event. Otherwise they are PENDING, as in a batch: the attempts are only recorded now,
+    and processes without an account do not change. The caller holds the locks of the processes. Raise
+    StateChangeError if a process is in any other state.
     """
     if not ended:
         return
     rows = encode_json([_columns(one.attempt) | _outcome(one) for one in ended]).decode()
-    (done,) = transaction.execute(_COMPLETE, {"ended": rows, "count": len(ended)})
+    statement = _COMPLETE_AND_TELL if started else _COMPLETE
+    (done,) = transaction.execute(statement, {"ended": rows, "count": len(ended)})
     to_settle = sum(started or one.outcome is Outcome.SUCCEEDED for one in ended)
     if (done.settled, done.recorded) != (to_settle, len(ended)):
         found = f"{done.recorded} were recorded, and {done.settled} of {to_settle} processes changed"

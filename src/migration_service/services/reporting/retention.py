@@ -16,6 +16,7 @@ from migration_service.services.access.operator_sessions import remove_old_opera
 from migration_service.services.access.sessions import remove_old_sessions
 from migration_service.services.accounts.erasure import remove_staged_again
 from migration_service.services.accounts.erasure_sql import REMOVE_ATTEMPTS, REMOVE_PROCESSES
+from migration_service.services.events.retention import remove_old_events
 from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.states import BatchState, EmailState, ImportState
 
@@ -36,6 +37,14 @@ def removals(settings: Settings) -> list[Removal]:
         (remove_error_texts, settings.error_retention_days),
     )
     wanted: list[Removal] = [partial(remove, after_days=days) for remove, days in by_days if days]
+    wanted.append(
+        partial(
+            remove_old_events,
+            after_days=settings.event_retention_days,
+            consumer_days=settings.event_consumer_days,
+            limit=PIECE,
+        )
+    )
     again, sessions = partial(remove_staged_again, limit=PIECE), partial(remove_old_sessions, limit=PIECE)
     return [*wanted, again, sessions, remove_old_keys, remove_old_operator_sessions]
 

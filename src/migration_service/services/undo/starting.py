@@ -16,9 +16,11 @@ from migration_service.errors import (
 )
 from migration_service.models import Undo
 from migration_service.origin import current_origin
+from migration_service.schemas.events import EventType
 from migration_service.services.access.operators import OperatorRole
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.undo_guards import require_batch_at_rest, require_no_undo
+from migration_service.services.events import recording as events
 from migration_service.services.undo import states
 from migration_service.services.undo.blockers_sql import OF_BATCH, OF_NUMBERS
 from migration_service.services.undo.go_live import has_gone_live
@@ -75,6 +77,9 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
     }
     owner = undo.organisation_id
     record(session, AuditAction.UNDO_STARTED, "undo", undo.id, organisation_id=owner, details=details)
+    told = {"undo_id": undo.id, "batch_id": undo.batch_id, "accounts": undo.accounts}
+    supplier = undo.import_supplier_id
+    events.record(session, EventType.UNDO_STARTED, told, organisation_id=owner, import_supplier_id=supplier)
     return undo.id
 
 

@@ -7,10 +7,12 @@ from sqlalchemy import ARRAY, Uuid, bindparam, func, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Wave, WavePlan
+from migration_service.schemas.events import EventType
+from migration_service.services.events.recording import record
 from migration_service.services.reconciliation.created_accounts import compare_page
 from migration_service.services.reconciliation.differences import Totals
 from migration_service.services.reconciliation.submitted import count_submitted
-from migration_service.services.waves.states import FIND_CLEAN, FIND_DIFFERENCE, change_wave
+from migration_service.services.waves.states import FIND_CLEAN, FIND_DIFFERENCE, change_wave, is_over
 from migration_service.states import WaveState
 
 
@@ -57,7 +59,19 @@ def reconcile_page(session: Session, batch_id: UUID) -> bool:
     wave.reconciled_at = func.now()
     change = FIND_DIFFERENCE if wave.differing or found_open else FIND_CLEAN
     change_wave(session, plan, wave, change, details={"differing": wave.differing, "open": found_open})
+    _tell(session, plan, wave)
     return False
+
+
+def _tell(session: Session, plan: WavePlan, wave: Wave) -> None:
+    """Record the events of a reconciled wave."""
+    subject = {"plan_id": plan.id, "number": wave.number, "batch_id": wave.batch_id}
+    whose = {"organisation_id": plan.organisation_id, "import_supplier_id": plan.import_supplier_id}
+    if wave.state == WaveState.DIFFERS:
+        found = {**subject, "differing": wave.differing, "open": wave.open}
+        record(session, EventType.RECONCILIATION_DIFFERS, found, **whose)
+    if not is_over(plan, wave):
+        record(session, EventType.WAVE_APPROVAL_REQUIRED, {**subject, "found": wave.state}, **whose)
 
 
 _OLDEST_OF_EACH = text(f"""

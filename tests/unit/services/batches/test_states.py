@@ -96,7 +96,9 @@ def test_a_batch_that_runs_is_paused_once_and_no_other_one(session: Session, cus
     batches = [make_batch(session, customer, state=state) for state in _OPEN]
     other = make_batch(session, customer)
     for batch in batches:
-        assert pause_for(session, batch.id, "window_closed") == customer.organisation_id
+        paused = pause_for(session, batch.id, "window_closed")
+        assert paused is not None
+        assert paused.organisation_id == customer.organisation_id
         assert pause_for(session, batch.id, "window_closed") is None
     assert pause_for(session, new_id(), "window_closed") is None
     assert _states(session, *batches, other) == [

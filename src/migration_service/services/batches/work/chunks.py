@@ -37,6 +37,7 @@ from migration_service.services.batches.work.lines import (
     ChunkPlan,
     LineToDo,
     LineWork,
+    tell_outcomes,
     write_outcomes,
 )
 from migration_service.services.batches.work.processor_time import ProcessorWait
@@ -157,6 +158,7 @@ def work_on_chunk(
         else:
             results = work.work(session, replace(job, may_defer=not woken.is_late), lines, attempts)
     write_outcomes(session, key.batch_id, results)
+    tell_outcomes(session, batch, results)
     of_erased = [it.line_number for it in results if it.status not in _OF_LIVING_ACCOUNTS]
     erase_outcomes(session, job.supplier.id, key.batch_id, of_erased)
     if batch.started_at is None:

@@ -1,6 +1,7 @@
 """The lines of a chunk and their results, and the steps that accounts and added data have in common."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,11 +22,14 @@ from migration_service.errors import (
     LineKindMismatchError,
     ServiceError,
 )
-from migration_service.models import BatchChunk
+from migration_service.models import Batch, BatchChunk
 from migration_service.schemas.account import AccountImportSchema
+from migration_service.schemas.events import EventType
+from migration_service.schemas.identifiers import MAX_IDENTIFIER, identifier_fault
 from migration_service.schemas.json import encode_json, storable_text
 from migration_service.services.batches.work.added_data.instructions import Answer, InstructionKey
 from migration_service.services.batches.work.processor_time import PieceTime
+from migration_service.services.events.recording import record
 from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.processing.creation import explain_refusal
 from migration_service.services.setup.suppliers import KnownSupplier
@@ -239,6 +243,35 @@ def write_outcomes(session: Session, batch_id: UUID, results: Sequence[LineResul
         for result in results
     ]
     session.execute(_WRITE_OUTCOMES, {"batch_id": batch_id, "results": encode_json(rows).decode()})
+
+
+def tell_outcomes(session: Session, batch: Batch, results: Sequence[LineResult]) -> None:
+    """Record the event of lines that have their outcome, with the numbers and codes of each."""
+    ended = [it for it in results if not it.status.is_open]
+    if not ended:
+        return
+    data = {
+        "batch_id": batch.id,
+        "kind": batch.kind,
+        "mode": batch.mode,
+        "counts": Counter(it.status for it in ended),
+        "lines": [_told(it) for it in ended],
+    }
+    owner, supplier = batch.organisation_id, batch.import_supplier_id
+    record(session, EventType.BATCH_PROGRESSED, data, organisation_id=owner, import_supplier_id=supplier)
+
+
+def _told(result: LineResult) -> dict[str, Any]:
+    line: dict[str, Any] = {"line_number": result.line_number, "status": result.status}
+    number = result.external_account_number
+    # That of a refused line can be any text.
+    if number and len(number) <= MAX_IDENTIFIER and not identifier_fault(number):
+        line["external_account_number"] = number
+    if result.service_account_number:
+        line["service_account_number"] = result.service_account_number
+    if result.errors:
+        line["codes"] = sorted({item.code for item in result.errors})
+    return line
 
 
 def _storable_items(items: Sequence[ErrorItem]) -> list[dict[str, str | None]] | None:

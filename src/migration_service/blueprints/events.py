@@ -1,0 +1,132 @@
+"""The feed of events: what happened to the accounts, batches and keys of an organisation."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from flask import Response, request
+
+from migration_service import errors
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller
+from migration_service.blueprints.requests.body import query_arguments
+from migration_service.blueprints.requests.description_headers import refer
+from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_path
+from migration_service.blueprints.requests.paging import link_next, require_page_size
+from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.streaming import stream
+from migration_service.errors import ErrorItem, EventCursorAheadError, RequestFailedValidationError
+from migration_service.schemas.base import unknown_word
+from migration_service.schemas.events import (
+    CATALOGUE,
+    CURSOR,
+    EventArgumentsSchema,
+    EventErrorBodySchema,
+    EventType,
+    FeedEventSchema,
+)
+from migration_service.services.events.feed import open_feed
+from migration_service.services.events.history import START, Cursor, History, tell_rewound
+from migration_service.services.events.reading import EventPage, Position, ReadEvent, read_events
+
+#: The number of events in one piece of a stream, and in a page without `limit`.
+PIECE, PAGE = 2_000, 500
+LARGEST_PAGE = 10_000
+_NDJSON = "application/x-ndjson"
+
+blueprint = make_blueprint("events", "events", "What happened, in an order in which nothing is ever missed.")
+
+_EXAMPLE = CATALOGUE[EventType.ACCOUNT_CREATED].example | {"cursor": CURSOR}
+
+
+@blueprint.get("/", endpoint="list_events")
+@query_arguments(blueprint, EventArgumentsSchema())
+@blueprint.response(200, FeedEventSchema(many=True), example=[_EXAMPLE], headers=refer("Link"))
+@blueprint.alt_response(200, schema=FeedEventSchema, content_type=_NDJSON, example=_EXAMPLE)
+@answers_errors(
+    blueprint,
+    errors.RequestFailedValidationError,
+    errors.ImportSupplierNotFoundError,
+    errors.EventCursorExpiredError,
+    errors.EventCursorAheadError,
+    body=EventErrorBodySchema,
+)
+def list_events(arguments: dict[str, Any]) -> Response:
+    """List what happened since a position, oldest first
+
+    One page, and a Link header (rel="next") to what follows it, which may not have happened yet. With
+    `Accept: application/x-ndjson`, all events that there are, streamed. Events are at-least-once: leave out
+    one whose `id` you know.
+    """
+    limit = arguments.get("limit")
+    require_page_size(PAGE if limit is None else limit, LARGEST_PAGE)
+    _require_consumer_name(arguments.get("consumer", ""))
+    sessions, owner = resources().Session, caller().organisation_id
+    types, supplier_ids = _read_types(arguments.get("type")), caller().import_supplier_ids
+    as_lines = request.accept_mimetypes.best_match(("application/json", _NDJSON)) == _NDJSON
+    size = min(limit or PIECE, PIECE) if as_lines else limit or PAGE
+    try:
+        with sessions.begin() as session:
+            if "import_supplier_code" in arguments:
+                supplier_ids = frozenset([supplier_in_path(session, arguments["import_supplier_code"]).id])
+            history, position = open_feed(session, owner, arguments.get("cursor"), arguments.get("consumer"))
+    except EventCursorAheadError as error:
+        with sessions.begin() as session:
+            tell_rewound(session, owner, error.cursor)
+        raise
+
+    def read_on(after: Position | None, size: int) -> EventPage:
+        with sessions.begin() as session:
+            return read_events(
+                session, owner, after, types=types, import_supplier_ids=supplier_ids, limit=size
+            )
+
+    page = read_on(position, size)
+    write = partial(_write, history)
+    if as_lines:
+        response = stream(_lines(page, limit, read_on, write), f"{_NDJSON}; charset=utf-8")
+    else:
+        response = Response(f"[{','.join(map(write, page.events))}]", mimetype="application/json")
+        link_next(response, size, str(Cursor(history, page.position)) if page.position else START)
+    response.vary.add("Accept")
+    return response
+
+
+def _lines(
+    page: EventPage,
+    limit: int | None,
+    read_on: Callable[[Position | None, int], EventPage],
+    write: Callable[[ReadEvent], str],
+) -> Iterator[str]:
+    """Yield the lines of a page, and of those that follow it, at most `limit` in all."""
+    left = limit
+    while page.events:
+        yield "".join([f"{write(event)}\n" for event in page.events])
+        left = None if left is None else left - len(page.events)
+        if not page.has_more or left == 0:
+            return
+        page = read_on(page.position, PIECE if left is None else min(left, PIECE))
+
+
+def _write(history: History, event: ReadEvent) -> str:
+    return f'{event.body[:-1]},"cursor":"{Cursor(history, event.position)}"}}'
+
+
+def _read_types(text: str | None) -> list[str] | None:
+    """Return the types that the client names. Raise RequestFailedValidationError if one is unknown."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    unknown = [
+        unknown_word(name, CATALOGUE, "type of event", "type") for name in names if name not in CATALOGUE
+    ]
+    if unknown:
+        raise RequestFailedValidationError(errors=unknown)
+    return names
+
+
+def _require_consumer_name(name: str) -> None:
+    """Raise RequestFailedValidationError if a name has the form of those that the service itself uses."""
+    if ":" in name:
+        detail = "The name of a consumer may not have a colon."
+        raise RequestFailedValidationError(errors=[ErrorItem("invalid_characters", detail, "consumer")])

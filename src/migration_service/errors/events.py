@@ -1,0 +1,47 @@
+"""Errors of reading events."""
+
+from typing import Any
+
+from migration_service.errors.base import InvalidError
+
+
+class EventCursorError(InvalidError):
+    """A position in the feed from which it cannot be read on without leaving out events."""
+
+    def __init__(self, detail: str | None = None, *, cursor: str = "start") -> None:
+        super().__init__(detail)
+        #: The position from which to read again. `start` is before the oldest event.
+        self.cursor = cursor
+
+    def extra_fields(self) -> dict[str, Any]:
+        """Return the position from which to read again."""
+        return {"cursor": self.cursor}
+
+
+class EventCursorExpiredError(EventCursorError):
+    """Events that follow the cursor were removed at the end of their retention period."""
+
+    code = "event_cursor_expired"
+    default_detail = "Events that follow this cursor are no longer kept."
+    default_attr = "cursor"
+    remedy = (
+        "Find out from the lists and the reconciliation what you missed, and read on from the `cursor` of "
+        "this answer."
+    )
+
+
+class EventCursorAheadError(EventCursorError):
+    """The database was set back to an earlier moment, and has no event at the cursor.
+
+    Events that follow could have positions before it.
+    """
+
+    code = "event_cursor_ahead"
+    default_detail = (
+        "The event at this cursor does not exist: the database was set back to an earlier moment."
+    )
+    default_attr = "cursor"
+    remedy = (
+        "Read again from the `cursor` of this answer, and leave out events whose id you know. What those "
+        "told that do not come again never happened."
+    )

@@ -1,0 +1,329 @@
+"""The catalogue of events: for each type its meaning, the schema of its data, and an example.
+
+docs/suppliers/events.md, the feed and the `webhooks` of the interface description are generated from it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from migration_service.schemas import answers
+from migration_service.schemas.base import AnswerSchema, Fields
+from migration_service.schemas.fields import Identifier, WholeNumber
+from migration_service.schemas.requests import ErrorBodySchema
+from migration_service.states import (
+    BatchKind,
+    BatchMode,
+    BatchState,
+    LineStatus,
+    UndoOutcome,
+    UndoState,
+    WaveState,
+)
+
+_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
+_MOMENT = "2026-03-01T10:15:00Z"
+_NUMBER = "The account's number in the supplier's system."
+_SERVICE_NUMBER = "The number of the created account."
+#: A position in the feed, as in `cursor`.
+CURSOR = "6b1f4c0a9d3e7258-1-0-2f1a-019a9c1e7b527c7e8a3f0d7f0f6f2b11"
+
+
+class EventType(StrEnum):
+    """The types of events. They are never renamed."""
+
+    ACCOUNT_CREATED = "account.created"
+    ACCOUNT_FAILED = "account.failed"
+    BATCH_PROGRESSED = "batch.progressed"
+    BATCH_ENDED = "batch.ended"
+    BATCH_THRESHOLD_REACHED = "batch.error_threshold_reached"
+    WAVE_APPROVAL_REQUIRED = "wave.approval_required"
+    RECONCILIATION_DIFFERS = "reconciliation.differs"
+    UNDO_STARTED = "undo.started"
+    UNDO_ENDED = "undo.ended"
+    API_KEY_EXPIRES = "api_key.expires"
+    AUDIT_DAY_SEALED = "audit.day_sealed"
+    FEED_REWOUND = "feed.rewound"
+
+
+class AccountCreatedSchema(AnswerSchema):
+    """The data of `account.created`."""
+
+    external_account_number = answers.String(_NUMBER, "100000038")
+    service_account_number = answers.String(_SERVICE_NUMBER, "A-7KX2M9QD")
+    attempt_id = answers.UUID("The attempt that created it.", _ID)
+
+
+class AccountFailedSchema(AnswerSchema):
+    """The data of `account.failed`."""
+
+    external_account_number = answers.String(_NUMBER, "100000038")
+    attempt_id = answers.UUID("The attempt that failed.", _ID)
+    code = answers.String("The code of the error.", "account_failed_validation")
+    codes = answers.List(answers.String, "The codes in its `errors`.", ["invalid_phone_number"])
+
+
+class EventLineSchema(AnswerSchema):
+    """One line of `batch.progressed`."""
+
+    optional = frozenset({"external_account_number", "service_account_number", "codes"})
+
+    line_number = answers.Integer("The number of the line in the file. The first is 1.", 1)
+    status = answers.String("Its outcome.", "IMPORTED", words=LineStatus)
+    external_account_number = answers.String(f"{_NUMBER} Absent if the line has no valid one.", "100000038")
+    service_account_number = answers.String(f"{_SERVICE_NUMBER} Absent without one.", "A-7KX2M9QD")
+    codes = answers.List(
+        answers.String, "The codes of its errors. Absent without errors.", ["invalid_phone_number"]
+    )
+
+
+class BatchProgressedSchema(AnswerSchema):
+    """The data of `batch.progressed`."""
+
+    batch_id = answers.UUID("The batch.", _ID)
+    kind = answers.String("The kind of its lines.", "accounts", words=BatchKind)
+    mode = answers.String("What it does with them.", "import", words=BatchMode)
+    counts = answers.Counts("The number of these lines by outcome.", {"IMPORTED": 1})
+    lines = answers.List(EventLineSchema, "Lines that have just got their outcome.")
+
+
+class BatchEndedSchema(AnswerSchema):
+    """The data of `batch.ended`."""
+
+    batch_id = answers.UUID("The batch.", _ID)
+    kind = answers.String("The kind of its lines.", "accounts", words=BatchKind)
+    mode = answers.String("What it did with them.", "import", words=BatchMode)
+    state = answers.String(
+        "How it ended. A STOPPED batch can be resumed, and failed lines of a COMPLETED one be retried.",
+        "COMPLETED",
+        words=[BatchState.COMPLETED.value, BatchState.CANCELLED.value, BatchState.STOPPED.value],
+    )
+    counts = answers.Counts("The number of its lines by status.", {"IMPORTED": 98, "FAILED": 2})
+
+
+class BatchThresholdReachedSchema(AnswerSchema):
+    """The data of `batch.error_threshold_reached`."""
+
+    batch_id = answers.UUID("The batch, which is paused.", _ID)
+    lines = answers.Integer("The number of lines that were counted.", 200)
+    errors = answers.Integer("How many of them count as errors.", 120)
+    codes = answers.Counts("The number of lines with each code that counts.", {"invalid_phone_number": 120})
+
+
+class WaveApprovalRequiredSchema(AnswerSchema):
+    """The data of `wave.approval_required`."""
+
+    plan_id = answers.UUID("The plan of the wave.", _ID)
+    number = answers.Integer("The number of the wave in its plan. The first is 1.", 1)
+    batch_id = answers.UUID("The batch of the wave.", _ID)
+    found = answers.String(
+        "The result of its reconciliation.",
+        "CLEAN",
+        words=[WaveState.CLEAN.value, WaveState.DIFFERS.value],
+    )
+
+
+class ReconciliationDiffersSchema(AnswerSchema):
+    """The data of `reconciliation.differs`."""
+
+    plan_id = answers.UUID("The plan of the wave.", _ID)
+    number = answers.Integer("The number of the wave in its plan. The first is 1.", 1)
+    batch_id = answers.UUID("The batch of the wave.", _ID)
+    differing = answers.Integer("The number of created accounts that differ from what was sent.", 1)
+    open = answers.Integer("The number of accounts that were sent and neither created nor settled.", 2)
+
+
+class UndoStartedSchema(AnswerSchema):
+    """The data of `undo.started`."""
+
+    undo_id = answers.UUID("The undo.", _ID)
+    batch_id = answers.UUID(
+        "The batch whose accounts are removed. Null for single accounts.", _ID, allow_none=True
+    )
+    accounts = answers.Integer("The number of accounts to remove.", 120)
+
+
+class UndoEndedSchema(AnswerSchema):
+    """The data of `undo.ended`."""
+
+    undo_id = answers.UUID("The undo.", _ID)
+    batch_id = answers.UUID(
+        "The batch whose accounts were removed. Null for single accounts.", _ID, allow_none=True
+    )
+    state = answers.String(
+        "How it ended.", "COMPLETED", words=[UndoState.COMPLETED.value, UndoState.CANCELLED.value]
+    )
+    counts = answers.Counts(
+        "The number of its accounts by outcome.", {UndoOutcome.REVERTED.value: 118, UndoOutcome.KEPT.value: 2}
+    )
+
+
+class ApiKeyExpiresSchema(AnswerSchema):
+    """The data of `api_key.expires`."""
+
+    prefix = answers.String("The prefix of the key.", "ami_0123456789")
+    expires_at = answers.Moment("When it expires, in UTC.", _MOMENT)
+    days = answers.Integer("The number of days until then, at most.", 7)
+
+
+class AuditDaySealedSchema(AnswerSchema):
+    """The data of `audit.day_sealed`."""
+
+    day = answers.String("The day, in UTC.", "2026-02-28", openapi={"format": "date"})
+    head = answers.String(
+        "The head of the audit's chain of hashes, in hexadecimal. Keep it: it shows whether an entry up to "
+        "this day is ever changed.",
+        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    )
+
+
+class FeedRewoundSchema(AnswerSchema):
+    """The data of `feed.rewound`."""
+
+    cursor = answers.String("The position from which to read again.", CURSOR)
+
+
+_SchemaClass = type[AnswerSchema]
+
+
+@dataclass(frozen=True, slots=True)
+class EventKind:
+    """What the catalogue says about a type of event."""
+
+    type: EventType
+    meaning: str
+    #: The schema of its data.
+    schema: _SchemaClass
+    #: Whether it names an import supplier.
+    of_supplier: bool = True
+
+    @property
+    def example(self) -> dict[str, Any]:
+        """Return an example of an event, as webhooks send it."""
+        return {
+            "id": _ID,
+            "type": self.type.value,
+            "created_at": _MOMENT,
+            "import_supplier": "DEMO_SUPPLIER" if self.of_supplier else None,
+            "data": self.schema.example(),
+        }
+
+
+_KINDS = (
+    EventKind(
+        EventType.ACCOUNT_CREATED,
+        "A single request has created an account. Those of a batch are in `batch.progressed`.",
+        AccountCreatedSchema,
+    ),
+    EventKind(
+        EventType.ACCOUNT_FAILED,
+        "An attempt of a single request to create an account has failed. Dry runs have no events.",
+        AccountFailedSchema,
+    ),
+    EventKind(
+        EventType.BATCH_PROGRESSED,
+        "Lines of a batch have got their outcome. One event usually has a hundred lines.",
+        BatchProgressedSchema,
+    ),
+    EventKind(EventType.BATCH_ENDED, "A batch is over.", BatchEndedSchema),
+    EventKind(
+        EventType.BATCH_THRESHOLD_REACHED,
+        "A batch has too many errors, and is paused until it is resumed.",
+        BatchThresholdReachedSchema,
+    ),
+    EventKind(
+        EventType.WAVE_APPROVAL_REQUIRED,
+        "A wave is reconciled, and waits for a decision before the next one may start.",
+        WaveApprovalRequiredSchema,
+    ),
+    EventKind(
+        EventType.RECONCILIATION_DIFFERS,
+        "The reconciliation of a wave has found differences.",
+        ReconciliationDiffersSchema,
+    ),
+    EventKind(EventType.UNDO_STARTED, "The removal of created accounts has started.", UndoStartedSchema),
+    EventKind(EventType.UNDO_ENDED, "The removal of created accounts is over.", UndoEndedSchema),
+    EventKind(
+        EventType.API_KEY_EXPIRES,
+        "An API key of the organisation expires soon. Told 30, 7 and 1 days before.",
+        ApiKeyExpiresSchema,
+        of_supplier=False,
+    ),
+    EventKind(
+        EventType.AUDIT_DAY_SEALED,
+        "A day of the service's audit is sealed, an hour after its end.",
+        AuditDaySealedSchema,
+        of_supplier=False,
+    ),
+    EventKind(
+        EventType.FEED_REWOUND,
+        "The service's database was restored, or replaced by a copy that lacks what happened last. Events "
+        "that were read before may never have happened, and others have taken their place. Read again from "
+        "`cursor`, and leave out events whose id you know.",
+        FeedRewoundSchema,
+        of_supplier=False,
+    ),
+)
+#: Every type, in the order of the documentation.
+CATALOGUE: Mapping[EventType, EventKind] = {kind.type: kind for kind in _KINDS}
+
+
+class EventSchema(AnswerSchema):
+    """An event, without its data, which the catalogue describes for each type."""
+
+    id = answers.UUID("The id of the event. The same event always has the same one.", _ID)
+    type = answers.String("The type.", EventType.ACCOUNT_CREATED.value, words=EventType)
+    created_at = answers.Moment("When its transaction began, in UTC.", _MOMENT)
+    import_supplier = answers.String(
+        "Code of the import supplier concerned. Null if it concerns none.", "DEMO_SUPPLIER", allow_none=True
+    )
+
+
+class FeedEventSchema(EventSchema):
+    """An event of the feed."""
+
+    data = answers.Dict(
+        "What happened. Its members depend on the type, and are described in `webhooks`.",
+        AccountCreatedSchema.example(),
+    )
+    cursor = answers.String(
+        "The position of the event. Send it to read what follows. It means nothing else, and its form may "
+        "change.",
+        CURSOR,
+    )
+
+
+class EventErrorBodySchema(ErrorBodySchema):
+    """The body of a 400 of the feed."""
+
+    optional = frozenset({"cursor"})
+
+    cursor = answers.String(
+        "The position from which to read again, if it cannot be read on from that of the request.", CURSOR
+    )
+
+
+class EventArgumentsSchema(Fields):
+    """The query string of the feed."""
+
+    cursor = Identifier(
+        "Only events after this one: its `cursor`, or `start` for the beginning of the feed.",
+        CURSOR,
+        max_length=128,
+    )
+    consumer = Identifier(
+        "A name, under which the service keeps your position. Events up to `cursor` are acknowledged by this "
+        "request. Without `cursor`, the events after the last acknowledged one are returned again.",
+        "billing",
+        max_length=64,
+    )
+    type = Identifier(
+        "Only events of these types, separated by commas.", "account.created,batch.ended", max_length=1_000
+    )
+    import_supplier_code = Identifier("Only events of this import supplier.", "DEMO_SUPPLIER")
+    limit = WholeNumber(
+        "At most this many events, 1 to 10,000. As NDJSON, all events that there are by default.",
+        500,
+        parameter={"type": "integer", "minimum": 1, "maximum": 10_000},
+    )

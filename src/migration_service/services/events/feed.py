@@ -1,0 +1,36 @@
+"""The feed: where a client reads on, by a cursor or as a named consumer."""
+
+from sqlalchemy.orm import Session
+
+from migration_service.services.events.consumers import advance_consumer, read_consumer
+from migration_service.services.events.history import (
+    START,
+    Cursor,
+    History,
+    follow_history,
+    locate,
+    parse_cursor,
+)
+from migration_service.services.events.reading import Position
+
+
+def open_feed(
+    session: Session, organisation_id: int, cursor: str | None, consumer: str | None
+) -> tuple[History, Position | None]:
+    """Return the current history, and the position after which to read. None is before the oldest event.
+
+    A named consumer acknowledges all events up to the cursor that it sends. Without one it reads again after
+    the last acknowledged event. Raise RequestFailedValidationError if the cursor is none, and
+    EventCursorExpiredError and EventCursorAheadError if the feed cannot be read on from it.
+    """
+    history = follow_history(session)
+    if cursor is None and consumer is not None:
+        known = read_consumer(session, organisation_id, consumer)
+        position = known and locate(session, organisation_id, Cursor(history, known))
+    elif cursor is None or cursor == START:
+        position = None
+    else:
+        position = locate(session, organisation_id, parse_cursor(cursor))
+    if consumer is not None:
+        advance_consumer(session, organisation_id, consumer, position)
+    return history, position

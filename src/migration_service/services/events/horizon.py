@@ -1,0 +1,42 @@
+"""What holds the horizon back, below which events can be read: the oldest transaction that writes."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+
+@dataclass(frozen=True, slots=True)
+class HorizonHolder:
+    """The transaction that events wait for."""
+
+    #: Since when it has been running. None if this role may not see that.
+    seconds: float | None
+    #: The session by its process id, application, role and database, or the name of a prepared transaction.
+    name: str
+    #: The statement that ends it.
+    end: str
+
+
+def find_holder(session: Session) -> HorizonHolder | None:
+    """Return the oldest transaction of the server that has written something and is still open, if any."""
+    row = session.execute(_FIND).one_or_none()
+    return HorizonHolder(row.seconds, row.name, row.end_with) if row else None
+
+
+# A transaction that only reads has no number, and holds nothing back. That of this query is one.
+_FIND = text("""
+    SELECT CAST(extract(epoch FROM clock_timestamp() - since) AS double precision) AS seconds, name, end_with
+    FROM (
+        SELECT age(backend_xid) AS age, xact_start AS since,
+               format('session %s (%s) of role %s in database %s', pid,
+                      coalesce(nullif(application_name, ''), 'no application name'),
+                      usename, datname) AS name,
+               format('SELECT pg_terminate_backend(%s)', pid) AS end_with
+        FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
+        UNION ALL
+        SELECT age(transaction), prepared, format('prepared transaction %L', gid),
+               format('ROLLBACK PREPARED %L', gid)
+        FROM pg_prepared_xacts) AS holder
+    ORDER BY age DESC LIMIT 1
+""")

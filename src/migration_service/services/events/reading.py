@@ -1,0 +1,133 @@
+"""Reading events in an order in which none can appear behind a position that was read.
+
+Two transactions get their numbers in one order and may commit in another. So events are ordered by the number
+of their transaction, and shown only below the horizon: the lowest number of a transaction that is still
+running. All transactions below it have ended, and later ones get higher numbers.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy import ARRAY, BigInteger, Text, bindparam, text
+from sqlalchemy.orm import Session
+
+from migration_service.errors import EventCursorExpiredError
+from migration_service.schemas.events import EventType
+from migration_service.schemas.moments import sql_moment
+
+
+class Position(NamedTuple):
+    """The place of an event in the feed of its organisation. Positions are ordered."""
+
+    generation: int
+    transaction_id: int
+    id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEvent:
+    """An event in the form in which it is sent."""
+
+    position: Position
+    type: str
+    created_at: datetime
+    #: The event as JSON text: its id, type, created_at, import_supplier (a code or null) and data.
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Some events in order."""
+
+    events: list[ReadEvent]
+    #: Where to read on: the last event that was looked at, or None if there is none yet.
+    position: Position | None
+    has_more: bool
+
+
+#: Before every event.
+_START = Position(-(2**15), 0, UUID(int=0))
+
+
+def read_events(
+    session: Session,
+    organisation_id: int,
+    after: Position | None,
+    *,
+    types: Collection[str] | None = None,
+    import_supplier_ids: Collection[int] | None = None,
+    limit: int,
+) -> EventPage:
+    """Return the next events of an organisation after a position, or from the oldest one if it is None.
+
+    Only events of these types and import suppliers are returned. `feed.rewound` concerns every supplier. The
+    position of the page is behind all events that were left out. Raise EventCursorExpiredError if the event
+    at `after` was removed: those that follow it may have been removed as well.
+    """
+    values = {
+        "organisation_id": organisation_id,
+        **_after(after or _START),
+        "types": None if types is None else list(types),
+        "import_supplier_ids": None if import_supplier_ids is None else list(import_supplier_ids),
+        "limit": limit + 1,
+    }
+    rows = session.execute(_READ, values).all()
+    horizon = rows[0].horizon
+    if after is not None and not rows[0].has_beginning:
+        raise EventCursorExpiredError
+    found = [
+        ReadEvent(Position(row.generation, row.transaction_id, row.id), row.type, row.created_at, row.body)
+        for row in rows
+        if row.id is not None
+    ]
+    if len(found) > limit:
+        return EventPage(found[:limit], found[limit - 1].position, has_more=True)
+    position = found[-1].position if found else after
+    if types is not None or import_supplier_ids is not None:
+        last = session.execute(_LAST, {"organisation_id": organisation_id, "horizon": horizon}).all()
+        position = max((it for it in (position, *(Position(*row) for row in last)) if it), default=None)
+    return EventPage(found, position, has_more=False)
+
+
+def _after(position: Position) -> dict[str, object]:
+    return {"generation": position.generation, "transaction_id": position.transaction_id, "id": position.id}
+
+
+#: The lowest number of a transaction that is still running, as of the statement.
+HORIZON = "CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"
+
+# PostgreSQL writes the JSON. One row without an event has the horizon if there are no events.
+_READ = text(f"""
+    WITH horizon AS MATERIALIZED (SELECT {HORIZON} AS value)
+    SELECT horizon.value AS horizon,
+           EXISTS (SELECT FROM event WHERE event.organisation_id = :organisation_id
+                   AND (generation, transaction_id, event.id) = (:generation, :transaction_id, :id))
+               AS has_beginning,
+           page.*
+    FROM horizon LEFT JOIN LATERAL (
+        SELECT generation, transaction_id, event.id, type, event.created_at,
+               '{{"id":"' || event.id || '","type":"' || type || '","created_at":"'
+               || {sql_moment("event.created_at")} || '","import_supplier":'
+               || coalesce(CAST(to_json(supplier.code) AS text), 'null') || ',"data":'
+               || CAST(data AS text) || '}}' AS body
+        FROM event LEFT JOIN import_supplier AS supplier ON supplier.id = import_supplier_id
+        WHERE event.organisation_id = :organisation_id
+          AND (generation, transaction_id, event.id) > (:generation, :transaction_id, :id)
+          AND (generation, transaction_id) < (0, (SELECT value FROM horizon))
+          AND (:types IS NULL OR type = ANY (:types))
+          AND (:import_supplier_ids IS NULL OR import_supplier_id = ANY (:import_supplier_ids)
+               OR type = '{EventType.FEED_REWOUND}')
+        ORDER BY generation, transaction_id, event.id LIMIT :limit) AS page ON true
+    ORDER BY generation, transaction_id, id
+""").bindparams(
+    bindparam("types", type_=ARRAY(Text)), bindparam("import_supplier_ids", type_=ARRAY(BigInteger))
+)
+
+_LAST = text("""
+    SELECT generation, transaction_id, id FROM event
+    WHERE organisation_id = :organisation_id AND (generation, transaction_id) < (0, :horizon)
+    ORDER BY generation DESC, transaction_id DESC, id DESC LIMIT 1
+""")

@@ -1,0 +1,17 @@
+"""The catalogue of events, and its page."""
+
+from event_docs import FILE, render
+
+from migration_service.schemas.events import CATALOGUE, EventType
+from support.events import check_data
+
+
+def test_the_page_of_types_is_the_generated_one() -> None:
+    assert FILE.read_text() == render(), "run `make docs`"
+
+
+def test_each_type_is_in_the_catalogue_with_an_example_of_its_data() -> None:
+    assert list(CATALOGUE) == list(EventType)
+    for type_, kind in CATALOGUE.items():
+        assert kind.meaning.endswith(".")
+        check_data(type_, kind.example["data"])
