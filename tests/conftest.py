@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.app import create_app
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.db import reference
+from migration_service.db import known_commits, reference
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.loading import begin_loading, end_loading
 from migration_service.services.access import operators
@@ -176,6 +176,14 @@ def _nothing_is_kept() -> Iterator[None]:
     """Tests change rows with services, which do not wait until every web process knows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reference, "KEPT_SECONDS", 0.0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _held_briefly() -> Iterator[None]:
+    """Work that finds no database waits shorter for one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known_commits, "HOLD_SECONDS", 1.0)
         yield
 
 

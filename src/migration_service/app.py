@@ -32,6 +32,7 @@ from migration_service.blueprints.requests.admission import Application, check_r
 from migration_service.blueprints.requests.body import close_operations, reading_to_the_end
 from migration_service.blueprints.requests.compression import compress_responses
 from migration_service.blueprints.requests.errors import register_error_handlers
+from migration_service.blueprints.requests.holding import watch_effects
 from migration_service.blueprints.requests.numbers_in_paths import NumberConverter, NumberRule
 from migration_service.blueprints.requests.places import keep_places
 from migration_service.blueprints.requests.request_ids import identify_requests
@@ -75,6 +76,7 @@ def create_app(settings: Settings) -> Flask:
     observe_requests(app)
     keep_places(app)
     identify_requests(app)
+    watch_effects(app)
     # The last registered function runs first, so nothing is added to an answer after it was compressed.
     compress_responses(app)
     guard_responses(app)
@@ -131,7 +133,13 @@ def _believe_proxies(app: Flask, count: int) -> None:
 
 
 def _connect(settings: Settings) -> Resources:
-    engine = service_engine(settings, "migration-web", pool_size=settings.database_pool_size, max_overflow=0)
+    engine = service_engine(
+        settings,
+        "migration-web",
+        pool_size=settings.database_pool_size,
+        max_overflow=0,
+        marks_commits=True,
+    )
     session_maker = make_sessionmaker(engine)
     redis = make_redis(settings.redis_url, max_connections=_MOST_WAITING)
     VENDOR_CALLS.keep_in(redis)

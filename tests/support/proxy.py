@@ -50,3 +50,38 @@ def copy(source: socket.socket, target: socket.socket) -> None:
             end.shutdown(socket.SHUT_RDWR)
         except OSError:
             continue
+
+
+class CuttingProxy(Proxy):
+    """A proxy that cuts a connection of PostgreSQL when a client sends what it is told to look for, once."""
+
+    _trigger = b""
+    _forwards = False
+
+    def cut_at(self, trigger: bytes, *, forwards: bool) -> None:
+        """Cut the next connection whose client sends `trigger`.
+
+        With `forwards`, the server gets it and only its answer is lost.
+        """
+        self._trigger, self._forwards = trigger, forwards
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, self._connect() as server:
+            threading.Thread(target=copy, args=[server, client], daemon=True).start()
+            while data := _receive(client):
+                if self._trigger and self._trigger in data:
+                    self._trigger = b""
+                    # The client is cut off first, and may already ask when the server carries it out.
+                    client.shutdown(socket.SHUT_RDWR)
+                    if self._forwards:
+                        server.sendall(data)
+                        _receive(server)
+                    return
+                server.sendall(data)
+
+
+def _receive(source: socket.socket) -> bytes:
+    try:
+        return source.recv(65_536)
+    except OSError:
+        return b""

@@ -10,6 +10,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 from migration_service.blueprints.description.examples import ACCOUNT
 from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import require_length
+from migration_service.blueprints.requests.holding import consume_body
 from migration_service.blueprints.requests.idempotency import read_key
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
@@ -134,6 +135,7 @@ def _whole_body() -> Iterator[bytes]:
     The web server does not report this, and half a file would look complete.
     """
     step_aside()
+    consume_body()
     missing = request.content_length or 0
     for block in read_blocks(request.stream):
         missing -= len(block)

@@ -11,10 +11,11 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.blueprints.requests.resources import resources
 from migration_service.connections import try_write
 from migration_service.db.engine import ONLY_READS
+from migration_service.db.holding import can_be_written_to
 from migration_service.leaving import is_leaving
 
 #: Seconds after which the database counts as unavailable.
-_ANSWER_SECONDS = 3.0
+_ANSWER_SECONDS = 2.0
 
 blueprint = Blueprint("health", __name__, url_prefix="/health")
 
@@ -51,12 +52,15 @@ def _ask_database() -> str:
 
 
 def _read_role(sessions: sessionmaker[Session]) -> str:
-    with sessions.begin() as session:
-        if session.scalar(text(ONLY_READS)):
-            # The next connection may lead to another server.
-            session.invalidate()
-            return "read-only"
-    return "ok"
+    engine = sessions.kw["bind"]
+    # A connection that is already open may lead to the server before a switch-over.
+    if can_be_written_to(engine):
+        return "ok"
+    with engine.connect() as connection:
+        if not connection.scalar(text(ONLY_READS)):
+            return "ok"
+        connection.invalidate()
+    return "read-only"
 
 
 def _redis_answers() -> bool:

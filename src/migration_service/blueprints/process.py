@@ -1,5 +1,6 @@
 """Create an account (section 4.3)."""
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from migration_service.schemas.requests import (
     ProcessRequestSchema,
 )
 from migration_service.services.imports.status import ReportedStatus
-from migration_service.services.processing.dispatch import begin_attempt, wait_for_outcome
+from migration_service.services.processing.dispatch import AttemptUndoneError, begin_attempt, wait_for_outcome
 from migration_service.services.reporting.attempts import get_attempt
 
 #: Seconds after which a client should ask for the outcome of an attempt.
@@ -82,10 +83,16 @@ def process(body: dict[str, Any]) -> Any:
     """
     wait = "respond-async" not in request.headers.get("Prefer", "").lower()
     dispatch = resources().dispatch
-    attempt_id = begin_attempt(dispatch, caller(), body, keyed=keyed_request(), waits=wait)
+    begin = partial(begin_attempt, dispatch, caller(), body, keyed=keyed_request(), waits=wait)
+    attempt_id = begin()
     if wait:
         step_aside()
-        if number := wait_for_outcome(dispatch, attempt_id):
+        try:
+            number = wait_for_outcome(dispatch, attempt_id)
+        except AttemptUndoneError:
+            attempt_id = begin()
+            number = wait_for_outcome(dispatch, attempt_id)
+        if number:
             created = encode_json({"service_account_number": number})
             return Response(created, 201, mimetype="application/json")
     accepted = _accepted(body["external_account_number"], attempt_id)

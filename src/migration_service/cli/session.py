@@ -14,7 +14,10 @@ from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings, SettingsError, system_user
+from migration_service.db import known_commits
 from migration_service.db.engine import make_sessionmaker, parse_database_url, service_engine
+from migration_service.db.holding import repeat
+from migration_service.db.known_commits import KnownCommit
 from migration_service.db.reference import wait_until_known
 from migration_service.errors import RequestFailedValidationError, ServiceError
 from migration_service.origin import ActorKind, Origin, acting_as
@@ -32,16 +35,21 @@ class CannotRunError(click.ClickException):
     exit_code = 2
 
 
-class CommandConnection(psycopg.Connection[Any]):
+class CommandConnection(KnownCommit):
     """A connection whose commits have a time limit. PostgreSQL limits only the time of statements."""
 
     commit_seconds = 30.0
+    _limit: float | None = None
+
+    def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+        """Wait for the server, during a commit no longer than allowed."""
+        return super().wait(gen, *args, **{"timeout": self._limit, **options})
 
     def commit(self) -> None:
         """Commit. Raise CannotRunError if that takes too long, as without the synchronous standby."""
+        self._limit = self.commit_seconds
         try:
-            with self.lock:
-                self.wait(self._commit_gen(), timeout=self.commit_seconds)
+            super().commit()
         except psycopg.OperationalError as error:
             if self.pgconn.transaction_status != TransactionStatus.ACTIVE:
                 raise
@@ -50,6 +58,8 @@ class CommandConnection(psycopg.Connection[Any]):
                 f"The database did not commit within {self.commit_seconds:g} seconds. What the command was "
                 "to change may be done: look before you repeat it. The doctor names the cause."
             ) from error
+        finally:
+            self._limit = None
 
 
 def read_settings(*, without: Collection[str] = ()) -> Settings:
@@ -99,11 +109,13 @@ def open_sessions(settings: Settings, *, connections: int = 1) -> Iterator[sessi
     event.listen(
         engine,
         "do_connect",
-        lambda _dialect, _record, args, options: CommandConnection.connect(*args, **options),
+        lambda _dialect, _record, args, options: CommandConnection.open(*args, **options),
     )
     try:
+        sessions = make_sessionmaker(engine)
+        repeat(sessions, lambda: engine.connect().close())  # wait for a server
         with acting_as(_origin()):
-            yield make_sessionmaker(engine)
+            yield sessions
     except ServiceError as error:
         raise RefusedError(_reasons(error)) from error
     except OperationalError as error:
@@ -146,4 +158,6 @@ def _reason(error: OperationalError) -> str:
     if getattr(error.orig, "sqlstate", None):
         return f"reports: {str(error.orig).splitlines()[0]}"
     said = str(error.orig).strip().splitlines()
-    return f"cannot be reached: {said[0] if said else 'no answer'}"
+    cause = said[0] if said else "no answer"
+    seconds = known_commits.HOLD_SECONDS
+    return f"cannot be reached, or not be written to, for {seconds:g} seconds: {cause}"

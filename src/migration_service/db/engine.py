@@ -11,6 +11,7 @@ from sqlalchemy.exc import InvalidatePoolError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
+from migration_service.db.known_commits import KnownCommit
 from migration_service.db.redaction import hide_values_of
 
 # jit: compiling the large INSERT of account creation takes 0.6 s and gains nothing. The time-outs end the
@@ -56,14 +57,28 @@ def is_not_the_primary(error: BaseException | None) -> bool:
     return getattr(error, "sqlstate", None) in _NOT_THE_PRIMARY
 
 
+def is_primary_gone(error: BaseException | None) -> bool:
+    """Whether a statement failed because the server is not the primary, or does not answer any more."""
+    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+        return True  # not an answer of a server
+    return is_not_the_primary(error)
+
+
 def make_engine(
-    database_url: str, *, pool_size: int, max_overflow: int, application_name: str, pooler: bool = False
+    database_url: str,
+    *,
+    pool_size: int,
+    max_overflow: int,
+    application_name: str,
+    pooler: bool = False,
+    marks_commits: bool = False,
 ) -> Engine:
     """Return an engine for `database_url`, which connects on first use. `postgresql://` means psycopg 3.
 
     `pooler` means that connections go through a pgbouncer in transaction mode, which may give each
     transaction another connection. No statements are prepared then, and the settings above must be set on the
-    database role (docs/operators/scaling.md).
+    database role (docs/operators/scaling.md). `marks_commits` means that a COMMIT whose answer is lost is
+    looked up (`known_commits`).
     """
     options = " ".join(f"-c {name}={value}" for name, value in _SERVER_SETTINGS.items())
     session: dict[str, Any] = {"prepare_threshold": None} if pooler else {"options": options}
@@ -79,13 +94,16 @@ def make_engine(
         connect_args={
             **session,
             "application_name": application_name,
-            "connect_timeout": 5,
-            "keepalives_idle": 10,
-            "keepalives_interval": 5,
+            # For each host. A server that has lost its network is given up after ten seconds.
+            "connect_timeout": 2,
+            "keepalives_idle": 4,
+            "keepalives_interval": 2,
             "keepalives_count": 3,
-            "tcp_user_timeout": 20_000,
+            "tcp_user_timeout": 10_000,
         },
     )
+    if marks_commits:
+        _mark_commits(engine)
     hide_values_of(engine)
     _roll_back_open_transactions(engine)
     _open_transactions_for_sessions(engine)
@@ -95,7 +113,12 @@ def make_engine(
 
 
 def service_engine(
-    settings: Settings, application_name: str, *, pool_size: int = 1, max_overflow: int = 1
+    settings: Settings,
+    application_name: str,
+    *,
+    pool_size: int = 1,
+    max_overflow: int = 1,
+    marks_commits: bool = False,
 ) -> Engine:
     """Return an engine for the database in the settings."""
     return make_engine(
@@ -104,7 +127,14 @@ def service_engine(
         max_overflow=max_overflow,
         application_name=application_name,
         pooler=settings.database_pooler,
+        marks_commits=marks_commits,
     )
+
+
+def _mark_commits(engine: Engine) -> None:
+    @event.listens_for(engine, "do_connect")
+    def connect(_dialect: Any, _record: Any, args: Any, options: Any) -> KnownCommit:
+        return KnownCommit.open(*args, **options)
 
 
 def _leave_servers_that_do_not_write(engine: Engine) -> None:
@@ -128,7 +158,7 @@ def _roll_back_open_transactions(engine: Engine) -> None:
 
     @event.listens_for(engine, "reset")
     def roll_back(connection: "psycopg.Connection[Any]", _record: Any, _state: Any) -> None:
-        if connection.pgconn.transaction_status != TransactionStatus.IDLE:
+        if not connection.closed and connection.pgconn.transaction_status != TransactionStatus.IDLE:
             connection.rollback()
 
 
@@ -159,10 +189,11 @@ def _ping_idle_connections(engine: Engine) -> None:
     left_at = 0.0
 
     @event.listens_for(engine, "checkin")
-    def note_time(_connection: Any, record: Any) -> None:
+    def note_time(connection: Any, record: Any) -> None:
         nonlocal left_at
         record.info["idle_since"] = time.monotonic()
-        if record.info.pop(NOT_THE_PRIMARY, False):
+        is_closed = connection is not None and connection.closed
+        if record.info.pop(NOT_THE_PRIMARY, False) or is_closed:
             left_at = record.info["idle_since"]
 
     @event.listens_for(engine, "checkout")

@@ -11,7 +11,9 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import OperationalError
 
-from migration_service.db.engine import make_engine
+from migration_service.db import known_commits
+from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.db.holding import is_lost, repeat
 
 logger = logging.getLogger(__name__)
 
@@ -63,14 +65,16 @@ def upgrade(
     the rows of every table, but no changes of tables.
 
     If a long transaction holds the lock on a table, this is retried for `timeout` seconds. Raise
-    CannotUpgradeError if the lock is still held then, or if this version cannot upgrade the tables.
+    CannotUpgradeError if the lock is still held then, if this version cannot upgrade the tables, or if no
+    server can be written to. After a COMMIT whose answer was lost, the tables are looked at again.
     """
     engine = make_engine(
         database_url, pool_size=1, max_overflow=0, application_name="revisions", pooler=pooler
     )
     try:
         until = time.monotonic() + timeout
-        while not _upgrade_once(engine, revision, runtime_role):
+        sessions = make_sessionmaker(engine)
+        while not repeat(sessions, lambda: _upgrade_once(engine, revision, runtime_role)):
             if time.monotonic() >= until:
                 raise CannotUpgradeError(
                     f"Another transaction held the lock on a table for {timeout:.0f} seconds, so nothing was "
@@ -79,6 +83,13 @@ def upgrade(
                 )
             logger.warning("A revision waits for a table that another transaction holds.")
             time.sleep(PAUSE_SECONDS)
+    except OperationalError as error:
+        if not is_lost(sessions, error):
+            raise
+        raise CannotUpgradeError(
+            f"No PostgreSQL that can be written to answers within {known_commits.HOLD_SECONDS:g} seconds: "
+            f"{error.orig}"
+        ) from error
     finally:
         engine.dispose()
 

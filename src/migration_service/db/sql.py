@@ -25,7 +25,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.db.engine import NOT_THE_PRIMARY, end_autocommit, is_not_the_primary
+from migration_service.db.engine import NOT_THE_PRIMARY, end_autocommit, is_primary_gone
 from migration_service.db.redaction import hide_values
 
 # The named tuple type of each statement's rows. Creating one takes as long as fetching some rows.
@@ -140,7 +140,7 @@ def _connect(sessions: sessionmaker[Session]) -> "Iterator[tuple[psycopg.Connect
 
 def _translated(error: psycopg.Error, statement: str, info: dict[str, Any]) -> BaseException:
     hide_values(error)
-    if is_not_the_primary(error):
+    if is_primary_gone(error):
         info[NOT_THE_PRIMARY] = True
         return OperationalError(statement, None, error, hide_parameters=True)
     return DBAPIError.instance(statement, None, error, psycopg.Error, hide_parameters=True)

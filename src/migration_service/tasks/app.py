@@ -1,18 +1,34 @@
 """The Celery application, with the connections of the process for tasks."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from celery import Celery, current_app
+from celery import Celery, Task, current_app
 
 from migration_service.config import Settings
+from migration_service.db.holding import repeat
 
 if TYPE_CHECKING:
     from migration_service.tasks.resources import WorkerResources
 
 
+class RepeatedTask(Task):  # type: ignore[type-arg]  # not generic at run time
+    """A task that is repeated on the next primary server of PostgreSQL if it loses the last one.
+
+    Every task may be repeated, because its message may be redelivered, too.
+    """
+
+    abstract = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the task."""
+        return repeat(celery_app().resources.Session, partial(self.run, *args, **kwargs))
+
+
 class MigrationCelery(Celery):
     """Celery with the service's settings. Only the children of a worker connect, each separately."""
+
+    task_cls = RepeatedTask
 
     def __init__(self, settings: Settings, **kwargs: Any) -> None:
         super().__init__("migration_service", **kwargs)

@@ -6,8 +6,10 @@ from uuid import UUID
 
 from celery import shared_task
 from celery.exceptions import SoftTimeLimitExceeded
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.holding import repeat
 from migration_service.services.batches.work.chunks import ChunkKey, release_chunk
 from migration_service.services.batches.work.execution import perform_chunk
 from migration_service.services.batches.work.feed import feed, take_chunk
@@ -60,12 +62,12 @@ def _run(batch_id: str, first_line: int, *, asks_vendors: bool) -> str:
 
 def feed_batches(app: MigrationCelery, sessions: sessionmaker[Session]) -> None:
     """Publish the next chunks. If that fails, the sweep does it again."""
-    feed(
-        sessions,
-        app.settings.batch_chunks_in_flight,
-        partial(_publish, app, RUN_CHUNK),
-        partial(_publish, app, RUN_VENDOR_CHUNK),
-    )
+    in_flight = app.settings.batch_chunks_in_flight
+    publishers = partial(_publish, app, RUN_CHUNK), partial(_publish, app, RUN_VENDOR_CHUNK)
+    try:
+        repeat(sessions, lambda: feed(sessions, in_flight, *publishers))
+    except OperationalError as error:
+        logger.warning("The database is unavailable, and chunks are dispatched later: %s", error)
 
 
 def _publish(app: MigrationCelery, task: str, batch_id: UUID, first_line: int) -> bool:

@@ -23,7 +23,7 @@ class WorkerResources:
 
 def connect(settings: Settings) -> WorkerResources:
     """Return the connections of a process that runs one task at a time."""
-    engine = service_engine(settings, "migration-worker")
+    engine = service_engine(settings, "migration-worker", marks_commits=True)
     redis = make_redis(settings.redis_url)
     VENDOR_CALLS.keep_in(redis)
     return WorkerResources(make_sessionmaker(engine), redis, Slots(redis))

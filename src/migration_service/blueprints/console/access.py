@@ -18,6 +18,7 @@ from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.views import VIEWS, Need
+from migration_service.blueprints.requests.holding import disregard_effects
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import (
@@ -69,6 +70,7 @@ def guard_views(app: Flask, settings: Settings) -> None:
         is_used = not request.args.get("part")
         with resources().Session.begin() as session:
             active = find_operator_session(session, token, times, is_used=is_used)
+        disregard_effects()
         return Person(token, active) if active else None
 
     app.before_request(_require_access)

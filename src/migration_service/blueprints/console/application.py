@@ -50,6 +50,7 @@ from migration_service.blueprints.console.pages import (
 from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.requests.admission import Application, check_requests
 from migration_service.blueprints.requests.compression import compress_responses
+from migration_service.blueprints.requests.holding import watch_effects
 from migration_service.blueprints.requests.numbers_in_paths import LinkedNumberConverter
 from migration_service.blueprints.requests.request_ids import identify_requests
 from migration_service.blueprints.requests.request_log import observe_requests
@@ -121,6 +122,7 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
     attach_resources(app, shared)
     observe_requests(app)
     identify_requests(app)
+    watch_effects(app)
     compress_responses(app)
     guard_pages(app)
     check_requests(app, settings)

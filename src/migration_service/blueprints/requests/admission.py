@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from flask import Flask, Request, Response, request
+from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter, RequestRedirect
 from werkzeug.sansio.utils import get_host
 
+from migration_service.blueprints.requests.holding import wait_to_repeat
 from migration_service.config import Settings
 from migration_service.errors import HostNotAllowedError
 
@@ -52,6 +54,16 @@ class Application(Flask):
             except HTTPException:
                 pass  # Flask raises the same exception, and handles it
         return adapter
+
+    def handle_user_exception(self, e: Exception) -> ResponseReturnValue:
+        """Return the answer to a request that raised `e`, or to its repetition on the next primary server."""
+        while wait_to_repeat(e):
+            try:
+                answer = self.preprocess_request()
+                return self.dispatch_request() if answer is None else answer
+            except Exception as error:
+                e = error
+        return super().handle_user_exception(e)
 
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """Return `func`. Flask would check more than ten times per request whether a function is async."""

@@ -53,7 +53,7 @@ def read_text() -> bytes:
 def _read_body() -> bytes:
     require_length()
     try:
-        return request.get_data(cache=False)
+        return request.get_data(cache=True)  # a repeated request reads it again
     except RequestEntityTooLarge:
         raise too_large() from None
 

@@ -14,7 +14,7 @@ from migration_service.services.access.throttle import client_of
 def keep_places(app: Flask) -> None:
     """Let every request of `app` leave its place when it ends."""
     app.after_request(_leave_with_last_byte)
-    app.teardown_request(_leave_without_an_answer)
+    app.teardown_request(lambda _error: leave_place())
 
 
 def enter_place(organisation_id: int | None = None) -> None:
@@ -88,7 +88,7 @@ def _leave_with_last_byte(response: Response) -> Response:
     return response
 
 
-def _leave_without_an_answer(_error: BaseException | None) -> None:
-    """Leave the place of a request whose thread ended without a response."""
+def leave_place() -> None:
+    """Leave the place of a request whose thread has ended without a response, or which starts again."""
     if "place" in g:
         resources().places.leave(g.pop("place"))

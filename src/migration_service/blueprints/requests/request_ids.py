@@ -20,7 +20,7 @@ def identify_requests(app: Flask) -> None:
 
 def _take_request_id() -> None:
     given = request.headers.get("X-Request-ID", "")
-    g.request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+    g.setdefault("request_id", given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex)
     request_id.set(g.request_id)
     # A token or a session identifies the sender later.
     set_origin(Origin(kind=ActorKind.UNKNOWN, address=request.remote_addr, request_id=g.request_id))

@@ -27,7 +27,7 @@ def observe_requests(app: Flask) -> None:
 
 
 def _begin() -> None:
-    g.began_at = time.monotonic()
+    g.setdefault("began_at", time.monotonic())  # unless the request is repeated
 
 
 def _end_with_last_byte(response: Response) -> Response:

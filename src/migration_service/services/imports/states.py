@@ -127,6 +127,11 @@ def start(connection: SqlConnection, attempt: RunningAttempt, *, durable: bool) 
     return bool(connection.execute(_START + soon, _columns(attempt)))
 
 
+def has_started(connection: SqlConnection, attempt: RunningAttempt) -> bool:
+    """Return whether `start` has taken effect for this attempt."""
+    return bool(connection.execute("SELECT id FROM attempt WHERE id = %(id)s", {"id": attempt.id}))
+
+
 # Of single requests. The lines of a batch are told by chunks, and dry runs not at all.
 _TELL = f"""
     ), told AS (

@@ -11,13 +11,16 @@ worker's part is in `execution`.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
 from redis import Redis
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
+from migration_service.db.holding import is_lost, repeat
 from migration_service.db.sql import OpenTransaction, SqlConnection, autocommit, begin
 from migration_service.errors import (
     AccountCreationFailedError,
@@ -48,6 +51,13 @@ WAIT_SLICE = 1.0
 #: Seconds until a commit that did not wait is on disk. PostgreSQL guarantees three times its
 #: wal_writer_delay, which is 0.2 seconds by default.
 ON_DISK_WITHIN = 5.0
+
+
+_NO_OUTCOME = "The database does not answer. The account may be created or not. Send the same request again."
+
+
+class AttemptUndoneError(ServiceUnavailableError):
+    """A server of PostgreSQL was lost before the attempt was on disk, so it has never started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +119,41 @@ def wait_for_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
     """Wait for the attempt to end. Return its service account number, or None if it is still running.
 
     Raise an InvalidError with the reason if no account was created (including DryRunSucceededError),
-    NoWorkerAvailableError if no worker started the attempt in time, and ServiceUnavailableError if a crash of
-    PostgreSQL has undone it. After any of these, nothing continues in the background.
+    NoWorkerAvailableError if no worker started the attempt in time, and AttemptUndoneError if it was lost
+    with a server of PostgreSQL. After any of these, nothing continues in the background. Raise
+    ServiceUnavailableError if the database does not answer at the end.
     """
     deadline = time.monotonic() + d.wait_seconds
     while (left := deadline - time.monotonic()) > 0:
         number = wait_for_notification(d.waiting_redis, attempt_id, min(WAIT_SLICE, left))
-        if number := number or _find_outcome(d, attempt_id):
+        if number := number or _look(d, attempt_id):
             return number
         announce(d.redis, d.publish)  # the last message may have been lost
-    with begin(d.Session) as transaction:
-        withdrawn = withdraw_attempt(transaction, attempt_id)
+    try:
+        withdrawn = repeat(d.Session, partial(_withdraw, d, attempt_id))
+    except SQLAlchemyError as error:
+        if not is_lost(d.Session, error):
+            raise
+        raise ServiceUnavailableError(_NO_OUTCOME) from error
     if withdrawn:
         d.slots.release([attempt_id])
         raise NoWorkerAvailableError
     return _find_outcome(d, attempt_id)
+
+
+def _look(d: Dispatch, attempt_id: UUID) -> str | None:
+    """Return what `_find_outcome` returns, or None while the database does not answer."""
+    try:
+        return _find_outcome(d, attempt_id)
+    except SQLAlchemyError as error:
+        if not is_lost(d.Session, error):
+            raise
+        return None
+
+
+def _withdraw(d: Dispatch, attempt_id: UUID) -> bool:
+    with begin(d.Session) as transaction:
+        return withdraw_attempt(transaction, attempt_id)
 
 
 _CHECK = f"""
@@ -173,12 +203,17 @@ def _check(connection: SqlConnection, caller: Caller, order: Mapping[str, Any]) 
 def _store(d: Dispatch, attempt: RunningAttempt, keyed: KeyedRequest | None, *, durable: bool) -> bool:
     """Commit the attempt, together with its idempotency key. Return False if the account is not PENDING."""
     if keyed is None:
-        with autocommit(d.Session) as connection:
-            return states.start(connection, attempt, durable=durable)
+        return repeat(d.Session, partial(_start, d, attempt, durable=durable))
     with d.Session.begin() as session:
         if started := states.start(OpenTransaction.of(session), attempt, durable=durable):
             keep_answer(session, keyed, EarlierAttempt(attempt.id))
         return started
+
+
+def _start(d: Dispatch, attempt: RunningAttempt, *, durable: bool) -> bool:
+    """Start the attempt, unless it has started: the answer to the first try may have been lost."""
+    with autocommit(d.Session) as connection:
+        return states.start(connection, attempt, durable=durable) or states.has_started(connection, attempt)
 
 
 def _find_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
@@ -188,7 +223,7 @@ def _find_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
         rows = connection.execute(f"SELECT {columns} FROM attempt WHERE id = %(id)s", {"id": attempt_id})
     if not rows:
         d.slots.release([attempt_id])
-        raise ServiceUnavailableError
+        raise AttemptUndoneError
     (found,) = rows
     if found.error_code:
         errors = [ErrorItem(**item) for item in found.errors or ()]

@@ -36,6 +36,7 @@ from migration_service.blueprints.console.ordering import (
 )
 from migration_service.blueprints.console.pages.control_totals import read_totals
 from migration_service.blueprints.requests.error_bodies import status_of
+from migration_service.blueprints.requests.holding import consume_body
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import (
     BatchFileError,
@@ -110,6 +111,7 @@ def send(code: str) -> Response:
     boundary = request.mimetype_params.get("boundary")
     if request.mimetype != "multipart/form-data" or not boundary:
         raise BadRequest(_("Expected a form with a file."))
+    consume_body()
     sent = FormWithFile(request.stream, boundary)
     form = UploadForm(MultiDict(sent.fields))
     form.form_token.data = str(uuid4())

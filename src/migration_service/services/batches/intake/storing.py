@@ -11,6 +11,7 @@ from uuid import UUID
 from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.holding import repeat
 from migration_service.errors import TooManyUploadsError
 from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
@@ -88,11 +89,18 @@ def _store(
     """Store the batch. Wait without a connection while another batch of the organisation is being stored."""
     deadline = time.monotonic() + _LONGEST_WAIT
     stored_bytes = lines.stored_bytes if lines else 0
-    while time.monotonic() < deadline:
+
+    def store() -> UUID | None:
         with sessions.begin() as session:
-            if lock_storing(session, supplier.organisation_id):
-                _check(session, supplier, order, limits, stored_bytes)
-                return start_batch(session, supplier, order, lines)
+            if not lock_storing(session, supplier.organisation_id):
+                return None
+            _check(session, supplier, order, limits, stored_bytes)
+            return start_batch(session, supplier, order, lines)
+
+    while time.monotonic() < deadline:
+        # The request cannot be repeated, because its body has been read.
+        if batch_id := repeat(sessions, store):
+            return batch_id
         renew()
         time.sleep(_PAUSE)
     raise TooManyUploadsError

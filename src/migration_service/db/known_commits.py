@@ -1,0 +1,101 @@
+"""Finding out what became of a COMMIT whose answer was lost (decision 8).
+
+A server that goes away during a COMMIT may have carried it out or not. Every transaction that has written
+something therefore leaves a mark in the same commit: a row of `idempotency_key` with a random key. If the
+answer is lost, the next primary server is asked for that row, and `commit` returns or raises accordingly.
+
+`pg_xact_status` cannot tell: a new primary may give the number of a lost transaction to another one.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from migration_service.errors import ServiceUnavailableError
+
+#: The longest time that work waits for a primary server, in seconds.
+HOLD_SECONDS = 10.0
+#: Seconds between two questions for one.
+PAUSE = 0.1
+
+#: The endpoint in the rows that are marks.
+MARK = "commit"
+_INSERT = """
+    INSERT INTO idempotency_key (organisation_id, endpoint, key, request_sha256, claim_id, leased_until)
+    VALUES (0, 'commit', '{mark}', '', '{claim}', now())"""
+# A transaction that has only read has no number, and leaves no mark: it could not on a server that only
+# reads. All is sent together, so that it takes one round trip, as COMMIT does.
+_MARK_AND_COMMIT = f"""
+    SELECT pg_current_xact_id_if_assigned() IS NOT NULL;
+    DO $$ BEGIN IF pg_current_xact_id_if_assigned() IS NOT NULL THEN {_INSERT}; END IF; END $$;
+    COMMIT"""
+# While the transaction is still being committed, this waits for it. If it was not, it never will be, because
+# its key is taken. The row of the question has another claim.
+_ASK = f"{_INSERT} ON CONFLICT DO NOTHING"
+_FIND = "SELECT claim_id FROM idempotency_key WHERE organisation_id = 0 AND endpoint = %s AND key = %s"
+_NOBODY = "00000000-0000-0000-0000-000000000000"
+
+_counts = threading.local()
+
+
+def count_effects() -> int:
+    """Return the number of transactions in which this thread has written something, and committed it."""
+    return getattr(_counts, "effects", 0)
+
+
+class KnownCommit(psycopg.Connection[Any]):
+    """A connection whose `commit` either takes effect and returns, or raises and has had none."""
+
+    #: Opens another connection with the same options.
+    reconnect: "Callable[[], psycopg.Connection[Any]]"
+
+    @classmethod
+    def open(cls, *args: Any, **options: Any) -> "KnownCommit":
+        """Connect, as `connect` does."""
+        connection = cls.connect(*args, **options)
+        connection.reconnect = lambda: psycopg.Connection.connect(*args, **options)
+        return connection
+
+    def commit(self) -> None:
+        """Commit. If the answer is lost, ask the next primary server.
+
+        Raise OperationalError if the transaction had no effect, and ServiceUnavailableError if nothing
+        answers for HOLD_SECONDS, so that this is unknown.
+        """
+        if self.pgconn.transaction_status != TransactionStatus.INTRANS:
+            super().commit()
+            return
+        mark = str(uuid4())
+        try:
+            (has_written,) = self.execute(
+                _MARK_AND_COMMIT.format(mark=mark, claim=mark).encode(), prepare=False
+            ).fetchone() or (False,)
+        except psycopg.OperationalError as error:
+            # Otherwise it is an answer, or there is none in the time that a command allows.
+            is_lost = self.closed or (error.sqlstate or "").startswith("57P")
+            if not is_lost or not self._has_committed(mark):
+                raise
+            self.close()
+            has_written = True
+        _counts.effects = count_effects() + has_written
+
+    def _has_committed(self, mark: str) -> bool:
+        until = time.monotonic() + HOLD_SECONDS
+        while time.monotonic() < until:
+            try:
+                with self.reconnect() as connection:
+                    connection.autocommit = True
+                    connection.execute(_ASK.format(mark=mark, claim=_NOBODY).encode(), prepare=False)
+                    found = connection.execute(_FIND, [MARK, mark]).fetchone()
+                    return found is not None and str(found[0]) == mark
+            except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction):
+                time.sleep(PAUSE)
+        raise ServiceUnavailableError(
+            "The database was lost while it stored this, so it is stored completely or not at all. "
+            "Send the same request again."
+        )

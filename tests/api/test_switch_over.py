@@ -1,0 +1,147 @@
+"""Another PostgreSQL becomes the primary server, and no request fails."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from sqlalchemy import func, make_url, select
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.config import Settings
+from migration_service.db import known_commits
+from migration_service.db.engine import make_engine, make_sessionmaker
+from migration_service.models import AccountImportProcess, Attempt, Batch, Note
+from support.batch_client import BatchClient
+from support.factories import MakeClient, json_of
+from support.imported_account import ImportedAccount
+from support.proxy import CuttingProxy
+from support.servers import EmbeddedServers
+from support.standby import Standby, standby_of
+from support.supplier_client import SupplierClient
+
+
+@pytest.fixture(autouse=True)
+def _held_long_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_commits, "HOLD_SECONDS", 10.0)
+
+
+@pytest.fixture
+def proxy(migrated: Settings) -> Iterator[CuttingProxy]:
+    url = make_url(migrated.database_url)
+    with CuttingProxy(str(url.host), int(url.port or 0)) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def behind_proxy(
+    proxy: CuttingProxy, migrated: Settings, make_client: MakeClient, supplier: SupplierClient
+) -> SupplierClient:
+    """The supplier, whose requests reach the database through the proxy."""
+    url = make_url(migrated.database_url).set(port=proxy.port).render_as_string(hide_password=False)
+    client = make_client(replace(migrated, database_url=url))
+    assert isinstance(client.application, Flask)
+    return replace(supplier, app=client.application)
+
+
+def count(sessions: sessionmaker[Session], model: type) -> int:
+    with sessions() as session:
+        return session.scalar(select(func.count()).select_from(model)) or 0
+
+
+@pytest.mark.parametrize("forwards", [False, True])
+def test_an_account_is_staged_once(
+    proxy: CuttingProxy, behind_proxy: SupplierClient, sessions: sessionmaker[Session], forwards: bool
+) -> None:
+    (account,) = behind_proxy.accounts()
+    proxy.cut_at(b"INSERT INTO account_import_process", forwards=forwards)
+    answer = behind_proxy.stage(account)
+    expected = (200, "UNCHANGED") if forwards else (201, "STAGED")
+    assert (answer.status_code, json_of(answer)["result"]) == expected
+    assert count(sessions, AccountImportProcess) == 1
+
+
+@pytest.mark.parametrize("forwards", [False, True])
+def test_an_attempt_is_started_once(
+    proxy: CuttingProxy, behind_proxy: SupplierClient, sessions: sessionmaker[Session], forwards: bool
+) -> None:
+    (number,) = behind_proxy.stage_new()
+    proxy.cut_at(b"INSERT INTO attempt", forwards=forwards)
+    answer = behind_proxy.process(number)
+    assert (answer.status_code, json_of(answer)["attempt_id"]) == (
+        202,
+        str(behind_proxy.current_attempt(number)),
+    )
+    assert count(sessions, Attempt) == 1
+
+
+@pytest.mark.parametrize("forwards", [False, True])
+def test_data_is_added_once_and_the_first_answer_is_given(
+    proxy: CuttingProxy,
+    behind_proxy: SupplierClient,
+    account: ImportedAccount,
+    sessions: sessionmaker[Session],
+    forwards: bool,
+) -> None:
+    through = replace(account, supplier=behind_proxy)
+    for added, trigger in enumerate((b"INSERT INTO note", b"COMMIT"), start=1):
+        proxy.cut_at(trigger, forwards=forwards)
+        answer = through.post_notes({"body": f"note {added}"})
+        assert (answer.status_code, json_of(answer)[0]["status"]) == (201, "SUCCESS")
+        assert count(sessions, Note) == added
+
+
+@pytest.mark.parametrize("forwards", [False, True])
+def test_a_batch_is_stored_once_although_its_file_is_not_sent_again(
+    proxy: CuttingProxy,
+    behind_proxy: SupplierClient,
+    batches: BatchClient,
+    sessions: sessionmaker[Session],
+    forwards: bool,
+) -> None:
+    proxy.cut_at(b"UPDATE batch SET request_sha256", forwards=forwards)
+    batch_id = BatchClient(behind_proxy, batches.resources).start(behind_proxy.accounts(3), "validate")
+    assert count(sessions, Batch) == 1
+    assert batches.get(batch_id)["lines"] == 3
+
+
+def test_a_token_is_obtained(proxy: CuttingProxy, behind_proxy: SupplierClient) -> None:
+    proxy.cut_at(b"COMMIT", forwards=True)
+    assert behind_proxy.obtain_token()
+
+
+@pytest.fixture
+def standby(prepared_servers: Path) -> Iterator[Standby]:
+    with EmbeddedServers.copy_of(prepared_servers) as servers, standby_of(servers) as standby:
+        yield standby
+
+
+def test_no_request_fails_while_another_server_becomes_the_primary(
+    standby: Standby, settings: Settings, make_client: MakeClient
+) -> None:
+    address = standby.address(standby.primary.database_url)
+    client = make_client(replace(settings, database_url=address, redis_url=standby.primary.redis_url))
+    assert isinstance(client.application, Flask)
+    sessions = make_sessionmaker(make_engine(address, pool_size=1, max_overflow=2, application_name="tests"))
+    supplier = SupplierClient.create(client.application, sessions)
+    accounts = supplier.accounts(200)
+    over, statuses = threading.Event(), []
+
+    def stage() -> None:
+        for account in accounts:
+            statuses.append(supplier.stage(account).status_code)
+            if over.is_set() and len(statuses) > 20:
+                return
+
+    requests = threading.Thread(target=stage)
+    requests.start()
+    standby.switch_over()
+    over.set()
+    requests.join()
+    assert set(statuses) <= {200, 201}
+    assert supplier.process(accounts[0]["external_account_number"]).status_code == 202
+    assert client.get("/health/ready").status_code == 200
+    assert count(sessions, AccountImportProcess) == len(statuses)
+    sessions.kw["bind"].dispose()
