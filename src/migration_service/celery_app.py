@@ -13,6 +13,7 @@ from celery.signals import beat_init, setup_logging
 from kombu import Queue
 
 from migration_service.config import Settings
+from migration_service.connections import Sentinels
 from migration_service.metrics.broker import UNACKED_KEY
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.heartbeat import show_heartbeat
@@ -34,6 +35,7 @@ from migration_service.tasks.names import (
     WATCH_INTERVAL,
 )
 
+_RABBITMQ = ("amqp", "amqps", "pyamqp")
 #: The most publishing connections of a web process. With fewer, requests would queue behind a broker that
 #: does not respond.
 _BROKER_POOL = 200
@@ -50,12 +52,16 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
 
     Beat and Flower load no tasks, only their names.
     """
-    celery = MigrationCelery(settings, broker=settings.broker_url or settings.redis_url, set_as_current=True)
+    broker = settings.broker_url or settings.redis_url
+    sentinels = Sentinels.of(broker)
+    celery = MigrationCelery(
+        settings, broker=sentinels.broker_url if sentinels else broker, set_as_current=True
+    )
     if settings.heartbeat_file:
         show_heartbeat(Path(settings.heartbeat_file))
     celery.conf.update(
         imports=_TASKS if loads_tasks else [],
-        task_queues=[Queue(name) for name in QUEUES],
+        task_queues=[Queue(name, queue_arguments=_queue_arguments(broker)) for name in QUEUES],
         task_default_queue="interactive",
         task_create_missing_queues=False,
         task_routes={
@@ -81,6 +87,11 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
         broker_use_ssl=_tls_options(settings) or False,
     )
     return celery
+
+
+def _queue_arguments(broker: str) -> dict[str, str]:
+    """Return the type of the queues in RabbitMQ: replicated, so that one node may be lost."""
+    return {"x-queue-type": "quorum"} if broker.partition(":")[0] in _RABBITMQ else {}
 
 
 def _every(seconds: float, task: str) -> dict[str, Any]:
@@ -118,6 +129,11 @@ _RELIABILITY: dict[str, Any] = {
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
     "broker_pool_limit": _BROKER_POOL,
+    # RabbitMQ: the queues for events and commands belong to one connection, so they never stay behind on a
+    # node that is lost, and later versions take no others. A node that is silent is left after ten seconds.
+    "event_queue_exclusive": True,
+    "control_queue_exclusive": True,
+    "broker_heartbeat": 10,
     # Requests do not retry, because the sweep does.
     "task_publish_retry": False,
     "accept_content": ["json"],
@@ -129,7 +145,14 @@ _RELIABILITY: dict[str, Any] = {
 
 def _transport_options(settings: Settings) -> dict[str, Any]:
     scheme = (settings.broker_url or settings.redis_url).partition(":")[0]
-    usual = _redis_options(settings) if scheme in ("redis", "rediss", "sentinel") else {}
+    usual: dict[str, Any] = {}
+    if scheme in ("redis", "rediss", "sentinel"):
+        usual = _redis_options(settings)
+        if sentinels := Sentinels.of(settings.broker_url or settings.redis_url):
+            usual |= {"master_name": sentinels.master_name, "sentinel_kwargs": sentinels.own_login}
+    elif scheme in _RABBITMQ:
+        # A message counts as published when most of its nodes have it.
+        usual = {"confirm_publish": True}
     own: dict[str, Any] = json.loads(settings.broker_options)
     return usual | own
 

@@ -89,7 +89,7 @@ def test_data_is_added_once_and_the_first_answer_is_given(
     for added, trigger in enumerate((b"INSERT INTO note", b"COMMIT"), start=1):
         proxy.cut_at(trigger, forwards=forwards)
         answer = through.post_notes({"body": f"note {added}"})
-        assert (answer.status_code, json_of(answer)[0]["status"]) == (201, "SUCCESS")
+        assert (answer.status_code, json_of(answer)[0]["status"]) == (201, "NOTE_CREATION_SUCCESS")
         assert count(sessions, Note) == added
 
 

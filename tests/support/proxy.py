@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from contextlib import suppress
 from typing import Self
 
 
@@ -46,38 +47,48 @@ def copy(source: socket.socket, target: socket.socket) -> None:
     except (OSError, ValueError):
         pass
     for end in (source, target):
-        try:
-            end.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            continue
+        _shut(end)
 
 
 class CuttingProxy(Proxy):
     """A proxy that cuts a connection of PostgreSQL when a client sends what it is told to look for, once."""
 
     _trigger = b""
-    _forwards = False
+    _forwards = _waits = False
 
-    def cut_at(self, trigger: bytes, *, forwards: bool) -> None:
+    def cut_at(self, trigger: bytes, *, forwards: bool, waits: bool = True) -> None:
         """Cut the next connection whose client sends `trigger`.
 
-        With `forwards`, the server gets it and only its answer is lost.
+        With `forwards`, the server gets it and only its answer is lost. The proxy cuts the client off when
+        the server has answered, or before it if the proxy does not wait.
         """
-        self._trigger, self._forwards = trigger, forwards
+        self._trigger, self._forwards, self._waits = trigger, forwards, waits
 
     def _serve(self, client: socket.socket) -> None:
+        is_cut = threading.Event()
+
+        def send_back() -> None:
+            while (data := _receive(server)) and not is_cut.is_set():
+                client.sendall(data)
+            _shut(client)
+
         with client, self._connect() as server:
-            threading.Thread(target=copy, args=[server, client], daemon=True).start()
+            answering = threading.Thread(target=send_back, daemon=True)
+            answering.start()
             while data := _receive(client):
                 if self._trigger and self._trigger in data:
                     self._trigger = b""
-                    # The client is cut off first, and may already ask when the server carries it out.
-                    client.shutdown(socket.SHUT_RDWR)
-                    if self._forwards:
-                        server.sendall(data)
-                        _receive(server)
-                    return
+                    is_cut.set()
+                    if not self._forwards:
+                        break
+                    if not self._waits:
+                        _shut(client)
                 server.sendall(data)
+            _shut(client)
+            if is_cut.is_set() and self._forwards:
+                answering.join()
+            _shut(server)
+            answering.join()
 
 
 def _receive(source: socket.socket) -> bytes:
@@ -85,3 +96,8 @@ def _receive(source: socket.socket) -> bytes:
         return source.recv(65_536)
     except OSError:
         return b""
+
+
+def _shut(end: socket.socket) -> None:
+    with suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
 from migration_service.db.base import Base
+from migration_service.db.known_commits import MARK
 from migration_service.models import Undo, UndoLine
 from migration_service.services.undo.execution import Progress, revert_piece
 from support.supplier_client import SupplierClient
@@ -99,11 +100,13 @@ class UndoClient:
 
 
 def dump(sessions: sessionmaker[Session]) -> dict[str, Sequence[Any]]:
-    """Every row of every table that has a state, by the name of the table."""
+    """Every row of every table that has a state, by the name of the table, without the marks of commits."""
     with sessions.begin() as session:
         return {
             table.name: sorted(
-                (tuple(map(repr, row)) for row in session.execute(select(table))),
+                tuple(map(repr, row))
+                for row in session.execute(select(table))
+                if row._mapping.get("endpoint") != MARK
             )
             for table in Base.metadata.sorted_tables
             if table.name not in _HISTORY

@@ -10,7 +10,7 @@ from redis import Redis
 from migration_service.blueprints.metrics_collector import ServiceMetrics
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
-from migration_service.connections import make_redis
+from migration_service.connections import is_redis, make_redis
 from migration_service.errors import NotFoundError, UnauthenticatedError
 from migration_service.metrics.process import CONTENT_TYPE, exposition
 
@@ -62,4 +62,4 @@ def _service_metrics() -> ServiceMetrics:
 
 def _make_broker(settings: Settings) -> Redis | None:
     url = settings.broker_url or settings.redis_url
-    return make_redis(url, max_connections=4) if url.startswith(("redis:", "rediss:")) else None
+    return make_redis(url, max_connections=4) if is_redis(url) else None

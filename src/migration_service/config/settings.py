@@ -25,7 +25,10 @@ class Settings:
 
     home: Path = setting("The folder of the embedded servers' data.")
     database_url: str = setting(
-        "PostgreSQL, as postgresql://user:password@host:port/name.", secret=True, env="DATABASE_URL"
+        "PostgreSQL, as postgresql://user:password@host:port/name. Several servers, of which one writes, as "
+        "postgresql://user:password@one:5432,two:5432/name?target_session_attrs=read-write.",
+        secret=True,
+        env="DATABASE_URL",
     )
     owner_database_url: str = setting(
         "The same database, as the role that owns the tables, for `revisions upgrade`. It grants the role "
@@ -34,7 +37,10 @@ class Settings:
         secret=True,
     )
     redis_url: str = setting(
-        "Redis or Valkey, as redis://:password@host:port/0.", secret=True, env="REDIS_URL"
+        "Redis or Valkey, as redis://:password@host:port/0, or its Sentinels, as "
+        "sentinel://:password@one:26379/0?master_name=main;sentinel://two:26379;sentinel://three:26379.",
+        secret=True,
+        env="REDIS_URL",
     )
     secret_key: str = setting(
         "The key that signs the tokens: at least 32 characters, the same for all web processes.",
@@ -190,7 +196,7 @@ class Settings:
     )
     broker_url: str = setting(
         "The broker of the queues, if it is not REDIS_URL. Any broker that Celery supports is possible, for "
-        "example amqp://user:password@host:5672// or sentinel://host:26379/0.",
+        "example RabbitMQ with quorum queues: amqp://user:password@one:5672//;amqp://user:password@two:5672//.",
         "",
         secret=True,
     )

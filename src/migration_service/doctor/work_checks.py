@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 
-from migration_service.connections import make_redis
+from migration_service.connections import is_redis, make_redis
 from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, ok, warning, wrong
 from migration_service.metrics.broker import read_broker
 from migration_service.payment_vendors.answers import read_failing
@@ -102,7 +102,7 @@ def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
 def _count_messages(parts: ServiceParts, queue: str) -> int | None:
     """Return the number of messages in a queue, or None if the broker is not Redis."""
     address = parts.settings.broker_url or parts.settings.redis_url
-    if not address.startswith(("redis:", "rediss:")):
+    if not is_redis(address):
         return None
     broker = make_redis(address, max_connections=1)
     try:

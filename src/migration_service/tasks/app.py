@@ -28,7 +28,7 @@ class RepeatedTask(Task):  # type: ignore[type-arg]  # not generic at run time
 class MigrationCelery(Celery):
     """Celery with the service's settings. Only the children of a worker connect, each separately."""
 
-    task_cls = RepeatedTask
+    task_cls = f"{__name__}:{RepeatedTask.__name__}"
 
     def __init__(self, settings: Settings, **kwargs: Any) -> None:
         super().__init__("migration_service", **kwargs)

@@ -106,10 +106,12 @@ def test_the_question_waits_for_a_commit_that_is_still_being_carried_out(
     def both_wait() -> bool:
         with sessions() as session:
             waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-            return session.scalar(text(waiting)) == 2  # the commit for the test, the question for the commit
+            return bool(
+                session.scalar(text(waiting)) == 2
+            )  # the commit for the test, the question for the commit
 
     slow_commits.execute("SELECT pg_advisory_lock(31)")
-    proxy.cut_at(b"COMMIT", forwards=True)
+    proxy.cut_at(b"COMMIT", forwards=True, waits=False)
     with ThreadPoolExecutor() as pool:
         writing = pool.submit(write, own_sessions, directly=False)
         wait_until(both_wait, "the question waits")

@@ -6,7 +6,7 @@ from redis import RedisError
 from migration_service.blueprints.console.polling import BUSY, page
 from migration_service.blueprints.console.workers import read_workers
 from migration_service.blueprints.requests.resources import resources
-from migration_service.connections import make_redis
+from migration_service.connections import is_redis, make_redis
 from migration_service.metrics.broker import BrokerCounts, read_broker
 from migration_service.origin import current_origin
 from migration_service.services.processing.slots import Slots
@@ -51,7 +51,7 @@ def _read_slots() -> tuple[int | None, float | None]:
 def _read_messages() -> BrokerCounts | None:
     """Return how many messages wait, or None if the broker is not a Redis or does not answer."""
     settings = resources().settings
-    if settings.broker_url and not settings.broker_url.startswith(("redis:", "rediss:")):
+    if settings.broker_url and not is_redis(settings.broker_url):
         return None
     broker = make_redis(settings.broker_url, max_connections=1) if settings.broker_url else resources().redis
     try:
