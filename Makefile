@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test coverage night bench neighbours bench-tools bench-lock site-lock supply-lock sbom audit drill compose-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz tests-of check format lock docs site clean environment environment-dev
+.PHONY: run test coverage night bench neighbours bench-tools bench-lock site-lock supply-lock sbom audit drill failover-drill failover-lock compose-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz tests-of check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 # If this is set, as in many containers, each of the many processes compiles all modules again.
@@ -50,6 +50,21 @@ night: environment-dev
 # Runs it on services with a known bug each, all of which it has to find: make drill ARGS=--inject
 drill: environment-dev
 	PYTHONPATH=tests $(BIN)/python -m drill $(ARGS)
+
+# Lets servers, hosts and networks fail under a service on several hosts. It needs root, Linux, and Debian's etcd-server,
+# haproxy, ethtool, and for --broker rabbitmq rabbitmq-server:  make failover-drill ARGS="--rounds 10 --only primary"
+failover-drill: environment-dev build/failover-venv/installed
+	PYTHONPATH=tests $(BIN)/python -m failover --patroni build/failover-venv/bin/python $(ARGS)
+
+# With the system's Python: Patroni runs as `nobody`, who may not enter the folder of another one.
+build/failover-venv/installed: tests/failover/requirements.lock
+	/usr/bin/python3 -m venv --without-pip build/failover-venv
+	$(BIN)/pip --python build/failover-venv/bin/python install --quiet --require-hashes --requirement tests/failover/requirements.lock
+	touch $@
+
+failover-lock:
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	    tests/failover/requirements.in -o tests/failover/requirements.lock
 
 # Compares the speed of the service with the usual alternatives: make bench ARGS=--quick
 # What a change made faster or slower:                    make bench ARGS="--compare main"
@@ -144,7 +159,7 @@ supply-lock:
 # requirements-dev.lock has all that the other locks of this folder have.
 # A mirror of OSV instead: PIP_AUDIT_VULNERABILITY_SERVICE=osv PIP_AUDIT_OSV_URL=https://osv.example/v1/query make audit
 audit: build/supply-venv/installed
-	for lock in requirements-dev.lock */requirements.lock tools/*/requirements.lock; do \
+	for lock in requirements-dev.lock */requirements.lock tools/*/requirements.lock tests/*/requirements.lock; do \
 	    build/supply-venv/bin/pip-audit --strict --disable-pip --progress-spinner off -r $$lock || exit 1; \
 	done
 

@@ -31,6 +31,7 @@ def steps_of(seed: int) -> dict[str, tuple[str, ...]]:
     return {
         "coverage": ("make", "coverage", f"ARGS=--randomly-seed={seed}"),
         "drill": ("make", "drill", f"ARGS=--seed {seed}"),
+        "failover-drill": ("make", "failover-drill", "ARGS=--short"),
         "injected-bugs": ("make", "drill", "ARGS=--inject"),
         "fuzz": (
             *(*_LONG, "tests/api/test_fuzz.py", "tests/api/imports/test_damaged_accounts.py"),

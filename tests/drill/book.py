@@ -21,13 +21,19 @@ _OVER = ("COMPLETED", "CANCELLED", "STOPPED")
 
 
 def migrate_books(
-    supplier: Supplier, journal: Journal, seed: int, enough: threading.Event, *, pause: float
+    supplier: Supplier,
+    journal: Journal,
+    seed: int,
+    enough: threading.Event,
+    *,
+    pause: float,
+    beginning: str = "BOOK-",
 ) -> None:
     """Import one batch after the other until `enough`, with a pause of `pause` seconds.
 
-    Record in the journal what goes wrong.
+    The numbers of the accounts have the prefix `beginning`. Record in the journal what goes wrong.
     """
-    orders = _write_orders(seed)
+    orders = _write_orders(seed, beginning)
     for index in count():
         if enough.is_set():
             return
@@ -44,10 +50,10 @@ def migrate_books(
         enough.wait(pause)
 
 
-def _write_orders(seed: int) -> Iterator[Order]:
+def _write_orders(seed: int, beginning: str) -> Iterator[Order]:
     numbers = count()
     for payload in generate_accounts(1_000_000, supplier=SUPPLIER, seed=seed):
-        payload["external_account_number"] = f"BOOK-{next(numbers)}"
+        payload["external_account_number"] = f"{beginning}{next(numbers)}"
         yield Order(payload, asynchronous=True, dry_run_first=False)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from drill.clients import Journal, Order
 from drill.model import MODEL, AttemptRow, Tables
-from drill.scene import POISON, SUPPLIER, Scene
+from drill.scene import POISON, SUPPLIER, Service
 from support.servers import wait_until
 
 _SHOWN = 5
@@ -25,7 +25,7 @@ class Line:
 
 
 def count(
-    scene: Scene, journal: Journal, limit: int, most_in_progress: int, kept_slots: list[str]
+    scene: Service, journal: Journal, limit: int, most_in_progress: int, kept_slots: list[str]
 ) -> list[Line]:
     """Compare the answers to the suppliers with the tables, the lists and the broker."""
     processes = {
@@ -37,13 +37,13 @@ def count(
     accounts = scene.query("SELECT external_account_number, service_account_number FROM account")
     orders = journal.orders
     exceeded = [f"{most_in_progress} at once"] if most_in_progress > limit else []
-    histories, tables = journal.history.by_account(), _read_tables(scene)
+    histories, tables = journal.history.by_account(), read_tables(scene)
     events = len(journal.history.events)
     model = [Line(promise, events, list(check(histories, tables))) for promise, check in MODEL.items()]
     return [
         *model,
         Line("accepted attempts tell their outcome", *_accepted(scene, journal)),
-        Line("created accounts exist exactly once", len(accounts), _doubled(accounts, processes)),
+        Line("created accounts exist exactly once", len(accounts), find_doubled(accounts, processes)),
         Line("every order created, or reported failed", len(orders), _unsettled(orders, processes, scene)),
         Line("suppliers were told the number that the table has", len(orders), _wrong(orders, accounts)),
         Line("every line of a batch has its outcome, and its batch counts it", journal.lines, _lines(scene)),
@@ -59,7 +59,7 @@ def count(
     ]
 
 
-def _messages(scene: Scene) -> list[str]:
+def _messages(scene: Service) -> list[str]:
     """Return what is left. Messages of the maintenance come and go, so one moment without any is enough."""
     try:
         wait_until(lambda: not any(scene.messages().values()), "no message")
@@ -68,7 +68,8 @@ def _messages(scene: Scene) -> list[str]:
     return []
 
 
-def _read_tables(scene: Scene) -> Tables:
+def read_tables(scene: Service) -> Tables:
+    """Return what the model compares the histories with."""
     attempts = scene.query("""
         SELECT external_account_number, request_id, team.name, prefix, dry_run, outcome
         FROM attempt
@@ -86,7 +87,7 @@ def _read_tables(scene: Scene) -> Tables:
     )
 
 
-def _accepted(scene: Scene, journal: Journal) -> tuple[int, list[str]]:
+def _accepted(scene: Service, journal: Journal) -> tuple[int, list[str]]:
     """Each attempt that was answered 202 has an outcome, which the interface returns."""
     accepted = {
         event.attempt_id: event.question.number for event in journal.history.events if event.attempt_id
@@ -100,7 +101,11 @@ def _accepted(scene: Scene, journal: Journal) -> tuple[int, list[str]]:
     return len(accepted), losses
 
 
-def _doubled(accounts: list[tuple[Any, ...]], processes: dict[str, tuple[Any, ...]]) -> list[str]:
+def find_doubled(accounts: list[tuple[Any, ...]], processes: dict[str, tuple[Any, ...]]) -> list[str]:
+    """Return what exists twice, or without its counterpart.
+
+    `accounts` begin with the number, and `processes` have the state as their second value.
+    """
     numbers = [number for number, _ in accounts]
     losses = [f"{number} twice" for number in set(numbers) if numbers.count(number) > 1]
     imported = {number for number, row in processes.items() if row[1] == "IMPORTED"}
@@ -108,7 +113,7 @@ def _doubled(accounts: list[tuple[Any, ...]], processes: dict[str, tuple[Any, ..
     return losses + [f"{number}: imported without an account" for number in imported - set(numbers)]
 
 
-def _unsettled(orders: list[Order], processes: dict[str, tuple[Any, ...]], scene: Scene) -> list[str]:
+def _unsettled(orders: list[Order], processes: dict[str, tuple[Any, ...]], scene: Service) -> list[str]:
     losses = []
     for order in orders:
         state = processes.get(order.number, ("", "never staged"))[1]
@@ -132,7 +137,7 @@ def _wrong(orders: list[Order], accounts: list[tuple[Any, ...]]) -> list[str]:
     ]
 
 
-def _lines(scene: Scene) -> list[str]:
+def _lines(scene: Service) -> list[str]:
     """Each line has an outcome, and the counts of the batch match its lines."""
     rows = scene.query("SELECT batch_id::text, line_number FROM batch_line WHERE status = 'PENDING'")
     losses = [f"line {number} of batch {batch} has no outcome" for batch, number in rows]
@@ -143,7 +148,7 @@ def _lines(scene: Scene) -> list[str]:
     return losses
 
 
-def _poisoned(scene: Scene) -> tuple[int, list[str]]:
+def _poisoned(scene: Service) -> tuple[int, list[str]]:
     """Each failed with a reason in the end. Before that, a request may have been told to retry."""
     rows = scene.query(
         "SELECT DISTINCT ON (p.id) p.external_account_number, p.state, outcome, error_code, error_detail "
@@ -155,7 +160,7 @@ def _poisoned(scene: Scene) -> tuple[int, list[str]]:
     return len(rows), [str(row) for row in rows if row[1:4] != good or not row[4]]
 
 
-def _money(scene: Scene, orders: list[Order]) -> list[str]:
+def _money(scene: Service, orders: list[Order]) -> list[str]:
     rows = scene.query("""
         SELECT external_account_number,
                (SELECT coalesce(sum(ledger_balance), 0) FROM ledger WHERE account_pk = account.id),
@@ -171,7 +176,7 @@ def _money(scene: Scene, orders: list[Order]) -> list[str]:
     ]
 
 
-def _lists(scene: Scene, processes: dict[str, tuple[Any, ...]]) -> tuple[int, list[str]]:
+def _lists(scene: Service, processes: dict[str, tuple[Any, ...]]) -> tuple[int, list[str]]:
     states = {"all": None, "pending": "PENDING", "imported": "IMPORTED"}
     losses = []
     for kind, state in states.items():
@@ -188,7 +193,7 @@ def _lists(scene: Scene, processes: dict[str, tuple[Any, ...]]) -> tuple[int, li
     return len(processes), losses
 
 
-def _attempts(scene: Scene) -> tuple[int, list[str]]:
+def _attempts(scene: Service) -> tuple[int, list[str]]:
     rows = scene.query("SELECT id::text, outcome FROM attempt")
     losses = [f"attempt {attempt} has no outcome" for attempt, outcome in rows if outcome is None]
     return len(rows), losses + _if(scene.in_progress(), "accounts in progress")

@@ -2,17 +2,17 @@
 
 import threading
 
-from drill.clients import Journal, Orders, Supplier
-from drill.scene import Scene
+from drill.clients import Journal, Order, Orders, Supplier
+from drill.scene import Service
 from support.servers import wait_until
 
 _orders = Orders(seed=55)
 
 
 class Load:
-    """Eight suppliers and their answers. Use it in a `with` statement."""
+    """Some suppliers and their answers. Use it in a `with` statement."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Service, *, suppliers: int = 8) -> None:
         self.journal = Journal()
         self._enough = threading.Event()
         self._threads = [
@@ -21,7 +21,7 @@ class Load:
                 args=[_orders, self._enough],
                 kwargs={"pause": 0.25},
             )
-            for _ in range(8)
+            for _ in range(suppliers)
         ]
 
     def __enter__(self) -> "Load":
@@ -38,3 +38,7 @@ class Load:
     def created_since(self, moment: float) -> bool:
         """Return True if an account was created that was requested after `moment` (monotonic)."""
         return any(order.asked_at > moment for order in self.journal.created()[-100:])
+
+    def next_order(self) -> Order:
+        """Return an account for one more supplier."""
+        return next(_orders)

@@ -90,48 +90,17 @@ def obtain_token(address: Address) -> str:
     return str(response.json()["data"]["obtainServiceToken"]["token"])
 
 
-class Scene:
-    """A running service with a supplier, in its own folder. Use it in a `with` statement.
+class Service:
+    """A running service with a supplier, wherever it runs. `address` is the first of its `addresses`."""
 
-    `environment` has further settings. `limit` is the concurrency limit.
-    """
+    addresses: list[Address]
+    token: str
+    database_url: str
+    redis: redis.Redis
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        limit: int | None = LIMIT,
-        arguments: tuple[str, ...] = (),
-        environment: dict[str, str] | None = None,
-    ) -> None:
-        self.home = folder / "home"
-        self._limit = limit
-        settings = {"MIGRATION_SERVICE_BROKER_VISIBILITY_TIMEOUT": str(VISIBILITY_TIMEOUT)}
-        ports = ("--port", str(random_free_port()), "--flower-port", str(random_free_port()))
-        self.service = RunningService(
-            self.home, "--sample", "0", *ports, *arguments, environment=settings | (environment or {})
-        )
-
-    def __enter__(self) -> "Scene":
-        try:
-            self.service.wait_until_serving()
-            self.settings = load_saved_settings(self.home)
-            self.database_url = self.settings["DATABASE_URL"]
-            self.redis = make_redis(self.settings["REDIS_URL"])
-            url = self.settings["MIGRATION_SERVICE_WEB_URL"]
-            self.addresses = [Address(url, api_key) for api_key in self._prepare()]
-            self.address = self.addresses[0]
-            self.token = obtain_token(self.address)
-        except BaseException:
-            self.service.stop()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.redis.close()
-        self.service.__exit__(kind, error, trace)
+    @property
+    def address(self) -> Address:
+        return self.addresses[0]
 
     def set_limit(self, limit: int | None) -> None:
         engine = make_engine(self.database_url, pool_size=1, max_overflow=0, application_name="drill")
@@ -230,6 +199,64 @@ class Scene:
     def in_progress(self) -> int:
         return int(self.query(IN_PROGRESS)[0][0])
 
+    def prepare(self, url: str, owner_url: str, limit: int | None) -> None:
+        """Create a supplier with two keys in a new database, and obtain a token for the first."""
+        engine = make_engine(self.database_url, pool_size=1, max_overflow=0, application_name="drill")
+        with make_sessionmaker(engine).begin() as session:
+            create_organisation(session, "Drill")
+            create_import_supplier(session, code=SUPPLIER, organisation_name="Drill")
+            for team in TEAMS:
+                create_operations_team(session, team)
+            set_concurrency_limit(session, limit)
+            api_keys = [issue_api_key(session, organisation_name="Drill") for _ in range(2)]
+        engine.dispose()
+        with psycopg.connect(owner_url, autocommit=True) as connection:
+            connection.execute(_TRIGGER.encode())
+        self.addresses = [Address(url, api_key) for api_key in api_keys]
+        self.token = obtain_token(self.address)
+
+
+class Scene(Service):
+    """`migration-service up` with a supplier, in its own folder. Use it in a `with` statement.
+
+    `environment` has further settings. `limit` is the concurrency limit.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        limit: int | None = LIMIT,
+        arguments: tuple[str, ...] = (),
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        self.home = folder / "home"
+        self._limit = limit
+        settings = {"MIGRATION_SERVICE_BROKER_VISIBILITY_TIMEOUT": str(VISIBILITY_TIMEOUT)}
+        ports = ("--port", str(random_free_port()), "--flower-port", str(random_free_port()))
+        self.service = RunningService(
+            self.home, "--sample", "0", *ports, *arguments, environment=settings | (environment or {})
+        )
+
+    def __enter__(self) -> "Scene":
+        try:
+            self.service.wait_until_serving()
+            self.settings = load_saved_settings(self.home)
+            self.database_url = self.settings["DATABASE_URL"]
+            self.redis = make_redis(self.settings["REDIS_URL"])
+            url = self.settings["MIGRATION_SERVICE_WEB_URL"]
+            self.prepare(url, self.settings["MIGRATION_SERVICE_OWNER_DATABASE_URL"], self._limit)
+        except BaseException:
+            self.service.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.redis.close()
+        self.service.__exit__(kind, error, trace)
+
     def main_process(self, name: str) -> psutil.Process:
         """Return the process of this program that `up` started. Wait while `up` starts it again."""
         found: list[psutil.Process] = []
@@ -256,22 +283,6 @@ class Scene:
             if any(connection.laddr.port in ports for connection in connected):
                 return process
         return None
-
-    def _prepare(self) -> list[str]:
-        engine = make_engine(self.database_url, pool_size=1, max_overflow=0, application_name="drill")
-        with make_sessionmaker(engine).begin() as session:
-            create_organisation(session, "Drill")
-            create_import_supplier(session, code=SUPPLIER, organisation_name="Drill")
-            for team in TEAMS:
-                create_operations_team(session, team)
-            set_concurrency_limit(session, self._limit)
-            api_keys = [issue_api_key(session, organisation_name="Drill") for _ in range(2)]
-        engine.dispose()
-        with psycopg.connect(
-            self.settings["MIGRATION_SERVICE_OWNER_DATABASE_URL"], autocommit=True
-        ) as connection:
-            connection.execute(_TRIGGER.encode())
-        return api_keys
 
 
 def group_of(process: psutil.Process) -> int:

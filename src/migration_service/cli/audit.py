@@ -103,11 +103,14 @@ def verify(head: str | None, as_json: bool) -> None:
 
     Keep the printed head outside the database and pass it to the next verification. This also reveals a chain
     that was rebuilt from scratch.
+
+    A gap is no problem of the chain: another server, or a backup, took over without the newest entries.
     """
     with open_session(read_settings()) as session:
         found = verify_chain(session, head)
     result = {
         **pick(found, "days", "entries", "removed_days", "head"),
+        "gaps": found.gaps if as_json else "\n".join(found.gaps) or "none",
         "problems": found.problems if as_json else "\n".join(found.problems) or "none",
     }
     show_record(result, as_json)

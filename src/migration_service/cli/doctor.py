@@ -1,25 +1,39 @@
 """`migration-service doctor`."""
 
+from itertools import chain
+from typing import TextIO
+
 import click
 
 from migration_service.celery_app import create_celery
 from migration_service.cli.output import escape_controls, json_option, show_json
-from migration_service.cli.session import read_settings
+from migration_service.cli.session import open_session, read_settings
 from migration_service.doctor.diagnosis import ServiceParts, Verdict
 from migration_service.doctor.examination import examine
+from migration_service.services.reconciliation.answers import find_lost_answers, read_answers
 
 _COLOURS = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.WRONG: "red", Verdict.UNKNOWN: "yellow"}
 
 
 @click.command()
+@click.option(
+    "--after-failover",
+    "files",
+    type=click.File(),
+    multiple=True,
+    help="Instead, list what this access log or client's journal acknowledges and the database lacks.",
+)
 @json_option
-def doctor(as_json: bool) -> None:
+def doctor(files: tuple[TextIO, ...], as_json: bool) -> None:
     """Check every part of the running service, and advise what to do.
 
     Prints a line or more for each part: settings, disks of this machine, database, Redis, broker, revisions,
     clocks, the workers of each queue, beat, slots, suppliers, batches and attempts. Changes nothing. The exit
     status is 0 if no part is wrong, 1 if one is wrong, and 2 if the command could not run.
     """
+    if files:
+        _list_lost(files, as_json)
+        return
     parts = ServiceParts(read_settings(), create_celery)
     verdicts = set()
     for finding in examine(parts):
@@ -33,4 +47,27 @@ def doctor(as_json: bool) -> None:
         if finding.advice:
             click.echo(f"{'':<29}-> {finding.advice}")
     if Verdict.WRONG in verdicts:
+        raise click.exceptions.Exit(1)
+
+
+def _list_lost(files: tuple[TextIO, ...], as_json: bool) -> None:
+    answers = list(read_answers(chain.from_iterable(files)))
+    with open_session(read_settings()) as session:
+        lost = find_lost_answers(session, answers)
+    for it in lost:
+        answer = it.answer
+        if as_json:
+            account = {
+                "import_supplier": answer.import_supplier or None,
+                "external_account_number": answer.external_account_number or None,
+            }
+            said = {"acknowledged": it.acknowledged, "found": it.found}
+            show_json({"at": answer.at, "request_id": answer.request_id, **account, **said})
+            continue
+        subject = f"{answer.import_supplier} {answer.external_account_number}".strip()
+        what = escape_controls(f"{answer.at}  {answer.request_id}  {subject}  {it.acknowledged}")
+        click.echo(f"{click.style('lost', fg='red', bold=True)}  {what}; the database has {it.found}")
+    if not as_json:
+        click.echo(f"{len(answers)} acknowledgements, of which the database lacks {len(lost)}.")
+    if lost:
         raise click.exceptions.Exit(1)

@@ -7,7 +7,7 @@ tables (see the revision that creates the tables).
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Identity, Index, LargeBinary, func, text
+from sqlalchemy import CheckConstraint, FetchedValue, Identity, Index, LargeBinary, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base, literals
@@ -45,6 +45,9 @@ class AuditEntry(Base):
     #: Further details, never with values of a payload.
     details: Mapped[dict[str, Any] | None]
     once: Mapped[str | None]
+    #: PostgreSQL's timeline, which a promoted standby and a restored backup increase. Set by the database.
+    #: None in entries of earlier versions.
+    timeline: Mapped[int | None] = mapped_column(server_default=FetchedValue())
 
 
 class AuditDay(Base):

@@ -2,6 +2,10 @@
 
 A day is sealed an hour after its end: its entries are hashed together with the hash of the previous day. An
 entry that is removed, changed or added afterwards is detected, and so is a missing day.
+
+A failover to a standby that was behind, or a restore to an earlier moment, removes the newest entries from
+the end of the chain, which then continues. That is a gap, and no mismatch: each entry has the timeline of its
+server.
 """
 
 from dataclasses import dataclass
@@ -31,6 +35,29 @@ class Verification:
     head: str | None
     #: Mismatches. Empty if nothing was changed.
     problems: list[str]
+    #: When another server took over, or a backup, which may have lacked the newest entries.
+    gaps: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """The last entry on one timeline, and the first on the next one."""
+
+    since: datetime
+    until: datetime
+    earlier: int
+    timeline: int
+
+    def __str__(self) -> str:
+        return (
+            f"{_minute(self.since)} to {_minute(self.until)}: another server or a backup took over (timeline "
+            f"{self.earlier} to {self.timeline}). Entries that only the earlier server had are missing."
+        )
+
+    def hides_seal_of(self, day: date, sealed_at: datetime | None) -> bool:
+        """Return True if the earlier server may have sealed this day, and the later one again or never."""
+        due = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1, hours=1)
+        return due <= self.until and (sealed_at is None or sealed_at > self.since)
 
 
 def seal_days(session: Session) -> list[date]:
@@ -68,16 +95,33 @@ def verify_chain(session: Session, known_head: str | None = None) -> Verificatio
         problems += _check_entries(session, day)
         previous = day
     problems += _check_ends(session, days[0] if days else None, previous)
+    gaps = [_Gap(*row) for row in session.execute(_GAPS)]
+    named = [str(gap) for gap in gaps]
     heads = {day.chain_sha256.hex() for day in days}
     if known_head is not None and known_head.lower() not in heads:
-        problems.append("The known head is not in the chain.")
+        # The day after the last one may have been sealed, too.
+        sealed = [(day.day, day.sealed_at) for day in days]
+        ends = [*sealed, *([(previous.day + timedelta(days=1), None)] if previous else [])]
+        lost = [day for day, sealed_at in ends if any(gap.hides_seal_of(day, sealed_at) for gap in gaps)]
+        if lost:
+            named.append(
+                f"The known head is not in the chain. If it is that of {' or '.join(map(str, lost))}, it was "
+                "lost in a gap: verify with an earlier head, too."
+            )
+        else:
+            problems.append("The known head is not in the chain.")
     return Verification(
         days=len(days),
         entries=session.scalar(select(func.count()).select_from(AuditEntry)) or 0,
         removed_days=sum(day.removed_at is not None for day in days),
         head=previous.chain_sha256.hex() if previous else None,
         problems=problems,
+        gaps=named,
     )
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _chained(previous: AuditDay | None, day: AuditDay) -> bytes:
@@ -108,3 +152,13 @@ def _check_ends(session: Session, first: AuditDay | None, last: AuditDay | None)
         if datetime.now(UTC) > end + _SEALED_WITHIN:
             problems.append(f"{unsealed}: the day was not sealed. Does beat run?")
     return problems
+
+
+_GAPS = text("""
+    SELECT since, at, earlier, timeline FROM (
+        SELECT at, timeline, lag(at) OVER entries AS since, lag(timeline) OVER entries AS earlier
+        FROM audit_entry WHERE timeline IS NOT NULL
+        WINDOW entries AS (ORDER BY id)
+    ) AS entry
+    WHERE timeline <> earlier ORDER BY at
+""")

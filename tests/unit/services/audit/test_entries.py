@@ -101,14 +101,14 @@ def runtime(
         admin.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
 
 
-def _fill(own: sessionmaker[Session], *ages: int) -> None:
+def _fill(own: sessionmaker[Session], *ages: int, timeline: int = 1) -> None:
     """Add an entry of each of these ages in days, without the trigger, which would set the current time."""
     with own.begin() as session:
         session.execute(text("ALTER TABLE audit_entry DISABLE TRIGGER audit_guard"))
         for age in ages:
             moment = datetime.now(UTC) - timedelta(days=age)
             entry = {"actor_kind": "system_user", "actor": f"of {age}", "action": "test.done"}
-            session.add(AuditEntry(at=moment, outcome="DONE", **entry))
+            session.add(AuditEntry(at=moment, outcome="DONE", timeline=timeline, **entry))
         session.flush()
         session.execute(text("ALTER TABLE audit_entry ENABLE TRIGGER audit_guard"))
 
@@ -145,12 +145,18 @@ def test_the_runtime_role_can_only_add_current_entries_and_seal_and_remove_whole
     _fill(own, 120, 100, 80)
     with runtime.begin() as session:
         forged = AuditEntry(
-            at=datetime(2020, 1, 1, tzinfo=UTC), actor_kind="service", action="test.done", outcome="DONE"
+            at=datetime(2020, 1, 1, tzinfo=UTC),
+            actor_kind="service",
+            action="test.done",
+            outcome="DONE",
+            timeline=7,
         )
         session.add(forged)
     with runtime() as session:
-        at = session.scalars(select(AuditEntry.at).where(AuditEntry.id == forged.id)).one()
-        assert datetime.now(UTC) - at < timedelta(hours=1)
+        session.add(forged)
+        session.refresh(forged)
+        assert datetime.now(UTC) - forged.at < timedelta(hours=1)
+        assert forged.timeline == 1
     with runtime.begin() as session:
         assert len(seal_days(session)) in (119, 120)
         assert seal_days(session) == []
@@ -216,14 +222,14 @@ def test_a_verification_counts_days_and_entries_and_returns_the_newest_hash(
     own: sessionmaker[Session],
 ) -> None:
     with own() as session:
-        assert verify_chain(session) == Verification(0, 0, 0, None, [])
+        assert verify_chain(session) == Verification(0, 0, 0, None, [], [])
     _fill(own, 4, 2, 2)
     with own.begin() as session:
         sealed = seal_days(session)
         newest = session.scalars(select(AuditDay).order_by(AuditDay.day.desc())).first()
         assert newest is not None
         head = newest.chain_sha256.hex()
-        assert verify_chain(session) == Verification(len(sealed), 3, 0, head, [])
+        assert verify_chain(session) == Verification(len(sealed), 3, 0, head, [], [])
         assert verify_chain(session, head.upper()).problems == []
 
 
@@ -266,6 +272,28 @@ def test_a_recomputed_chain_is_detected_with_a_known_head(
         assert verify_chain(session).problems == []
         assert verify_chain(session, head).problems == ["The known head is not in the chain."]
         assert session.scalars(select(AuditDay.day)).all()
+
+
+@pytest.mark.parametrize(("timeline", "is_gap"), [(2, True), (1, False)])
+def test_a_chain_that_was_recovered_names_its_gap_and_is_no_problem(
+    own: sessionmaker[Session], *, timeline: int, is_gap: bool
+) -> None:
+    _fill(own, 9, 5)
+    with own.begin() as session:
+        seal_days(session)
+        head = verify_chain(session).head
+    # A backup of seven days ago: neither the entry nor the seals of later days are in it.
+    _tamper(own, "audit_entry", "DELETE FROM audit_entry WHERE actor = 'of 5'")
+    _tamper(own, "audit_day", "DELETE FROM audit_day WHERE day > current_date - 7")
+    _fill(own, 1, timeline=timeline)
+    with own.begin() as session:
+        seal_days(session)
+        found = verify_chain(session, head)
+    assert bool(found.problems) is not is_gap
+    assert ["timeline 1 to 2" in gap or "The known head" in gap for gap in found.gaps] == [
+        True,
+        True,
+    ] * is_gap
 
 
 def test_an_act_and_its_entry_are_committed_together(sessions: sessionmaker[Session]) -> None:

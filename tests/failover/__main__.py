@@ -1,0 +1,98 @@
+"""`python -m failover`: exits with 1 if anything was lost, doubled or wrong, or took longer than its goal."""
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from failover.hosts import ROOT
+from failover.inside import Plan
+from failover.namespaces import inside
+from failover.report import show
+from failover.run import Outcome
+from failover.scenarios import SCENARIOS
+from support.servers import temporary_folder
+
+_NEEDED = {"etcd": "etcd-server", "haproxy": "haproxy", "ethtool": "ethtool", "ip": "iproute2"}
+_KEPT = ROOT / ".make" / "failover"
+#: The scenarios of `make night`.
+_SHORT = ("switch-over on request", "primary: process killed", "Sentinel: master killed")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--rounds", default=1, show_default=True, help="How often each scenario is run.")
+@click.option("--only", multiple=True, metavar="TEXT", help="Only scenarios whose names begin like this.")
+@click.option("--short", is_flag=True, help="Only three scenarios, as every night.")
+@click.option(
+    "--replication",
+    "kinds",
+    type=click.Choice(["synchronous", "asynchronous"]),
+    multiple=True,
+    default=["synchronous", "asynchronous"],
+    show_default=True,
+    help="Whether commits wait for a standby.",
+)
+@click.option("--broker", type=click.Choice(["redis", "rabbitmq"]), default="redis", show_default=True)
+@click.option("--seconds", type=float, help="How long each fault lasts, instead of its usual time.")
+@click.option(
+    "--patroni", type=click.Path(path_type=Path), required=True, help="The Python that has Patroni."
+)
+@click.option("--keep", is_flag=True, help="Keep the folder of all servers, with their logs.")
+def main(
+    *,
+    rounds: int,
+    only: tuple[str, ...],
+    short: bool,
+    kinds: tuple[str, ...],
+    broker: str,
+    seconds: float | None,
+    patroni: Path,
+    keep: bool,
+) -> None:
+    """Let servers, hosts and networks fail under load, and count what was lost."""
+    if missing := [package for name, package in _NEEDED.items() if not shutil.which(name)]:
+        raise click.ClickException(f"Install what is missing: apt-get install {' '.join(missing)}")
+    names = [
+        name
+        for name in SCENARIOS
+        if (not only or name.startswith(only))
+        and (not short or name in _SHORT)
+        and (broker == "rabbitmq" or not name.startswith("RabbitMQ"))
+    ]
+    if not names:
+        raise click.ClickException(f"No scenario begins like that: {', '.join(SCENARIOS)}")
+    console = Console(width=180, highlight=False)
+    _KEPT.mkdir(parents=True, exist_ok=True)
+    results = _KEPT / "outcomes.ndjson"
+    results.write_text("")
+    ended_badly = False
+    for kind in kinds:
+        folder = temporary_folder()
+        plan = Plan(
+            folder=str(folder),
+            results=str(results),
+            patroni=str(patroni.absolute()),
+            names=names * rounds,
+            synchronous=kind == "synchronous",
+            rabbitmq=broker == "rabbitmq",
+            seconds=seconds,
+        )
+        try:
+            done = subprocess.run(inside("failover.inside", json.dumps(asdict(plan))), check=False)
+            ended_badly |= bool(done.returncode)
+        finally:
+            if keep:
+                console.print(f"The folder of the servers: {folder}")
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
+    outcomes = [Outcome(**json.loads(line)) for line in results.read_text().splitlines()]
+    sys.exit(0 if show(outcomes, console) and not ended_badly else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""`python -m failover.inside PLAN`: runs scenarios in the namespaces that `__main__` made."""
+
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from failover.namespaces import take_care_of_orphans
+from failover.run import run_scenario
+from failover.world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to run with one kind of replication, in which folder, and the file for the outcomes (NDJSON)."""
+
+    folder: str
+    results: str
+    #: The Python that has Patroni.
+    patroni: str
+    names: list[str]
+    synchronous: bool
+    rabbitmq: bool
+    #: How long each fault lasts, instead of its usual time.
+    seconds: float | None
+
+
+def run(plan: Plan) -> None:
+    """Start everything, and run one scenario after the other."""
+    console = Console(width=180, highlight=False)
+    world = World(Path(plan.folder), Path(plan.patroni), synchronous=plan.synchronous, rabbitmq=plan.rabbitmq)
+    for name in plan.names:
+        began = time.monotonic()
+        outcome = run_scenario(world, name, synchronous=plan.synchronous, seconds=plan.seconds)
+        with Path(plan.results).open("a") as lines:
+            lines.write(json.dumps(asdict(outcome)) + "\n")
+        console.print(
+            f"{'synchronous' if plan.synchronous else 'asynchronous':<13} {name:<28} next write after "
+            f"{outcome.seconds:5.1f} s, {outcome.failed} of {outcome.requests} failed, {outcome.created} "
+            f"created, lost {len(outcome.lost)}, named {len(outcome.named)}, doubled {len(outcome.doubled)}, "
+            f"wrong {len(outcome.wrong)} ({time.monotonic() - began:.0f} s)"
+        )
+
+
+if __name__ == "__main__":
+    take_care_of_orphans()
+    os.environ["NO_PROXY"] = "*"
+    run(Plan(**json.loads(sys.argv[1])))

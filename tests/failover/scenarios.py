@@ -1,0 +1,232 @@
+"""The faults. Each is a generator: up to its `yield` something fails, and after it all is made well again."""
+
+import re
+import subprocess
+import time
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil
+import psycopg
+from alembic import command
+
+from drill.history import Act
+from failover.hosts import ROOT
+from failover.namespaces import Host
+from failover.world import World
+from migration_service.db.engine import make_engine
+from migration_service.db.revisions import alembic_config, newest_revision, upgrade
+from migration_service_local.servers.postgres import DATABASE, OWNER
+from support.servers import wait_until
+
+Fault = Callable[[World], Generator[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A fault, and what is measured."""
+
+    fault: Fault
+    #: Seconds for which it lasts at least.
+    lasts: float = 0.0
+    #: The requests whose answers are timed.
+    acts: tuple[Act, ...] = (Act.STAGE, Act.PROCESS)
+    #: Whether the time counts from the repair, before which nothing can be written.
+    from_repair: bool = False
+    #: The goal for the median, and for the longest time, in seconds.
+    goals: tuple[float, float] | None = None
+
+
+def _switch_over(world: World) -> Generator[None]:
+    world.cluster.switch_over()
+    yield
+
+
+def _kill_primary(world: World) -> Generator[None]:
+    world.cluster.postmaster(world.cluster.leader()).kill()
+    yield
+
+
+def _freeze_primary(world: World) -> Generator[None]:
+    host = world.cluster.leader()
+    host.freeze()
+    yield
+    host.thaw()
+
+
+def _cut_primary(world: World) -> Generator[None]:
+    """Everybody but the service loses the primary, so that two might take themselves for it."""
+    host = world.cluster.leader()
+    host.cut_from(world.cluster.others(host))
+    yield
+    host.heal()
+
+
+def _slow_network(world: World) -> Generator[None]:
+    host = world.cluster.leader()
+    host.slow(milliseconds=500, loss=0.05)
+    yield
+    host.heal()
+
+
+def _fill(find: Callable[[World], Host]) -> Fault:
+    def fill(world: World) -> Generator[None]:
+        free = world.cluster.fill(find(world))
+        yield
+        free()
+        world.cluster.restart_ended()
+
+    return fill
+
+
+def _pin_xmin(world: World) -> Generator[None]:
+    """A transaction that reads keeps every dead row of its time."""
+    with psycopg.connect(world.cluster.url("postgres")) as connection:
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        connection.execute("SELECT count(*) FROM account_import_process")
+        yield
+        connection.execute("SELECT 1")
+
+
+def _read_only_leader(world: World) -> Generator[None]:
+    candidate = world.cluster.candidate()
+    address = f"postgresql://postgres:drill@{candidate.address}/postgres"
+
+    def on_candidate(statement: str) -> None:
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(statement.encode())
+            connection.execute("SELECT pg_reload_conf()")
+
+    on_candidate("ALTER SYSTEM SET default_transaction_read_only = on")
+    world.cluster.switch_over()
+    yield
+    on_candidate("ALTER SYSTEM RESET default_transaction_read_only")
+
+
+def _kill_broker_node(world: World) -> Generator[None]:
+    assert world.rabbit, "RabbitMQ is the broker: --broker rabbitmq"
+    host = world.rabbit.hosts[0]
+    host.kill()
+    yield
+    world.rabbit.start(host)
+    wait_until(world.rabbit.is_whole, "three nodes of RabbitMQ", 120)
+
+
+def _kill_sentinel_master(world: World) -> Generator[None]:
+    host = world.sentinels.kill_master()
+    yield
+    world.sentinels.restart(host)
+
+
+def _frozen(find: Callable[[World], Host]) -> Fault:
+    def freeze(world: World) -> Generator[None]:
+        host = find(world)
+        host.freeze()
+        yield
+        host.thaw()
+
+    return freeze
+
+
+def _cut_off(find: Callable[[World], Host]) -> Fault:
+    def cut_off(world: World) -> Generator[None]:
+        host = find(world)
+        host.unplug()
+        yield
+        host.plug_in()
+
+    return cut_off
+
+
+def _wrong_clock(world: World) -> Generator[None]:
+    """A web host and a worker host whose clocks are ten minutes ahead."""
+    hosts = (world.hosts.web[1], world.hosts.workers[1])
+    for host in hosts:
+        world.hosts.clocks[host.name] = 10
+        _replace(world, host)
+    yield
+    for host in hosts:
+        del world.hosts.clocks[host.name]
+        _replace(world, host)
+
+
+def _upgrade_hosts(world: World) -> Generator[None]:
+    """The tables and the code before the newest revision; the tables are upgraded, then host by host."""
+    yield
+    upgrade(world.cluster.url(OWNER), runtime_role=DATABASE)
+    for host in (*world.hosts.web, *world.hosts.workers):
+        del world.hosts.roots[host.name]
+        _replace(world, host)
+        time.sleep(3)
+
+
+def prepare_upgrade(world: World) -> None:
+    """Take the tables and all hosts back to the commit before the newest revision, before there is load."""
+    newest = newest_revision()
+    (file,) = (ROOT / "src/migration_service/alembic/versions").glob(f"{newest}_*.py")
+    git = ("git", "-C", str(ROOT))
+    added = subprocess.check_output(
+        [*git, "log", "-1", "--diff-filter=A", "--format=%H", "--", str(file)], text=True
+    )
+    old = world.folder / "old"
+    old.mkdir(exist_ok=True)
+    archive = subprocess.run([*git, "archive", f"{added.strip()}^"], check=True, stdout=subprocess.PIPE)
+    subprocess.run(["tar", "-x", "-C", str(old)], input=archive.stdout, check=True)
+    every = (*world.hosts.web, *world.hosts.workers)
+    for host in every:
+        world.hosts.roots[host.name] = old
+        _stop(host)
+    previous = re.search(r'^down_revision = "(.+)"', file.read_text(), re.MULTILINE)
+    assert previous
+    engine = make_engine(world.cluster.url(OWNER), pool_size=1, max_overflow=0, application_name="drill")
+    with engine.begin() as connection:
+        command.downgrade(alembic_config(connection), previous[1])
+    engine.dispose()
+    world.hosts.start()
+
+
+def _replace(world: World, host: Host) -> None:
+    """Stop what runs on a host of the service as a deployment does, and start it again."""
+    _stop(host)
+    world.hosts.start_on(host)
+    if host in world.hosts.web:
+        wait_until(lambda: world.hosts.is_ready(host), host.name, 60)
+        time.sleep(4)  # the balancer has it back
+
+
+def _stop(host: Host) -> None:
+    running = host.processes()
+    pids = {process.pid for process in running}
+    for process in running:
+        with suppress(psutil.NoSuchProcess):
+            if process.ppid() not in pids:
+                process.terminate()
+    psutil.wait_procs(running, timeout=60)
+    host.kill()
+
+
+#: Every scenario by its name in the table.
+SCENARIOS: dict[str, Scenario] = {
+    "switch-over on request": Scenario(_switch_over, goals=(3, 10)),
+    "primary: process killed": Scenario(_kill_primary, goals=(25, 40)),
+    "primary: host gone": Scenario(_freeze_primary, lasts=25, goals=(25, 40)),
+    "primary: cut from its peers": Scenario(_cut_primary, lasts=30, goals=(25, 40)),
+    "primary: slow network": Scenario(_slow_network, lasts=30),
+    "primary: disk full": Scenario(_fill(lambda world: world.cluster.leader()), lasts=15),
+    "etcd: a disk full": Scenario(_fill(lambda world: world.cluster.etcd[0]), lasts=15),
+    "xmin horizon pinned": Scenario(_pin_xmin, lasts=600),
+    "new primary stays read-only": Scenario(_read_only_leader, lasts=15, from_repair=True),
+    "RabbitMQ: a node killed": Scenario(_kill_broker_node, lasts=15, acts=(Act.PROCESS,)),
+    "Sentinel: master killed": Scenario(_kill_sentinel_master, lasts=10, acts=(Act.PROCESS,), goals=(6, 10)),
+    "web host gone": Scenario(_frozen(lambda world: world.hosts.web[1]), lasts=15),
+    "web host cut off": Scenario(_cut_off(lambda world: world.hosts.web[1]), lasts=15),
+    "worker host gone": Scenario(
+        _frozen(lambda world: world.hosts.workers[2]), lasts=20, acts=(Act.PROCESS,)
+    ),
+    "worker host cut off": Scenario(
+        _cut_off(lambda world: world.hosts.workers[2]), lasts=20, acts=(Act.PROCESS,)
+    ),
+    "clocks ten minutes ahead": Scenario(_wrong_clock, lasts=20),
+    "hosts upgraded in turn": Scenario(_upgrade_hosts),
+}

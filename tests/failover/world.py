@@ -1,0 +1,49 @@
+"""Everything that the drill runs: the servers, the service on its hosts, and what clients see of it."""
+
+from pathlib import Path
+
+from drill.scene import VISIBILITY_TIMEOUT, Service
+from failover.cluster import SECRET, Cluster
+from failover.hosts import ServiceHosts
+from failover.namespaces import Network
+from failover.rabbit import Rabbit
+from failover.sentinels import Sentinels
+from migration_service.db.revisions import upgrade
+from migration_service_local.servers.postgres import DATABASE, OWNER
+
+
+class World(Service):
+    """A running service whose parts are on hosts of their own."""
+
+    def __init__(self, folder: Path, patroni: Path, *, synchronous: bool, rabbitmq: bool) -> None:
+        self.folder = folder
+        network = Network(folder)
+        self.cluster = Cluster(network, patroni, synchronous=synchronous)
+        self.sentinels = Sentinels(network)
+        self.rabbit = Rabbit(network) if rabbitmq else None
+        self.cluster.make_database()
+        self.database_url = self.cluster.url()
+        owner_url = self.cluster.url(OWNER)
+        upgrade(owner_url, runtime_role=DATABASE)
+        self.environment = {
+            "DATABASE_URL": self.database_url,
+            "MIGRATION_SERVICE_SECRET_KEY": "the drill's own key, of no use elsewhere",
+            "MIGRATION_SERVICE_BROKER_VISIBILITY_TIMEOUT": str(VISIBILITY_TIMEOUT),
+        }
+        self.hosts = ServiceHosts(network, self.environment)
+        self.environment["REDIS_URL"] = f"redis://:{SECRET}@{self.hosts.balancer.address}:6379/0"
+        if self.rabbit:
+            self.environment |= {
+                "MIGRATION_SERVICE_BROKER_URL": self.rabbit.url,
+                "MIGRATION_SERVICE_BROKER_OPTIONS": '{"confirm_publish": true}',
+            }
+        self.hosts.start_balancer(self.sentinels.hosts, SECRET)
+        self.hosts.start()
+        self.redis = self.sentinels.connect()
+        self.prepare(self.hosts.url, owner_url, limit=64)
+
+    def messages(self) -> dict[str, int]:
+        """Return how many messages wait in each queue."""
+        if self.rabbit:
+            return {str(it["name"]): int(str(it.get("messages", 0))) for it in self.rabbit.queues()}
+        return super().messages()
