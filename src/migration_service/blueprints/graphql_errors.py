@@ -15,6 +15,7 @@ from migration_service.blueprints.graphql_schema import SCHEMA
 from migration_service.blueprints.requests.error_bodies import HTTP_CODES, ErrorType, status_of
 from migration_service.errors import (
     ErrorItem,
+    OrganisationMovedError,
     ParseError,
     PermissionDeniedError,
     ServiceError,
@@ -128,8 +129,10 @@ def describe_service_error(error: ServiceError, place: dict[str, Any] | None = N
             wait = error.retry_after if isinstance(error, ThrottledError) else error.retry_seconds[1]
             return Problem(ErrorType.THROTTLING, error.code, error.detail, status, wait, place)
         case ServiceUnavailableError():
-            return Problem(ErrorType.APPLICATION, error.code, error.detail, status, 1, place)
-        case PermissionDeniedError():
+            return Problem(
+                ErrorType.APPLICATION, error.code, error.detail, status, error.retry_seconds[0], place
+            )
+        case PermissionDeniedError() | OrganisationMovedError():
             return Problem(ErrorType.AUTHENTICATION, error.code, error.detail, status, place=place)
         case UnauthenticatedError():
             # GraphQL has executed the document, so the HTTP status is no error.

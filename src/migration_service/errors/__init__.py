@@ -30,6 +30,7 @@ ServiceError                              (base)
 │   │   ├── NameTakenError                (setup)
 │   │   ├── NameInvalidError              (setup)
 │   │   ├── PaymentVendorInvalidError     (setup)
+│   │   ├── OrganisationNotMovableError   (setup)
 │   │   ├── GoLivePastError               (undo)
 │   │   └── GoLiveFarError                (undo)
 │   ├── BatchFileError                    (batches)
@@ -86,6 +87,7 @@ ServiceError                              (base)
 │   ├── UndoNotFoundError                 (undo)
 │   ├── WavePlanNotFoundError             (waves)
 │   └── WaveNotFoundError                 (waves)
+├── OrganisationMovedError                (access) 421
 ├── ConcurrencyLimitReachedError          (imports) 429
 │   └── NoWorkerAvailableError            (imports)
 ├── StagedQuotaReachedError               (imports) 429
@@ -97,6 +99,7 @@ ServiceError                              (base)
 │   └── BatchStorageQuotaError            (batches)
 ├── PaymentVendorUnavailableError         (added_data) 500: retry unchanged
 └── ServiceUnavailableError               (base) 503
+    ├── OrganisationMovingError           (access)
     └── UploadStorageFullError            (batches)
 """
 

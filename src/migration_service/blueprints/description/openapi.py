@@ -19,6 +19,8 @@ from migration_service.errors import (
     AccountFailedValidationError,
     InvalidError,
     NotAuthenticatedError,
+    OrganisationMovedError,
+    OrganisationMovingError,
     ParseError,
     PermissionDeniedError,
     RequestFailedValidationError,
@@ -37,6 +39,8 @@ _EVERYWHERE: tuple[type[ServiceError], ...] = (
     PermissionDeniedError,
     ShareUsedError,
     RequestFailedValidationError,  # for an unknown query parameter
+    OrganisationMovedError,
+    OrganisationMovingError,
     ServiceUnavailableError,
 )
 
