@@ -10,6 +10,8 @@ from migration_service.db.base import new_id
 from migration_service.models import ApiKey, Event
 from migration_service.schemas.events import EventType
 from migration_service.services.access.scopes import Scope
+from migration_service.services.events import consumers
+from migration_service.services.events.consumers import advance_consumer
 from migration_service.services.events.recording import record
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.tasks.resources import WorkerResources
@@ -123,6 +125,39 @@ def test_a_consumer_gets_events_again_until_it_asks_for_what_follows(supplier: S
     assert numbers(json_of(supplier.get("/events/?consumer=other&limit=1"))) == ["1"]
     assert numbers(json_of(supplier.get("/events/?consumer=billing&cursor=start&limit=1"))) == ["1"]
     assert numbers(json_of(supplier.get(ask))) == ["1", "2"]
+
+
+def test_consumers_are_listed_and_forgotten(supplier: SupplierClient, another: SupplierClient) -> None:
+    tell(supplier, *"12")
+    assert json_of(supplier.get("/events/consumers/")) == []
+    answer = supplier.get("/events/?consumer=billing&limit=1")
+    assert [it["cursor"] for it in json_of(supplier.get("/events/consumers/"))] == ["start"]
+    supplier.get(following(answer))
+    (listed,) = json_of(supplier.get("/events/consumers/"))
+    assert (listed["name"], listed["cursor"]) == ("billing", json_of(answer)[0]["cursor"])
+    assert json_of(another.get("/events/consumers/")) == []
+    assert another.post("/events/consumers/billing/forget/").status_code == 404
+    assert json_of(supplier.post("/events/consumers/billing/forget/")) == listed
+    assert supplier.post("/events/consumers/billing/forget/").status_code == 404
+    assert numbers(json_of(supplier.get("/events/?consumer=billing"))) == ["1", "2"]
+
+
+def test_the_consumers_of_the_service_itself_are_not_those_of_the_organisation(
+    supplier: SupplierClient,
+) -> None:
+    with supplier.Session.begin() as session:
+        advance_consumer(session, supplier.organisation_id(), "webhook:1", None)
+    assert json_of(supplier.get("/events/consumers/")) == []
+    assert supplier.post("/events/consumers/webhook:1/forget/").status_code == 404
+
+
+def test_an_organisation_has_as_many_consumers_as_it_may(
+    supplier: SupplierClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "MOST_CONSUMERS", 2)
+    assert [supplier.get(f"/events/?consumer={name}").status_code for name in "abab"] == [200] * 4
+    answer = supplier.get("/events/?consumer=c")
+    assert (answer.status_code, json_of(answer)["code"]) == (400, "too_many_event_consumers")
 
 
 def test_who_has_read_what_does_not_exist_any_more_is_told_once_in_the_feed(supplier: SupplierClient) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from flask import Response, request
+from flask import Response, jsonify, request
 
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
@@ -16,17 +16,26 @@ from migration_service.blueprints.requests.paging import link_next, require_page
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream
 from migration_service.errors import ErrorItem, EventCursorAheadError, RequestFailedValidationError
+from migration_service.models import EventConsumer
 from migration_service.schemas.base import unknown_word
 from migration_service.schemas.events import (
     CATALOGUE,
     CURSOR,
     EventArgumentsSchema,
+    EventConsumerAnswerSchema,
     EventErrorBodySchema,
     EventType,
     FeedEventSchema,
 )
+from migration_service.schemas.moments import write_moment
+from migration_service.services.events.consumers import (
+    OWN,
+    forget_consumer,
+    list_consumers,
+    position_of,
+)
 from migration_service.services.events.feed import open_feed
-from migration_service.services.events.history import START, Cursor, History, tell_rewound
+from migration_service.services.events.history import START, Cursor, History, follow_history, tell_rewound
 from migration_service.services.events.reading import EventPage, Position, ReadEvent, read_events
 
 #: The number of events in one piece of a stream, and in a page without `limit`.
@@ -49,6 +58,7 @@ _EXAMPLE = CATALOGUE[EventType.ACCOUNT_CREATED].example | {"cursor": CURSOR}
     errors.ImportSupplierNotFoundError,
     errors.EventCursorExpiredError,
     errors.EventCursorAheadError,
+    errors.TooManyConsumersError,
     body=EventErrorBodySchema,
 )
 def list_events(arguments: dict[str, Any]) -> Response:
@@ -92,6 +102,40 @@ def list_events(arguments: dict[str, Any]) -> Response:
     return response
 
 
+@blueprint.get("/consumers/", endpoint="list_event_consumers")
+@blueprint.response(200, EventConsumerAnswerSchema(many=True), example=[EventConsumerAnswerSchema.example()])
+@answers_errors(blueprint)
+def list_event_consumers() -> Response:
+    """List the organisation's named consumers of events, with their positions"""
+    with resources().Session.begin() as session:
+        history = follow_history(session)
+        found = [_report(history, it) for it in list_consumers(session, caller().organisation_id)]
+    return jsonify(found)
+
+
+@blueprint.post("/consumers/<name>/forget/", endpoint="forget_event_consumer")
+@blueprint.response(200, EventConsumerAnswerSchema, example=EventConsumerAnswerSchema.example())
+@answers_errors(blueprint, errors.EventConsumerNotFoundError)
+def forget_event_consumer(name: str) -> Response:
+    """Forget a named consumer of events
+
+    Events are no longer kept for it. If it asks again, it begins at the oldest event.
+    """
+    with resources().Session.begin() as session:
+        history = follow_history(session)
+        report = _report(history, forget_consumer(session, caller().organisation_id, name))
+    return jsonify(report)
+
+
+def _report(history: History, consumer: EventConsumer) -> dict[str, str]:
+    position = position_of(consumer)
+    return {
+        "name": consumer.name,
+        "cursor": str(Cursor(history, position)) if position else START,
+        "asked_at": write_moment(consumer.asked_at),
+    }
+
+
 def _lines(
     page: EventPage,
     limit: int | None,
@@ -127,6 +171,6 @@ def _read_types(text: str | None) -> list[str] | None:
 
 def _require_consumer_name(name: str) -> None:
     """Raise RequestFailedValidationError if a name has the form of those that the service itself uses."""
-    if ":" in name:
+    if OWN in name:
         detail = "The name of a consumer may not have a colon."
         raise RequestFailedValidationError(errors=[ErrorItem("invalid_characters", detail, "consumer")])

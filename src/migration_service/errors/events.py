@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from migration_service.errors.base import InvalidError
+from migration_service.errors.base import InvalidError, NotFoundError
 
 
 class EventCursorError(InvalidError):
@@ -45,3 +45,21 @@ class EventCursorAheadError(EventCursorError):
         "Read again from the `cursor` of this answer, and leave out events whose id you know. What those "
         "told that do not come again never happened."
     )
+
+
+class TooManyConsumersError(InvalidError):
+    """The organisation has as many named consumers of events as it may have."""
+
+    code = "too_many_event_consumers"
+    default_detail = "Your organisation has too many named consumers of events."
+    default_attr = "consumer"
+    remedy = "Forget a consumer that is no longer used, or keep the cursor yourself."
+
+
+class EventConsumerNotFoundError(NotFoundError):
+    """The consumer of events does not exist, or belongs to another organisation."""
+
+    code = "event_consumer_not_found"
+    default_detail = "The consumer of events does not exist."
+    detail_with_found = "There is no consumer of events {found}."
+    remedy = "Check the name with the list of consumers."

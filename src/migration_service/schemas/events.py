@@ -327,3 +327,13 @@ class EventArgumentsSchema(Fields):
         500,
         parameter={"type": "integer", "minimum": 1, "maximum": 10_000},
     )
+
+
+class EventConsumerAnswerSchema(AnswerSchema):
+    """A named consumer of events."""
+
+    name = answers.String("Its name.", "billing")
+    cursor = answers.String(
+        "The position up to which it has acknowledged events, or `start` if it has acknowledged none.", CURSOR
+    )
+    asked_at = answers.Moment("When it last asked for events, in UTC.", _MOMENT)

@@ -9,6 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import func, text, update
+from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints import metrics_collector
 from migration_service.config import Settings
@@ -133,6 +134,18 @@ def test_accounts_attempts_slots_queues_and_tasks_have_metrics(
     assert value(samples, bucket, le="+Inf", **task) == 3
     assert value(samples, "migration_task_duration_seconds_sum", **task) == pytest.approx(99.204)
     assert value(samples, "migration_part_up", part="database") == 1
+
+
+def test_the_age_of_the_transaction_that_events_wait_for_is_a_metric(
+    sessions: sessionmaker[Session], migrated: Settings, make_client: MakeClient
+) -> None:
+    name = "migration_event_horizon_age_seconds"
+    client = make_client(migrated)
+    assert value(read_samples(client), name) == 0
+    with sessions() as session, patch.object(metrics_collector, "FRESH_SECONDS", 0.0):
+        session.execute(text("SELECT pg_current_xact_id()"))
+        first = value(read_samples(client), name)
+        assert 0 < first < value(read_samples(client), name)
 
 
 def test_a_stalled_batch_has_the_time_since_its_last_progress(

@@ -45,6 +45,7 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "session_id": {"description": "The id of the session, as listed.", "schema": _ID},
     "undo_id": {"description": "The id of the undo, as returned when it was started.", "schema": _ID},
     "plan_id": {"description": "The id of the plan, as returned when it was created.", "schema": _ID},
+    "name": {"description": "The name of the consumer.", "schema": _NAME},
     "number": {"description": "The number of the wave in its plan. The first is 1."},
 }
 #: Schemas that flask-smorest adds, and that nothing refers to.

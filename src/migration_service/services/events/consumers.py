@@ -3,20 +3,33 @@
 Events that a consumer has not passed are kept beyond their retention period, until it is given up.
 """
 
-from sqlalchemy import delete, func
+from collections.abc import Sequence
+
+from sqlalchemy import delete, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from migration_service.errors import EventConsumerNotFoundError, TooManyConsumersError
 from migration_service.models import EventConsumer
 from migration_service.services.events.reading import Position
+
+#: The most consumers that an organisation may name.
+MOST_CONSUMERS = 20
+#: The mark of the names that the service itself uses.
+OWN = ":"
 
 
 def read_consumer(session: Session, organisation_id: int, name: str) -> Position | None:
     """Return the position that a consumer has reached, or None if it is before the oldest event."""
     found = session.get(EventConsumer, (organisation_id, name), populate_existing=True)
-    if found is None or found.generation is None or found.transaction_id is None or found.event_id is None:
+    return position_of(found) if found else None
+
+
+def position_of(consumer: EventConsumer) -> Position | None:
+    """Return the position that a consumer has reached, or None if it is before the oldest event."""
+    if consumer.generation is None or consumer.transaction_id is None or consumer.event_id is None:
         return None
-    return Position(found.generation, found.transaction_id, found.event_id)
+    return Position(consumer.generation, consumer.transaction_id, consumer.event_id)
 
 
 def advance_consumer(session: Session, organisation_id: int, name: str, position: Position | None) -> None:
@@ -33,7 +46,33 @@ def advance_consumer(session: Session, organisation_id: int, name: str, position
     )
 
 
+def require_consumer_allowed(session: Session, organisation_id: int) -> None:
+    """Raise TooManyConsumersError if the organisation may not name another consumer."""
+    session.execute(_LOCK_ORGANISATION, {"organisation_id": organisation_id})
+    if len(list_consumers(session, organisation_id)) >= MOST_CONSUMERS:
+        raise TooManyConsumersError
+
+
+def list_consumers(session: Session, organisation_id: int) -> Sequence[EventConsumer]:
+    """Return the consumers that an organisation has named, by their names."""
+    named = (EventConsumer.organisation_id == organisation_id, EventConsumer.name.not_like(f"%{OWN}%"))
+    return session.scalars(select(EventConsumer).where(*named).order_by(EventConsumer.name)).all()
+
+
+def forget_consumer(session: Session, organisation_id: int, name: str) -> EventConsumer:
+    """Remove and return a consumer that the organisation has named. Raise EventConsumerNotFoundError."""
+    found = session.get(EventConsumer, (organisation_id, name))
+    if found is None or OWN in name:
+        raise EventConsumerNotFoundError(found=name)
+    session.delete(found)
+    return found
+
+
 def remove_consumer(session: Session, organisation_id: int, name: str) -> None:
     """Forget a consumer, so that no event is kept for it."""
     owned = (EventConsumer.organisation_id == organisation_id, EventConsumer.name == name)
     session.execute(delete(EventConsumer).where(*owned))
+
+
+# Two requests with new names wait for each other. Foreign keys to the organisation do not wait.
+_LOCK_ORGANISATION = text("SELECT id FROM organisation WHERE id = :organisation_id FOR NO KEY UPDATE")

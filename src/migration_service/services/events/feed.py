@@ -2,7 +2,12 @@
 
 from sqlalchemy.orm import Session
 
-from migration_service.services.events.consumers import advance_consumer, read_consumer
+from migration_service.models import EventConsumer
+from migration_service.services.events.consumers import (
+    advance_consumer,
+    read_consumer,
+    require_consumer_allowed,
+)
 from migration_service.services.events.history import (
     START,
     Cursor,
@@ -21,9 +26,12 @@ def open_feed(
 
     A named consumer acknowledges all events up to the cursor that it sends. Without one it reads again after
     the last acknowledged event. Raise RequestFailedValidationError if the cursor is none, and
-    EventCursorExpiredError and EventCursorAheadError if the feed cannot be read on from it.
+    EventCursorExpiredError and EventCursorAheadError if the feed cannot be read on from it. Raise
+    TooManyConsumersError for one consumer too many.
     """
     history = follow_history(session)
+    if consumer is not None and session.get(EventConsumer, (organisation_id, consumer)) is None:
+        require_consumer_allowed(session, organisation_id)
     if cursor is None and consumer is not None:
         known = read_consumer(session, organisation_id, consumer)
         position = known and locate(session, organisation_id, Cursor(history, known))

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.revisions import upgrade
 from migration_service.errors import AuditCursorError
-from migration_service.models import AuditDay, AuditEntry
+from migration_service.models import AuditDay, AuditEntry, Event, Organisation
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.audit import chain
 from migration_service.services.audit.chain import Verification, remove_days, seal_days, verify_chain
@@ -173,6 +173,17 @@ def test_entries_are_kept_for_as_many_days_as_are_asked_for(own: sessionmaker[Se
         seal_days(session)
         assert remove_days(session, after_days=110) == 1
         assert session.scalars(select(AuditEntry.actor)).all() == ["of 108"]
+
+
+def test_each_organisation_is_told_the_head_of_a_day(own: sessionmaker[Session]) -> None:
+    _fill(own, 2)
+    with own.begin() as session:
+        session.add_all([Organisation(name="One"), Organisation(name="Other")])
+        session.flush()
+        days = seal_days(session)
+        told = session.scalars(select(Event).order_by(Event.organisation_id)).all()
+        head = {"day": f"{days[-1]}", "head": verify_chain(session).head}
+    assert [it.data for it in told if it.data["day"] == head["day"]] == [head, head]
 
 
 def test_entries_of_days_that_are_not_sealed_are_not_removed(own: sessionmaker[Session]) -> None:
