@@ -38,8 +38,8 @@ class FeedReader(threading.Thread):
         """Return what it has not read, read twice, or read in another order than that of the table."""
         read, kept = [event["id"] for event in self.events], self._kept()
         losses = [f"event {id_} was read {times} times" for id_, times in Counter(read).items() if times > 1]
-        losses += [f"event {id_} was not read" for id_ in kept if id_ not in set(read)]
-        losses += [f"event {id_} was read and does not exist" for id_ in read if id_ not in set(kept)]
+        losses += [f"event {id_} was not read" for id_ in set(kept).difference(read)]
+        losses += [f"event {id_} was read and does not exist" for id_ in set(read).difference(kept)]
         return losses or ([] if read == kept else ["the events were read in another order"])
 
     def untold(self) -> list[str]:

@@ -106,7 +106,11 @@ def list_events(arguments: dict[str, Any]) -> Response:
 @blueprint.response(200, EventConsumerAnswerSchema(many=True), example=[EventConsumerAnswerSchema.example()])
 @answers_errors(blueprint)
 def list_event_consumers() -> Response:
-    """List the organisation's named consumers of events, with their positions"""
+    """List the organisation's named consumers of events
+
+    Each with its position. Events that it has not acknowledged are kept until it has asked for none for some
+    time, which is 60 days by default.
+    """
     with resources().Session.begin() as session:
         history = follow_history(session)
         found = [_report(history, it) for it in list_consumers(session, caller().organisation_id)]

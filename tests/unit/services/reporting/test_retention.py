@@ -24,6 +24,7 @@ from migration_service.models import (
 from migration_service.services.access.operator_sessions import remove_old_operator_sessions
 from migration_service.services.access.sessions import remove_old_sessions
 from migration_service.services.accounts.erasure import remove_staged_again
+from migration_service.services.events.retention import remove_old_events
 from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.services.reporting import retention
 from migration_service.services.reporting.retention import (
@@ -63,9 +64,11 @@ def test_each_setting_has_its_own_removal(settings: Settings) -> None:
         "staged_retention_days": 4,
         "error_retention_days": 5,
     }
-    found = removals(replace(settings, **days))  # type: ignore[arg-type]
+    of_events = {"event_retention_days": 6, "event_consumer_days": 7}
+    found = removals(replace(settings, **days, **of_events))  # type: ignore[arg-type]
     by_days = [cancel_idle_batches, remove_batch_lines, remove_payloads, remove_staged, remove_error_texts]
     always = [
+        (remove_old_events, {"after_days": 6, "consumer_days": 7, "limit": PIECE}),
         (remove_staged_again, {"limit": PIECE}),
         (remove_old_sessions, {"limit": PIECE}),
         (remove_old_keys, {}),
@@ -73,7 +76,7 @@ def test_each_setting_has_its_own_removal(settings: Settings) -> None:
     ]
     wanted = [*((it, {"after_days": number}) for number, it in enumerate(by_days, 1)), *always]
     assert [_parts(it) for it in found] == wanted
-    none = removals(replace(settings, **dict.fromkeys(days, 0)))  # type: ignore[arg-type]
+    none = removals(replace(settings, **dict.fromkeys(days, 0), **of_events))  # type: ignore[arg-type]
     assert [_parts(it) for it in none] == always
 
 
