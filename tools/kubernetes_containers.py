@@ -197,11 +197,13 @@ class Node:
         for mount in container["volumeMounts"]:
             volume = volumes.get(mount["name"], {"emptyDir": {}})  # or the claim of a StatefulSet
             path = mount["mountPath"]
-            if "emptyDir" in volume:
-                found += ["--mount", f"type=tmpfs,destination={path},tmpfs-mode=1777"]
-                continue
             folder = Path(tempfile.mkdtemp(dir=self._folder))
-            folder.chmod(0o755)
+            os.chown(folder, 0, group)
+            if "emptyDir" in volume:
+                folder.chmod(0o2777)
+                found += ["--mount", f"type=bind,source={folder},destination={path}"]
+                continue
+            folder.chmod(0o750)
             for name, text in self._files(volume).items():
                 (folder / name).write_text(text)
                 os.chown(folder / name, 0, group)

@@ -1,6 +1,7 @@
 """docker-compose.yml: its roles, secrets, networks, limits and times. The scripts that it needs are run."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import pytest
 from migration_service.config import Settings, variable_of
 from migration_service.db.revisions import upgrade
 from migration_service.tasks.names import QUEUES
+from migration_service_local.servers.account import ServerAccount
+from migration_service_local.servers.binaries import find_valkey
 from support.deployment_files import (
     ROOT,
     SECRET_SETTINGS,
@@ -22,7 +25,7 @@ from support.deployment_files import (
     seconds_of_workers,
     unknown_settings,
 )
-from support.servers import EmbeddedServers
+from support.servers import EmbeddedServers, ending_with_us
 
 SCRIPT = ROOT / "deployment/postgres/roles.sh"
 PASSWORDS = {"OWNER_PASSWORD": "owner's $1", "SERVICE_PASSWORD": 'the "service"'}
@@ -140,6 +143,23 @@ def test_the_script_makes_every_secret_once_and_keeps_those_of_an_earlier_versio
     assert len({made[name] for name in random}) == len(random)
     assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "secrets/DATABASE_URL").stat().st_mode & 0o777 == 0o444
+
+
+def test_valkey_saves_its_data_when_its_container_is_stopped(tmp_path: Path) -> None:
+    program = find_valkey(ServerAccount.choose(), tmp_path)
+    (tmp_path / "valkey-server").symlink_to(program)
+    (tmp_path / "VALKEY_PASSWORD").write_text("secret\n")
+    command = _services()["valkey"]["command"][2].replace("$$", "$").replace("/run/secrets", str(tmp_path))
+    command = re.sub(r"\$\{\w+:-(.*?)\}", r"\1", command).replace("/data", str(tmp_path))
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    listening = f"valkey-server - --port 0 --unixsocket {tmp_path}/socket"
+    arguments = ending_with_us("sh", "-c", command.replace("valkey-server -", listening))
+    with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert any("Ready to accept connections" in line for line in process.stdout)
+        process.terminate()
+        assert "bye bye" in process.stdout.read()
+    assert process.returncode == 0
 
 
 def test_beat_and_flower_have_no_way_to_the_database() -> None:
