@@ -40,6 +40,20 @@ _STRIDE = 64
 #: Accounts that are added in one transaction.
 _PORTION = 100_000
 
+#: Stages copies of the templates under the numbers from `first` to `last`, and returns their ids.
+STAGE_COPIES = """
+    INSERT INTO account_import_process
+           (import_supplier_id, external_account_number, payload, payload_sha256, rules_version,
+            profile, warnings)
+    SELECT t.import_supplier_id, lpad(n::text, 8, '0'),
+           t.payload || jsonb_build_object('external_account_number', lpad(n::text, 8, '0')),
+           t.payload_sha256, t.rules_version, t.profile, t.warnings
+    FROM generate_series(%(first)s::bigint, %(last)s::bigint) n
+    JOIN account_import_process t ON t.external_account_number =
+         lpad((n %% %(templates)s)::text, 8, '0')
+    RETURNING id
+"""
+
 
 def set_up_caller(settings: Settings) -> str:
     """Create an organisation with a key, a supplier and a team. Return the token for its requests."""
@@ -102,19 +116,7 @@ def stage_copies(settings: Settings, first: int, count: int, templates: int) -> 
     """Stage copies of the templates under the numbers from `first` on. Return the ids of their processes."""
     with psycopg.connect(settings.owner_database_url) as connection:
         staged = connection.execute(
-            """
-            INSERT INTO account_import_process
-                   (import_supplier_id, external_account_number, payload, payload_sha256, rules_version,
-                    profile, warnings)
-            SELECT t.import_supplier_id, lpad(n::text, 8, '0'),
-                   t.payload || jsonb_build_object('external_account_number', lpad(n::text, 8, '0')),
-                   t.payload_sha256, t.rules_version, t.profile, t.warnings
-            FROM generate_series(%(first)s::bigint, %(last)s::bigint) n
-            JOIN account_import_process t ON t.external_account_number =
-                 lpad((n %% %(templates)s)::text, 8, '0')
-            RETURNING id
-            """,
-            {"first": first, "last": first + count - 1, "templates": templates},
+            STAGE_COPIES, {"first": first, "last": first + count - 1, "templates": templates}
         ).fetchall()
     with psycopg.connect(settings.owner_database_url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE account_import_process")

@@ -74,6 +74,14 @@ class Stack:
 
     def start_service(self) -> None:
         """Start the web server and the workers."""
+        self.write_settings()
+        *behind, web = self._service()
+        for program in behind:
+            self._start(program)
+        self._start(web, lambda: answers(self.web_port, "/health/live"))
+
+    def write_settings(self) -> None:
+        """Write the settings that the service's processes read when they start."""
         self.home.write(
             "settings.json",
             {
@@ -83,10 +91,6 @@ class Stack:
                 "MIGRATION_SERVICE_LOG_FORMAT": "json",
             },
         )
-        *behind, web = self._service()
-        for program in behind:
-            self._start(program)
-        self._start(web, lambda: answers(self.web_port, "/health/live"))
 
     def stop_service(self) -> None:
         """Stop what `start_service` started."""

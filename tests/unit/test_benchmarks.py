@@ -2,13 +2,14 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks import publish  # benchmarks is beside src, not installed
+from benchmarks import chaos, publish  # benchmarks is beside src, not installed
 from benchmarks.compare import change_of
 
 
@@ -40,3 +41,34 @@ def test_the_table_of_the_page_is_that_of_its_data() -> None:
     assert publish.replace_table(page, results) == page
     assert len(results["rows"]) > 10
     assert all(f"| {row['what']} |" in page for row in results["rows"])
+
+
+def test_the_rate_of_a_phase_is_the_median_of_its_whole_samples() -> None:
+    done = [(99.0, 7), (100.0, 50), (104.9, 50), (105.0, 300), (111.0, 10), (115.5, 9_999)]
+    assert chaos._median_rate(done, 100.0, 117.0) == 100 / 5
+    assert chaos._median_rate([], 100.0, 117.0) == 0
+
+
+def test_an_account_that_is_lost_or_created_twice_or_a_slow_recovery_is_no_recovery() -> None:
+    good = chaos.Result(
+        before=600, during=0, after=588, ordered=9, created=9, accounts=9, refused=5, drained=1
+    )
+    assert good.has_recovered
+    wrong = ({"created": 8, "accounts": 8}, {"accounts": 10}, {"after": 587}, {"before": 0, "after": 0})
+    assert not any(replace(good, **change).has_recovered for change in wrong)
+
+
+def test_our_rows_are_written_above_those_of_the_eight_queues_and_replace_earlier_ones() -> None:
+    page = chaos.PAGE.read_text()
+    result = chaos.Result(
+        before=600, during=300, after=600, ordered=9, created=9, accounts=9, refused=0, drained=1
+    )
+    results = dict.fromkeys(chaos.SCENARIOS, result)
+    rows = [chaos.describe(results, 1, is_pressure=pressure) for pressure in (False, True)]
+    written = chaos.write_rows(page, rows)
+    assert chaos.write_rows(written, rows) == written
+    tables = [lines for lines in written.split("\n\n") if "| awa |" in lines]
+    assert [table.splitlines()[2] for table in tables] == rows
+    assert [len(table.splitlines()) for table in tables] == [2 + 1 + 8, 2 + 1 + 8]
+    for table in tables:
+        assert len({line.count("|") for line in table.splitlines()}) == 1

@@ -72,8 +72,8 @@ class Programs:
         """Return two Celery workers: one for requests that wait, and one for everything else."""
         others = ",".join(name for name in QUEUES if name != _INTERACTIVE)
         return [
-            self._worker(_INTERACTIVE, _INTERACTIVE, self._scale.interactive_workers),
-            self._worker(_BACKGROUND, others, self._scale.batch_workers, secrets=self._sandbox_secret()),
+            self.worker(_INTERACTIVE, _INTERACTIVE, self._scale.interactive_workers),
+            self.worker(_BACKGROUND, others, self._scale.batch_workers, secrets=self._sandbox_secret()),
         ]
 
     def beat(self) -> Program:
@@ -101,7 +101,7 @@ class Programs:
     def _sandbox_secret(self) -> dict[str, str]:
         return {SANDBOX_VARIABLE: self._home.secret("sandbox_vendor")}
 
-    def _worker(
+    def worker(
         self,
         name: str,
         queues: str,
@@ -109,6 +109,7 @@ class Programs:
         *,
         secrets: Mapping[str, str] = {},
     ) -> Program:
+        """Return a Celery worker of these queues, separated by commas, with so many processes."""
         return self._python(
             name,
             [

@@ -1,0 +1,433 @@
+"""The public chaos of queues, on batches of staged accounts: `python -m benchmarks.chaos`.
+
+These are the five chaos and the four pressure scenarios, with their phases, rates and faults, of
+https://github.com/hardbyte/postgresql-job-queue-benchmarking (commit 93677cab, `scripts/run_full_sweep.sh`).
+A job is a staged account that becomes an account. A producer stages accounts at a fixed rate and orders a
+batch of them every second; workers create them. All nine take an hour, and 25 GB of disk while they run.
+
+    python -m benchmarks.chaos --only crash_recovery         one of them
+    python -m benchmarks.chaos --part 10 --only idle_in_tx   phases of a tenth of their time
+    python -m benchmarks.chaos --write                       writes our rows into the page
+
+The page is docs/contributors/reliability.md. The exit status is 1 if an account is lost or created twice, or
+if a scenario recovers less than 98 % of its rate.
+"""
+
+import re
+import shutil
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+import psycopg
+from psycopg import IsolationLevel
+from redis import RedisError
+from sqlalchemy.exc import OperationalError
+
+from benchmarks.payloads import SUPPLIER, TEAM, make_payloads
+from benchmarks.prepare import say
+from benchmarks.report import describe_machine
+from benchmarks.seed import STAGE_COPIES, sessions, set_up_caller, stage_templates
+from benchmarks.stack import Stack
+from migration_service.celery_app import create_celery
+from migration_service.models import Batch
+from migration_service.services.batches.intake.options import BatchOrder
+from migration_service.services.batches.intake.upload import start_batch
+from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.waves.running import run_batch
+from migration_service.states import BatchMode, BatchSource, LineStatus
+from migration_service.tasks.batches import feed_batches
+from migration_service_local.servers.postgres import DATABASE
+from migration_service_local.servers.process import Program
+
+#: The part of the rate that has to come back.
+NEEDED = 0.98
+PAGE = Path(__file__).parent.parent / "docs/contributors/reliability.md"
+#: Bytes that the largest scenario writes at most.
+_ROOM = 25e9
+#: Seconds of one sample, as there. A phase's rate is the median of its samples.
+_SAMPLE = 5
+#: Seconds after the last phase in which what is left has to be done.
+_DRAIN_SECONDS = 180
+#: Accounts whose copies are staged.
+_TEMPLATES = 500
+_FIRST_NUMBER = 100_000
+#: What differs in the PostgreSQL there.
+_POSTGRES = ("-c", "max_connections=400", "-c", "shared_buffers=256MB", "-c", "work_mem=8MB")
+_IDLE_CONNECTIONS, _READERS, _KILLS_A_SECOND, _KILL_EVERY, _HIGH_LOAD = 300, 4, 2, 20, 1.5
+
+
+class Replicas(Stack):
+    """The servers, beat, and one or two workers, each of which could be on a host of its own."""
+
+    def __init__(self, replicas: int) -> None:
+        super().__init__()
+        self._replicas = replicas
+
+    def start_service(self) -> None:
+        """Start beat and the workers."""
+        self.write_settings()
+        self._start(self._programs.beat())
+        for number in range(self._replicas):
+            self.start_worker(number)
+
+    def start_worker(self, number: int) -> None:
+        """Start a worker of all queues."""
+        queues = "interactive,batch,vendors,maintenance"
+        self._start(self._programs.worker(self._worker(number), queues, concurrency=2))
+
+    def kill_worker(self, number: int) -> None:
+        """Kill a worker and all its processes at once, as when its host is gone."""
+        self._children[self._worker(number)].kill()
+        self.stop(self._worker(number))
+
+    def start_postgres(self) -> None:
+        """Start PostgreSQL, and wait until it accepts connections."""
+        self._start(self.postgres.program(), self.postgres.is_ready)
+
+    def _start(self, program: Program, is_ready: Callable[[], bool] = lambda: True) -> None:
+        if program.name == "postgres":
+            program = replace(program, arguments=[*program.arguments, *_POSTGRES])
+        super()._start(program, is_ready)
+
+    @staticmethod
+    def _worker(number: int) -> str:
+        return f"replica-{number}"
+
+
+class Producer(threading.Thread):
+    """Stages accounts and orders batches of them. What it cannot store is not made up for."""
+
+    def __init__(self, stack: Stack, rate: float) -> None:
+        super().__init__(name="producer", daemon=True)
+        self.rate = rate
+        self.refused = 0
+        self._stack, self._number = stack, _FIRST_NUMBER
+        self._sessions, self._celery = sessions(stack.settings), create_celery(stack.settings)
+        self._over = threading.Event()
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Produce until `end`."""
+        try:
+            before = time.monotonic()
+            while not self._over.wait(max(0.0, before + 1 - time.monotonic())):
+                now = time.monotonic()
+                self.produce(round(self.rate * (now - before)))
+                before = now
+        except BaseException as error:
+            self._error = error
+
+    def end(self) -> None:
+        """Stop producing. Raise what ended it before."""
+        self._over.set()
+        self.join()
+        if self._error:
+            raise self._error
+
+    def produce(self, count: int) -> None:
+        """Stage so many accounts, and order a batch of them."""
+        values = {"first": self._number, "last": self._number + count - 1, "templates": _TEMPLATES}
+        self._number += count
+        try:
+            with self._sessions.begin() as session:
+                staged = session.connection().exec_driver_sql(STAGE_COPIES, values).scalars().all()
+                order = BatchOrder(
+                    mode=BatchMode.IMPORT,
+                    source=BatchSource.PENDING,
+                    operations_team_name=TEAM,
+                    wave_processes=staged,
+                )
+                supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
+                batch_id = start_batch(session, supplier, order)
+                run_batch(session, session.get_one(Batch, batch_id), None)
+            feed_batches(self._celery, self._sessions)
+        except (OperationalError, RedisError):
+            self.refused += count
+
+
+@dataclass
+class Scene:
+    """What a phase acts on."""
+
+    stack: Replicas
+    producer: Producer
+
+    def connect(self) -> psycopg.Connection:
+        """Open a connection of the superuser."""
+        return psycopg.connect(self.stack.superuser_url(), connect_timeout=5)
+
+
+def clean(_scene: Scene, seconds: float) -> None:
+    """Let it work."""
+    time.sleep(seconds)
+
+
+def restart_postgres(scene: Scene, seconds: float) -> None:
+    """Take PostgreSQL away for half of the time."""
+    scene.stack.stop("postgres")
+    time.sleep(seconds / 2)
+    until = time.monotonic() + seconds / 2
+    scene.stack.start_postgres()
+    time.sleep(max(0.0, until - time.monotonic()))
+
+
+def kill_backends(scene: Scene, seconds: float) -> None:
+    """Twice a second, end every connection that is in a transaction."""
+    until = time.monotonic() + seconds
+    with scene.connect() as connection:
+        connection.autocommit = True
+        while time.monotonic() < until:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s "
+                "AND pid <> pg_backend_pid() AND state IN ('active', 'idle in transaction')",
+                [DATABASE],
+            )
+            time.sleep(1 / _KILLS_A_SECOND)
+
+
+def exhaust_connections(scene: Scene, seconds: float) -> None:
+    """Hold 300 idle connections."""
+    with ExitStack() as held:
+        for _ in range(_IDLE_CONNECTIONS):
+            held.enter_context(psycopg.connect(scene.stack.settings.database_url, autocommit=True))
+        time.sleep(seconds)
+
+
+def kill_worker(scene: Scene, seconds: float) -> None:
+    """Kill one of two workers."""
+    scene.stack.kill_worker(0)
+    time.sleep(seconds)
+
+
+def start_worker(scene: Scene, seconds: float) -> None:
+    """Start it again."""
+    scene.stack.start_worker(0)
+    time.sleep(seconds)
+
+
+def kill_worker_repeatedly(scene: Scene, seconds: float) -> None:
+    """Every twenty seconds, kill one of two workers, and start it a second later."""
+    until = time.monotonic() + seconds
+    while time.monotonic() + _KILL_EVERY < until:
+        time.sleep(_KILL_EVERY)
+        scene.stack.kill_worker(0)
+        time.sleep(1)
+        scene.stack.start_worker(0)
+    time.sleep(max(0.0, until - time.monotonic()))
+
+
+def stay_in_transaction(scene: Scene, seconds: float) -> None:
+    """Hold one transaction with a transaction id, so that no dead row can be removed."""
+    with scene.connect() as connection:
+        connection.execute("SELECT txid_current()")
+        time.sleep(seconds)
+
+
+def produce_more(scene: Scene, seconds: float) -> None:
+    """Produce half as much again."""
+    scene.producer.rate *= _HIGH_LOAD
+    time.sleep(seconds)
+    scene.producer.rate /= _HIGH_LOAD
+
+
+def read_the_queue(scene: Scene, seconds: float) -> None:
+    """Count the queue's rows ten times a second on four connections, each with one snapshot."""
+    over = threading.Event()
+
+    def read() -> None:
+        with scene.connect() as connection:
+            connection.isolation_level = IsolationLevel.REPEATABLE_READ
+            while not over.wait(0.1):
+                connection.execute("SELECT count(*) FROM batch_chunk").fetchall()
+
+    threads = [threading.Thread(target=read, daemon=True) for _ in range(_READERS)]
+    for thread in threads:
+        thread.start()
+    time.sleep(seconds)
+    over.set()
+    for thread in threads:
+        thread.join()
+
+
+Act = Callable[[Scene, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Phases: a warm-up, a clean one, those with the fault, and a clean one."""
+
+    #: Accounts a second.
+    rate: float
+    #: What happens after the clean phase, and for how many seconds.
+    acts: Sequence[tuple[Act, float]]
+    recovery: float
+    replicas: int = 1
+    is_pressure: bool = False
+
+    @property
+    def phases(self) -> Sequence[tuple[Act, float]]:
+        """All phases with their seconds."""
+        return [(clean, 30), (clean, 60), *self.acts, (clean, self.recovery)]
+
+
+SCENARIOS = {
+    "postgres_restart": Scenario(600, [(restart_postgres, 60)], 60),
+    "pg_backend_kill": Scenario(600, [(kill_backends, 60)], 60),
+    "pool_exhaustion": Scenario(600, [(exhaust_connections, 60)], 60),
+    "crash_recovery": Scenario(600, [(kill_worker, 60), (start_worker, 60)], 60, replicas=2),
+    "repeated_kills": Scenario(600, [(kill_worker_repeatedly, 120)], 60, replicas=2),
+    "idle_in_tx": Scenario(800, [(stay_in_transaction, 240)], 180, is_pressure=True),
+    "sustained_high_load": Scenario(800, [(produce_more, 240)], 120, is_pressure=True),
+    "active_readers": Scenario(800, [(read_the_queue, 240)], 120, is_pressure=True),
+    "event_burst": Scenario(1200, [(produce_more, 300)], 240, is_pressure=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a scenario. Rates are accounts a second."""
+
+    before: float
+    during: float
+    after: float
+    #: Accounts of stored batches, those of them that were created, and rows of accounts.
+    ordered: int
+    created: int
+    accounts: int
+    #: Accounts that the producer could not store.
+    refused: int
+    #: Seconds from the end of the last phase until everything that was ordered was created.
+    drained: float
+
+    @property
+    def has_recovered(self) -> bool:
+        """Whether nothing is lost or created twice, and the rate is back."""
+        return self.created == self.ordered == self.accounts and self.after >= NEEDED * self.before > 0
+
+    def part(self, rate: float) -> str:
+        """Return a rate as a part of that before the fault."""
+        return f"{rate / self.before:.0%}" if self.before else "—"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.before:.0f} accounts/s before, {self.during:.0f} during, {self.after:.0f} after "
+            f"({self.part(self.after)}); {self.ordered} ordered, {self.created} created, "
+            f"{self.accounts} accounts, {self.refused} not stored; over {self.drained:.0f} s after the end"
+        )
+
+
+def run(scenario: Scenario, part: float) -> Result:
+    """Run a scenario on servers of its own, with phases divided by `part`."""
+    stack = Replicas(scenario.replicas)
+    with stack:
+        set_up_caller(stack.settings)
+        stage_templates(stack.settings, make_payloads(_TEMPLATES))
+        stack.start_service()
+        scene = Scene(stack, Producer(stack, scenario.rate))
+        scene.producer.produce(_TEMPLATES)
+        _wait_until_done(scene)  # the workers have started
+        began = [time.time()]
+        scene.producer.start()
+        for act, seconds in scenario.phases:
+            act(scene, seconds / part)
+            began.append(time.time())
+        scene.producer.end()
+        drained = _wait_until_done(scene) - began[-1]
+        return _read_result(scene, began, drained)
+
+
+def _wait_until_done(scene: Scene) -> float:
+    deadline = time.monotonic() + _DRAIN_SECONDS
+    with scene.connect() as connection:
+        connection.autocommit = True
+        while time.monotonic() < deadline:
+            if not connection.execute("SELECT FROM batch WHERE finished_at IS NULL LIMIT 1").fetchall():
+                break
+            time.sleep(0.5)
+    return time.time()
+
+
+def _read_result(scene: Scene, began: Sequence[float], drained: float) -> Result:
+    with scene.connect() as connection:
+        done: list[tuple[float, int]] = connection.execute(
+            "SELECT extract(epoch FROM finished_at)::float8, done FROM batch_chunk "
+            "WHERE finished_at IS NOT NULL"
+        ).fetchall()
+        ordered, created = connection.execute(
+            "SELECT count(*), count(*) FILTER (WHERE status = %s) FROM batch_line", [LineStatus.IMPORTED]
+        ).fetchone() or (0, 0)
+        (accounts,) = connection.execute("SELECT count(*) FROM account").fetchone() or (0,)
+    before, during, after = (
+        _median_rate(done, *span)
+        for span in ((began[1], began[2]), (began[2], began[-2]), (began[-2], began[-1]))
+    )
+    return Result(before, during, after, ordered, created, accounts, scene.producer.refused, drained)
+
+
+def _median_rate(done: Sequence[tuple[float, int]], begin: float, end: float) -> float:
+    """Return the median of the samples that lie within this time, as accounts a second."""
+    samples = [0] * max(1, int((end - begin) / _SAMPLE))
+    for moment, count in done:
+        place = int((moment - begin) // _SAMPLE)
+        if 0 <= place < len(samples):
+            samples[place] += count
+    return statistics.median(samples) / _SAMPLE
+
+
+def describe(results: dict[str, Result], part: float, *, is_pressure: bool) -> str:
+    """Return our row of one of the two tables: the rate afterwards, under pressure after that during it."""
+    cells = ["**this service**" if part == 1 else f"**this service**, phases / {part:g}"]
+    for name, scenario in SCENARIOS.items():
+        if scenario.is_pressure == is_pressure:
+            it = results.get(name)
+            cells.append("" if it is None else _cell(it, is_pressure=is_pressure))
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(result: Result, *, is_pressure: bool) -> str:
+    after = result.part(result.after)
+    return f"{result.part(result.during)}, {after}" if is_pressure else after
+
+
+def write_rows(page: str, rows: Sequence[str]) -> str:
+    """Return the page with our rows of both tables above those of the others."""
+    others = re.sub(r"^\| \*\*this service\*\*.*\n", "", page, flags=re.MULTILINE)
+    left = iter(rows)
+    return re.sub(r"^(?=\| awa \|)", lambda _: f"{next(left)}\n", others, flags=re.MULTILINE)
+
+
+@click.command()
+@click.option("--only", multiple=True, type=click.Choice(list(SCENARIOS)), help="Run only this scenario.")
+@click.option(
+    "--part", default=1.0, type=click.FloatRange(1, 12), help="Divide the time of all phases by this."
+)
+@click.option("--write", is_flag=True, help="Write our rows into docs/contributors/reliability.md.")
+def main(only: tuple[str, ...], part: float, write: bool) -> None:
+    """Run the scenarios one after the other, each on servers of its own."""
+    if write and only:
+        raise click.UsageError("Only results of all scenarios are written.")
+    if shutil.disk_usage(Path.cwd()).free < _ROOM:
+        raise click.UsageError(f"The scenarios need {_ROOM / 1e9:.0f} GB of disk.")
+    results = {}
+    for name, scenario in SCENARIOS.items():
+        if not only or name in only:
+            say(f"{name}: {sum(seconds for _, seconds in scenario.phases) / part:.0f} s ...")
+            results[name] = run(scenario, part)
+            say(f"{name}: {results[name]}")
+    rows = [describe(results, part, is_pressure=is_pressure) for is_pressure in (False, True)]
+    sys.stdout.write("\n".join((describe_machine(), *rows, "")))
+    if write:
+        PAGE.write_text(write_rows(PAGE.read_text(), rows))
+    if not all(result.has_recovered for result in results.values()):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
