@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -11,10 +12,12 @@ import pytest
 from click.testing import CliRunner
 from redis import Redis
 
+from migration_service.blueprints.requests.resources import resources
 from migration_service.celery_app import create_celery
 from migration_service.cli import main
 from migration_service.cli.session import CommandConnection
 from migration_service.config import Settings
+from migration_service.db.engine import service_engine
 from migration_service.doctor.diagnosis import Diagnosis, ServiceParts
 from migration_service.doctor.examination import check_database, examine
 from support.factories import MakeClient
@@ -116,7 +119,11 @@ def test_a_web_server_is_not_ready_while_commits_wait(
 
 
 def test_a_web_server_says_in_time_that_a_frozen_database_is_unavailable(
-    servers: EmbeddedServers, own_settings: Settings, make_client: MakeClient
+    servers: EmbeddedServers,
+    own_settings: Settings,
+    migrated: Settings,
+    make_client: MakeClient,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client = make_client(own_settings)
     assert client.get("/health/ready").status_code == 200
@@ -129,6 +136,12 @@ def test_a_web_server_says_in_time_that_a_frozen_database_is_unavailable(
             answer = client.get("/health/ready")
             assert answer.json is not None
             assert (answer.status_code, answer.json["database"]) == (503, "unavailable")
+        # Another server that writes is found, although a question still waits for the frozen one.
+        with client.application.app_context():
+            monkeypatch.setattr(
+                resources().commits, "_make_engine", partial(service_engine, migrated, "migration-health")
+            )
+        wait_until(lambda: client.get("/health/ready").status_code == 200, "another server answers")
     finally:
         for process in frozen:
             process.resume()

@@ -10,12 +10,16 @@ from flask import Flask
 from sqlalchemy import func, make_url, select
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.db import known_commits
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.models import AccountImportProcess, Attempt, Batch, Note
+from migration_service.services.access.operators import OperatorRole
+from migration_service.tasks.names import CREATE_SET
 from support.batch_client import BatchClient
-from support.factories import MakeClient, json_of
+from support.console_client import ConsoleClient, make_operator
+from support.factories import MakeClient, close_celery, json_of
 from support.imported_account import ImportedAccount
 from support.proxy import CuttingProxy
 from support.servers import EmbeddedServers
@@ -35,13 +39,17 @@ def proxy(migrated: Settings) -> Iterator[CuttingProxy]:
         yield proxy
 
 
+def through(proxy: CuttingProxy, url: str) -> str:
+    """Return the address of the proxy instead of that of the server."""
+    return make_url(url).set(port=proxy.port).render_as_string(hide_password=False)
+
+
 @pytest.fixture
 def behind_proxy(
     proxy: CuttingProxy, migrated: Settings, make_client: MakeClient, supplier: SupplierClient
 ) -> SupplierClient:
     """The supplier, whose requests reach the database through the proxy."""
-    url = make_url(migrated.database_url).set(port=proxy.port).render_as_string(hide_password=False)
-    client = make_client(replace(migrated, database_url=url))
+    client = make_client(replace(migrated, database_url=through(proxy, migrated.database_url)))
     assert isinstance(client.application, Flask)
     return replace(supplier, app=client.application)
 
@@ -110,6 +118,31 @@ def test_a_batch_is_stored_once_although_its_file_is_not_sent_again(
 def test_a_token_is_obtained(proxy: CuttingProxy, behind_proxy: SupplierClient) -> None:
     proxy.cut_at(b"COMMIT", forwards=True)
     assert behind_proxy.obtain_token()
+
+
+@pytest.mark.parametrize("trigger", [b"INSERT INTO account", b"COMMIT"])
+def test_a_task_is_repeated_at_once(
+    proxy: CuttingProxy, migrated: Settings, supplier: SupplierClient, trigger: bytes
+) -> None:
+    (number,) = supplier.stage_new()
+    assert supplier.process(number).status_code == 202
+    celery = create_celery(replace(migrated, database_url=through(proxy, migrated.database_url)))
+    proxy.cut_at(trigger, forwards=False)
+    celery.tasks[CREATE_SET]()
+    assert json_of(supplier.status(number))["status"] == "COMPLETED"
+    close_celery(celery)
+
+
+def test_a_page_of_the_console_is_shown(
+    proxy: CuttingProxy, migrated: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
+) -> None:
+    address = through(proxy, migrated.database_url)
+    client = make_client(replace(migrated, database_url=address, console=True))
+    assert isinstance(client.application, Flask)
+    console = ConsoleClient(client.application)
+    assert console.log_in(make_operator(sessions, OperatorRole.ADMINISTER)).status_code == 303
+    proxy.cut_at(b"FROM batch", forwards=False)  # after the time of the session was renewed
+    assert console.get("/batches/").status_code == 200
 
 
 @pytest.fixture

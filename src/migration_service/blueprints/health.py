@@ -1,12 +1,9 @@
 """Health checks for load balancers and orchestrators: is the process alive, and is it ready?"""
 
-from functools import partial
-
 from flask import Blueprint, Response, jsonify
 from redis import RedisError
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.connections import try_write
@@ -46,13 +43,12 @@ def _ask_database() -> str:
         # Requests that wait for their commits may hold all connections.
         return "commits-wait"
     try:
-        return commits.ask(partial(_read_role, resources().Session), _ANSWER_SECONDS)
+        return commits.ask(_read_role, resources().Session.kw["bind"], _ANSWER_SECONDS)
     except (SQLAlchemyError, TimeoutError):
         return "unavailable"
 
 
-def _read_role(sessions: sessionmaker[Session]) -> str:
-    engine = sessions.kw["bind"]
+def _read_role(engine: Engine) -> str:
     # A connection that is already open may lead to the server before a switch-over.
     if can_be_written_to(engine):
         return "ok"

@@ -110,19 +110,34 @@ class CommitWatch:
         self._trying = False
         self._tried_at = -_INTERVAL
         self._waits = False
-        self._answer: Future[str] | None = None
+        #: The last answers, by whether the question was asked on a connection of its own.
+        self._answers: dict[bool, Future[str]] = {}
 
-    def ask(self, question: Callable[[], str], seconds: float) -> str:
-        """Return the answer to `question`. Raise TimeoutError if it does not come in time.
+    def ask(self, question: Callable[[Engine], str], engine: Engine, seconds: float) -> str:
+        """Return the answer to `question` about `engine`. Raise TimeoutError if it does not come in time.
 
-        A database that is frozen does not answer, and no time-out of its own ends that. While it does not,
-        further calls wait for the same answer, so that one thread and one connection wait for it.
+        A server that is frozen does not answer, and no time-out of its own ends that. While a question waits
+        for it, the next ones are asked on a connection of their own, which leads to the server that is the
+        primary by then. At most one thread waits for each of these two.
         """
         with self._lock:
-            if self._answer is None or self._answer.done():
-                self._answer = _begin(question)
-            answer = self._answer
+            waits = self._is_waiting(is_own=False)
+            if not waits:
+                self._answers[False] = _begin(partial(question, engine))
+            elif not self._is_waiting(is_own=True):
+                self._answers[True] = _begin(partial(self._ask_apart, question))
+            answer = self._answers[waits]
         return answer.result(seconds)
+
+    def _is_waiting(self, *, is_own: bool) -> bool:
+        return is_own in self._answers and not self._answers[is_own].done()
+
+    def _ask_apart(self, question: Callable[[Engine], str]) -> str:
+        engine = self._make_engine()
+        try:
+            return question(engine)
+        finally:
+            engine.dispose()
 
     def commits_wait(self) -> bool:
         """Return the result of the last check immediately. Start another one if that is some seconds old."""

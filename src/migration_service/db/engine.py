@@ -24,9 +24,9 @@ _SERVER_SETTINGS = {
     "idle_in_transaction_session_timeout": "60s",
 }
 
-#: read_only_sql_transaction, admin_shutdown, crash_shutdown, cannot_connect_now: after a switch-over, the
-#: connected server is no longer the primary.
-_NOT_THE_PRIMARY = ("25006", "57P01", "57P02", "57P03")
+#: read_only_sql_transaction, admin_shutdown, crash_shutdown, cannot_connect_now, and what pgbouncer says of
+#: these, protocol_violation: after a switch-over, the connected server is no longer the primary.
+_NOT_THE_PRIMARY = ("25006", "57P01", "57P02", "57P03", "08P01")
 #: True on a standby, and on a server that was made read-only.
 ONLY_READS = "SELECT pg_is_in_recovery() OR CAST(current_setting('transaction_read_only') AS bool)"
 #: The key in a connection's `info` that marks it after such an error. Its pool is renewed.

@@ -77,7 +77,7 @@ class KnownCommit(psycopg.Connection[Any]):
             ).fetchone() or (False,)
         except psycopg.OperationalError as error:
             # Otherwise it is an answer, or there is none in the time that a command allows.
-            is_lost = self.closed or (error.sqlstate or "").startswith("57P")
+            is_lost = self.closed or (error.sqlstate or "")[:3] in ("57P", "08P")
             if not is_lost or not self._has_committed(mark):
                 raise
             self.close()

@@ -24,7 +24,10 @@ PASSWORD_FILE = "console-password"  # noqa: S105
 @contextmanager
 def open_session(database_url: str) -> Iterator[Session]:
     """Open the one transaction of a connection, and commit it at the end."""
-    engine = make_engine(database_url, pool_size=1, max_overflow=0, application_name="migration-up")
+    # As if there were a pgbouncer, which there may be.
+    engine = make_engine(
+        database_url, pool_size=1, max_overflow=0, application_name="migration-up", pooler=True
+    )
     try:
         with make_sessionmaker(engine).begin() as session:
             yield session

@@ -66,7 +66,8 @@ def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, sup
         redis_url = _start_server(valkey, "Valkey", supervisor)
     owner_url = postgres.owner_url if postgres else os.environ.get("MIGRATION_SERVICE_OWNER_DATABASE_URL", "")
     try:
-        revisions.upgrade(owner_url or database_url, runtime_role=parse_database_url(database_url).username)
+        role = parse_database_url(database_url).username
+        revisions.upgrade(owner_url or database_url, runtime_role=role, pooler=True)
     except revisions.CannotUpgradeError as error:
         raise StartError(str(error)) from error
     settings = {
@@ -93,8 +94,9 @@ def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, sup
 
 
 def _own_settings() -> dict[str, str]:
-    """Return our environment's settings for mail and uploads, for commands that are started elsewhere."""
+    """Return our environment's settings for commands that are started elsewhere."""
     variables = (
+        "MIGRATION_SERVICE_DATABASE_POOLER",
         "MIGRATION_SERVICE_SMTP_URL",
         "MIGRATION_SERVICE_EMAIL_FROM",
         "MIGRATION_SERVICE_ALERT_EMAILS",

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from migration_service.cli import main
-from migration_service.db.revisions import newest_revision
+from migration_service.db.revisions import CannotUpgradeError, newest_revision, upgrade
 from support.servers import EmbeddedServers
 
 
@@ -60,4 +60,10 @@ def test_upgrade_reports_a_database_that_cannot_be_reached(environment: dict[str
     nobody_there = dict.fromkeys(environment, "postgresql://a:b@127.0.0.1:1/c")
     result = CliRunner(env=nobody_there).invoke(main, ["revisions", "upgrade"])
     assert result.exit_code == 2
-    assert "cannot be reached" in result.stderr
+    assert "cannot be reached, or not be written to, for 1 seconds" in result.stderr
+
+
+def test_upgrade_says_that_there_is_no_server_that_can_be_written_to(environment: dict[str, str]) -> None:
+    only_reads = f"{environment['DATABASE_URL']}?options=-c%20default_transaction_read_only%3Don"
+    with pytest.raises(CannotUpgradeError, match="No PostgreSQL that can be written to answers within 1 sec"):
+        upgrade(only_reads, pooler=True)
