@@ -54,7 +54,8 @@ class Cluster:
             self._disks[host.name] = host.disk("disk", _ETCD_DISK)
             self._start_etcd(host)
         for host in self.members.values():
-            self._start(host, synchronous)
+            self._configure(host, synchronous)
+            self.start(host)
         wait_until(self.is_whole, "three servers of PostgreSQL", 120)
 
     def url(self, role: str = DATABASE, database: str = DATABASE) -> str:
@@ -163,7 +164,16 @@ class Cluster:
             *("--logger", "zap", "--heartbeat-interval", "200", "--election-timeout", "2000"),
         )
 
-    def _start(self, host: Host, synchronous: bool) -> None:
+    def start(self, host: Host) -> None:
+        """Start Patroni, which starts PostgreSQL."""
+        host.run(
+            *(str(self._python), "-m", "patroni", str(host.folder / "patroni.yml")),
+            environment={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC", "PYTHONUNBUFFERED": "1"},
+            account=self._account,
+            folder=self._disks[host.name],
+        )
+
+    def _configure(self, host: Host, synchronous: bool) -> None:
         disk = self._disks[host.name] = host.disk("disk", _POSTGRES_DISK, self._account)
         network = f"{host.address.rpartition('.')[0]}.0/24"
         users = {"superuser": "postgres", "replication": "replicator", "rewind": "rewinder"}
@@ -202,11 +212,4 @@ class Cluster:
                 ],
             },
         }
-        file = host.folder / "patroni.yml"
-        file.write_text(json.dumps(configuration, indent=1))
-        host.run(
-            *(str(self._python), "-m", "patroni", str(file)),
-            environment={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC", "PYTHONUNBUFFERED": "1"},
-            account=self._account,
-            folder=disk,
-        )
+        (host.folder / "patroni.yml").write_text(json.dumps(configuration, indent=1))

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import requests
@@ -21,13 +21,13 @@ _HAPROXY = """
 global
     maxconn 4000
 defaults
+    mode http
     timeout connect 2s
     timeout check 2s
     timeout http-request 20s
     timeout client 60s
     timeout server 120s
 listen web
-    mode http
     bind {address}:80
     balance leastconn
     option httpchk GET /health/ready
@@ -35,19 +35,6 @@ listen web
     retry-on conn-failure
     default-server inter 2s fastinter 1s fall 2 rise 2
 {web}
-listen redis
-    mode tcp
-    bind {address}:6379
-    timeout client 1h
-    timeout server 1h
-    option tcp-check
-    tcp-check connect
-    tcp-check send AUTH\\ {secret}\\r\\n
-    tcp-check expect string +OK
-    tcp-check send INFO\\ replication\\r\\n
-    tcp-check expect string role:master
-    default-server inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
-{redis}
 """
 
 
@@ -70,27 +57,29 @@ class ServiceHosts:
         """Return the address for clients."""
         return f"http://{self.balancer.address}"
 
-    def start_balancer(self, redis: Sequence[Host], secret: str) -> None:
-        """Balance requests between the web hosts, and find the master of Valkey."""
+    def start(self) -> None:
+        """Start everything, and wait until requests are answered."""
+        self._start_balancer()
+        self.start_service()
+
+    def start_service(self) -> None:
+        """Start the web servers and workers, and wait until both web hosts can be used."""
+        for host in (*self.web, *self.workers):
+            self.start_on(host)
+        wait_until(lambda: all(map(self.is_ready, self.web)), "both web hosts", 120)
+
+    def _start_balancer(self) -> None:
+        """Balance requests between the web hosts."""
         # If no host is ready, requests still reach one: it holds them until the database is back.
         web = [
             f"    server {it.name}{name} {it.address}:8000 {options}"
             for name, options in (("", "check"), ("-anyway", "backup"))
             for it in self.web
         ]
-        valkey = [f"    server {it.name} {it.address}:6379 check" for it in redis]
         file = self.balancer.folder / "haproxy.cfg"
-        text = _HAPROXY.format(
-            address=self.balancer.address, secret=secret, web="\n".join(web), redis="\n".join(valkey)
-        )
+        text = _HAPROXY.format(address=self.balancer.address, web="\n".join(web))
         file.write_text(text)
         self.balancer.run("/usr/sbin/haproxy", "-db", "-f", str(file))
-
-    def start(self) -> None:
-        """Start everything, and wait until requests are answered."""
-        for host in (*self.web, *self.workers):
-            self.start_on(host)
-        wait_until(lambda: all(map(self.is_ready, self.web)), "both web hosts", 120)
 
     def start_on(self, host: Host) -> None:
         """Start what runs on this host: a web server, or a worker, with beat on the first one."""

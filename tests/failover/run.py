@@ -5,6 +5,7 @@ import os
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -47,6 +48,8 @@ class Outcome:
     refused: int
     requests: int
     created: int
+    #: Why requests failed: the kind, status and code, or "no answer", of those about single accounts.
+    failures: dict[str, int] = field(default_factory=dict)
     #: Accounts of which a client was told something that the database does not have, by the drill's own
     #: comparison and by the doctor's.
     lost: list[str] = field(default_factory=list)
@@ -114,9 +117,10 @@ def run_scenario(world: World, name: str, *, synchronous: bool, seconds: float |
         refused=_count(journal, lambda status: status == "429"),
         requests=sum(journal.statuses.values()),
         created=len(journal.created()),
+        failures=dict(Counter(_name(it) for it in journal.history.events if it.result is Result.UNKNOWN)),
         wrong=wrong,
     )
-    _compare(world, journal, outcome)
+    _compare(world, journal, outcome, stale=(repaired_at, ended_at) if scenario.stale else None)
     return outcome
 
 
@@ -145,12 +149,19 @@ def _longest_silence(events: Iterable[Event], since: float, until: float) -> flo
     return max(later - earlier for earlier, later in pairwise(times))
 
 
+def _name(event: Event) -> str:
+    return f"{event.question.act} {event.status or 'no answer'} {event.said}".strip()
+
+
 def _count(journal: Journal, wanted: Any) -> int:
     return sum(times for status, times in journal.statuses.items() if wanted(status))
 
 
-def _compare(world: World, journal: Journal, outcome: Outcome) -> None:
-    """Compare what clients were told with the tables, by the drill's model and by the doctor."""
+def _compare(world: World, journal: Journal, outcome: Outcome, stale: tuple[float, float] | None) -> None:
+    """Compare what clients were told with the tables, by the drill's model and by the doctor.
+
+    The times of `stale` are those within which reads may have been answered by the old primary.
+    """
     try:
         wait_until(world.is_idle, "idle", 120)
     except AssertionError:
@@ -171,13 +182,24 @@ def _compare(world: World, journal: Journal, outcome: Outcome) -> None:
             outcome.lost.append(number)
     outcome.named = _ask_doctor(world, journal)
     tables, lost = read_tables(world), set(outcome.lost)
-    ours = {number: events for number, events in histories.items() if number not in lost}
+    ours = {
+        number: [event for event in events if not _is_stale(event, stale)]
+        for number, events in histories.items()
+        if number not in lost
+    }
     tables = replace(tables, attempts=[row for row in tables.attempts if row.number in ours])
     for promise, check in MODEL.items():
         outcome.wrong += [f"{promise}: {loss}" for loss in check(ours, tables)]
     # A 5xx is a failed request, and was counted.
     surprises = [it for it in journal.surprises if not it.startswith("/v1/")]
-    outcome.wrong += [it for it in surprises if not any(number in it for number in lost)]
+    # With its commits a batch is lost, too.
+    excused = ("batch with", *lost) if lost and not outcome.synchronous else ()
+    outcome.wrong += [it for it in surprises if not it.startswith(excused)]
+
+
+def _is_stale(event: Event, stale: tuple[float, float] | None) -> bool:
+    reads = event.question.act is Act.STATUS or event.said == "account_not_staged"
+    return reads and stale is not None and stale[0] < event.ended < stale[1]
 
 
 def _is_lost(events: list[Event], row: tuple[Any, ...] | None, attempts: set[str]) -> bool:

@@ -34,6 +34,9 @@ class Scenario:
     acts: tuple[Act, ...] = (Act.STAGE, Act.PROCESS)
     #: Whether the time counts from the repair, before which nothing can be written.
     from_repair: bool = False
+    #: Whether the old primary answers reads after the repair, until Patroni has stopped it. Only a watchdog
+    #: would prevent that.
+    stale: bool = False
     #: The goal for the median, and for the longest time, in seconds.
     goals: tuple[float, float] | None = None
 
@@ -48,7 +51,18 @@ def _kill_primary(world: World) -> Generator[None]:
     yield
 
 
+def _lose_primary(world: World) -> Generator[None]:
+    """The host is silent from one moment to the next, and is switched on again later."""
+    host = world.cluster.leader()
+    host.freeze()
+    yield
+    host.kill()
+    host.plug_in()
+    world.cluster.start(host)
+
+
 def _freeze_primary(world: World) -> Generator[None]:
+    """The host goes on as if no time had passed, when another one is the primary."""
     host = world.cluster.leader()
     host.freeze()
     yield
@@ -183,7 +197,7 @@ def prepare_upgrade(world: World) -> None:
     with engine.begin() as connection:
         command.downgrade(alembic_config(connection), previous[1])
     engine.dispose()
-    world.hosts.start()
+    world.hosts.start_service()
 
 
 def _replace(world: World, host: Host) -> None:
@@ -210,7 +224,8 @@ def _stop(host: Host) -> None:
 SCENARIOS: dict[str, Scenario] = {
     "switch-over on request": Scenario(_switch_over, goals=(3, 10)),
     "primary: process killed": Scenario(_kill_primary, goals=(25, 40)),
-    "primary: host gone": Scenario(_freeze_primary, lasts=25, goals=(25, 40)),
+    "primary: host gone": Scenario(_lose_primary, lasts=25, goals=(25, 40)),
+    "primary: host frozen": Scenario(_freeze_primary, lasts=25, stale=True, goals=(25, 40)),
     "primary: cut from its peers": Scenario(_cut_primary, lasts=30, goals=(25, 40)),
     "primary: slow network": Scenario(_slow_network, lasts=30),
     "primary: disk full": Scenario(_fill(lambda world: world.cluster.leader()), lasts=15),

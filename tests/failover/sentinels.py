@@ -49,7 +49,8 @@ class Sentinels:
     @property
     def url(self) -> str:
         """Return the address for the service."""
-        return f"sentinel://:{SECRET}@{','.join(f'{host.address}:{PORT}' for host in self.hosts)}/{MASTER}/0"
+        one, two, three = (f"{host.address}:{PORT}" for host in self.hosts)
+        return f"sentinel://:{SECRET}@{one}/0?master_name={MASTER};sentinel://{two};sentinel://{three}"
 
     def master(self) -> Host:
         """Return the host of the master, as most Sentinels see it."""

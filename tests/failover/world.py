@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from drill.scene import VISIBILITY_TIMEOUT, Service
-from failover.cluster import SECRET, Cluster
+from failover.cluster import Cluster
 from failover.hosts import ServiceHosts
 from failover.namespaces import Network
 from failover.rabbit import Rabbit
@@ -27,17 +27,13 @@ class World(Service):
         upgrade(owner_url, runtime_role=DATABASE)
         self.environment = {
             "DATABASE_URL": self.database_url,
+            "REDIS_URL": self.sentinels.url,
             "MIGRATION_SERVICE_SECRET_KEY": "the drill's own key, of no use elsewhere",
             "MIGRATION_SERVICE_BROKER_VISIBILITY_TIMEOUT": str(VISIBILITY_TIMEOUT),
         }
         self.hosts = ServiceHosts(network, self.environment)
-        self.environment["REDIS_URL"] = f"redis://:{SECRET}@{self.hosts.balancer.address}:6379/0"
         if self.rabbit:
-            self.environment |= {
-                "MIGRATION_SERVICE_BROKER_URL": self.rabbit.url,
-                "MIGRATION_SERVICE_BROKER_OPTIONS": '{"confirm_publish": true}',
-            }
-        self.hosts.start_balancer(self.sentinels.hosts, SECRET)
+            self.environment["MIGRATION_SERVICE_BROKER_URL"] = self.rabbit.url
         self.hosts.start()
         self.redis = self.sentinels.connect()
         self.prepare(self.hosts.url, owner_url, limit=64)
