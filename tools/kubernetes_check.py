@@ -38,6 +38,8 @@ _MERGED_BY = {
     "volumes": "name",
     "volumeMounts": "mountPath",
 }
+#: Lists that a patch replaces.
+_REPLACED = {"items"}
 
 Manifest = dict[str, Any]
 
@@ -142,7 +144,7 @@ def _merge(old: Any, new: Any, of: str = "") -> Any:
     """Return what a strategic merge patch makes of `old`, which is the value of the field `of`."""
     if isinstance(old, dict) and isinstance(new, dict):
         return old | {name: _merge(old.get(name), value, name) for name, value in new.items()}
-    if not isinstance(old, list):
+    if not isinstance(old, list) or of in _REPLACED:
         return new
     if of not in _MERGED_BY:
         raise ManifestError(f"tools/kubernetes_check.py does not know how a patch changes {of}.")

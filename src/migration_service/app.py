@@ -25,6 +25,7 @@ from migration_service.blueprints import (
     status,
     undo,
     waves,
+    webhooks,
 )
 from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.description.openapi import configure_openapi, serve_description
@@ -101,6 +102,7 @@ def create_app(settings: Settings) -> Flask:
         sessions,
         undo,
         waves,
+        webhooks,
     ):
         api.register_blueprint(module.blueprint)
     close_operations(app)

@@ -31,6 +31,7 @@ from migration_service.tasks.names import (
     SWEEP_INTERVAL,
     SWEEP_UNDOS,
     SWEEP_WAVES,
+    SWEEP_WEBHOOKS,
     WATCH_EVENTS,
     WATCH_INTERVAL,
 )
@@ -43,7 +44,10 @@ _BROKER_POOL = 200
 
 _TASKS = [
     f"migration_service.tasks.{name}"
-    for name in ("accounts", "emails", "batches", "counts", "maintenance", "run_log", "undo", "waves")
+    for name in (
+        *("accounts", "emails", "batches", "counts", "maintenance", "run_log", "undo", "waves"),
+        "webhooks",
+    )
 ]
 
 
@@ -69,6 +73,7 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
             RUN_VENDOR_CHUNK: {"queue": "vendors"},
             "batches.*": {"queue": "batch"},
             "undos.*": {"queue": "batch"},
+            "webhooks.*": {"queue": "webhooks"},
             "emails.*": {"queue": "maintenance"},
             "maintenance.*": {"queue": "maintenance"},
         },
@@ -80,6 +85,7 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
             "undos": _every(SWEEP_INTERVAL, SWEEP_UNDOS),
             "waves": _every(SWEEP_INTERVAL, SWEEP_WAVES),
             "events": _every(WATCH_INTERVAL, WATCH_EVENTS),
+            "webhooks": _every(SWEEP_INTERVAL, SWEEP_WEBHOOKS),
             "removal": _every(REMOVAL_INTERVAL, REMOVE_OLD_DATA),
         },
         **_RELIABILITY,

@@ -380,3 +380,77 @@ class AuditOutcome(StrEnum):
 
     DONE = "DONE"
     REFUSED = "REFUSED"
+
+
+class EndpointKind(StrEnum):
+    """What an endpoint of webhooks is."""
+
+    #: A URL to which events are posted.
+    URL = "url"
+    #: A queue of RabbitMQ.
+    QUEUE = "queue"
+
+
+class EventFormat(StrEnum):
+    """The form in which an event is sent."""
+
+    #: As in the feed of events.
+    STANDARD = "standard"
+    #: CloudEvents 1.0, as JSON.
+    CLOUDEVENTS = "cloudevents"
+
+
+class EndpointOff(StrEnum):
+    """Why an endpoint is switched off."""
+
+    #: A person did it.
+    PERSON = "PERSON"
+    #: It answered with status 410.
+    GONE = "GONE"
+    #: Nothing was delivered for days.
+    FAILING = "FAILING"
+
+
+class DeliveryLane(StrEnum):
+    """How deliveries of an endpoint follow each other."""
+
+    #: As soon as possible.
+    LIVE = "LIVE"
+    #: Each after the one before it.
+    ORDERED = "ORDERED"
+    #: Sent again on request, or a test. Also while the endpoint is switched off.
+    REPLAY = "REPLAY"
+
+
+class DeliveryState(StrEnum):
+    """The state of a delivery."""
+
+    #: To be sent. Earlier attempts may have failed.
+    PENDING = "PENDING"
+    #: The endpoint has answered with a status from 200 to 299.
+    DELIVERED = "DELIVERED"
+    #: All attempts failed.
+    FAILED = "FAILED"
+
+
+class DeliveryFailure(StrEnum):
+    """Why an attempt failed."""
+
+    #: An answer with another status than 200 to 299.
+    STATUS = "status"
+    #: Status 410, which switches the endpoint off.
+    GONE = "gone"
+    #: A redirect, which is not followed.
+    REDIRECT = "redirect"
+    TIMEOUT = "timeout"
+    #: The connection was refused or cut.
+    CONNECTION = "connection"
+    HOST_UNKNOWN = "host_unknown"
+    #: The host has an address that is not public.
+    ADDRESS_NOT_ALLOWED = "address_not_allowed"
+    #: No TLS connection could be established, or the certificate is invalid.
+    TLS = "tls"
+    #: The answer is not HTTP.
+    ANSWER_INVALID = "answer_invalid"
+    #: The secret, or the address, cannot be used with the settings of the workers.
+    SETTINGS = "settings"

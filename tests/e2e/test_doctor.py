@@ -21,7 +21,15 @@ from support.supplier_client import SupplierClient
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = [
     *("settings", "database", "redis", "broker", "revisions", "clocks"),
-    *("queue interactive", "queue batch", "queue vendors", "queue maintenance", "beat", "slots"),
+    *(
+        "queue interactive",
+        "queue batch",
+        "queue vendors",
+        "queue webhooks",
+        "queue maintenance",
+        "beat",
+        "slots",
+    ),
     *("attempts", "suppliers", "batches", "vendors", "disk data", "disk uploads", "events"),
 ]
 
@@ -66,7 +74,9 @@ def worker(migrated: Settings, tmp_path: Path) -> Iterator[Worker]:
     command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-B", "-c", "2", "-s", "schedule")
     with worker.log.open("wb") as log:
         process = subprocess.Popen(
-            ending_with_us(sys.executable, "-m", *command, "-Q", "interactive,batch,vendors,maintenance"),
+            ending_with_us(
+                sys.executable, "-m", *command, "-Q", "interactive,batch,vendors,webhooks,maintenance"
+            ),
             cwd=tmp_path,
             env=environment_of(migrated, tmp_path)
             | {"MIGRATION_SERVICE_HEARTBEAT_FILE": str(worker.heartbeat)},
@@ -114,7 +124,7 @@ def test_a_missing_part_is_reported_with_advice(migrated: Settings, tmp_path: Pa
     status, verdicts = run_doctor(environment_of(migrated, tmp_path))
     assert status == 1
     assert verdicts["database"] == "ok"
-    for queue in ("interactive", "batch", "vendors", "maintenance"):
+    for queue in ("interactive", "batch", "vendors", "webhooks", "maintenance"):
         assert verdicts[f"queue {queue}"] == "wrong"
 
 

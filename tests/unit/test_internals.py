@@ -35,8 +35,9 @@ INTERNALS = [
     (
         "urllib3",
         ">=2.0,<3",
-        "payment_vendors/deadlines.py replaces the connection classes of a pool. Check `ConnectionCls` and "
-        "`pool_classes_by_scheme`, and run tests/unit/payment_vendors.",
+        "outgoing/deadlines.py replaces the connection classes of a pool, and outgoing/guarded.py "
+        "`_new_conn` of a connection. Check `ConnectionCls`, `pool_classes_by_scheme` and `_new_conn`, and "
+        "run tests/unit/payment_vendors and tests/unit/outgoing.",
     ),
     (
         "sqlalchemy",

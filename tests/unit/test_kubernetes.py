@@ -34,6 +34,7 @@ SAME = {
     "worker-interactive": "worker",
     "worker-batch": "worker-batch",
     "worker-vendors": "worker-vendors",
+    "worker-webhooks": "worker-webhooks",
     "worker-maintenance": "worker-maintenance",
     "beat": "beat",
 }
@@ -232,7 +233,9 @@ def test_a_pod_reaches_what_its_container_reaches_in_the_compose_file(name: str)
         network: network in networks for network in ("database", "broker")
     }
     assert 53 in ports
-    assert (443 in ports) == (name in {"web", "console", "worker-vendors", "worker-maintenance"})
+    assert (443 in ports) == (
+        name in {*("web", "console", "worker-vendors", "worker-webhooks", "worker-maintenance")}
+    )
 
 
 def test_only_web_servers_are_reached_from_outside() -> None:

@@ -30,6 +30,7 @@ _LINES = {
     "acknowledgements": "Acknowledge refused accounts that will not be migrated, with a reason.",
     "undo": "Undo imports before go-live: remove created accounts and make them pending again.",
     "go-live": "Set when SUPPLIER goes live. From then on its imports cannot be undone.",
+    "webhooks": "Manage webhooks, which send events to the suppliers' servers.",
     "limit": "Show or set how many accounts may be processed at the same time.",
     "workers": "Drain the workers of a host.",
     "audit": "Show, export and verify the audit: who did what, when and from where.",

@@ -10,6 +10,7 @@ from migration_service.config.saved import explain_missing, given_variables, hom
 from migration_service.config.variables import (
     FILE_SUFFIX,
     SettingsError,
+    are_networks,
     convert,
     is_json_object,
     is_time_zone,
@@ -233,6 +234,20 @@ class Settings:
         "errors, or a wave waits for a decision. If empty, nobody is notified.",
         "",
     )
+    webhook_secret_keys: str = setting(
+        "The keys, separated by commas, that encrypt the secrets of webhooks in the database, each of 32 "
+        "bytes in URL-safe Base64. The first one encrypts, all decrypt. If empty, secrets are not encrypted.",
+        "",
+        secret=True,
+    )
+    webhook_networks: str = setting(
+        "Networks, as 10.20.0.0/16 and separated by commas, to which webhooks may be sent although they are "
+        "not public.",
+        "",
+        check=are_networks,
+        allowed="networks separated by commas",
+    )
+    webhook_http: bool = setting("on if webhooks may be sent over http, which encrypts nothing.", False)
     log_level: str = setting(
         "The lowest level of log lines.",
         "INFO",
@@ -329,6 +344,12 @@ class Settings:
         """The distinct addresses to which alerts are sent."""
         given = (address.strip() for address in self.alert_emails.split(","))
         return tuple(dict.fromkeys(filter(None, given)))
+
+    @property
+    def webhook_keys(self) -> tuple[str, ...]:
+        """The keys that encrypt the secrets of webhooks. The first one encrypts."""
+        given = (key.strip() for key in self.webhook_secret_keys.split(","))
+        return tuple(filter(None, given))
 
     @classmethod
     def from_env(

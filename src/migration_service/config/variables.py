@@ -6,6 +6,7 @@ import os
 import pwd
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, field
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -136,6 +137,14 @@ def is_time_zone(text: str) -> bool:
     except (ValueError, OSError, ZoneInfoNotFoundError):
         return False
     return True
+
+
+def are_networks(text: str) -> bool:
+    """Return whether the text is a list of networks, such as 10.0.0.0/8, separated by commas."""
+    try:
+        return bool([ip_network(it.strip()) for it in text.split(",") if it.strip()] or not text.strip())
+    except ValueError:
+        return False
 
 
 def system_user(environ: Mapping[str, str] = os.environ) -> str:

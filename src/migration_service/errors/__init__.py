@@ -88,7 +88,9 @@ ServiceError                              (base)
 │   ├── TokenSessionNotFoundError         (access)
 │   ├── UndoNotFoundError                 (undo)
 │   ├── WavePlanNotFoundError             (waves)
-│   └── WaveNotFoundError                 (waves)
+│   ├── WaveNotFoundError                 (waves)
+│   ├── WebhookNotFoundError              (webhooks)
+│   └── WebhookDeliveryNotFoundError      (webhooks)
 ├── OrganisationMovedError                (access) 421
 ├── ConcurrencyLimitReachedError          (imports) 429
 │   └── NoWorkerAvailableError            (imports)
@@ -115,3 +117,4 @@ from migration_service.errors.imports import *
 from migration_service.errors.setup import *
 from migration_service.errors.undo import *
 from migration_service.errors.waves import *
+from migration_service.errors.webhooks import *

@@ -45,6 +45,12 @@ from migration_service.models.supply import (
 )
 from migration_service.models.undo import RetiredAccountNumber, Undo, UndoLine
 from migration_service.models.wave import Wave, WavePlan
+from migration_service.models.webhook import (
+    WebhookAttempt,
+    WebhookDelivery,
+    WebhookEndpoint,
+    WebhookSecret,
+)
 
 __all__ = [
     "Account",
@@ -100,4 +106,8 @@ __all__ = [
     "UserDetail",
     "Wave",
     "WavePlan",
+    "WebhookAttempt",
+    "WebhookDelivery",
+    "WebhookEndpoint",
+    "WebhookSecret",
 ]

@@ -26,9 +26,9 @@ from migration_service.errors import (
     PaymentVendorUnavailableError,
     PaymentVendorUnreachableError,
 )
+from migration_service.outgoing.deadlines import TimedAdapter
 from migration_service.payment_vendors.addresses import check_vendor_url
 from migration_service.payment_vendors.breaker import CircuitBreaker, NotCalledError
-from migration_service.payment_vendors.deadlines import TimedAdapter
 from migration_service.payment_vendors.protocol import UNKNOWN_INSTRUCTION
 
 logger = logging.getLogger(__name__)

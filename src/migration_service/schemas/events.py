@@ -16,6 +16,7 @@ from migration_service.states import (
     BatchKind,
     BatchMode,
     BatchState,
+    EndpointOff,
     LineStatus,
     UndoOutcome,
     UndoState,
@@ -44,6 +45,7 @@ class EventType(StrEnum):
     UNDO_ENDED = "undo.ended"
     API_KEY_EXPIRES = "api_key.expires"
     AUDIT_DAY_SEALED = "audit.day_sealed"
+    WEBHOOK_DISABLED = "webhook.disabled"
     FEED_REWOUND = "feed.rewound"
 
 
@@ -178,6 +180,13 @@ class AuditDaySealedSchema(AnswerSchema):
     )
 
 
+class WebhookDisabledSchema(AnswerSchema):
+    """The data of `webhook.disabled`."""
+
+    webhook_id = answers.UUID("The webhook.", _ID)
+    reason = answers.String("Why.", "FAILING", words=[EndpointOff.GONE.value, EndpointOff.FAILING.value])
+
+
 class FeedRewoundSchema(AnswerSchema):
     """The data of `feed.rewound`."""
 
@@ -254,6 +263,12 @@ _KINDS = (
         EventType.AUDIT_DAY_SEALED,
         "A day of the service's audit is sealed, an hour after its end.",
         AuditDaySealedSchema,
+        of_supplier=False,
+    ),
+    EventKind(
+        EventType.WEBHOOK_DISABLED,
+        "The service has switched off a webhook, which answered 410 or failed for days.",
+        WebhookDisabledSchema,
         of_supplier=False,
     ),
     EventKind(

@@ -44,6 +44,11 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "attempt_id": {"description": "The id of the attempt, as returned when it was accepted.", "schema": _ID},
     "session_id": {"description": "The id of the session, as listed.", "schema": _ID},
     "undo_id": {"description": "The id of the undo, as returned when it was started.", "schema": _ID},
+    "webhook_id": {"description": "The id of the webhook, as returned when it was created.", "schema": _ID},
+    "delivery_number": {
+        "description": "The number of the delivery.",
+        "schema": {"type": "integer", "minimum": 1},
+    },
     "plan_id": {"description": "The id of the plan, as returned when it was created.", "schema": _ID},
     "name": {"description": "The name of the consumer.", "schema": _NAME},
     "number": {"description": "The number of the wave in its plan. The first is 1."},

@@ -43,6 +43,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "waves.list_plans": (Scope.READ, Scope.BATCHES),
     "waves.get_plan": (Scope.READ, Scope.BATCHES),
     "waves": (Scope.BATCHES,),
+    "webhooks": (Scope.WEBHOOKS,),
 }
 
 #: The methods that an organisation can use while it is being moved.

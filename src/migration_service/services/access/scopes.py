@@ -29,6 +29,8 @@ class Scope(StrEnum):
     SESSIONS = "sessions"
     #: Removing created accounts, until their supplier goes live.
     UNDO = "undo"
+    #: Setting up webhooks, which are sent every event.
+    WEBHOOKS = "webhooks"
 
 
 def require_scope(granted: Collection[str] | None, accepted: Sequence[Scope]) -> None:

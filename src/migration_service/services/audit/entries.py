@@ -83,6 +83,14 @@ class AuditAction(StrEnum):
     WAVE_STOPPED = "wave.stopped"
     #: A person resumed a wave outside its window. It continues in the next one.
     WAVE_RELEASED = "wave.released"
+    WEBHOOK_CREATED = "webhook.created"
+    WEBHOOK_CHANGED = "webhook.changed"
+    WEBHOOK_REMOVED = "webhook.removed"
+    WEBHOOK_SECRET_ROTATED = "webhook.secret_rotated"  # noqa: S105
+    #: Events were sent again. The details contain which.
+    WEBHOOK_REDELIVERED = "webhook.redelivered"
+    #: The service switched it off. The details contain why.
+    WEBHOOK_SWITCHED_OFF = "webhook.switched_off"
     OPERATOR_CREATED = "operator.created"
     OPERATOR_ROLE_SET = "operator.role_set"
     OPERATOR_PASSWORD_SET = "operator.password_set"  # noqa: S105

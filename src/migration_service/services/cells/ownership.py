@@ -49,6 +49,8 @@ _WITHOUT_KEY = (
     Reference("audit_entry", "organisation_id", _ORGANISATION),
     Reference("event", "organisation_id", _ORGANISATION),
     Reference("event_consumer", "organisation_id", _ORGANISATION),
+    Reference("webhook_delivery", "endpoint_id", "webhook_endpoint"),
+    Reference("webhook_attempt", "delivery_id", "webhook_delivery"),
 )
 
 

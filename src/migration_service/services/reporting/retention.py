@@ -18,6 +18,7 @@ from migration_service.services.accounts.erasure import remove_staged_again
 from migration_service.services.accounts.erasure_sql import REMOVE_ATTEMPTS, REMOVE_PROCESSES
 from migration_service.services.events.retention import remove_old_events
 from migration_service.services.idempotency.keys import remove_old_keys
+from migration_service.services.webhooks.deliveries import remove_old_deliveries
 from migration_service.states import BatchState, EmailState, ImportState
 
 #: The largest number of items removed in one transaction.
@@ -46,7 +47,8 @@ def removals(settings: Settings) -> list[Removal]:
         )
     )
     again, sessions = partial(remove_staged_again, limit=PIECE), partial(remove_old_sessions, limit=PIECE)
-    return [*wanted, again, sessions, remove_old_keys, remove_old_operator_sessions]
+    deliveries = partial(remove_old_deliveries, limit=PIECE)
+    return [*wanted, again, sessions, remove_old_keys, remove_old_operator_sessions, deliveries]
 
 
 def cancel_idle_batches(session: Session, *, after_days: int) -> int:

@@ -1,6 +1,6 @@
 """A transport for requests with a read time-out for the whole response.
 
-The read time-out of requests applies to each received piece. A vendor that sends a byte now and then, in the
+The read time-out of requests applies to each received piece. A server that sends a byte now and then, in the
 headers or in the body, could block a thread for ever. Here it applies from the end of the request to the last
 byte of the response.
 """
@@ -9,6 +9,7 @@ import http.client
 import io
 import socket
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from requests.adapters import HTTPAdapter
@@ -51,20 +52,19 @@ class _TimedResponse(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_TimedReader(self.fp.detach(), sock))
 
 
-class _TimedHTTPConnection(HTTPConnection):
+class TimedHTTPConnection(HTTPConnection):
+    """A connection whose read time-out applies to the whole response."""
+
     response_class = _TimedResponse
 
 
-class _TimedHTTPSConnection(HTTPSConnection):
+class TimedHTTPSConnection(HTTPSConnection):
+    """The same with TLS."""
+
     response_class = _TimedResponse
 
 
-class _TimedHTTPPool(HTTPConnectionPool):
-    ConnectionCls = _TimedHTTPConnection
-
-
-class _TimedHTTPSPool(HTTPSConnectionPool):
-    ConnectionCls = _TimedHTTPSConnection
+_TIMED = {"http": TimedHTTPConnection, "https": TimedHTTPSConnection}
 
 
 class TimedAdapter(HTTPAdapter):
@@ -72,13 +72,18 @@ class TimedAdapter(HTTPAdapter):
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
-        _use_timed_pools(self.poolmanager)
+        use_pools(self.poolmanager, _TIMED)
 
     def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
         manager = super().proxy_manager_for(*args, **kwargs)
-        _use_timed_pools(manager)
+        use_pools(manager, _TIMED)
         return manager
 
 
-def _use_timed_pools(manager: PoolManager) -> None:
-    manager.pool_classes_by_scheme = {"http": _TimedHTTPPool, "https": _TimedHTTPSPool}
+def use_pools(manager: PoolManager, connections: Mapping[str, type]) -> None:
+    """Let a pool manager make connections of these classes: one for `http` and one for `https`."""
+    bases = {"http": HTTPConnectionPool, "https": HTTPSConnectionPool}
+    manager.pool_classes_by_scheme = {
+        scheme: type("_Pool", (base,), {"ConnectionCls": connections[scheme]})
+        for scheme, base in bases.items()
+    }

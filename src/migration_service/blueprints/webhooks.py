@@ -1,0 +1,255 @@
+"""Webhooks: endpoints of the organisation, to which its events are sent."""
+
+from typing import Any
+
+from flask import Response, jsonify, url_for
+from sqlalchemy.orm import Session
+
+from migration_service import errors
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.auth import caller
+from migration_service.blueprints.requests.body import json_body, query_arguments
+from migration_service.blueprints.requests.description_headers import refer
+from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
+from migration_service.blueprints.requests.interface import make_blueprint
+from migration_service.blueprints.requests.paging import answer_page, require_page_size
+from migration_service.blueprints.requests.resources import resources
+from migration_service.models import WebhookEndpoint
+from migration_service.schemas.webhooks import (
+    SECRET,
+    DeliveryListArgumentsSchema,
+    NewSecretAnswerSchema,
+    NewWebhookAnswerSchema,
+    RedeliveredAnswerSchema,
+    RedeliverySchema,
+    RotationSchema,
+    WebhookAnswerSchema,
+    WebhookBodySchema,
+    WebhookChangeSchema,
+    WebhookDeliveryAnswerSchema,
+)
+from migration_service.services.webhooks.deliveries import (
+    get_delivery,
+    list_deliveries,
+    redeliver,
+    redeliver_since,
+    report_delivery,
+    send_test,
+)
+from migration_service.services.webhooks.endpoints import (
+    change_endpoint,
+    create_endpoint,
+    get_endpoint,
+    list_endpoints,
+    remove_endpoint,
+    report_endpoint,
+    rotate_secret,
+)
+from migration_service.services.webhooks.setup import address_rules, seal
+from migration_service.states import DeliveryState
+
+blueprint = make_blueprint("webhooks", "webhooks", "Have events sent to you, signed, as they happen.")
+
+_WEBHOOK = WebhookAnswerSchema.example()
+_DELIVERY = WebhookDeliveryAnswerSchema.example()
+_BODY = {"url": _WEBHOOK["url"], "event_types": _WEBHOOK["event_types"]}
+_VALUE_ERRORS = (
+    errors.RequestFailedValidationError,
+    errors.ParseError,
+    errors.WebhookUrlError,
+    errors.ImportSupplierNotFoundInBodyError,
+)
+
+
+@blueprint.post("/", endpoint="create_webhook")
+@blueprint.response(
+    201, NewWebhookAnswerSchema, example=_WEBHOOK | {"secret": SECRET}, headers=refer("Location")
+)
+@answers_errors(blueprint, *_VALUE_ERRORS, errors.TooManyWebhooksError)
+@json_body(blueprint, WebhookBodySchema(), _BODY)
+def create(body: dict[str, Any]) -> Response:
+    """Create a webhook
+
+    The response has the secret with which you verify messages. It is not shown again. Events that happen from
+    now on are sent.
+    """
+    settings = resources().settings
+    with resources().Session.begin() as session:
+        endpoint, secret = create_endpoint(
+            session, caller().organisation_id, address_rules(settings), seal(settings), body
+        )
+        answer = jsonify(_dump(session, endpoint) | {"secret": secret})
+        answer.status_code = 201
+        answer.headers["Location"] = url_for("webhooks.get_webhook", webhook_id=endpoint.id)
+    return answer
+
+
+@blueprint.get("/", endpoint="list_webhooks")
+@blueprint.response(200, WebhookAnswerSchema(many=True), example=[_WEBHOOK])
+@answers_errors(blueprint)
+def list_all() -> Response:
+    """List the organisation's webhooks
+
+    At most 50, the oldest first.
+    """
+    with resources().Session.begin() as session:
+        found = list_endpoints(session, organisation_ids=[caller().organisation_id])
+    return jsonify(WebhookAnswerSchema(many=True).dump(found))
+
+
+@blueprint.get("/<webhook_id>/", endpoint="get_webhook")
+@blueprint.response(200, WebhookAnswerSchema, example=_WEBHOOK)
+@answers_errors(blueprint, errors.WebhookNotFoundError)
+def get_one(webhook_id: str) -> Response:
+    """Get a webhook
+
+    It does not include the secret.
+    """
+    with resources().Session.begin() as session:
+        return jsonify(_dump(session, _find(session, webhook_id)))
+
+
+@blueprint.patch("/<webhook_id>/", endpoint="change_webhook")
+@blueprint.response(200, WebhookAnswerSchema, example=_WEBHOOK | {"enabled": True})
+@answers_errors(blueprint, *_VALUE_ERRORS, errors.WebhookNotFoundError)
+@json_body(blueprint, WebhookChangeSchema(), {"enabled": True})
+def change(body: dict[str, Any], webhook_id: str) -> Response:
+    """Change a webhook, or switch it off or on
+
+    Events that happen while it is switched off are not sent to it. Have them redelivered afterwards.
+    """
+    with resources().Session.begin() as session:
+        endpoint = _find(session, webhook_id, lock=True)
+        change_endpoint(session, endpoint, address_rules(resources().settings), body)
+        return jsonify(_dump(session, endpoint))
+
+
+@blueprint.delete("/<webhook_id>/", endpoint="remove_webhook")
+@blueprint.response(200, WebhookAnswerSchema, example=_WEBHOOK)
+@answers_errors(blueprint, errors.WebhookNotFoundError)
+def remove(webhook_id: str) -> Response:
+    """Remove a webhook for ever
+
+    The response is the webhook as it was.
+    """
+    with resources().Session.begin() as session:
+        endpoint = _find(session, webhook_id, lock=True)
+        answer = jsonify(_dump(session, endpoint))
+        remove_endpoint(session, endpoint)
+    return answer
+
+
+@blueprint.post("/<webhook_id>/secret/", endpoint="rotate_webhook_secret")
+@blueprint.response(200, NewSecretAnswerSchema, example={"secret": SECRET})
+@answers_errors(
+    blueprint, errors.RequestFailedValidationError, errors.ParseError, errors.WebhookNotFoundError
+)
+@json_body(blueprint, RotationSchema(), {"overlap_hours": 24})
+def rotate(body: dict[str, Any], webhook_id: str) -> Response:
+    """Replace the secret of a webhook
+
+    Until the overlap ends, messages have a signature of the new secret and one of the old.
+    """
+    with resources().Session.begin() as session:
+        endpoint = _find(session, webhook_id, lock=True)
+        secret = rotate_secret(session, endpoint, seal(resources().settings), **body)
+    return jsonify({"secret": secret})
+
+
+@blueprint.post("/<webhook_id>/test/", endpoint="test_webhook")
+@blueprint.response(202, WebhookDeliveryAnswerSchema, example=_DELIVERY | {"event_type": "webhook.test"})
+@answers_errors(blueprint, errors.WebhookNotFoundError)
+def send_test_event(webhook_id: str) -> Response:
+    """Send a test event
+
+    It has the type `webhook.test`, and is sent even if the webhook is switched off. It is not in the feed.
+    """
+    with resources().Session.begin() as session:
+        delivery = send_test(session, _find(session, webhook_id))
+        answer = jsonify(WebhookDeliveryAnswerSchema().dump(report_delivery(session, delivery)))
+    answer.status_code = 202
+    return answer
+
+
+@blueprint.get("/<webhook_id>/deliveries/", endpoint="list_webhook_deliveries")
+@query_arguments(blueprint, DeliveryListArgumentsSchema())
+@blueprint.response(200, WebhookDeliveryAnswerSchema(many=True), example=[_DELIVERY], headers=refer("Link"))
+@answers_errors(blueprint, errors.RequestFailedValidationError, errors.WebhookNotFoundError)
+def list_all_deliveries(arguments: dict[str, Any], webhook_id: str) -> Response:
+    """List the deliveries of a webhook, newest first
+
+    The last 30 days, each with its last attempt. The response is one page. A Link header (rel="next") leads
+    to the next one.
+    """
+    limit = arguments["limit"]
+    require_page_size(limit, 500)
+    state = DeliveryState(arguments["state"]) if "state" in arguments else None
+    with resources().Session.begin() as session:
+        found = list_deliveries(
+            session, _find(session, webhook_id), state=state, before=_read_cursor(arguments), limit=limit + 1
+        )
+    return answer_page(WebhookDeliveryAnswerSchema(many=True).dump(found), limit, "delivery_number")
+
+
+@blueprint.get("/<webhook_id>/deliveries/<delivery_number>/", endpoint="get_webhook_delivery")
+@blueprint.response(200, WebhookDeliveryAnswerSchema, example=_DELIVERY)
+@answers_errors(blueprint, errors.WebhookNotFoundError, errors.WebhookDeliveryNotFoundError)
+def get_one_delivery(webhook_id: str, delivery_number: str) -> Response:
+    """Get a delivery with all its attempts
+
+    Each attempt has the status and the first characters of the answer, or why there was none.
+    """
+    with resources().Session.begin() as session:
+        delivery = get_delivery(session, _find(session, webhook_id), delivery_number)
+        return jsonify(WebhookDeliveryAnswerSchema().dump(report_delivery(session, delivery)))
+
+
+@blueprint.post("/<webhook_id>/redeliver/", endpoint="redeliver_webhook")
+@idempotent(blueprint)
+@blueprint.response(202, RedeliveredAnswerSchema, example={"events": 12})
+@answers_errors(
+    blueprint,
+    errors.RequestFailedValidationError,
+    errors.ParseError,
+    errors.WebhookNotFoundError,
+    errors.WebhookDeliveryNotFoundError,
+    *KEY_ERRORS,
+)
+@json_body(blueprint, RedeliverySchema(), {"since": "2026-03-01T00:00:00Z", "only_failed": True})
+def send_again(body: dict[str, Any], webhook_id: str) -> Response:
+    """Send events again: one, all since a time, or all that have failed since
+
+    They have the same `webhook-id`, are signed with the current secret, and are sent even if the webhook is
+    switched off. Failures do not count towards switching it off. Events that are about to be sent anyway are
+    left out.
+    """
+    with resources().Session.begin() as session:
+        endpoint = _find(session, webhook_id)
+        if "delivery_number" in body:
+            redeliver(session, endpoint, get_delivery(session, endpoint, body["delivery_number"]))
+            events = 1
+        else:
+            events = redeliver_since(session, endpoint, body["since"], only_failed=body["only_failed"])
+        answer = jsonify({"events": events})
+        answer.status_code = 202
+        keep_with_effect(session, answer)
+    return answer
+
+
+def _find(session: Session, webhook_id: str, *, lock: bool = False) -> WebhookEndpoint:
+    return get_endpoint(session, webhook_id, organisation_id=caller().organisation_id, lock=lock)
+
+
+def _dump(session: Session, endpoint: WebhookEndpoint) -> dict[str, Any]:
+    dumped: dict[str, Any] = WebhookAnswerSchema().dump(report_endpoint(session, endpoint))
+    return dumped
+
+
+def _read_cursor(arguments: dict[str, Any]) -> int | None:
+    cursor = arguments.get("cursor")
+    if cursor is None:
+        return None
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+        detail = "This is not a cursor from a Link header."
+        raise errors.RequestFailedValidationError(errors=[errors.ErrorItem("invalid", detail, "cursor")])
+    return int(cursor)

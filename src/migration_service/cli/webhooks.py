@@ -1,0 +1,269 @@
+"""`migration-service webhooks`."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+
+from migration_service.cli.moments import Moment
+from migration_service.cli.output import (
+    count,
+    json_option,
+    pick,
+    show_done,
+    show_list,
+    show_record,
+    together,
+)
+from migration_service.cli.session import CannotRunError, open_session, read_settings
+from migration_service.config import Settings, SettingsError
+from migration_service.outgoing.rules import AddressRules
+from migration_service.schemas.events import EventType
+from migration_service.schemas.webhooks import LONGEST_OVERLAP, USUAL_OVERLAP
+from migration_service.services.setup.organisations import get_organisation
+from migration_service.services.webhooks.deliveries import (
+    DeliveryReport,
+    get_delivery,
+    list_deliveries,
+    redeliver,
+    redeliver_since,
+    report_delivery,
+    send_test,
+)
+from migration_service.services.webhooks.endpoints import (
+    EndpointReport,
+    change_endpoint,
+    create_endpoint,
+    get_endpoint,
+    list_endpoints,
+    remove_endpoint,
+    report_endpoint,
+    rotate_secret,
+)
+from migration_service.services.webhooks.secrets import Seal
+from migration_service.services.webhooks.setup import address_rules, seal
+from migration_service.states import DeliveryState, EventFormat
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_SINCE = Moment(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S"], "2026-03-01T08:00:00Z")
+
+
+def _value_options(*, url: bool) -> Callable[[_Command], _Command]:
+    """Return the options for the values of a webhook, which are None if they are absent."""
+    given = (click.option("--url", metavar="URL", help="Where events are posted."),) if url else ()
+    return together(
+        *given,
+        click.option("--description", metavar="TEXT", help="A name for people."),
+        click.option(
+            "--type",
+            "types",
+            multiple=True,
+            type=click.Choice([it.value for it in EventType]),
+            help="A type of events that is sent. Can be repeated.  [default: all]",
+        ),
+        click.option(
+            "--supplier",
+            "suppliers",
+            multiple=True,
+            metavar="CODE",
+            help="An import supplier whose events are sent. Can be repeated.  [default: all]",
+        ),
+        click.option(
+            "--format",
+            "event_format",
+            type=click.Choice([it.value for it in EventFormat]),
+            help="The form of events: as in the feed, or CloudEvents 1.0.",
+        ),
+        click.option(
+            "--ordered/--unordered", default=None, help="Whether events are sent one after the other."
+        ),
+        click.option("--email", metavar="ADDRESS", help="Who is told if the webhook is switched off."),
+    )
+
+
+@click.group()
+def webhooks() -> None:
+    """Manage webhooks, which send events to the suppliers' servers."""
+
+
+@webhooks.command()
+@click.argument("url")
+@click.option("--organisation", required=True, metavar="NAME", help="The organisation whose events are sent.")
+@_value_options(url=False)
+@json_option
+def create(*, url: str, organisation: str, as_json: bool, **given: Any) -> None:
+    """Create a webhook that posts events to URL, and print its secret, which is not shown again."""
+    settings = read_settings()
+    rules, sealed = _rules(settings)
+    with open_session(settings) as session:
+        owner = get_organisation(session, organisation).id
+        values = {"url": url, **_values(**given)}
+        endpoint, secret = create_endpoint(session, owner, rules, sealed, values)
+        record = _record(report_endpoint(session, endpoint)) | {"secret": secret}
+    show_done(record, as_json, secret)
+    if not as_json:
+        click.echo(f"Webhook {record['webhook_id']} was created. The secret is not shown again.", err=True)
+
+
+@webhooks.command("list")
+@json_option
+def list_all(as_json: bool) -> None:
+    """List all webhooks."""
+    with open_session(read_settings()) as session:
+        found = list_endpoints(session)
+    names = ("webhook_id", "organisation", "url", "description", "enabled", "failing_since")
+    records = [_record(it) if as_json else pick(it, *names) for it in found]
+    show_list(records, as_json, nothing="There are no webhooks yet.")
+
+
+@webhooks.command()
+@click.argument("webhook_id")
+@json_option
+def show(webhook_id: str, as_json: bool) -> None:
+    """Show the webhook WEBHOOK_ID."""
+    with open_session(read_settings()) as session:
+        report = report_endpoint(session, get_endpoint(session, webhook_id, organisation_id=None))
+    show_record(_record(report), as_json)
+
+
+@webhooks.command()
+@click.argument("webhook_id")
+@_value_options(url=True)
+@click.option("--on/--off", "enabled", default=None, help="Switch it on or off.")
+@json_option
+def change(*, webhook_id: str, as_json: bool, enabled: bool | None, **given: Any) -> None:
+    """Change the webhook WEBHOOK_ID. What is not given stays as it is."""
+    settings = read_settings()
+    rules, _ = _rules(settings)
+    values = _values(**given) | ({} if enabled is None else {"enabled": enabled})
+    with open_session(settings) as session:
+        endpoint = get_endpoint(session, webhook_id, organisation_id=None, lock=True)
+        change_endpoint(session, endpoint, rules, values)
+        record = _record(report_endpoint(session, endpoint))
+    show_done(record, as_json, f"Webhook {webhook_id} was changed.")
+
+
+@webhooks.command()
+@click.argument("webhook_id")
+@json_option
+def remove(webhook_id: str, as_json: bool) -> None:
+    """Remove the webhook WEBHOOK_ID for ever."""
+    with open_session(read_settings()) as session:
+        remove_endpoint(session, get_endpoint(session, webhook_id, organisation_id=None, lock=True))
+    show_done({"webhook_id": webhook_id}, as_json, f"Webhook {webhook_id} was removed.")
+
+
+@webhooks.command("rotate-secret")
+@click.argument("webhook_id")
+@click.option(
+    "--overlap-hours",
+    type=click.IntRange(0, LONGEST_OVERLAP),
+    default=USUAL_OVERLAP,
+    show_default=True,
+    help="For how long messages are signed with the old secret, too.",
+)
+@json_option
+def rotate(webhook_id: str, overlap_hours: int, as_json: bool) -> None:
+    """Give the webhook WEBHOOK_ID a new secret, and print it."""
+    settings = read_settings()
+    _, sealed = _rules(settings)
+    with open_session(settings) as session:
+        endpoint = get_endpoint(session, webhook_id, organisation_id=None, lock=True)
+        secret = rotate_secret(session, endpoint, sealed, overlap_hours=overlap_hours)
+    show_done({"webhook_id": webhook_id, "secret": secret}, as_json, secret)
+
+
+@webhooks.command("test")
+@click.argument("webhook_id")
+@json_option
+def send_test_event(webhook_id: str, as_json: bool) -> None:
+    """Send a test event to the webhook WEBHOOK_ID, even if it is switched off."""
+    with open_session(read_settings()) as session:
+        delivery = send_test(session, get_endpoint(session, webhook_id, organisation_id=None))
+        record = {"delivery_number": delivery.id}
+    told = f"The event is sent: webhooks deliveries {webhook_id} --delivery {record['delivery_number']}"
+    show_done(record, as_json, told)
+
+
+@webhooks.command()
+@click.argument("webhook_id")
+@click.option(
+    "--state",
+    type=click.Choice([it.value for it in DeliveryState], case_sensitive=False),
+    help="Only deliveries in this state.",
+)
+@click.option("--delivery", metavar="NUMBER", help="Only this delivery, with all its attempts.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at most.")
+@json_option
+def deliveries(webhook_id: str, state: str | None, delivery: str | None, limit: int, as_json: bool) -> None:
+    """List the deliveries of the webhook WEBHOOK_ID, newest first."""
+    with open_session(read_settings()) as session:
+        endpoint = get_endpoint(session, webhook_id, organisation_id=None)
+        if delivery is not None:
+            found = report_delivery(session, get_delivery(session, endpoint, delivery))
+            records = [pick(it, *it.__slots__) for it in found.attempt_list]
+            show_list(records, as_json, nothing="It has not been sent yet.")
+            return
+        wanted = DeliveryState(state) if state else None
+        records = [_flat(it) for it in list_deliveries(session, endpoint, state=wanted, limit=limit)]
+    show_list(records, as_json, nothing="There are no deliveries.")
+
+
+@webhooks.command("redeliver")
+@click.argument("webhook_id")
+@click.option("--delivery", metavar="NUMBER", help="The event of this delivery.")
+@click.option("--since", type=_SINCE, metavar="TIME", help="Instead: events since then, in UTC.")
+@click.option("--only-failed", is_flag=True, help="With --since: only events whose deliveries have failed.")
+@json_option
+def send_again(
+    webhook_id: str, delivery: str | None, since: datetime | None, only_failed: bool, as_json: bool
+) -> None:
+    """Send events to the webhook WEBHOOK_ID again, even if it is switched off."""
+    if (delivery is None) == (since is None):
+        raise click.UsageError("Expected exactly one of --delivery and --since.")
+    with open_session(read_settings()) as session:
+        endpoint = get_endpoint(session, webhook_id, organisation_id=None)
+        events = 1
+        if since is not None:
+            moment = since.replace(tzinfo=UTC)
+            events = redeliver_since(session, endpoint, moment, only_failed=only_failed)
+        else:
+            redeliver(session, endpoint, get_delivery(session, endpoint, delivery or ""))
+    show_done({"events": events}, as_json, f"{count(events, 'event')} will be sent again.")
+
+
+def _rules(settings: Settings) -> tuple[AddressRules, Seal]:
+    try:
+        return address_rules(settings), seal(settings)
+    except SettingsError as error:
+        raise CannotRunError(str(error)) from error
+
+
+def _values(
+    *,
+    ordered: bool | None,
+    types: tuple[str, ...],
+    suppliers: tuple[str, ...],
+    event_format: str | None,
+    **others: Any,
+) -> dict[str, Any]:
+    values = {
+        "event_types": list(types) or None,
+        "import_suppliers": list(suppliers) or None,
+        "format": event_format,
+        "ordered": ordered,
+        **others,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _record(report: EndpointReport) -> dict[str, Any]:
+    return pick(report, *report.__slots__) | {"webhook_id": str(report.webhook_id)}
+
+
+def _flat(report: DeliveryReport) -> dict[str, Any]:
+    last = report.attempt_list[-1] if report.attempt_list else None
+    names = ("delivery_number", "event_type", "state", "attempts", "created_at", "next_attempt_at")
+    told = {"status": last and last.status, "error": last and last.error}
+    return pick(report, *names) | told | {"event_id": str(report.event_id)}

@@ -1,0 +1,1 @@
+"""Adapters for the places to which events are sent: `http` for URLs."""

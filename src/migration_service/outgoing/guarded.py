@@ -1,0 +1,115 @@
+"""HTTP requests to URLs that clients have chosen, which must not lead into the network of this service.
+
+A name is resolved once for each connection. All its addresses are checked, and exactly these are connected
+to, so a name server cannot give another address in between. The name is still the one of TLS: for SNI and the
+certificate. No proxy is used, because it would resolve the name itself, and no redirect is followed.
+"""
+
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import requests
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
+from urllib3 import PoolManager, Timeout
+
+from migration_service.outgoing.deadlines import TimedHTTPConnection, TimedHTTPSConnection, use_pools
+from migration_service.outgoing.rules import AddressRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLimits:
+    """Limits of a request. The defaults keep one below twenty seconds, apart from the name server."""
+
+    #: Seconds for connecting to all addresses of the host, and again for each of TLS and the request.
+    connect_seconds: float = 4.0
+    #: Seconds from the end of the request to the last byte of the answer.
+    answer_seconds: float = 10.0
+    #: Bytes of the answer that are read.
+    answer_bytes: int = 64 * 1024
+    #: The number of hosts, and connections to each, that are kept open.
+    hosts: int = 256
+    connections: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    #: The start of the body, at most `RequestLimits.answer_bytes`.
+    body: bytes
+
+
+class GuardedClient:
+    """Sends POST requests. Threads may share it. It keeps connections open between requests."""
+
+    def __init__(self, rules: AddressRules, limits: RequestLimits | None = None) -> None:
+        self._limits = limits or RequestLimits()
+        self._pools = PoolManager(
+            num_pools=self._limits.hosts,
+            maxsize=self._limits.connections,
+            ssl_context=ssl.create_default_context(cafile=_certificates()),
+            retries=False,
+        )
+        connections = {
+            "http": _guard(TimedHTTPConnection, rules),
+            "https": _guard(TimedHTTPSConnection, rules),
+        }
+        use_pools(self._pools, connections)
+
+    def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """Send a request and return its answer. Raise urllib3's HTTPError or OSError if there is none."""
+        limits = self._limits
+        response = self._pools.request(
+            "POST",
+            url,
+            body=body,
+            headers=headers,
+            redirect=False,
+            retries=False,
+            preload_content=False,
+            decode_content=False,
+            timeout=Timeout(connect=limits.connect_seconds, read=limits.answer_seconds),
+        )
+        try:
+            start = response.read(limits.answer_bytes)
+            if len(start) == limits.answer_bytes:  # the rest is not waited for
+                response.close()
+            return Answer(response.status, response.headers, start)
+        except BaseException:
+            response.close()
+            raise
+        finally:
+            response.release_conn()
+
+    def close(self) -> None:
+        """Close the connections that are kept open."""
+        self._pools.clear()
+
+
+def _certificates() -> str:
+    """Return the file of trusted authorities that requests would use, which variables can replace."""
+    with requests.Session() as session:
+        found = session.merge_environment_settings("https://host", {}, None, None, None)["verify"]
+    return found if isinstance(found, str) else DEFAULT_CA_BUNDLE_PATH
+
+
+def _guard(base: type[TimedHTTPConnection] | type[TimedHTTPSConnection], rules: AddressRules) -> type:
+    def connect(self: TimedHTTPConnection) -> socket.socket:
+        deadline = time.monotonic() + float(self.timeout or 0)
+        failure: OSError = OSError("the host has no address")
+        for address in rules.resolve(self.host, self.port):
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                raise TimeoutError("the connection was not established in time")
+            try:
+                return socket.create_connection((address, self.port), remaining)
+            except OSError as error:
+                failure = error
+        raise failure
+
+    return type(f"Guarded{base.__name__}", (base,), {"_new_conn": connect})

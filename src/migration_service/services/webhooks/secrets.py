@@ -1,0 +1,79 @@
+"""The secrets with which messages are signed, and the signature, as Standard Webhooks defines them."""
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from sqlalchemy import func, update
+from sqlalchemy.orm import Session
+
+from migration_service.config import SettingsError
+from migration_service.models import WebhookSecret
+
+_PREFIX = "whsec_"
+_SEALED = "fernet:"
+#: The number of random bytes of a secret. The standard allows 24 to 64.
+_BYTES = 32
+
+
+class Seal:
+    """Encrypts secrets for the database, with the keys of the settings."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        """Take the keys: the first encrypts, and each decrypts. Without any, secrets are stored as they are.
+
+        Raise SettingsError if one of them is not a key.
+        """
+        try:
+            self._keys = MultiFernet([Fernet(key) for key in keys]) if keys else None
+        except ValueError:
+            raise SettingsError(
+                "MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS must be keys of 32 bytes in URL-safe Base64."
+            ) from None
+
+    def close(self, secret: str) -> str:
+        """Return a secret as it is stored."""
+        return _SEALED + self._keys.encrypt(secret.encode()).decode() if self._keys else secret
+
+    def open(self, sealed: str) -> str:
+        """Return a stored secret. Raise SettingsError if the settings do not have its key."""
+        if not sealed.startswith(_SEALED):
+            return sealed
+        try:
+            if self._keys:
+                return self._keys.decrypt(sealed.removeprefix(_SEALED)).decode()
+        except InvalidToken:
+            pass
+        raise SettingsError("MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS does not have the key of this secret.")
+
+
+def new_secret() -> str:
+    """Return a new secret: `whsec_` and random bytes in Base64."""
+    return _PREFIX + base64.b64encode(secrets.token_bytes(_BYTES)).decode()
+
+
+def add_secret(session: Session, endpoint_id: UUID, seal: Seal, *, overlap: timedelta) -> str:
+    """Give an endpoint a new secret and return it. Those it has expire after the overlap.
+
+    Until then messages have a signature of each, so that the receiver can change its secret at any time.
+    """
+    ends = func.least(WebhookSecret.expires_at, func.now() + overlap)
+    session.execute(
+        update(WebhookSecret).where(WebhookSecret.endpoint_id == endpoint_id).values(expires_at=ends)
+    )
+    secret = new_secret()
+    session.add(WebhookSecret(endpoint_id=endpoint_id, sealed=seal.close(secret)))
+    return secret
+
+
+def sign(body: bytes, *, message_id: str, timestamp: int, secrets: Sequence[str]) -> str:
+    """Return the value of `webhook-signature`: a signature with each secret, separated by spaces."""
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    keys = (base64.b64decode(secret.removeprefix(_PREFIX)) for secret in secrets)
+    digests = (hmac.new(key, signed, hashlib.sha256).digest() for key in keys)
+    return " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests)

@@ -1,0 +1,132 @@
+"""Which addresses are connected to, and that exactly the checked one is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from migration_service.destinations.http import HttpDestination
+from migration_service.destinations.protocol import Message
+from migration_service.outgoing.guarded import GuardedClient, RequestLimits
+from migration_service.outgoing.rules import AddressRules
+from migration_service.states import DeliveryFailure
+from support.receivers import Receiver, receiving
+from support.tls_proxy import TlsProxy
+
+LOOPBACK = AddressRules.from_texts("127.0.0.0/8, ::1/128", allows_http=True)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+def _send(url: str, rules: AddressRules = LOOPBACK, **limits: float) -> tuple[int | None, str | None]:
+    client = GuardedClient(rules, RequestLimits(**limits))  # type: ignore[arg-type]
+    outcome = HttpDestination(client).send(Message(url, {"webhook-id": "1"}, b"{}"))
+    client.close()
+    return outcome.status, outcome.failure
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "127.255.1.2", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "100.64.0.1"),  # noqa: S104
+        *("169.254.169.254", "224.0.0.1", "240.0.0.1", "255.255.255.255", "192.0.2.1", "198.18.0.1"),
+        *("::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1"),
+        *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::a00:1", "2002:7f00:1::"),
+        *("2001:0:4136:e378:8000:63bf:f5ff:fffe", "2001:db8::1"),
+    ],
+)
+def test_only_public_addresses_are_allowed(address: str) -> None:
+    assert not AddressRules().allows(address)
+
+
+@pytest.mark.parametrize("address", ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"])
+def test_a_public_address_is_allowed(address: str) -> None:
+    assert AddressRules().allows(address)
+
+
+def test_a_setting_allows_networks() -> None:
+    rules = AddressRules.from_texts("10.20.0.0/16", allows_http=False)
+    assert rules.allows("10.20.1.1")
+    assert rules.allows("::ffff:10.20.1.1")
+    assert not rules.allows("10.21.0.1")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "http://example.com/",
+            "ftp://example.com/",
+            "https://",
+            "https:///x",
+            "https://a b/",
+            "example.com",
+        ),
+        *("https://user@example.com/", "https://u:p@example.com/", "https://example.com/#part"),
+        *("https://example.com:0/", "https://example.com:99999/", "https://127.0.0.1/", "https://[::1]/"),
+        *(
+            "https://[::ffff:10.0.0.1]/",
+            "https://exämple.com/",
+            "https://[bad/",
+            "https://a\\b/",
+            "https://a/\n",
+        ),
+        "https://example.com/" + "x" * 2_048,
+    ],
+)
+def test_what_is_no_url_for_webhooks(url: str) -> None:
+    with pytest.raises(ValueError, match="URL"):
+        AddressRules().check_url(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://example.com", "https://example.com:8443/a?b=c", "https://1.1.1.1/x"]
+)
+def test_what_is_one(url: str) -> None:
+    AddressRules().check_url(url)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f.1"])
+def test_a_host_with_an_address_that_is_not_public_is_not_connected_to(receiver: Receiver, host: str) -> None:
+    public = AddressRules(allows_http=True)
+    expected = (None, DeliveryFailure.ADDRESS_NOT_ALLOWED)
+    assert _send(f"http://{host}:{receiver.port}/", public) == expected
+    assert receiver.requests == []
+    assert _send(f"http://{host}:{receiver.port}/") == (204, None)
+
+
+@pytest.mark.parametrize("status", [301, 307])
+def test_no_redirect_is_followed(receiver: Receiver, status: int) -> None:
+    receiver.answer(status, Location=receiver.url)
+    assert _send(receiver.url) == (status, DeliveryFailure.REDIRECT)
+    assert len(receiver.requests) == 1
+
+
+def test_how_requests_fail(receiver: Receiver) -> None:
+    assert _send("http://no-such-host.invalid/") == (None, DeliveryFailure.HOST_UNKNOWN)
+    receiver.manner = "cut"
+    assert _send(receiver.url) == (None, DeliveryFailure.CONNECTION)
+    receiver.manner = "hang"
+    assert _send(receiver.url, answer_seconds=0.2) == (None, DeliveryFailure.TIMEOUT)
+    assert _send(f"https://127.0.0.1:{receiver.port}/") == (None, DeliveryFailure.TLS)
+
+
+def test_a_certificate_is_that_of_the_name(
+    receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    right, wrong = (
+        TlsProxy("127.0.0.1", receiver.port, authority.issue_cert(name))
+        for name in ("localhost", "example.com")
+    )
+    with right, wrong:
+        assert _send(f"https://localhost:{right.port}/") == (None, DeliveryFailure.TLS)
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+        assert _send(f"https://localhost:{right.port}/") == (204, None)
+        assert _send(f"https://localhost:{wrong.port}/") == (None, DeliveryFailure.TLS)

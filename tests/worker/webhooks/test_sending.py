@@ -1,0 +1,372 @@
+"""Events reach their endpoints, whatever these do, and no transaction is open meanwhile."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+from standardwebhooks import WebhookVerificationError
+
+from migration_service.models import AuditEntry, WebhookAttempt
+from migration_service.schemas.events import EventType
+from migration_service.services.events.recording import record
+from migration_service.services.webhooks.claims import ATTEMPTS, LEASE_SECONDS, PAUSES, claim
+from migration_service.services.webhooks.deliveries import (
+    get_delivery,
+    redeliver,
+    redeliver_since,
+    send_test,
+)
+from migration_service.services.webhooks.endpoints import get_endpoint, rotate_secret
+from migration_service.services.webhooks.secrets import Seal
+from migration_service.services.webhooks.switching import switch_off_failing
+from support.receivers import Receiver
+from worker.webhooks.conftest import Hooks
+
+_FAILED = """
+    UPDATE webhook_endpoint
+    SET failing_since = now() - CAST(:since AS interval), last_failed_at = now() - CAST(:last AS interval)
+"""
+_HELD = """
+    SELECT held_until - now() > interval '59 minutes', next_attempt_at - now() > interval '59 minutes'
+    FROM webhook_endpoint AS endpoint JOIN webhook_delivery ON endpoint_id = endpoint.id
+    WHERE endpoint.id = :id AND attempts = 1
+"""
+_COPIED = """
+    INSERT INTO event (organisation_id, generation, type, data) SELECT id, -1, 't', '{}' FROM organisation
+"""
+_LATER = "UPDATE webhook_delivery SET next_attempt_at = next_attempt_at - make_interval(secs => :seconds)"
+
+
+def test_an_event_is_sent_as_the_feed_has_it_and_signed(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, secret = hooks.add(receiver.url)
+    hooks.tell()
+    hooks.send()
+    (event,) = receiver.verified(secret)
+    ((headers, _),) = receiver.requests
+    (delivery,) = hooks.deliveries(endpoint_id)
+    assert (delivery.state, delivery.attempts) == ("DELIVERED", 1)
+    assert headers["webhook-id"] == event["id"] == str(delivery.event_id)
+    assert headers["content-type"] == "application/json"
+    assert event["type"] == EventType.ACCOUNT_CREATED
+    assert event["import_supplier"] == hooks.customer.import_supplier
+    assert event["data"] == {"number": 1}
+    ((number, status, error),) = hooks.run("SELECT number, status, error FROM webhook_attempt")
+    assert (number, status, error) == (1, 204, None)
+
+
+def test_cloud_events_have_the_same_contents(hooks: Hooks, receiver: Receiver) -> None:
+    _, secret = hooks.add(receiver.url, format="cloudevents")
+    hooks.tell()
+    hooks.tell(with_supplier=False)
+    hooks.send()
+    first, second = sorted(receiver.verified(secret), key=lambda event: event["time"] + event["id"])
+    ((headers, _), _) = receiver.requests
+    assert headers["content-type"] == "application/cloudevents+json"
+    assert (first["specversion"], first["datacontenttype"]) == ("1.0", "application/json")
+    assert first["source"] == "/v1/data-import/events/"
+    assert {first["type"], second["type"]} == {EventType.ACCOUNT_CREATED}
+    suppliers = {it.get("importsupplier") for it in (first, second)}
+    assert suppliers == {hooks.customer.import_supplier, None}
+    assert first["data"] == {"number": 1}
+
+
+def test_an_endpoint_gets_the_types_and_suppliers_that_it_wants(hooks: Hooks, receiver: Receiver) -> None:
+    code = hooks.customer.import_supplier
+    everything, _ = hooks.add(receiver.url)
+    failures, _ = hooks.add(receiver.url, event_types=[EventType.ACCOUNT_FAILED])
+    of_supplier, _ = hooks.add(receiver.url, import_suppliers=[code])
+    off, _ = hooks.add(receiver.url)
+    hooks.change(off, enabled=False)
+    hooks.tell()
+    hooks.tell(type=EventType.ACCOUNT_FAILED, with_supplier=False)
+    found = [len(hooks.deliveries(it)) for it in (everything, failures, of_supplier, off)]
+    assert found == [2, 1, 1, 0]
+
+
+def test_nothing_of_an_organisation_that_moves_is_sent(hooks: Hooks, receiver: Receiver) -> None:
+    hooks.tell()
+    hooks.add(receiver.url)
+    hooks.add(receiver.url, ordered=True)
+    hooks.tell()
+    hooks.run("UPDATE organisation SET closed_at = now()")
+    hooks.sender.run(0.5)
+    assert receiver.requests == []
+    hooks.run("UPDATE organisation SET closed_at = NULL")
+    hooks.run(_COPIED)
+    hooks.send(until=lambda: len(receiver.requests) == 2)
+    assert len(set(receiver.ids())) == 1
+
+
+def test_what_is_rolled_back_is_not_sent(hooks: Hooks, receiver: Receiver) -> None:
+    hooks.add(receiver.url)
+    with hooks.sessions() as session:
+        record(session, EventType.ACCOUNT_CREATED, {}, organisation_id=hooks.customer.organisation_id)
+        session.rollback()
+    assert hooks.deliveries() == []
+
+
+@pytest.mark.parametrize(
+    ("manner", "status", "error"),
+    [
+        ((500, {}), 500, "status"),
+        ((404, {}), 404, "status"),
+        ((302, {"Location": "/elsewhere"}), 302, "redirect"),
+        ("cut", None, "connection"),
+    ],
+)
+def test_a_failed_attempt_is_repeated(
+    hooks: Hooks, receiver: Receiver, manner: object, status: int | None, error: str
+) -> None:
+    endpoint_id, secret = hooks.add(receiver.url)
+    receiver.manner = manner  # type: ignore[assignment]
+    hooks.tell()
+    hooks.send(until=lambda: hooks.run("SELECT FROM webhook_attempt"))
+    (delivery,) = hooks.deliveries()
+    ((seconds,),) = hooks.run(
+        "SELECT extract(epoch FROM next_attempt_at - at) FROM webhook_delivery, webhook_attempt"
+    )
+    assert (delivery.state, delivery.attempts) == ("PENDING", 1)
+    assert 0.7 * PAUSES[0] < seconds < 2 * PAUSES[0]
+    assert hooks.get(endpoint_id).failing_since is not None
+    receiver.answer(200)
+    hooks.make_due()
+    hooks.send()
+    with hooks.sessions() as session:
+        attempts = session.scalars(select(WebhookAttempt).order_by(WebhookAttempt.number)).all()
+        assert [(it.status, it.error) for it in attempts] == [(status, error), (200, None)]
+        assert [it.answer for it in attempts][1] == "status 200"
+    assert hooks.states() == ["DELIVERED"]
+    assert hooks.get(endpoint_id).failing_since is None
+    first, second = receiver.verified(secret)
+    assert first == second
+    assert len(set(receiver.ids())) == 1
+
+
+def test_after_the_last_attempt_a_delivery_has_failed_and_can_be_asked_for_again(
+    hooks: Hooks, receiver: Receiver
+) -> None:
+    endpoint_id, secret = hooks.add(receiver.url)
+    receiver.answer(500)
+    hooks.tell(2)
+    for _ in range(ATTEMPTS):
+        hooks.make_due()
+        hooks.send()
+    assert hooks.states() == ["FAILED", "FAILED"]
+    assert len(receiver.requests) == 2 * ATTEMPTS
+    receiver.answer(200)
+    receiver.requests.clear()
+    with hooks.sessions.begin() as session:
+        endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+        first = get_delivery(session, endpoint, hooks.deliveries()[0].id)
+        since = endpoint.created_at - timedelta(seconds=1)
+        redeliver(session, endpoint, first)
+        # The first is about to be sent anyway.
+        assert redeliver_since(session, endpoint, since, only_failed=True) == 1
+        assert redeliver_since(session, endpoint, since, only_failed=True) == 0
+    hooks.send()
+    assert hooks.states() == ["FAILED", "FAILED", "DELIVERED", "DELIVERED"]
+    assert len({event["id"] for event in receiver.verified(secret)}) == 2
+    with hooks.sessions.begin() as session:
+        endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+        assert redeliver_since(session, endpoint, since, only_failed=True) == 0
+        assert redeliver_since(session, endpoint, since, only_failed=False) == 2
+
+
+def test_status_410_switches_off_and_tells_but_replays_are_sent(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, secret = hooks.add(receiver.url, email="owner@example.com")
+    receiver.answer(410)
+    hooks.tell(2)
+    hooks.send(until=lambda: hooks.get(endpoint_id).disabled_at)
+    hooks.send()
+    endpoint = hooks.get(endpoint_id)
+    assert endpoint.disabled_reason == "GONE"
+    assert hooks.run("SELECT recipient FROM alert_email") == [("owner@example.com",)]
+    actions = hooks.run("SELECT action, details ->> 'reason' FROM audit_entry ORDER BY id DESC LIMIT 1")
+    assert actions == [("webhook.switched_off", "GONE")]
+    hooks.tell(3)
+    receiver.answer(200)
+    receiver.requests.clear()
+    hooks.send()
+    assert receiver.requests == []
+    with hooks.sessions.begin() as session:
+        endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+        send_test(session, endpoint)
+        newer = rotate_secret(session, endpoint, hooks.seal, overlap_hours=0)
+        since = endpoint.created_at - timedelta(seconds=1)
+        # Those that happened while it was off, and one of the first two; the other is pending.
+        sent = redeliver_since(session, endpoint, since, only_failed=False)
+    hooks.send()
+    events = receiver.verified(newer)
+    assert len(events) == sent + 1
+    assert "webhook.test" in {event["type"] for event in events}
+    with pytest.raises(WebhookVerificationError):
+        receiver.verified(secret)
+    assert hooks.get(endpoint_id).disabled_at is not None
+
+
+def test_failing_for_days_switches_off(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, _ = hooks.add(receiver.url, email="owner@example.com")
+
+    def switched_off(since: str, last: str) -> int:
+        hooks.run(_FAILED, since=since, last=last)
+        with hooks.sessions.begin() as session:
+            return switch_off_failing(session)
+
+    assert switched_off("4 days 23 hours", "1 hour") == 0
+    assert switched_off("5 days 1 hour", "4 days 2 hours") == 0
+    assert switched_off("5 days 1 hour", "4 days") == 1
+    assert switched_off("6 days", "1 hour") == 0
+    assert hooks.get(endpoint_id).disabled_reason == "FAILING"
+    assert len(hooks.run("SELECT FROM alert_email")) == 1
+    hooks.change(endpoint_id, enabled=True)
+    assert hooks.get(endpoint_id).failing_since is None
+
+
+def test_failed_replays_do_not_count(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, _ = hooks.add(receiver.url)
+    receiver.answer(500)
+    with hooks.sessions.begin() as session:
+        send_test(session, get_endpoint(session, endpoint_id, organisation_id=None))
+    hooks.send(until=lambda: receiver.requests)
+    hooks.send()
+    assert hooks.get(endpoint_id).failing_since is None
+    receiver.answer(410)
+    hooks.make_due()
+    hooks.send()
+    assert hooks.states() == ["FAILED"]
+    assert hooks.get(endpoint_id).disabled_at is None
+
+
+def test_a_pause_that_the_endpoint_asks_for_holds_all_its_deliveries(
+    hooks: Hooks, receiver: Receiver, another: Receiver
+) -> None:
+    endpoint_id, _ = hooks.add(receiver.url)
+    hooks.add(another.url)
+    receiver.answer(503, Retry_After="3600")
+    hooks.tell(5)
+    hooks.send()
+    assert len(receiver.requests) == 1
+    assert len(another.requests) == 5
+    assert hooks.run(_HELD, id=endpoint_id) == [(True, True)]
+
+
+def test_during_the_overlap_both_secrets_sign(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, old = hooks.add(receiver.url)
+    with hooks.sessions.begin() as session:
+        endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+        new = rotate_secret(session, endpoint, hooks.seal, overlap_hours=1)
+    hooks.tell()
+    hooks.send()
+    assert receiver.verified(old) == receiver.verified(new)
+    hooks.run("UPDATE webhook_secret SET expires_at = now() WHERE expires_at IS NOT NULL")
+    hooks.tell()
+    hooks.send()
+    assert len(receiver.verified(new)) == 2
+    with pytest.raises(WebhookVerificationError):
+        receiver.verified(old)
+    stored = [sealed for (sealed,) in hooks.run("SELECT sealed FROM webhook_secret")]
+    assert not any(secret in sealed for secret in (old, new) for sealed in stored)
+
+
+def test_without_the_key_of_its_secret_nothing_is_sent_but_repeated(hooks: Hooks, receiver: Receiver) -> None:
+    hooks.add(receiver.url)
+    hooks.tell()
+    keyless = hooks.new_sender()
+    keyless._seal = Seal([])
+    hooks.send(sender=keyless)
+    keyless.finish(5)
+    assert receiver.requests == []
+    assert hooks.run("SELECT error FROM webhook_attempt") == [("settings",)]
+    hooks.make_due()
+    hooks.send()
+    assert hooks.states() == ["DELIVERED"]
+
+
+def test_no_transaction_is_open_while_something_is_sent(hooks: Hooks, receiver: Receiver) -> None:
+    receiver.manner = "hang"
+    hooks.add(receiver.url)
+    hooks.tell()
+    hooks.send(until=lambda: receiver.requests)
+    assert hooks.sender.is_busy
+    assert hooks.sessions.kw["bind"].pool.checkedout() == 0
+    assert hooks.states() == ["PENDING"]
+
+
+def test_endpoints_that_hang_hold_up_no_other(hooks: Hooks, receiver: Receiver, another: Receiver) -> None:
+    receiver.manner = "hang"
+    for _ in range(20):
+        hooks.add(receiver.url)
+    good, _ = hooks.add(another.url)
+    hooks.tell(30)
+    hooks.send(until=lambda: hooks.states(good) == ["DELIVERED"] * 30)
+    # Each has had one message at most, and none has answered.
+    assert 0 < len(receiver.requests) <= 20
+    receiver.answer(200)
+    receiver.let_go.set()
+    hooks.send()
+    assert set(hooks.states()) <= {"DELIVERED", "PENDING"}
+
+
+def test_the_work_of_a_worker_that_died_is_done_by_another(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, _ = hooks.add(receiver.url)
+    hooks.tell()
+    with hooks.sessions.begin() as session:
+        (claimed,) = claim(session, {}, limit=10)
+    with hooks.sessions.begin() as session:
+        assert claim(session, {}, limit=10) == []
+    hooks.run(_LATER, seconds=LEASE_SECONDS)
+    hooks.send()
+    assert hooks.states(endpoint_id) == ["DELIVERED"]
+    assert receiver.ids() == [str(claimed.event_id)]
+
+
+def test_in_order_each_waits_for_the_one_before_it(
+    hooks: Hooks, receiver: Receiver, another: Receiver
+) -> None:
+    hooks.tell(2)  # before it exists
+    ordered, secret = hooks.add(receiver.url, ordered=True)
+    hooks.add(another.url)
+    receiver.answer(500)
+    hooks.tell(50)
+    hooks.send(until=lambda: receiver.requests and len(another.requests) == 50)
+    assert len(set(receiver.ids())) == 1
+    receiver.answer(200)
+    receiver.requests.clear()
+    hooks.make_due()
+    hooks.send(until=lambda: len(receiver.requests) == 50)
+    recorded = [str(it) for (it,) in hooks.run("SELECT id FROM event ORDER BY transaction_id, id")]
+    assert receiver.ids() == recorded[2:]
+    assert len(receiver.verified(secret)) == 50
+    hooks.send(until=lambda: set(hooks.states(ordered)) == {"DELIVERED"})
+    hooks.change(ordered, enabled=False)
+    hooks.tell()
+    hooks.change(ordered, enabled=True)
+    hooks.tell()
+    hooks.send(until=lambda: len(receiver.requests) == 51)
+    (last,) = hooks.run("SELECT id FROM event ORDER BY transaction_id DESC, id DESC LIMIT 1")
+    assert receiver.ids()[-1] == str(last[0])
+
+
+def test_two_workers_send_an_ordered_endpoint_each_event_once(hooks: Hooks, receiver: Receiver) -> None:
+    hooks.add(receiver.url, ordered=True)
+    hooks.tell(60)
+    second = hooks.new_sender()
+
+    def is_sent() -> bool:
+        second.run(0.05)
+        return len(receiver.requests) >= 60
+
+    hooks.send(until=is_sent)
+    recorded = [str(it) for (it,) in hooks.run("SELECT id FROM event ORDER BY transaction_id, id")]
+    assert receiver.ids() == recorded
+    second.finish(5)
+
+
+def test_changes_are_audited_without_addresses_of_people(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, _ = hooks.add(receiver.url, email="owner@example.com")
+    hooks.change(endpoint_id, enabled=False, description="Billing")
+    with hooks.sessions.begin() as session:
+        entries = session.scalars(select(AuditEntry).where(AuditEntry.subject == str(endpoint_id))).all()
+        assert [it.action for it in entries] == ["webhook.created", "webhook.changed"]
+        assert entries[1].details == {"enabled": False}
+        assert not any("owner@" in str(it.details) for it in entries)
