@@ -1,16 +1,19 @@
 """Another PostgreSQL becomes the primary server, and no request fails."""
 
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from flask import Flask
 from sqlalchemy import func, make_url, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.celery_app import create_celery
+from migration_service.cli import main
 from migration_service.config import Settings
 from migration_service.db import known_commits
 from migration_service.db.engine import make_engine, make_sessionmaker
@@ -143,6 +146,19 @@ def test_a_page_of_the_console_is_shown(
     assert console.log_in(make_operator(sessions, OperatorRole.ADMINISTER)).status_code == 303
     proxy.cut_at(b"FROM batch", forwards=False)  # after the time of the session was renewed
     assert console.get("/batches/").status_code == 200
+
+
+def test_a_command_knows_what_became_of_its_commit(proxy: CuttingProxy, migrated: Settings) -> None:
+    variables = {
+        "DATABASE_URL": through(proxy, migrated.database_url),
+        "REDIS_URL": migrated.redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
+    }
+    proxy.cut_at(b"COMMIT", forwards=True)
+    done = CliRunner(env=variables).invoke(main, ["limit", "set", "7"])
+    assert done.exit_code == 0, done.output
+    shown = CliRunner(env=variables).invoke(main, ["limit", "show", "--json"])
+    assert json.loads(shown.stdout)["concurrency_limit"] == 7
 
 
 @pytest.fixture

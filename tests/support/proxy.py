@@ -80,13 +80,14 @@ class CuttingProxy(Proxy):
                     self._trigger = b""
                     is_cut.set()
                     if not self._forwards:
+                        server.shutdown(socket.SHUT_WR)  # whereupon its session ends
                         break
                     if not self._waits:
                         _shut(client)
                 server.sendall(data)
-            _shut(client)
-            if is_cut.is_set() and self._forwards:
+            if is_cut.is_set():
                 answering.join()
+            _shut(client)
             _shut(server)
             answering.join()
 

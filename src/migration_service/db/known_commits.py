@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -25,20 +25,19 @@ PAUSE = 0.1
 
 #: The endpoint in the rows that are marks.
 MARK = "commit"
+#: Whether the transaction has written something. One that has only read leaves no mark: it could not on a
+#: server that only reads.
+_HAS_WRITTEN = b"SELECT pg_current_xact_id_if_assigned() IS NOT NULL"
 _INSERT = """
     INSERT INTO idempotency_key (organisation_id, endpoint, key, request_sha256, claim_id, leased_until)
     VALUES (0, 'commit', '{mark}', '', '{claim}', now())"""
-# A transaction that has only read has no number, and leaves no mark: it could not on a server that only
-# reads. All is sent together, so that it takes one round trip, as COMMIT does.
-_MARK_AND_COMMIT = f"""
-    SELECT pg_current_xact_id_if_assigned() IS NOT NULL;
-    DO $$ BEGIN IF pg_current_xact_id_if_assigned() IS NOT NULL THEN {_INSERT}; END IF; END $$;
-    COMMIT"""
+# Sent together, so that the mark takes no round trip of its own.
+_MARK_AND_COMMIT = f"{_INSERT}; COMMIT"
 # While the transaction is still being committed, this waits for it. If it was not, it never will be, because
 # its key is taken. The row of the question has another claim.
 _ASK = f"{_INSERT} ON CONFLICT DO NOTHING"
 _FIND = "SELECT claim_id FROM idempotency_key WHERE organisation_id = 0 AND endpoint = %s AND key = %s"
-_NOBODY = "00000000-0000-0000-0000-000000000000"
+_NOBODY = UUID(int=0)
 
 _counts = threading.local()
 
@@ -67,22 +66,23 @@ class KnownCommit(psycopg.Connection[Any]):
         Raise OperationalError if the transaction had no effect, and ServiceUnavailableError if nothing
         answers for HOLD_SECONDS, so that this is unknown.
         """
-        if self.pgconn.transaction_status != TransactionStatus.INTRANS:
+        if self.pgconn.transaction_status != TransactionStatus.INTRANS or not self._has_written():
             super().commit()
             return
         mark = str(uuid4())
         try:
-            (has_written,) = self.execute(
-                _MARK_AND_COMMIT.format(mark=mark, claim=mark).encode(), prepare=False
-            ).fetchone() or (False,)
+            self.execute(_MARK_AND_COMMIT.format(mark=mark, claim=mark).encode(), prepare=False)
         except psycopg.OperationalError as error:
             # Otherwise it is an answer, or there is none in the time that a command allows.
             is_lost = self.closed or (error.sqlstate or "")[:3] in ("57P", "08P")
             if not is_lost or not self._has_committed(mark):
                 raise
             self.close()
-            has_written = True
-        _counts.effects = count_effects() + has_written
+        _counts.effects = count_effects() + 1
+
+    def _has_written(self) -> bool:
+        # Not a cursor, which would take longer than the round trip. If it fails, so does the commit.
+        return self.pgconn.exec_(_HAS_WRITTEN).get_value(0, 0) == b"t"
 
     def _has_committed(self, mark: str) -> bool:
         until = time.monotonic() + HOLD_SECONDS
