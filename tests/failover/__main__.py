@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import asdict
@@ -67,6 +68,8 @@ def main(
     if not names:
         raise click.ClickException(f"No scenario begins like that: {', '.join(SCENARIOS)}")
     console = Console(width=180, highlight=False)
+    # Ended like this, too, it removes its folder.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     _KEPT.mkdir(parents=True, exist_ok=True)
     results = _KEPT / "outcomes.ndjson"
     results.write_text("")

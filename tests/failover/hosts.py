@@ -33,6 +33,7 @@ listen web
     option httpchk GET /health/ready
     option redispatch 1
     retry-on conn-failure
+    option allbackups
     default-server inter 2s fastinter 1s fall 2 rise 2
 {web}
 """

@@ -43,9 +43,8 @@ class Outcome:
     synchronous: bool
     #: Seconds without any answer to a request that writes: until the next one after the fault.
     seconds: float
-    #: Requests that were answered 5xx, or not at all; and 429.
+    #: Requests that were answered 5xx, or not at all.
     failed: int
-    refused: int
     requests: int
     created: int
     #: Why requests failed: the kind, status and code, or "no answer", of those about single accounts.
@@ -73,8 +72,10 @@ def run_scenario(world: World, name: str, *, synchronous: bool, seconds: float |
     enough = threading.Event()
     with Load(world, suppliers=6) as load:
         journal = load.journal
+        reader = Supplier(world.address, journal)
         others = [
             threading.Thread(target=_arrive, args=[world, load, enough]),
+            threading.Thread(target=world.feed.read_on, args=[reader, enough]),
             threading.Thread(
                 target=migrate_books,
                 args=[Supplier(world.address, journal), journal, 77, enough],
@@ -113,14 +114,15 @@ def run_scenario(world: World, name: str, *, synchronous: bool, seconds: float |
         name,
         synchronous,
         round(_longest_silence(events, repaired_at if scenario.from_repair else failed_at, ended_at), 2),
-        failed=_count(journal, lambda status: not status.isdigit() or int(status) >= 500),
-        refused=_count(journal, lambda status: status == "429"),
+        failed=sum(
+            times for status, times in journal.statuses.items() if status >= "500" or status == "no answer"
+        ),
         requests=sum(journal.statuses.values()),
         created=len(journal.created()),
         failures=dict(Counter(_name(it) for it in journal.history.events if it.result is Result.UNKNOWN)),
         wrong=wrong,
     )
-    _compare(world, journal, outcome, stale=(repaired_at, ended_at) if scenario.stale else None)
+    _compare(world, journal, reader, outcome, stale=(repaired_at, ended_at) if scenario.stale else None)
     return outcome
 
 
@@ -153,11 +155,9 @@ def _name(event: Event) -> str:
     return f"{event.question.act} {event.status or 'no answer'} {event.said}".strip()
 
 
-def _count(journal: Journal, wanted: Any) -> int:
-    return sum(times for status, times in journal.statuses.items() if wanted(status))
-
-
-def _compare(world: World, journal: Journal, outcome: Outcome, stale: tuple[float, float] | None) -> None:
+def _compare(
+    world: World, journal: Journal, reader: Supplier, outcome: Outcome, stale: tuple[float, float] | None
+) -> None:
     """Compare what clients were told with the tables, by the drill's model and by the doctor.
 
     The times of `stale` are those within which reads may have been answered by the old primary.
@@ -190,6 +190,7 @@ def _compare(world: World, journal: Journal, outcome: Outcome, stale: tuple[floa
     tables = replace(tables, attempts=[row for row in tables.attempts if row.number in ours])
     for promise, check in MODEL.items():
         outcome.wrong += [f"{promise}: {loss}" for loss in check(ours, tables)]
+    outcome.wrong += world.feed.compare(reader, world)
     # A 5xx is a failed request, and was counted.
     surprises = [it for it in journal.surprises if not it.startswith("/v1/")]
     # With its commits a batch is lost, too.

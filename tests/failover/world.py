@@ -4,6 +4,7 @@ from pathlib import Path
 
 from drill.scene import VISIBILITY_TIMEOUT, Service
 from failover.cluster import Cluster
+from failover.feed import FeedReader
 from failover.hosts import ServiceHosts
 from failover.namespaces import Network
 from failover.rabbit import Rabbit
@@ -36,6 +37,7 @@ class World(Service):
             self.environment["MIGRATION_SERVICE_BROKER_URL"] = self.rabbit.url
         self.hosts.start()
         self.redis = self.sentinels.connect()
+        self.feed = FeedReader()
         self.prepare(self.hosts.url, owner_url, limit=64)
 
     def messages(self) -> dict[str, int]:
