@@ -20,6 +20,7 @@ from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from support.browser import DARK_PHONE, LIGHT, ZOOMED, Visitor, needs_chromium
 from support.console_steps import book_of, log_in, number_on, upload, wait_for_end
+from support.webhook_rows import make_delivery
 
 pytestmark = needs_chromium
 
@@ -28,7 +29,7 @@ LINES, BROKEN = 300, 0.05
 
 @pytest.fixture
 def code(scene: Scene) -> Iterator[str]:
-    """The code of a new supplier, of an organisation of its own that has a key and a payment vendor."""
+    """The code of a new supplier, of an organisation of its own that has a key, a vendor and a webhook."""
     code = f"BOOK_{secrets.token_hex(4).upper()}"
     engine = make_engine(scene.database_url, pool_size=1, max_overflow=0, application_name="tests")
     with make_sessionmaker(engine).begin() as session:
@@ -42,6 +43,7 @@ def code(scene: Scene) -> Iterator[str]:
             url="https://gateway.example/v2",
             organisation_name=organisation.name,
         )
+        make_delivery(session, organisation.id, code)
     yield code
     engine.dispose()
 
@@ -203,8 +205,13 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         plan = _plan_waves(visitor, code, "sample", "rest", start="22:00", end="06:00")
         visitor.open("/setup/vendors/")
         vendor = visitor.page.locator(f"tr:has-text('{code}') a").get_attribute("href") or ""
+        visitor.open("/setup/webhooks/")
+        webhook = visitor.page.locator(f"tr:has-text('{code}') a").get_attribute("href") or ""
+        visitor.page.goto(f"{visitor.base.removesuffix('/console')}{webhook}")
+        delivery = visitor.page.locator("main tbody a").first.get_attribute("href") or ""
         visitor.open("/setup/keys/")
         key = visitor.page.locator(f"tr:has-text('{code}') a").last.get_attribute("href") or ""
+    webhook, delivery = webhook.removeprefix("/console"), delivery.removeprefix("/console")
     account, supplier = f"/suppliers/{code}/accounts/{number}/", f"/suppliers/{code}/"
     return [
         *("/waves/", f"/waves/?supplier={code}", f"/suppliers/{code}/waves/new/", plan, f"{plan}1/"),
@@ -216,6 +223,8 @@ def pages(scene: Scene, browser: Browser, code: str, tmp_path: Path) -> list[str
         *(undo.removeprefix("/console"), f"{undo.removeprefix('/console')}cancel/"),
         *(f"{later}compare/{batch.split('/')[2]}/", vendor.removeprefix("/console")),
         *(key.removeprefix("/console"), key.removeprefix("/console").replace("revoke", "roll")),
+        *("/setup/webhooks/", "/setup/webhooks/new/", webhook, delivery, f"{delivery}redeliver/"),
+        *(f"{webhook}{act}/" for act in ("change", "switch", "remove", "secret", "test", "redeliver")),
         *("/setup/teams/new/", "/setup/organisations/new/", "/setup/operators/admin/role/"),
         "/setup/operators/admin/disable/",
         *("/", f"/suppliers/{code}/", f"/suppliers/{code}/reconciliation/", f"/suppliers/{code}/upload/"),

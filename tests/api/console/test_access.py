@@ -21,6 +21,7 @@ from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, LogIn
 from support.supplier_client import SupplierClient
 from support.wave_client import WaveClient
+from support.webhook_rows import make_delivery
 
 _VARIABLE = re.compile(r"<(?:[^<>]*:)?(\w+)>")
 #: What the paths of nothing that exists are made of.
@@ -31,6 +32,8 @@ _NOTHING = dict.fromkeys(("code", "number", "prefix", "name", "filename"), "none
     "plan_id": str(UUID(int=0)),
     "line_number": "1",
     "vendor_id": "1",
+    "webhook_id": str(UUID(int=0)),
+    "delivery_number": "1",
     "mode": "import",
     "kind": "csv",
 }
@@ -38,7 +41,7 @@ _NOTHING = dict.fromkeys(("code", "number", "prefix", "name", "filename"), "none
 
 @pytest.fixture
 def values(batches: BatchClient, broken_batch: str) -> dict[str, str]:
-    """What the paths of an existing supplier, batch, account, undo, plan and vendor are made of."""
+    """What the paths of an existing supplier, batch, account, undo, plan, vendor and webhook are made of."""
     with batches.supplier.Session.begin() as session:
         supplier = batches.supplier.known()
         undone = [batches.supplier.accounts(5)[4]["external_account_number"]]
@@ -50,6 +53,7 @@ def values(batches: BatchClient, broken_batch: str) -> dict[str, str]:
             url="https://gateway.example/v2",
             organisation_name=batches.supplier.organisation,
         ).id
+        delivery = make_delivery(session, supplier.organisation_id, supplier.code)
     assert batches.supplier.stage(batches.supplier.accounts(7)[6]).status_code == 201
     plan = WaveClient(batches).plan({"rest": True})
     return {
@@ -64,6 +68,8 @@ def values(batches: BatchClient, broken_batch: str) -> dict[str, str]:
         "undo_id": str(undo_id),
         "plan_id": plan["plan_id"],
         "vendor_id": str(vendor_id),
+        "webhook_id": str(delivery.endpoint_id),
+        "delivery_number": str(delivery.id),
         "kind": "csv",
         "filename": "console.css",
     }
@@ -190,7 +196,7 @@ def test_an_operator_who_is_bound_to_another_organisation_sees_nothing_of_this_o
 ) -> None:
     other = SupplierClient.create(app, sessions)
     client = log_in(OperatorRole.ADMINISTER, other.organisation)
-    named = {"code", "batch_id", "prefix", "undo_id", "plan_id"}
+    named = {"code", "batch_id", "prefix", "undo_id", "plan_id", "webhook_id"}
     token = client.tokens("/work/")["csrf_token"]
     for need, method, path in _views(console_app, values):
         if need.role is None or need.whole_service or path in ("/logout/", "/password/"):

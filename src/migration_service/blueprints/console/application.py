@@ -45,6 +45,7 @@ from migration_service.blueprints.console.pages import (
     wave_actions,
     wave_planning,
     waves,
+    webhooks,
     work,
 )
 from migration_service.blueprints.console.views import MOUNT
@@ -89,6 +90,7 @@ PAGES = (
     emails,
     setup,
     vendors,
+    webhooks,
     keys,
     operators,
     audit,

@@ -24,6 +24,7 @@ WORDS: Mapping[str, str] = {
     "Complete": mark("closed"),
     "CREATED_OLDER_VERSION": mark("created in an older version"),
     "DEFERRED": mark("is tried again"),
+    "DELIVERED": mark("delivered"),
     "DIFFERS": mark("differs"),
     "DRY_RUN_SUCCEEDED": mark("rehearsal succeeded"),
     "FAILED": mark("failed"),

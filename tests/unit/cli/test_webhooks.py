@@ -1,0 +1,61 @@
+"""`migration-service webhooks`, with `--json` and for people."""
+
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.schemas.events import EventType
+from migration_service.services.events.recording import record
+from support.commands import Run, json_of, lines_of
+from support.factories import Customer
+
+_URL = "https://billing.example.com/events"
+
+
+def test_a_webhook_is_set_up_tested_and_removed(run: Run, customer: Customer) -> None:
+    options = ("--organisation", customer.organisation, "--type", "batch.ended", "--ordered")
+    made = json_of(
+        run("webhooks", "create", _URL, *options, "--supplier", customer.import_supplier, "--json")
+    )
+    assert made["secret"].startswith("whsec_")
+    assert (made["event_types"], made["ordered"]) == (["batch.ended"], True)
+    webhook_id = made["webhook_id"]
+    (listed,) = lines_of(run("webhooks", "list", "--json"))
+    assert listed == {name: value for name, value in made.items() if name != "secret"}
+    assert made["secret"] not in run("webhooks", "show", webhook_id).stdout
+    changed = json_of(run("webhooks", "change", webhook_id, "--off", "--unordered", "--json"))
+    assert (changed["enabled"], changed["ordered"], changed["event_types"]) == (False, False, ["batch.ended"])
+    rotated = json_of(run("webhooks", "rotate-secret", webhook_id, "--json"))
+    assert rotated["secret"] != made["secret"]
+    number = json_of(run("webhooks", "test", webhook_id, "--json"))["delivery_number"]
+    (delivery,) = lines_of(run("webhooks", "deliveries", webhook_id, "--state", "pending", "--json"))
+    assert (delivery["delivery_number"], delivery["event_type"]) == (number, "webhook.test")
+    shown = run("webhooks", "deliveries", webhook_id, "--delivery", str(number))
+    assert shown.stdout == "It has not been sent yet.\n"
+    assert run("webhooks", "remove", webhook_id).exit_code == 0
+    missing = run("webhooks", "show", webhook_id)
+    assert (missing.exit_code, missing.stdout) == (1, "")
+
+
+def test_for_people_only_the_secret_is_on_standard_output(run: Run, customer: Customer) -> None:
+    result = run("webhooks", "create", _URL, "--organisation", customer.organisation)
+    assert result.stdout.startswith("whsec_")
+    assert "not shown again" in result.stderr
+    assert _URL in run("webhooks", "list").stdout
+
+
+def test_what_cannot_be_a_webhook_is_refused(run: Run, customer: Customer) -> None:
+    refused = run("webhooks", "create", "http://127.0.0.1/", "--organisation", customer.organisation)
+    assert refused.exit_code == 1
+    assert "https://" in refused.stderr
+
+
+def test_events_are_sent_again(run: Run, customer: Customer, sessions: sessionmaker[Session]) -> None:
+    made = json_of(run("webhooks", "create", _URL, "--organisation", customer.organisation, "--json"))
+    assert json_of(run("webhooks", "change", made["webhook_id"], "--off", "--json"))["enabled"] is False
+    with sessions.begin() as session:
+        record(session, EventType.BATCH_ENDED, {}, organisation_id=customer.organisation_id)
+    again = ("webhooks", "redeliver", made["webhook_id"])
+    assert json_of(run(*again, "--since", "2026-01-01", "--only-failed", "--json")) == {"events": 0}
+    assert json_of(run(*again, "--since", "2026-01-01", "--json")) == {"events": 1}
+    assert json_of(run(*again, "--since", "2026-01-01", "--json")) == {"events": 0}
+    assert run(*again).exit_code == 2
+    assert run(*again, "--delivery", "4711").exit_code == 1
