@@ -129,4 +129,26 @@ BUGS: dict[str, Bug] = {
             ),
         ),
     ),
+    "the feed does not wait for the horizon": Bug(
+        "An event whose transaction commits late falls behind the cursor, and its reader never gets it.",
+        "the feed has each event once, in order",
+        (
+            (
+                "services/events/reading.py",
+                "          AND (generation, transaction_id) < (0, (SELECT value FROM horizon))\n",
+                "",
+            ),
+        ),
+    ),
+    "accounts of single requests are not told of": Bug(
+        "A supplier that waits for events never hears of its accounts.",
+        "each created account is told of once",
+        (
+            (
+                "services/imports/states.py",
+                "_COMPLETE_AND_TELL if started else _COMPLETE\n",
+                "_COMPLETE\n",
+            ),
+        ),
+    ),
 }
