@@ -17,14 +17,14 @@ _MEGABYTE = 1 << 20
 _FILLED = 200_000
 _GOAL = 50_000
 
-# In transactions of a hundred, as a set of attempts has about thirty.
+# With numbers of transactions that have ended.
 _FILL = """
     INSERT INTO event (organisation_id, transaction_id, import_supplier_id, type, data)
     SELECT organisation_id, transaction_id, id, 'account.created', jsonb_build_object(
         'external_account_number', number::text, 'service_account_number', 'A-7KX2M9QD',
         'attempt_id', gen_random_uuid())
     FROM import_supplier,
-         (SELECT n AS number, 3 + n / 100 AS transaction_id FROM generate_series(1, %s) AS n) AS told
+         (SELECT n AS number, 3 + n / 1000 AS transaction_id FROM generate_series(1, %s) AS n) AS told
 """
 
 

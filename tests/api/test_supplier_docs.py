@@ -45,8 +45,9 @@ def payload(supplier: SupplierClient) -> dict[str, Any]:
 
 def test_every_json_example_is_sent_by_a_test_of_this_module() -> None:
     pages = {page.name for page in _FOLDER.glob("*.md") if _blocks(page.name, "json")}
-    assert pages == {"errors.md", "undo.md"}
-    assert [len(_blocks(page, "json")) for page in sorted(pages)] == [1, 2]
+    pages.remove("event-types.md")  # which is written from the catalogue
+    assert pages == {"errors.md", "events.md", "undo.md"}
+    assert [len(_blocks(page, "json")) for page in sorted(pages)] == [1, 1, 2]
 
 
 def _bodies(page: str) -> list[str]:
@@ -81,6 +82,14 @@ def test_the_example_of_an_error_is_the_answer_to_a_wrong_telephone_number(
     answer = supplier.validate(payload)
     assert answer.status_code == 400
     assert json_of(answer) == json.loads(block)
+
+
+def test_the_example_of_a_cursor_is_the_answer_if_its_event_does_not_exist(supplier: SupplierClient) -> None:
+    (block,) = _blocks("events.md", "json")
+    shown = json.loads(block)
+    answer = supplier.get("/events/", query_string={"cursor": shown["cursor"]})
+    # Nothing is left that a reader has certainly seen.
+    assert (answer.status_code, json_of(answer)) == (400, shown | {"cursor": "start"})
 
 
 def test_the_page_about_retries_names_each_400_that_may_be_sent_again() -> None:

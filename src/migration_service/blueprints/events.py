@@ -1,7 +1,6 @@
 """The feed of events: what happened to the accounts, batches and keys of an organisation."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 from flask import Response, jsonify, request
@@ -35,7 +34,14 @@ from migration_service.services.events.consumers import (
     position_of,
 )
 from migration_service.services.events.feed import open_feed
-from migration_service.services.events.history import START, Cursor, History, follow_history, tell_rewound
+from migration_service.services.events.history import (
+    START,
+    Cursor,
+    History,
+    cursor_writer,
+    follow_history,
+    tell_rewound,
+)
 from migration_service.services.events.reading import EventPage, Position, ReadEvent, read_events
 
 #: The number of events in one piece of a stream, and in a page without `limit`.
@@ -92,7 +98,7 @@ def list_events(arguments: dict[str, Any]) -> Response:
             )
 
     page = read_on(position, size)
-    write = partial(_write, history)
+    write = _writer(history)
     if as_lines:
         response = stream(_lines(page, limit, read_on, write), f"{_NDJSON}; charset=utf-8")
     else:
@@ -156,8 +162,10 @@ def _lines(
         page = read_on(page.position, PIECE if left is None else min(left, PIECE))
 
 
-def _write(history: History, event: ReadEvent) -> str:
-    return f'{event.body[:-1]},"cursor":"{Cursor(history, event.position)}"}}'
+def _writer(history: History) -> Callable[[ReadEvent], str]:
+    """Return the function that writes an event with its cursor."""
+    write_cursor = cursor_writer(history)
+    return lambda event: f'{event.body[:-1]},"cursor":"{write_cursor(event.position)}"}}'
 
 
 def _read_types(text: str | None) -> list[str] | None:

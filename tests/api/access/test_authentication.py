@@ -151,14 +151,20 @@ def test_every_route_that_is_not_open_refuses_requests_without_a_valid_token(
             assert set(response.json) == {"detail", "code", "errors"}
 
 
-_IDS = {"batch_id", "undo_id", "plan_id", "attempt_id", "session_id"}
-#: Lists of everything that an organisation has.
+_IDS = {"batch_id", "undo_id", "plan_id", "attempt_id", "session_id", "webhook_id"}
+#: Lists of everything that an organisation has, and names that are its own.
 _LISTS = {
     "batches.list_batches",
+    "events.forget_event_consumer",
+    "events.list_event_consumers",
+    "events.list_events",
     "import_suppliers.list_import_suppliers",
     "sessions.list_sessions",
     "undo.list_undos",
     "waves.list_plans",
+    # Its own tests name suppliers of others.
+    "webhooks.create_webhook",
+    "webhooks.list_webhooks",
 }
 
 
@@ -198,7 +204,9 @@ def test_every_route_hides_what_another_organisation_has(
     (attempt,) = json_of(supplier.get(f"/account-import-attempts/{supplier.code}/{account.number}/"))
     waves.stage(1)
     session_id = json_of(supplier.get("/sessions/"))[0]["session_id"]
+    webhook = json_of(supplier.post("/webhooks/", {"url": "https://billing.example.com/events"}))
     theirs = {
+        "webhook_id": (webhook["webhook_id"], "webhook_not_found"),
         "batch_id": (batch_id, "batch_not_found"),
         "undo_id": (UndoClient(supplier).start(account.number), "undo_not_found"),
         "plan_id": (waves.plan({"rest": True})["plan_id"], "wave_plan_not_found"),
@@ -208,7 +216,11 @@ def test_every_route_hides_what_another_organisation_has(
     seen = set()
     # What some of these routes require.
     query = {"batches.set_batch_brake": {"stop_after_errors": "off"}}
-    bodies = {it: {"reason": "because"} for it in ("waves.approve_wave", "waves.stop_wave")}
+    bodies: dict[str, dict[str, object]] = {
+        **{it: {"reason": "because"} for it in ("waves.approve_wave", "waves.stop_wave")},
+        **{it: {} for it in ("webhooks.change_webhook", "webhooks.rotate_webhook_secret")},
+        "webhooks.redeliver_webhook": {"since": "2026-03-01T00:00:00Z"},
+    }
     for rule, method in _guarded(app):
         for name in theirs.keys() & rule.arguments:
             seen.add(name)

@@ -11,6 +11,7 @@ generation of their own, which comes before all events of the new server.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -47,9 +48,18 @@ class Cursor:
 
     def __str__(self) -> str:
         """Return the text for clients, to whom it means nothing."""
-        generation, transaction_id, id_ = self.position
-        of_history = f"{self.history.system_identifier:016x}-{self.history.timeline:x}"
-        return f"{of_history}-{-generation:x}-{transaction_id:x}-{id_.hex}"
+        return cursor_writer(self.history)(self.position)
+
+
+def cursor_writer(history: History) -> Callable[[Position], str]:
+    """Return the function that writes cursors of this history, which reading a feed does for each event."""
+    beginning = f"{history.system_identifier:016x}-{history.timeline:x}"
+
+    def write(position: Position) -> str:
+        generation, transaction_id, id_ = position
+        return f"{beginning}-{-generation:x}-{transaction_id:x}-{id_.hex}"
+
+    return write
 
 
 #: The text of the position before the oldest event.

@@ -7,7 +7,6 @@ running. All transactions below it have ended, and later ones get higher numbers
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -33,7 +32,6 @@ class ReadEvent:
 
     position: Position
     type: str
-    created_at: datetime
     #: The event as JSON text: its id, type, created_at, import_supplier (a code or null) and data.
     body: str
 
@@ -75,13 +73,13 @@ def read_events(
         "limit": limit + 1,
     }
     rows = session.execute(_READ, values).all()
-    horizon = rows[0].horizon
-    if after is not None and not rows[0].has_beginning:
+    horizon, has_beginning, *_ = rows[0]
+    if after is not None and not has_beginning:
         raise EventCursorExpiredError
     found = [
-        ReadEvent(Position(row.generation, row.transaction_id, row.id), row.type, row.created_at, row.body)
-        for row in rows
-        if row.id is not None
+        ReadEvent(Position(generation, transaction_id, id_), type_, body)
+        for _, _, generation, transaction_id, id_, type_, body in rows
+        if id_ is not None
     ]
     if len(found) > limit:
         return EventPage(found[:limit], found[limit - 1].position, has_more=True)
@@ -108,7 +106,7 @@ _READ = text(f"""
                AS has_beginning,
            page.*
     FROM horizon LEFT JOIN LATERAL (
-        SELECT generation, transaction_id, event.id, type, event.created_at,
+        SELECT generation, transaction_id, event.id, type,
                '{{"id":"' || event.id || '","type":"' || type || '","created_at":"'
                || {sql_moment("event.created_at")} || '","import_supplier":'
                || coalesce(CAST(to_json(supplier.code) AS text), 'null') || ',"data":'
