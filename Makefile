@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test coverage night bench chaos neighbours cells bench-tools bench-lock site-lock supply-lock sbom audit drill failover-drill failover-lock compose-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz tests-of check format lock docs site clean environment environment-dev
+.PHONY: run test coverage night bench chaos neighbours webhooks cells bench-tools bench-lock site-lock supply-lock sbom audit drill failover-drill failover-lock compose-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz tests-of check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 # If this is set, as in many containers, each of the many processes compiles all modules again.
@@ -78,6 +78,10 @@ bench-tools:
 # The public chaos of queues against batches, an hour (docs/contributors/reliability.md):   make chaos ARGS="--part 6"
 chaos: environment
 	$(BIN)/python -m benchmarks.chaos $(ARGS)
+
+# Deliveries of webhooks a second, and how long events wait:   make webhooks
+webhooks: environment-dev
+	PYTHONPATH=tests:tools $(BIN)/python -m benchmarks.webhooks $(ARGS)
 
 # What a hostile organisation costs another one:   make neighbours ARGS="--seconds 20 --connections 10"
 neighbours: environment

@@ -29,9 +29,9 @@ class RequestLimits:
     answer_seconds: float = 10.0
     #: Bytes of the answer that are read.
     answer_bytes: int = 64 * 1024
-    #: The number of hosts, and connections to each, that are kept open.
+    #: The number of hosts, and of connections to each, that are kept open. No process sends more at a time.
     hosts: int = 256
-    connections: int = 32
+    connections: int = 384
 
 
 @dataclass(frozen=True, slots=True)
