@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from failover.hosts import ROOT
-from failover.inside import Plan
+from failover.inside import OUTCOMES, Plan
 from failover.namespaces import inside
 from failover.report import show
 from failover.run import Outcome
@@ -71,14 +71,12 @@ def main(
     # Ended like this, too, it removes its folder.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     _KEPT.mkdir(parents=True, exist_ok=True)
-    results = _KEPT / "outcomes.ndjson"
-    results.write_text("")
-    ended_badly = False
+    results, ended_badly = "", False
     for kind in kinds:
         folder = temporary_folder()
+        (folder / OUTCOMES).touch()
         plan = Plan(
             folder=str(folder),
-            results=str(results),
             patroni=str(patroni.absolute()),
             names=names * rounds,
             synchronous=kind == "synchronous",
@@ -89,11 +87,13 @@ def main(
             done = subprocess.run(inside("failover.inside", json.dumps(asdict(plan))), check=False)
             ended_badly |= bool(done.returncode)
         finally:
+            results += (folder / OUTCOMES).read_text()
+            (_KEPT / OUTCOMES).write_text(results)
             if keep:
                 console.print(f"The folder of the servers: {folder}")
             else:
                 shutil.rmtree(folder, ignore_errors=True)
-    outcomes = [Outcome(**json.loads(line)) for line in results.read_text().splitlines()]
+    outcomes = [Outcome(**json.loads(line)) for line in results.splitlines()]
     sys.exit(0 if show(outcomes, console) and not ended_badly else 1)
 
 

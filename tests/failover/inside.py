@@ -13,13 +13,15 @@ from failover.namespaces import take_care_of_orphans
 from failover.run import run_scenario
 from failover.world import World
 
+#: The file in the folder with a line for each outcome.
+OUTCOMES = "outcomes.ndjson"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to run with one kind of replication, in which folder, and the file for the outcomes (NDJSON)."""
+    """What to run with one kind of replication, and in which folder."""
 
     folder: str
-    results: str
     #: The Python that has Patroni.
     patroni: str
     names: list[str]
@@ -36,7 +38,7 @@ def run(plan: Plan) -> None:
     for name in plan.names:
         began = time.monotonic()
         outcome = run_scenario(world, name, synchronous=plan.synchronous, seconds=plan.seconds)
-        with Path(plan.results).open("a") as lines:
+        with Path(plan.folder, OUTCOMES).open("a") as lines:
             lines.write(json.dumps(asdict(outcome)) + "\n")
         console.print(
             f"{'synchronous' if plan.synchronous else 'asynchronous':<13} {name:<28} next write after "

@@ -53,6 +53,8 @@ class Outcome:
     #: comparison and by the doctor's.
     lost: list[str] = field(default_factory=list)
     named: list[str] = field(default_factory=list)
+    #: In the audit, of all scenarios so far.
+    gaps: int = 0
     doubled: list[str] = field(default_factory=list)
     #: Whatever else does not hold.
     wrong: list[str] = field(default_factory=list)
@@ -191,6 +193,9 @@ def _compare(
     for promise, check in MODEL.items():
         outcome.wrong += [f"{promise}: {loss}" for loss in check(ours, tables)]
     outcome.wrong += world.feed.compare(reader, world)
+    [audit] = _run(world, "audit", "verify")
+    outcome.gaps = len(audit["gaps"])
+    outcome.wrong += audit["problems"]
     # A 5xx is a failed request, and was counted.
     surprises = [it for it in journal.surprises if not it.startswith("/v1/")]
     # With its commits a batch is lost, too.
@@ -245,8 +250,14 @@ def _ask_doctor(world: World, journal: Journal) -> list[str]:
                 + "\n"
             )
     files = [f"--after-failover={it}" for it in (file, *world.hosts.logs())]
+    found = _run(world, "doctor", *files)
+    return sorted({it["external_account_number"] for it in found if it.get("external_account_number")})
+
+
+def _run(world: World, *arguments: str) -> list[Any]:
+    """Run a command of the operators, and return the JSON of each line that it prints."""
     done = subprocess.run(
-        [str(COMMAND), "doctor", "--json", *files],
+        [str(COMMAND), *arguments, "--json"],
         check=False,
         env=os.environ | world.environment,
         capture_output=True,
@@ -254,5 +265,4 @@ def _ask_doctor(world: World, journal: Journal) -> list[str]:
     )
     if done.returncode > 1:
         raise AssertionError(done.stderr)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    return sorted({it["external_account_number"] for it in found if it.get("external_account_number")})
+    return [json.loads(line) for line in done.stdout.splitlines()]
