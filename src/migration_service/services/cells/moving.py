@@ -12,19 +12,19 @@ beginning. After it, a repetition only opens the target. `reopen_organisation` i
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import literals, new_id
 from migration_service.db.cells import read_cell
 from migration_service.db.reference import wait_until_known
-from migration_service.db.revisions import current_revision
 from migration_service.errors import OrganisationMovingError, OrganisationNotMovableError
 from migration_service.models import Organisation
 from migration_service.services.audit.chain import hash_moved_days
@@ -117,6 +117,13 @@ def remove_moved_organisation(sessions: Sessions, name: str) -> int:
     return removed
 
 
+def list_closed_organisations(session: Session) -> Sequence[tuple[str, datetime]]:
+    """Return the names of the organisations that are closed for a move, and since when."""
+    closed = (Organisation.closed_at.is_not(None), Organisation.moved_to.is_(None))
+    rows = session.execute(select(Organisation.name, Organisation.closed_at).where(*closed))
+    return [(row.name, row.closed_at) for row in rows]
+
+
 def map_keys(session: Session) -> list[str]:
     """Return the prefixes of the API keys whose organisations are in this cell, in order."""
     return list(session.scalars(_PREFIXES))
@@ -124,7 +131,7 @@ def map_keys(session: Session) -> list[str]:
 
 def _require_cells(source: Sessions, target: Sessions, organisation_id: int) -> None:
     with source() as here, target() as there:
-        versions = [current_revision(session.connection()) for session in (here, there)]
+        versions = [session.scalar(_REVISION) for session in (here, there)]
         if versions[0] != versions[1]:
             raise OrganisationNotMovableError(
                 f"The tables of the cells are at revisions {versions[0]} and {versions[1]}. Upgrade one."
@@ -265,6 +272,7 @@ def _unhurried(sessions: Sessions, isolation_level: str = "READ COMMITTED") -> I
         yield session
 
 
+_REVISION = text("SELECT version_num FROM alembic_version")
 _NAMES = text("""
     SELECT name, ARRAY(SELECT code FROM import_supplier WHERE organisation_id = :id) AS codes
     FROM organisation WHERE id = :id

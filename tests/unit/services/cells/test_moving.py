@@ -30,6 +30,7 @@ from migration_service.services.audit.chain import verify_chain
 from migration_service.services.cells import moving
 from migration_service.services.cells.copying import KEPT, Copying
 from migration_service.services.cells.moving import (
+    list_closed_organisations,
     map_keys,
     move_organisation,
     remove_moved_organisation,
@@ -206,6 +207,8 @@ def test_a_closed_organisation_is_read_and_not_written_to(
         assert batches.get(batch_id)["reason"] == "organisation_moving"
         with pytest.raises(OrganisationMovingError), full.Session.begin() as session:
             set_status(session, full.code, SupplierStatus.PAUSED)
+        with full.Session() as session:
+            assert [name for name, _ in list_closed_organisations(session)] == [full.organisation]
     batches.work()
     assert batches.get(batch_id)["state"] == "COMPLETED"
     assert full.stage(full.accounts(5)[4]).status_code in (200, 201)
