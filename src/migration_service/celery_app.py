@@ -157,8 +157,9 @@ def _transport_options(settings: Settings) -> dict[str, Any]:
         if sentinels := Sentinels.of(settings.broker_url or settings.redis_url):
             usual |= {"master_name": sentinels.master_name, "sentinel_kwargs": sentinels.own_login}
     elif scheme in _RABBITMQ:
-        # A message counts as published when most of its nodes have it.
-        usual = {"confirm_publish": True}
+        # A message counts as published when most nodes have it. A node that is frozen, or takes nothing
+        # because its disk is full, would not even answer that a connection is closed.
+        usual = {"confirm_publish": True, "read_timeout": 2, "write_timeout": 2}
     own: dict[str, Any] = json.loads(settings.broker_options)
     return usual | own
 
