@@ -450,6 +450,10 @@ class DeliveryFailure(StrEnum):
     ADDRESS_NOT_ALLOWED = "address_not_allowed"
     #: No TLS connection could be established, or the certificate is invalid.
     TLS = "tls"
+    #: RabbitMQ does not accept the user, the password or the message.
+    REFUSED = "refused"
+    #: RabbitMQ has no queue of this name.
+    QUEUE_UNKNOWN = "queue_unknown"
     #: The answer is not HTTP.
     ANSWER_INVALID = "answer_invalid"
     #: The secret, or the address, cannot be used with the settings of the workers.

@@ -120,7 +120,8 @@ def change(body: dict[str, Any], webhook_id: str) -> Response:
     """
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id, lock=True)
-        change_endpoint(session, endpoint, address_rules(resources().settings), body)
+        settings = resources().settings
+        change_endpoint(session, endpoint, address_rules(settings), seal(settings), body)
         return jsonify(_dump(session, endpoint))
 
 

@@ -78,6 +78,11 @@ def _value_options(*, url: bool) -> Callable[[_Command], _Command]:
         click.option(
             "--ordered/--unordered", default=None, help="Whether events are sent one after the other."
         ),
+        click.option(
+            "--credentials",
+            metavar="USER:PASSWORD",
+            help="The user and password of a queue of RabbitMQ.",
+        ),
         click.option("--email", metavar="ADDRESS", help="Who is told if the webhook is switched off."),
     )
 
@@ -135,11 +140,11 @@ def show(webhook_id: str, as_json: bool) -> None:
 def change(*, webhook_id: str, as_json: bool, enabled: bool | None, **given: Any) -> None:
     """Change the webhook WEBHOOK_ID. What is not given stays as it is."""
     settings = read_settings()
-    rules, _ = _rules(settings)
+    rules, sealed = _rules(settings)
     values = _values(**given) | ({} if enabled is None else {"enabled": enabled})
     with open_session(settings) as session:
         endpoint = get_endpoint(session, webhook_id, organisation_id=None, lock=True)
-        change_endpoint(session, endpoint, rules, values)
+        change_endpoint(session, endpoint, rules, sealed, values)
         record = _record(report_endpoint(session, endpoint))
     show_done(record, as_json, f"Webhook {webhook_id} was changed.")
 

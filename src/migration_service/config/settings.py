@@ -247,7 +247,7 @@ class Settings:
         check=are_networks,
         allowed="networks separated by commas",
     )
-    webhook_http: bool = setting("on if webhooks may be sent over http, which encrypts nothing.", False)
+    webhook_http: bool = setting("on if webhooks may be sent without TLS, by http or amqp.", False)
     log_level: str = setting(
         "The lowest level of log lines.",
         "INFO",

@@ -64,6 +64,8 @@ class WebhookEndpoint(Base):
     #: Until when a worker sends its events in order.
     leased_until: Mapped[datetime | None]
     removed_at: Mapped[datetime | None]
+    #: The user and password of a queue, as `user:password`, encrypted like secrets.
+    credentials: Mapped[str | None]
 
 
 class WebhookSecret(Base):

@@ -52,7 +52,7 @@ class GuardedClient:
         self._pools = PoolManager(
             num_pools=self._limits.hosts,
             maxsize=self._limits.connections,
-            ssl_context=ssl.create_default_context(cafile=_certificates()),
+            ssl_context=ssl.create_default_context(cafile=trusted_certificates()),
             retries=False,
         )
         connections = {
@@ -91,7 +91,7 @@ class GuardedClient:
         self._pools.clear()
 
 
-def _certificates() -> str:
+def trusted_certificates() -> str:
     """Return the file of trusted authorities that requests would use, which variables can replace."""
     with requests.Session() as session:
         found = session.merge_environment_settings("https://host", {}, None, None, None)["verify"]

@@ -46,7 +46,18 @@ def _require_some(values: list[Any] | None) -> None:
 class WebhookChangeSchema(CommandFields):
     """The body for changing a webhook. What is left out stays as it is."""
 
-    url = Identifier("Where events are posted: https, and a public host.", _URL, max_length=2_048)
+    url = Identifier(
+        "Where events are sent: https and a public host, or amqps://host/vhost?queue=NAME.",
+        _URL,
+        max_length=2_048,
+    )
+    credentials = Text(
+        "The user and password of a queue, as `user:password`. They are never shown.",
+        "migration:secret",
+        personal=True,
+        allow_none=True,
+        max_length=512,
+    )
     description = Text("A name for people.", "Billing", max_length=256)
     event_types = Values(
         Choice(EventType),
@@ -76,7 +87,10 @@ class WebhookBodySchema(WebhookChangeSchema):
     """The body for creating a webhook."""
 
     url = Identifier(
-        "Where events are posted: https, and a public host.", _URL, required=True, max_length=2_048
+        "Where events are sent: https and a public host, or amqps://host/vhost?queue=NAME.",
+        _URL,
+        required=True,
+        max_length=2_048,
     )
 
 

@@ -11,7 +11,9 @@ from redis import RedisError
 
 from migration_service.connections import log_if_unavailable
 from migration_service.destinations.http import HttpDestination
-from migration_service.outgoing.guarded import GuardedClient
+from migration_service.destinations.protocol import Destination
+from migration_service.destinations.rabbitmq import RabbitDestination
+from migration_service.outgoing.guarded import GuardedClient, trusted_certificates
 from migration_service.services.webhooks.endpoints import has_endpoints
 from migration_service.services.webhooks.sender import Sender
 from migration_service.services.webhooks.setup import address_rules, seal
@@ -61,8 +63,11 @@ def sweep_webhooks() -> None:
 def _sender(app: MigrationCelery) -> Sender:
     """Return the sender of this process. Its messages stay on their way between two tasks."""
     if app not in _SENDERS:
-        client = GuardedClient(address_rules(app.settings))
-        destinations = {EndpointKind.URL: HttpDestination(client)}
+        rules = address_rules(app.settings)
+        destinations: dict[EndpointKind, Destination] = {
+            EndpointKind.URL: HttpDestination(GuardedClient(rules)),
+            EndpointKind.QUEUE: RabbitDestination(rules, trusted_certificates),
+        }
         _SENDERS[app] = Sender(app.resources.Session, destinations, seal(app.settings))
     return _SENDERS[app]
 

@@ -50,7 +50,8 @@ class Hooks:
 
     def change(self, endpoint_id: UUID, **values: Any) -> None:
         with self.sessions.begin() as session:
-            change_endpoint(session, get_endpoint(session, endpoint_id, organisation_id=None), RULES, values)
+            endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+            change_endpoint(session, endpoint, RULES, self.seal, values)
 
     def get(self, endpoint_id: UUID) -> WebhookEndpoint:
         with self.sessions.begin() as session:

@@ -49,6 +49,8 @@ class Claim:
     format: str
     #: The stored secrets, the current one first.
     sealed: Sequence[str]
+    #: The stored user and password of a queue.
+    credentials: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,8 @@ _MESSAGE = """
            ARRAY(SELECT sealed FROM webhook_secret AS secret
                  WHERE secret.endpoint_id = endpoint.id
                    AND (secret.expires_at IS NULL OR secret.expires_at > clock_timestamp())
-                 ORDER BY secret.id DESC) AS sealed
+                 ORDER BY secret.id DESC) AS sealed,
+           endpoint.credentials
     FROM claimed JOIN webhook_endpoint AS endpoint ON endpoint.id = claimed.endpoint_id
     ORDER BY claimed.id"""
 

@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
+from migration_service.destinations.protocol import queue_of
 from migration_service.errors import (
     ImportSupplierNotFoundInBodyError,
     TooManyWebhooksError,
@@ -74,7 +75,7 @@ def create_endpoint(
     endpoint = WebhookEndpoint(id=new_id(), organisation_id=organisation_id)
     limited = _limits_of_key()
     endpoint.import_supplier_ids = None if limited is None else sorted(limited)
-    _set(session, endpoint, rules, values)
+    _set(session, endpoint, rules, seal, values)
     session.add(endpoint)
     session.flush()
     secret = add_secret(session, endpoint.id, seal, overlap=timedelta())
@@ -85,16 +86,17 @@ def create_endpoint(
 
 
 def change_endpoint(
-    session: Session, endpoint: WebhookEndpoint, rules: AddressRules, values: Mapping[str, Any]
+    session: Session, endpoint: WebhookEndpoint, rules: AddressRules, seal: Seal, values: Mapping[str, Any]
 ) -> None:
     """Change the given values of an endpoint.
 
     They are `url`, `description`, `event_types` and `import_suppliers` (codes; None for all), `format`,
-    `ordered`, `email` and `enabled`. Raise the errors of `create_endpoint`.
+    `ordered`, `email`, `enabled` and
+    `credentials` (of a queue). Raise the errors of `create_endpoint`.
     """
     was_ordered, was_off = endpoint.is_ordered, endpoint.disabled_at is not None
     before = _audited(endpoint)
-    _set(session, endpoint, rules, values)
+    _set(session, endpoint, rules, seal, values)
     if "enabled" in values and values["enabled"] == was_off:
         _switch(session, endpoint, on=values["enabled"])
     session.flush()
@@ -186,15 +188,15 @@ def start_order(session: Session, endpoint: WebhookEndpoint) -> None:
     advance_consumer(session, endpoint.organisation_id, consumer_of(endpoint.id), end)
 
 
-def _set(session: Session, endpoint: WebhookEndpoint, rules: AddressRules, values: Mapping[str, Any]) -> None:
-    if "kind" in values:
-        endpoint.kind = EndpointKind(values["kind"])
+def _set(
+    session: Session, endpoint: WebhookEndpoint, rules: AddressRules, seal: Seal, values: Mapping[str, Any]
+) -> None:
     if "url" in values:
-        try:
-            rules.check_url(values["url"])
-        except ValueError as error:
-            raise WebhookUrlError(str(error)) from None
+        endpoint.kind = _check_url(rules, values["url"])
         endpoint.url = values["url"]
+    if "credentials" in values:
+        given = values["credentials"]
+        endpoint.credentials = None if given is None else seal.close(given)
     if "import_suppliers" in values:
         endpoint.import_supplier_ids = _supplier_ids(session, endpoint, values["import_suppliers"])
     if "event_types" in values:
@@ -207,6 +209,19 @@ def _set(session: Session, endpoint: WebhookEndpoint, rules: AddressRules, value
         endpoint.is_ordered = values["ordered"]
     if "email" in values:
         endpoint.email = values["email"]
+
+
+def _check_url(rules: AddressRules, url: str) -> EndpointKind:
+    """Return what this URL leads to. Raise WebhookUrlError."""
+    try:
+        if url.startswith("amqp"):
+            rules.check_url(url, ("amqps", "amqp"))
+            queue_of(url)
+            return EndpointKind.QUEUE
+        rules.check_url(url)
+    except ValueError as error:
+        raise WebhookUrlError(str(error)) from None
+    return EndpointKind.URL
 
 
 def _supplier_ids(

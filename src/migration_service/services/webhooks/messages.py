@@ -13,7 +13,15 @@ SOURCE = "/v1/data-import/events/"
 _TYPES = {EventFormat.STANDARD: "application/json", EventFormat.CLOUDEVENTS: "application/cloudevents+json"}
 
 
-def compose(url: str, event_id: str, body: str, event_format: EventFormat, secrets: Sequence[str]) -> Message:
+def compose(
+    url: str,
+    event_id: str,
+    body: str,
+    event_format: EventFormat,
+    secrets: Sequence[str],
+    *,
+    credentials: str | None = None,
+) -> Message:
     """Return the message with an event. Its signature has the time of this call."""
     content = body.encode() if event_format is EventFormat.STANDARD else _as_cloud_event(body)
     timestamp = int(time.time())
@@ -25,7 +33,7 @@ def compose(url: str, event_id: str, body: str, event_format: EventFormat, secre
         "webhook-timestamp": str(timestamp),
         "webhook-signature": sign(content, message_id=event_id, timestamp=timestamp, secrets=secrets),
     }
-    return Message(url, headers, content)
+    return Message(url, headers, content, credentials)
 
 
 def _as_cloud_event(body: str) -> bytes:

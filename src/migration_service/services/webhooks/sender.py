@@ -192,10 +192,10 @@ class Sender:
     def _attempt(self, claimed: Claim) -> Outcome:
         try:
             secrets = [self._seal.open(it) for it in claimed.sealed]
+            credentials = self._seal.open(claimed.credentials) if claimed.credentials else None
         except SettingsError as error:
             logger.error("Webhook %s: %s", claimed.endpoint_id, error)
             return Outcome(failure=DeliveryFailure.SETTINGS)
-        message = compose(
-            claimed.url, str(claimed.event_id), claimed.body, EventFormat(claimed.format), secrets
-        )
+        event_id, event_format = str(claimed.event_id), EventFormat(claimed.format)
+        message = compose(claimed.url, event_id, claimed.body, event_format, secrets, credentials=credentials)
         return self._destinations[EndpointKind(claimed.kind)].send(message)

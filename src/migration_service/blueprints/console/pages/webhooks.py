@@ -55,6 +55,14 @@ class WebhookForm(ActionForm):
         validators=[InputRequired(), Length(max=LONGEST_URL)],
         description=_l("As https://billing.example.com/events, of a public host."),
     )
+    credentials = StringField(
+        _l("User and password of a queue"),
+        validators=[Length(max=512)],
+        description=_l(
+            "As user:password, if the address is amqps://host/vhost?queue=name. They are not shown."
+        ),
+        render_kw={"value": "", "autocomplete": "off"},
+    )
     description = StringField(_l("Name"), validators=[Length(max=256)])
     event_types = SelectMultipleField(
         _l("Types of events"),
@@ -74,7 +82,9 @@ class WebhookForm(ActionForm):
 
     def values(self) -> dict[str, Any]:
         """Return the values for `change_endpoint`."""
+        given = (self.credentials.data or "").strip()
         return {
+            **({"credentials": given} if given else {}),
             "url": str(self.url.data).strip(),
             "description": self.description.data or "",
             "event_types": self.event_types.data or None,
@@ -203,7 +213,8 @@ def change(webhook_id: UUID) -> Response:
 
     def perform(session: Session) -> Done:
         endpoint = _endpoint_of(session, webhook_id, lock=True)
-        change_endpoint(session, endpoint, address_rules(resources().settings), form.values())
+        settings = resources().settings
+        change_endpoint(session, endpoint, address_rules(settings), seal(settings), form.values())
         return Done(_("The webhook was changed."))
 
     return act(form, preview, perform)
@@ -230,7 +241,8 @@ def switch(webhook_id: UUID) -> Response:
     def perform(session: Session) -> Done:
         endpoint = _endpoint_of(session, webhook_id, lock=True)
         turns_on = endpoint.disabled_at is not None
-        change_endpoint(session, endpoint, address_rules(resources().settings), {"enabled": turns_on})
+        settings = resources().settings
+        change_endpoint(session, endpoint, address_rules(settings), seal(settings), {"enabled": turns_on})
         return Done(_("The webhook is switched on.") if turns_on else _("The webhook is switched off."))
 
     return act(ActionForm(), preview, perform)
