@@ -27,6 +27,7 @@ from migration_service.errors import (
 from migration_service.models import Account, AuditEntry, ImportSupplier, OperationsTeam, Organisation
 from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.audit.chain import verify_chain
+from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.cells import moving
 from migration_service.services.cells.copying import KEPT, Copying
 from migration_service.services.cells.moving import (
@@ -326,6 +327,20 @@ def test_a_failed_move_leaves_the_organisation_open_where_it_was(full: SupplierC
     assert full.stage(full.accounts(5)[4]).status_code in (200, 201)
     with two.Session() as session:
         assert session.query(Organisation).count() == 0
+
+
+def test_what_is_read_meanwhile_disturbs_no_move(full: SupplierClient, two: Cell) -> None:
+    assert full.get("/events/?consumer=billing&limit=1").status_code == 200
+
+    def read(table: str, _rows: int) -> None:
+        if table == "account":
+            assert full.get("/events/?consumer=billing&limit=1").status_code == 200
+            with full.Session.begin() as session:
+                owner = full.organisation_id()
+                record(session, AuditAction.ACCOUNT_READ, "account", "1", organisation_id=owner)
+
+    move_organisation(full.Session, two.Session, full.organisation, THERE, read)
+    assert two.client_of(full).get("/events/?consumer=billing").status_code == 200
 
 
 def test_a_difference_between_copy_and_original_is_found(full: SupplierClient, two: Cell) -> None:
