@@ -88,7 +88,7 @@ def slow_commits(migrated: Settings) -> Iterator[psycopg.Connection]:
     """A connection. While it holds the advisory lock 31, commits of organisations wait for it."""
     with psycopg.connect(migrated.owner_database_url, autocommit=True) as owner:
         owner.execute(
-            "CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS "
+            "CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS "
             "$$ BEGIN PERFORM pg_advisory_xact_lock(31); RETURN NULL; END $$; "
             "CREATE CONSTRAINT TRIGGER wait_for_test AFTER INSERT ON organisation "
             "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait_for_test()"
@@ -102,6 +102,7 @@ def test_the_question_waits_for_a_commit_that_is_still_being_carried_out(
     own_sessions: sessionmaker[Session],
     sessions: sessionmaker[Session],
     slow_commits: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def both_wait() -> bool:
         with sessions() as session:
@@ -110,13 +111,14 @@ def test_the_question_waits_for_a_commit_that_is_still_being_carried_out(
                 session.scalar(text(waiting)) == 2
             )  # the commit for the test, the question for the commit
 
+    monkeypatch.setattr(known_commits, "HOLD_SECONDS", 30.0)
     slow_commits.execute("SELECT pg_advisory_lock(31)")
     proxy.cut_at(b"COMMIT", forwards=True, waits=False)
     with ThreadPoolExecutor() as pool:
         writing = pool.submit(write, own_sessions, directly=False)
         wait_until(both_wait, "the question waits")
         slow_commits.execute("SELECT pg_advisory_unlock(31)")
-        writing.result(10)
+        writing.result(30)
     assert rows(own_sessions) == 1
 
 
