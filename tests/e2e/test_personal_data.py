@@ -1,4 +1,4 @@
-"""No name, e-mail address or telephone number of a customer is in a log, a message or an error."""
+"""No name, e-mail address or telephone number of a customer is in a log, a message, an error or an event."""
 
 import gzip
 import threading
@@ -71,7 +71,7 @@ def everything_sent_to(redis: Redis) -> Iterator[list[str]]:
         listener.join(10)
 
 
-def test_personal_data_is_in_no_log_message_metric_or_error(scene: Scene) -> None:
+def test_personal_data_is_in_no_log_message_metric_error_or_event(scene: Scene) -> None:
     sound, broken, batch = (
         make_book("PRIVATE-ONE-", 25),
         make_book("BROKEN-", 40, broken=True),
@@ -102,6 +102,7 @@ def test_personal_data_is_in_no_log_message_metric_or_error(scene: Scene) -> Non
             "Flower": _ask_flower(scene),
             "metrics": requests.get(f"{scene.address.url}/metrics", timeout=30).text,
             "error answers": "\n".join(answers),
+            "events": scene.send("GET", "events/?limit=10000").text,
         }
     for place, text in texts.items():
         assert text, place
@@ -112,6 +113,7 @@ def test_personal_data_is_in_no_log_message_metric_or_error(scene: Scene) -> Non
     contents = [file.read_bytes() for file in files]
     assert contents
     assert not [needle for needle in needles if any(needle.encode() in content for content in contents)]
+    assert "PRIVATE-ONE-" in texts["events"]
     assert "accounts.create_set" in texts["Flower"]
     assert "migration:interactive" in texts["Redis commands"]
 

@@ -55,6 +55,25 @@ def test_a_late_commit_does_not_fall_behind_a_position_that_was_read(
     assert numbers(read(sessions, owner, waiting.position)) == [1, 2]
 
 
+def test_events_beyond_the_horizon_and_before_the_position_are_not_even_looked_at(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    owner = customer.organisation_id
+    for number in range(300):
+        with sessions.begin() as session:
+            tell(session, owner, number)
+    position = read(sessions, owner, limit=300).position
+    looked_at = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'event'"
+    with sessions() as late:
+        late.execute(text("SELECT pg_current_xact_id()"))
+        with sessions.begin() as session:
+            for number in range(300):
+                tell(session, owner, number)
+        with sessions.begin() as session:
+            read_events(session, owner, position, types=["batch.ended"], limit=100)
+            assert session.scalar(text(looked_at)) < 10
+
+
 def test_one_that_is_rolled_back_holds_nothing_up(
     sessions: sessionmaker[Session], customer: Customer
 ) -> None:
