@@ -217,6 +217,7 @@ docs: environment-dev
 	$(BIN)/python tools/field_reference.py
 	$(BIN)/python tools/settings_docs.py
 	$(BIN)/python tools/dashboard.py
+	$(BIN)/python tools/client_code.py
 
 clean:
 	rm -rf $(VENV) .make build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,19 @@
+"""The client of the Account Migration Import Service: `Client` for threads, `AsyncClient` for asyncio."""
+
+from migration_service_client import codes, models
+from migration_service_client.client import AsyncClient, Client
+from migration_service_client.errors import ClientError, ServiceError, ServiceUnreachable, UnexpectedAnswer
+from migration_service_client.keys import file_key, idempotency_key
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "ClientError",
+    "ServiceError",
+    "ServiceUnreachable",
+    "UnexpectedAnswer",
+    "codes",
+    "file_key",
+    "idempotency_key",
+    "models",
+]

@@ -1,0 +1,54 @@
+"""What can go wrong.
+
+ClientError
+├── ServiceUnreachable    no answer came, as often as the request was sent
+├── UnexpectedAnswer      an answer that is not one of the service: from a proxy, or of another version
+└── ServiceError          an answer of the service, with a class for each code in `codes`
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from migration_service_client.models import ErrorObject
+
+
+class ClientError(Exception):
+    """The base of all errors of this package."""
+
+
+class ServiceUnreachable(ClientError):
+    """No answer came. What was sent may have had its effect: the same request may be sent again."""
+
+
+class UnexpectedAnswer(ClientError):
+    """The answer does not come from the service, or does not have the form that this version knows."""
+
+
+class ServiceError(ClientError):
+    """An answer with an error.
+
+    `status` is the HTTP status. `errors` has everything that was found, each with `code`, `detail` and
+    `attr`, the path to the value at fault. `body` has all members of the answer. `request_id` helps the
+    operator to find the request.
+    """
+
+    #: The code of the class. An error of a code that this version does not know is a ServiceError.
+    code: str = ""
+
+    def __init__(self, status: int, body: Mapping[str, Any], request_id: str | None = None) -> None:
+        self.status = status
+        self.body = dict(body)
+        self.code = str(body.get("code", self.code))
+        self.detail = str(body.get("detail", ""))
+        self.errors = tuple(
+            ErrorObject(attr=it.get("attr"), code=str(it.get("code", "")), detail=str(it.get("detail", "")))
+            for it in body.get("errors") or ()
+        )
+        self.request_id = request_id
+        super().__init__(status, self.code)
+
+    def __str__(self) -> str:
+        """Return what is wrong, and where: no value of the payload, so that it may be logged."""
+        places = "".join(f"\n  {it.attr or '-'}: {it.code}" for it in self.errors[:20])
+        more = f"\n  and {len(self.errors) - 20} more" if len(self.errors) > 20 else ""
+        return f"{self.status} {self.code}{places}{more}"

@@ -1,0 +1,1090 @@
+"""The requests of the interface, as data. `Client` and `AsyncClient` send them: each function
+is a method of theirs.
+
+Written by `make docs` from the description of the interface; do not edit it by hand.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+
+from migration_service_client import models
+from migration_service_client.calls import Call, Each
+from migration_service_client.requests import Json, Lines, Pages, Request, members, target
+from migration_service_client.uploads import Progress, Source, Upload
+
+
+def validate_account(
+    account: models.AccountImport | Json | bytes | str, *, profile: str | None = None
+) -> Request[models.ValidationReport]:
+    """Check an account payload without storing it."""
+    return Request(
+        "validate_account",
+        "POST",
+        target("/v1/data-import/validate-account/"),
+        models.ValidationReport,
+        query={"profile": profile, "report": "full"},
+        body=account,
+    )
+
+
+def stage_account(
+    account: models.AccountImport | Json | bytes | str, *, extracted_at: datetime | str | None = None
+) -> Request[models.StagingReport]:
+    """Store an account payload, as often as needed until the account is created."""
+    return Request(
+        "stage_account",
+        "POST",
+        target("/v1/data-import/account-import-process/create-or-update/"),
+        models.StagingReport,
+        query={"report": "full", "extracted_at": extracted_at},
+        body=account,
+    )
+
+
+def process_account(
+    *,
+    external_account_number: str,
+    import_supplier_code: str,
+    operations_team_name: str,
+    prefer: str | None = None,
+    idempotency_key: str | None = None,
+    dry_run: bool | None = None,
+) -> Request[models.CreatedAccount]:
+    """Create the account from its staged data."""
+    return Request(
+        "process_account",
+        "POST",
+        target("/v1/data-import/account-import-process/process/"),
+        models.CreatedAccount,
+        headers={"Prefer": prefer, "Idempotency-Key": idempotency_key},
+        body=members(
+            external_account_number=external_account_number,
+            import_supplier_code=import_supplier_code,
+            operations_team_name=operations_team_name,
+            dry_run=dry_run,
+        ),
+        follow=True,
+    )
+
+
+def get_account_status(
+    import_supplier_code: str, external_account_number: str
+) -> Request[models.AccountStatus]:
+    """Get the import status of an account."""
+    return Request(
+        "get_account_status",
+        "GET",
+        target(
+            "/v1/data-import/account-transfer-status/{}/{}/", import_supplier_code, external_account_number
+        ),
+        models.AccountStatus,
+    )
+
+
+def get_account(import_supplier_code: str, external_account_number: str) -> Request[models.AccountHistory]:
+    """Get everything that the service holds about an account."""
+    return Request(
+        "get_account",
+        "GET",
+        target("/v1/data-import/accounts/{}/{}/", import_supplier_code, external_account_number),
+        models.AccountHistory,
+    )
+
+
+def list_all_account_imports(
+    import_supplier_code: str, *, limit: int | None = None, cursor: str | None = None
+) -> Pages[models.ListedImport]:
+    """List every account import of a supplier."""
+    return Pages(
+        "list_all_account_imports",
+        "GET",
+        target("/v1/data-import/all-account-import-processes/{}/", import_supplier_code),
+        models.ListedImport,
+        query={"limit": limit, "cursor": cursor},
+    )
+
+
+def list_pending_account_imports(
+    import_supplier_code: str, *, limit: int | None = None, cursor: str | None = None
+) -> Pages[models.ListedImport]:
+    """List the account imports that are staged and not created."""
+    return Pages(
+        "list_pending_account_imports",
+        "GET",
+        target("/v1/data-import/pending-account-import-processes/{}/", import_supplier_code),
+        models.ListedImport,
+        query={"limit": limit, "cursor": cursor},
+    )
+
+
+def list_imported_account_imports(
+    import_supplier_code: str, *, limit: int | None = None, cursor: str | None = None
+) -> Pages[models.ListedImport]:
+    """List the account imports whose account has been created."""
+    return Pages(
+        "list_imported_account_imports",
+        "GET",
+        target("/v1/data-import/imported-account-import-processes/{}/", import_supplier_code),
+        models.ListedImport,
+        query={"limit": limit, "cursor": cursor},
+    )
+
+
+def list_failed_account_imports(
+    import_supplier_code: str, *, limit: int | None = None, cursor: str | None = None
+) -> Pages[models.FailedImport]:
+    """List the accounts that are not created and whose last attempt failed."""
+    return Pages(
+        "list_failed_account_imports",
+        "GET",
+        target("/v1/data-import/failed-account-import-processes/{}/", import_supplier_code),
+        models.FailedImport,
+        query={"limit": limit, "cursor": cursor},
+    )
+
+
+def get_attempt(attempt_id: str) -> Request[models.AttemptAnswer]:
+    """Get an attempt to create an account."""
+    return Request(
+        "get_attempt",
+        "GET",
+        target("/v1/data-import/account-import-attempts/{}/", attempt_id),
+        models.AttemptAnswer,
+    )
+
+
+def list_attempts(
+    import_supplier_code: str,
+    external_account_number: str,
+    *,
+    limit: int | None = None,
+    cursor: str | None = None,
+) -> Pages[models.AttemptAnswer]:
+    """List the attempts to create an account, newest first."""
+    return Pages(
+        "list_attempts",
+        "GET",
+        target(
+            "/v1/data-import/account-import-attempts/{}/{}/", import_supplier_code, external_account_number
+        ),
+        models.AttemptAnswer,
+        query={"limit": limit, "cursor": cursor},
+    )
+
+
+def list_import_suppliers() -> Pages[models.ImportSupplierAnswer]:
+    """List the organisation's import suppliers, by code."""
+    return Pages(
+        "list_import_suppliers",
+        "GET",
+        target("/v1/data-import/import-suppliers/"),
+        models.ImportSupplierAnswer,
+    )
+
+
+def get_import_supplier(import_supplier_code: str) -> Request[models.ImportSupplierAnswer]:
+    """Get an import supplier."""
+    return Request(
+        "get_import_supplier",
+        "GET",
+        target("/v1/data-import/import-suppliers/{}/", import_supplier_code),
+        models.ImportSupplierAnswer,
+    )
+
+
+def create_notes(
+    *,
+    import_supplier: str,
+    external_account_number: str,
+    notes: Sequence[models.Note | Json],
+    idempotency_key: str | None = None,
+    dry_run: bool | None = None,
+) -> Request[models.NotesReport]:
+    """Add notes to an account."""
+    return Request(
+        "create_notes",
+        "POST",
+        target("/v1/data-import/notes/create/"),
+        models.NotesReport,
+        query={"report": "full"},
+        headers={"Idempotency-Key": idempotency_key},
+        body=members(
+            import_supplier=import_supplier,
+            external_account_number=external_account_number,
+            dry_run=dry_run,
+            notes=notes,
+        ),
+    )
+
+
+def create_transactions(
+    *,
+    import_supplier: str,
+    external_account_number: str,
+    transactions: Sequence[models.Transaction | Json],
+    check_previously_added: bool | None = None,
+    force_add_to_current_statement: bool | None = None,
+    idempotency_key: str | None = None,
+    dry_run: bool | None = None,
+) -> Request[models.TransactionsReport]:
+    """Add financial transactions to an account: all of them, or none."""
+    return Request(
+        "create_transactions",
+        "POST",
+        target("/v1/data-import/transactions/create/"),
+        models.TransactionsReport,
+        query={
+            "report": "full",
+            "check_previously_added": check_previously_added,
+            "force_add_to_current_statement": force_add_to_current_statement,
+        },
+        headers={"Idempotency-Key": idempotency_key},
+        body=members(
+            import_supplier=import_supplier,
+            external_account_number=external_account_number,
+            dry_run=dry_run,
+            transactions=transactions,
+        ),
+    )
+
+
+def create_historical_statements(
+    *,
+    import_supplier: str,
+    external_account_number: str,
+    statements: Sequence[models.HistoricalStatement | Json],
+    idempotency_key: str | None = None,
+    dry_run: bool | None = None,
+) -> Request[models.StatementsReport]:
+    """Add statements from before the migration to an account."""
+    return Request(
+        "create_historical_statements",
+        "POST",
+        target("/v1/data-import/historical-statements/create/"),
+        models.StatementsReport,
+        query={"report": "full"},
+        headers={"Idempotency-Key": idempotency_key},
+        body=members(
+            import_supplier=import_supplier,
+            external_account_number=external_account_number,
+            dry_run=dry_run,
+            statements=statements,
+        ),
+    )
+
+
+def create_payment_instruction(
+    *,
+    import_supplier: str,
+    external_account_number: str,
+    vendor: str,
+    reference: str,
+    type: str,
+    idempotency_key: str | None = None,
+    dry_run: bool | None = None,
+) -> Request[models.PaymentInstructionReport]:
+    """Add a payment instruction to an account, once its vendor has confirmed it."""
+    return Request(
+        "create_payment_instruction",
+        "POST",
+        target("/v1/data-import/payment-instruction/create/"),
+        models.PaymentInstructionReport,
+        query={"report": "full"},
+        headers={"Idempotency-Key": idempotency_key},
+        body=members(
+            import_supplier=import_supplier,
+            external_account_number=external_account_number,
+            dry_run=dry_run,
+            vendor=vendor,
+            reference=reference,
+            type=type,
+        ),
+    )
+
+
+def start_batch(
+    file: Source | None = None,
+    *,
+    import_supplier: str,
+    mode: str,
+    kind: str | None = None,
+    operations_team_name: str | None = None,
+    source: str | None = None,
+    check_previously_added: bool | None = None,
+    force_add_to_current_statement: bool | None = None,
+    include_older_versions: bool | None = None,
+    name: str | None = None,
+    file_name: str | None = None,
+    profile: str | None = None,
+    extracted_at: datetime | str | None = None,
+    stop_after_errors: str | None = None,
+    stop_min_lines: int | None = None,
+    stop_window_lines: int | None = None,
+    stop_ignore_codes: str | None = None,
+    stop_count_warnings: str | None = None,
+    idempotency_key: str | None = None,
+    progress: Progress | None = None,
+) -> Request[models.BatchProgressAnswer]:
+    """Start a batch."""
+    return Request(
+        "start_batch",
+        "POST",
+        target("/v1/data-import/batches/"),
+        models.BatchProgressAnswer,
+        query={
+            "import_supplier": import_supplier,
+            "kind": kind,
+            "mode": mode,
+            "operations_team_name": operations_team_name,
+            "source": source,
+            "check_previously_added": check_previously_added,
+            "force_add_to_current_statement": force_add_to_current_statement,
+            "include_older_versions": include_older_versions,
+            "name": name,
+            "file_name": file_name,
+            "profile": profile,
+            "extracted_at": extracted_at,
+            "stop_after_errors": stop_after_errors,
+            "stop_min_lines": stop_min_lines,
+            "stop_window_lines": stop_window_lines,
+            "stop_ignore_codes": stop_ignore_codes,
+            "stop_count_warnings": stop_count_warnings,
+        },
+        headers={"Idempotency-Key": idempotency_key},
+        body=None if file is None else Upload(file, progress),
+    )
+
+
+def list_batches(
+    *, import_supplier: str | None = None, limit: int | None = None, cursor: str | None = None
+) -> Pages[models.BatchAnswer]:
+    """List the organisation's batches, newest first."""
+    return Pages(
+        "list_batches",
+        "GET",
+        target("/v1/data-import/batches/"),
+        models.BatchAnswer,
+        query={"import_supplier": import_supplier, "limit": limit, "cursor": cursor},
+    )
+
+
+def get_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
+    """Get the progress of a batch."""
+    return Request(
+        "get_batch", "GET", target("/v1/data-import/batches/{}/", batch_id), models.BatchProgressAnswer
+    )
+
+
+def get_batch_results(
+    batch_id: str,
+    *,
+    status: str | None = None,
+    staging_result: str | None = None,
+    code: str | None = None,
+    path: str | None = None,
+) -> Lines[models.LineResult]:
+    """Get the result of each line, streamed."""
+    return Lines(
+        "get_batch_results",
+        "GET",
+        target("/v1/data-import/batches/{}/results/", batch_id),
+        models.LineResult,
+        query={"status": status, "staging_result": staging_result, "code": code, "path": path},
+        accept="application/x-ndjson",
+    )
+
+
+def get_failed_lines(batch_id: str, *, code: str | None = None, path: str | None = None) -> Lines[bytes]:
+    """Get the failed lines as they were sent."""
+    return Lines(
+        "get_failed_lines",
+        "GET",
+        target("/v1/data-import/batches/{}/failed-lines/", batch_id),
+        bytes,
+        query={"code": code, "path": path},
+        accept="application/x-ndjson",
+    )
+
+
+def pause_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
+    """Pause a batch."""
+    return Request(
+        "pause_batch",
+        "POST",
+        target("/v1/data-import/batches/{}/pause/", batch_id),
+        models.BatchProgressAnswer,
+    )
+
+
+def resume_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
+    """Resume a batch."""
+    return Request(
+        "resume_batch",
+        "POST",
+        target("/v1/data-import/batches/{}/resume/", batch_id),
+        models.BatchProgressAnswer,
+    )
+
+
+def cancel_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
+    """Cancel a batch."""
+    return Request(
+        "cancel_batch",
+        "POST",
+        target("/v1/data-import/batches/{}/cancel/", batch_id),
+        models.BatchProgressAnswer,
+    )
+
+
+def set_batch_brake(
+    batch_id: str,
+    *,
+    stop_after_errors: str,
+    stop_min_lines: int | None = None,
+    stop_window_lines: int | None = None,
+    stop_ignore_codes: str | None = None,
+    stop_count_warnings: str | None = None,
+) -> Request[models.BatchProgressAnswer]:
+    """Set the error threshold of a batch."""
+    return Request(
+        "set_batch_brake",
+        "POST",
+        target("/v1/data-import/batches/{}/brake/", batch_id),
+        models.BatchProgressAnswer,
+        query={
+            "stop_after_errors": stop_after_errors,
+            "stop_min_lines": stop_min_lines,
+            "stop_window_lines": stop_window_lines,
+            "stop_ignore_codes": stop_ignore_codes,
+            "stop_count_warnings": stop_count_warnings,
+        },
+    )
+
+
+def retry_failed_lines(
+    batch_id: str,
+    *,
+    all: bool | None = None,
+    code: str | None = None,
+    path: str | None = None,
+    idempotency_key: str | None = None,
+) -> Request[models.RetryAnswer]:
+    """Retry the FAILED lines that may succeed now."""
+    return Request(
+        "retry_failed_lines",
+        "POST",
+        target("/v1/data-import/batches/{}/retry-failed/", batch_id),
+        models.RetryAnswer,
+        query={"all": all, "code": code, "path": path},
+        headers={"Idempotency-Key": idempotency_key},
+    )
+
+
+def compare_batches(batch_id: str, later_batch_id: str) -> Request[models.ComparisonAnswer]:
+    """Compare two batches of one import supplier."""
+    return Request(
+        "compare_batches",
+        "GET",
+        target("/v1/data-import/batches/{}/comparison/{}/", batch_id, later_batch_id),
+        models.ComparisonAnswer,
+    )
+
+
+def get_changed_accounts(
+    batch_id: str, later_batch_id: str, *, change: str | None = None
+) -> Lines[models.ComparedAccountAnswer]:
+    """List the accounts that fail in at least one of two batches, streamed."""
+    return Lines(
+        "get_changed_accounts",
+        "GET",
+        target("/v1/data-import/batches/{}/comparison/{}/accounts/", batch_id, later_batch_id),
+        models.ComparedAccountAnswer,
+        query={"change": change},
+        accept="application/x-ndjson",
+    )
+
+
+def get_control_totals(batch_id: str) -> Request[models.ControlTotalsAnswer]:
+    """Get the totals of a batch's file."""
+    return Request(
+        "get_control_totals",
+        "GET",
+        target("/v1/data-import/batches/{}/control-totals/", batch_id),
+        models.ControlTotalsAnswer,
+    )
+
+
+def set_control_totals(
+    batch_id: str,
+    *,
+    accounts: int | None = None,
+    ledger_balances: dict[str, Decimal | int | float | str] | None = None,
+    transactions: models.TransactionTotals | Json | None = None,
+    statements: int | None = None,
+) -> Request[models.ControlTotalsAnswer]:
+    """Set the control totals of a batch."""
+    return Request(
+        "set_control_totals",
+        "PUT",
+        target("/v1/data-import/batches/{}/control-totals/", batch_id),
+        models.ControlTotalsAnswer,
+        body=members(
+            accounts=accounts,
+            ledger_balances=ledger_balances,
+            transactions=transactions,
+            statements=statements,
+        ),
+    )
+
+
+def reconcile_import_supplier(
+    import_supplier_code: str, *, batch: str | None = None
+) -> Request[models.ReconciliationAnswer]:
+    """Compare what was sent with what was created, account by account."""
+    return Request(
+        "reconcile_import_supplier",
+        "GET",
+        target("/v1/data-import/reconciliation/{}/", import_supplier_code),
+        models.ReconciliationAnswer,
+        query={"batch": batch},
+    )
+
+
+def acknowledge_open(
+    import_supplier_code: str,
+    *,
+    reason: str,
+    external_account_numbers: Sequence[str] | None = None,
+    batch: str | None = None,
+    line_numbers: Sequence[int] | None = None,
+) -> Request[models.AcknowledgedAnswer]:
+    """Acknowledge refused accounts or lines that will not be migrated."""
+    return Request(
+        "acknowledge_open",
+        "POST",
+        target("/v1/data-import/reconciliation/{}/acknowledgements/", import_supplier_code),
+        models.AcknowledgedAnswer,
+        body=members(
+            reason=reason,
+            external_account_numbers=external_account_numbers,
+            batch=batch,
+            line_numbers=line_numbers,
+        ),
+    )
+
+
+def get_acknowledgements(import_supplier_code: str) -> Pages[models.AcknowledgementAnswer]:
+    """List acknowledgements, newest first."""
+    return Pages(
+        "get_acknowledgements",
+        "GET",
+        target("/v1/data-import/reconciliation/{}/acknowledgements/", import_supplier_code),
+        models.AcknowledgementAnswer,
+    )
+
+
+def get_id_map(import_supplier_code: str) -> Lines[dict[str, str]]:
+    """List the external and the new number of every created account."""
+    return Lines(
+        "get_id_map",
+        "GET",
+        target("/v1/data-import/reconciliation/{}/id-map/", import_supplier_code),
+        dict[str, str],
+        accept="text/csv",
+    )
+
+
+def erase_account(
+    *, import_supplier: str, external_account_number: str, reason: str
+) -> Request[models.ErasureAnswer]:
+    """Erase the personal data of an account permanently."""
+    return Request(
+        "erase_account",
+        "POST",
+        target("/v1/data-import/account-import-process/erase/"),
+        models.ErasureAnswer,
+        body=members(
+            import_supplier=import_supplier, external_account_number=external_account_number, reason=reason
+        ),
+    )
+
+
+def list_events(
+    *,
+    cursor: str | None = None,
+    consumer: str | None = None,
+    type: str | None = None,
+    import_supplier_code: str | None = None,
+    limit: int | None = None,
+) -> Pages[models.FeedEvent]:
+    """List what happened since a position, oldest first."""
+    return Pages(
+        "list_events",
+        "GET",
+        target("/v1/data-import/events/"),
+        models.FeedEvent,
+        query={
+            "cursor": cursor,
+            "consumer": consumer,
+            "type": type,
+            "import_supplier_code": import_supplier_code,
+            "limit": limit,
+        },
+    )
+
+
+def list_event_consumers() -> Pages[models.EventConsumerAnswer]:
+    """List the organisation's named consumers of events."""
+    return Pages(
+        "list_event_consumers", "GET", target("/v1/data-import/events/consumers/"), models.EventConsumerAnswer
+    )
+
+
+def forget_event_consumer(name: str) -> Request[models.EventConsumerAnswer]:
+    """Forget a named consumer of events."""
+    return Request(
+        "forget_event_consumer",
+        "POST",
+        target("/v1/data-import/events/consumers/{}/forget/", name),
+        models.EventConsumerAnswer,
+    )
+
+
+def list_sessions(*, limit: int | None = None, cursor: str | None = None) -> Pages[models.SessionAnswer]:
+    """List the organisation's active sessions, newest first."""
+    return Pages(
+        "list_sessions",
+        "GET",
+        target("/v1/data-import/sessions/"),
+        models.SessionAnswer,
+        query={"limit": limit, "cursor": cursor},
+    )
+
+
+def end_session(session_id: str) -> Request[models.SessionAnswer]:
+    """End a session and revoke its tokens."""
+    return Request(
+        "end_session", "POST", target("/v1/data-import/sessions/{}/end/", session_id), models.SessionAnswer
+    )
+
+
+def preview_undo(
+    *,
+    import_supplier: str,
+    external_account_numbers: Sequence[str] | None = None,
+    batch: str | None = None,
+    wave: models.UndoneWave | Json | None = None,
+) -> Request[models.UndoPreviewAnswer]:
+    """Preview an undo."""
+    return Request(
+        "preview_undo",
+        "POST",
+        target("/v1/data-import/undos/preview/"),
+        models.UndoPreviewAnswer,
+        body=members(
+            import_supplier=import_supplier,
+            external_account_numbers=external_account_numbers,
+            batch=batch,
+            wave=wave,
+        ),
+    )
+
+
+def start_undo(
+    *,
+    import_supplier: str,
+    reason: str,
+    idempotency_key: str | None = None,
+    external_account_numbers: Sequence[str] | None = None,
+    batch: str | None = None,
+    wave: models.UndoneWave | Json | None = None,
+) -> Request[models.UndoProgressAnswer]:
+    """Start an undo."""
+    return Request(
+        "start_undo",
+        "POST",
+        target("/v1/data-import/undos/"),
+        models.UndoProgressAnswer,
+        headers={"Idempotency-Key": idempotency_key},
+        body=members(
+            import_supplier=import_supplier,
+            external_account_numbers=external_account_numbers,
+            batch=batch,
+            wave=wave,
+            reason=reason,
+        ),
+    )
+
+
+def list_undos(
+    *, import_supplier: str | None = None, limit: int | None = None, cursor: str | None = None
+) -> Pages[models.UndoAnswer]:
+    """List the organisation's undos, newest first."""
+    return Pages(
+        "list_undos",
+        "GET",
+        target("/v1/data-import/undos/"),
+        models.UndoAnswer,
+        query={"import_supplier": import_supplier, "limit": limit, "cursor": cursor},
+    )
+
+
+def get_undo(undo_id: str) -> Request[models.UndoProgressAnswer]:
+    """Get the progress of an undo."""
+    return Request("get_undo", "GET", target("/v1/data-import/undos/{}/", undo_id), models.UndoProgressAnswer)
+
+
+def get_undo_results(undo_id: str, *, outcome: str | None = None) -> Lines[models.UndoOutcomeAnswer]:
+    """Get the outcome of each account, streamed."""
+    return Lines(
+        "get_undo_results",
+        "GET",
+        target("/v1/data-import/undos/{}/results/", undo_id),
+        models.UndoOutcomeAnswer,
+        query={"outcome": outcome},
+        accept="application/x-ndjson",
+    )
+
+
+def cancel_undo(undo_id: str) -> Request[models.UndoProgressAnswer]:
+    """Cancel an undo."""
+    return Request(
+        "cancel_undo", "POST", target("/v1/data-import/undos/{}/cancel/", undo_id), models.UndoProgressAnswer
+    )
+
+
+def plan_waves(
+    *,
+    import_supplier: str,
+    operations_team_name: str,
+    waves: Sequence[models.WaveBody | Json],
+    idempotency_key: str | None = None,
+    name: str | None = None,
+    seed: int | None = None,
+    continue_if_clean: bool | None = None,
+    include_older_versions: bool | None = None,
+    window: models.Window | Json | None = None,
+    lines_per_minute: int | None = None,
+    brake: models.BrakeBody | Json | None = None,
+) -> Request[models.WavePlanAnswer]:
+    """Plan the waves of a supplier."""
+    return Request(
+        "plan_waves",
+        "POST",
+        target("/v1/data-import/wave-plans/"),
+        models.WavePlanAnswer,
+        headers={"Idempotency-Key": idempotency_key},
+        body=members(
+            import_supplier=import_supplier,
+            operations_team_name=operations_team_name,
+            name=name,
+            seed=seed,
+            continue_if_clean=continue_if_clean,
+            include_older_versions=include_older_versions,
+            window=window,
+            lines_per_minute=lines_per_minute,
+            brake=brake,
+            waves=waves,
+        ),
+    )
+
+
+def list_plans(*, import_supplier: str | None = None) -> Pages[models.WavePlanAnswer]:
+    """List the organisation's wave plans, newest first."""
+    return Pages(
+        "list_plans",
+        "GET",
+        target("/v1/data-import/wave-plans/"),
+        models.WavePlanAnswer,
+        query={"import_supplier": import_supplier},
+    )
+
+
+def get_plan(plan_id: str) -> Request[models.WavePlanAnswer]:
+    """Get a wave plan and the progress of its waves."""
+    return Request(
+        "get_plan", "GET", target("/v1/data-import/wave-plans/{}/", plan_id), models.WavePlanAnswer
+    )
+
+
+def start_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
+    """Start a wave by hand."""
+    return Request(
+        "start_wave",
+        "POST",
+        target("/v1/data-import/wave-plans/{}/waves/{}/start/", plan_id, number),
+        models.WavePlanAnswer,
+    )
+
+
+def pause_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
+    """Pause a wave until it is resumed by hand."""
+    return Request(
+        "pause_wave",
+        "POST",
+        target("/v1/data-import/wave-plans/{}/waves/{}/pause/", plan_id, number),
+        models.WavePlanAnswer,
+    )
+
+
+def resume_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
+    """Resume a paused wave."""
+    return Request(
+        "resume_wave",
+        "POST",
+        target("/v1/data-import/wave-plans/{}/waves/{}/resume/", plan_id, number),
+        models.WavePlanAnswer,
+    )
+
+
+def reconcile_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
+    """Reconcile a wave again."""
+    return Request(
+        "reconcile_wave",
+        "POST",
+        target("/v1/data-import/wave-plans/{}/waves/{}/reconcile/", plan_id, number),
+        models.WavePlanAnswer,
+    )
+
+
+def approve_wave(plan_id: str, number: int, *, reason: str) -> Request[models.WavePlanAnswer]:
+    """Approve a reconciled wave, so that the next one can start."""
+    return Request(
+        "approve_wave",
+        "POST",
+        target("/v1/data-import/wave-plans/{}/waves/{}/approve/", plan_id, number),
+        models.WavePlanAnswer,
+        body=members(reason=reason),
+    )
+
+
+def stop_wave(plan_id: str, number: int, *, reason: str) -> Request[models.WavePlanAnswer]:
+    """Stop a wave and every later one."""
+    return Request(
+        "stop_wave",
+        "POST",
+        target("/v1/data-import/wave-plans/{}/waves/{}/stop/", plan_id, number),
+        models.WavePlanAnswer,
+        body=members(reason=reason),
+    )
+
+
+def create_webhook(
+    *,
+    url: str,
+    credentials: str | None | None = None,
+    description: str | None = None,
+    event_types: Sequence[str] | None | None = None,
+    import_suppliers: Sequence[str] | None | None = None,
+    format: str | None = None,
+    ordered: bool | None = None,
+    email: str | None | None = None,
+    enabled: bool | None = None,
+) -> Request[models.NewWebhookAnswer]:
+    """Create a webhook."""
+    return Request(
+        "create_webhook",
+        "POST",
+        target("/v1/data-import/webhooks/"),
+        models.NewWebhookAnswer,
+        body=members(
+            url=url,
+            credentials=credentials,
+            description=description,
+            event_types=event_types,
+            import_suppliers=import_suppliers,
+            format=format,
+            ordered=ordered,
+            email=email,
+            enabled=enabled,
+        ),
+    )
+
+
+def list_webhooks() -> Pages[models.WebhookAnswer]:
+    """List the organisation's webhooks."""
+    return Pages("list_webhooks", "GET", target("/v1/data-import/webhooks/"), models.WebhookAnswer)
+
+
+def get_webhook(webhook_id: str) -> Request[models.WebhookAnswer]:
+    """Get a webhook."""
+    return Request(
+        "get_webhook", "GET", target("/v1/data-import/webhooks/{}/", webhook_id), models.WebhookAnswer
+    )
+
+
+def change_webhook(
+    webhook_id: str,
+    *,
+    url: str | None = None,
+    credentials: str | None | None = None,
+    description: str | None = None,
+    event_types: Sequence[str] | None | None = None,
+    import_suppliers: Sequence[str] | None | None = None,
+    format: str | None = None,
+    ordered: bool | None = None,
+    email: str | None | None = None,
+    enabled: bool | None = None,
+) -> Request[models.WebhookAnswer]:
+    """Change a webhook, or switch it off or on."""
+    return Request(
+        "change_webhook",
+        "PATCH",
+        target("/v1/data-import/webhooks/{}/", webhook_id),
+        models.WebhookAnswer,
+        body=members(
+            url=url,
+            credentials=credentials,
+            description=description,
+            event_types=event_types,
+            import_suppliers=import_suppliers,
+            format=format,
+            ordered=ordered,
+            email=email,
+            enabled=enabled,
+        ),
+    )
+
+
+def remove_webhook(webhook_id: str) -> Request[models.WebhookAnswer]:
+    """Remove a webhook for ever."""
+    return Request(
+        "remove_webhook", "DELETE", target("/v1/data-import/webhooks/{}/", webhook_id), models.WebhookAnswer
+    )
+
+
+def rotate_webhook_secret(
+    webhook_id: str, *, overlap_hours: int | None = None
+) -> Request[models.NewSecretAnswer]:
+    """Replace the secret of a webhook."""
+    return Request(
+        "rotate_webhook_secret",
+        "POST",
+        target("/v1/data-import/webhooks/{}/secret/", webhook_id),
+        models.NewSecretAnswer,
+        body=members(overlap_hours=overlap_hours),
+    )
+
+
+def test_webhook(webhook_id: str) -> Request[models.WebhookDeliveryAnswer]:
+    """Send a test event."""
+    return Request(
+        "test_webhook",
+        "POST",
+        target("/v1/data-import/webhooks/{}/test/", webhook_id),
+        models.WebhookDeliveryAnswer,
+    )
+
+
+def list_webhook_deliveries(
+    webhook_id: str, *, state: str | None = None, limit: int | None = None, cursor: str | None = None
+) -> Pages[models.WebhookDeliveryAnswer]:
+    """List the deliveries of a webhook, newest first."""
+    return Pages(
+        "list_webhook_deliveries",
+        "GET",
+        target("/v1/data-import/webhooks/{}/deliveries/", webhook_id),
+        models.WebhookDeliveryAnswer,
+        query={"state": state, "limit": limit, "cursor": cursor},
+    )
+
+
+def get_webhook_delivery(webhook_id: str, delivery_number: int) -> Request[models.WebhookDeliveryAnswer]:
+    """Get a delivery with all its attempts."""
+    return Request(
+        "get_webhook_delivery",
+        "GET",
+        target("/v1/data-import/webhooks/{}/deliveries/{}/", webhook_id, delivery_number),
+        models.WebhookDeliveryAnswer,
+    )
+
+
+def redeliver_webhook(
+    webhook_id: str,
+    *,
+    idempotency_key: str | None = None,
+    delivery_number: int | None = None,
+    since: str | None = None,
+    only_failed: bool | None = None,
+) -> Request[models.RedeliveredAnswer]:
+    """Send events again: one, all since a time, or all that have failed since."""
+    return Request(
+        "redeliver_webhook",
+        "POST",
+        target("/v1/data-import/webhooks/{}/redeliver/", webhook_id),
+        models.RedeliveredAnswer,
+        headers={"Idempotency-Key": idempotency_key},
+        body=members(delivery_number=delivery_number, since=since, only_failed=only_failed),
+    )
+
+
+class Operations:
+    """The operations as methods."""
+
+    validate_account = Call(validate_account)
+    stage_account = Call(stage_account)
+    process_account = Call(process_account)
+    get_account_status = Call(get_account_status)
+    get_account = Call(get_account)
+    list_all_account_imports = Each(list_all_account_imports)
+    list_pending_account_imports = Each(list_pending_account_imports)
+    list_imported_account_imports = Each(list_imported_account_imports)
+    list_failed_account_imports = Each(list_failed_account_imports)
+    get_attempt = Call(get_attempt)
+    list_attempts = Each(list_attempts)
+    list_import_suppliers = Each(list_import_suppliers)
+    get_import_supplier = Call(get_import_supplier)
+    create_notes = Call(create_notes)
+    create_transactions = Call(create_transactions)
+    create_historical_statements = Call(create_historical_statements)
+    create_payment_instruction = Call(create_payment_instruction)
+    start_batch = Call(start_batch)
+    list_batches = Each(list_batches)
+    get_batch = Call(get_batch)
+    get_batch_results = Each(get_batch_results)
+    get_failed_lines = Each(get_failed_lines)
+    pause_batch = Call(pause_batch)
+    resume_batch = Call(resume_batch)
+    cancel_batch = Call(cancel_batch)
+    set_batch_brake = Call(set_batch_brake)
+    retry_failed_lines = Call(retry_failed_lines)
+    compare_batches = Call(compare_batches)
+    get_changed_accounts = Each(get_changed_accounts)
+    get_control_totals = Call(get_control_totals)
+    set_control_totals = Call(set_control_totals)
+    reconcile_import_supplier = Call(reconcile_import_supplier)
+    acknowledge_open = Call(acknowledge_open)
+    get_acknowledgements = Each(get_acknowledgements)
+    get_id_map = Each(get_id_map)
+    erase_account = Call(erase_account)
+    list_events = Each(list_events)
+    list_event_consumers = Each(list_event_consumers)
+    forget_event_consumer = Call(forget_event_consumer)
+    list_sessions = Each(list_sessions)
+    end_session = Call(end_session)
+    preview_undo = Call(preview_undo)
+    start_undo = Call(start_undo)
+    list_undos = Each(list_undos)
+    get_undo = Call(get_undo)
+    get_undo_results = Each(get_undo_results)
+    cancel_undo = Call(cancel_undo)
+    plan_waves = Call(plan_waves)
+    list_plans = Each(list_plans)
+    get_plan = Call(get_plan)
+    start_wave = Call(start_wave)
+    pause_wave = Call(pause_wave)
+    resume_wave = Call(resume_wave)
+    reconcile_wave = Call(reconcile_wave)
+    approve_wave = Call(approve_wave)
+    stop_wave = Call(stop_wave)
+    create_webhook = Call(create_webhook)
+    list_webhooks = Each(list_webhooks)
+    get_webhook = Call(get_webhook)
+    change_webhook = Call(change_webhook)
+    remove_webhook = Call(remove_webhook)
+    rotate_webhook_secret = Call(rotate_webhook_secret)
+    test_webhook = Call(test_webhook)
+    list_webhook_deliveries = Each(list_webhook_deliveries)
+    get_webhook_delivery = Call(get_webhook_delivery)
+    redeliver_webhook = Call(redeliver_webhook)

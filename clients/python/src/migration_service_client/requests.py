@@ -1,0 +1,86 @@
+"""A request as data: what to send, and the type of the answer. Nothing here sends anything."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeAlias, TypeVar
+from urllib.parse import quote, urlencode
+from uuid import uuid4
+
+from migration_service_client.uploads import Upload, encoded
+
+Json: TypeAlias = Mapping[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[T]):
+    """A request that is answered with one `T`. It can be sent several times.
+
+    `target` is the path with the query, below the address of the service. `answer` is the type of the answer.
+    """
+
+    operation: str
+    method: str
+    target: str
+    answer: Any
+    _: KW_ONLY
+    query: Json = field(default_factory=dict)
+    headers: Mapping[str, str | None] = field(default_factory=dict)
+    body: Any = None
+    accept: str = "application/json"
+    #: Whether a 202 leads to an attempt that is followed to its outcome.
+    follow: bool = False
+    #: Whether it is sent with a token.
+    authorized: bool = True
+
+    def __post_init__(self) -> None:
+        given = {name: _text(value) for name, value in self.query.items() if value is not None}
+        headers = {"Accept": self.accept} | {name: it for name, it in self.headers.items() if it is not None}
+        if "Idempotency-Key" in self.headers:
+            # It is the same for each repetition of this request.
+            headers.setdefault("Idempotency-Key", str(uuid4()))
+        body = self.body
+        if isinstance(body, Mapping):
+            body = encoded(body)
+        elif isinstance(body, str):
+            body = body.encode()
+        if isinstance(body, bytes):
+            headers["Content-Type"] = "application/json"
+        elif isinstance(body, Upload):
+            headers["Content-Type"] = body.media_type
+            if body.file_name and "file_name" in self.query:
+                given.setdefault("file_name", body.file_name)
+        object.__setattr__(self, "query", given)
+        object.__setattr__(self, "headers", headers)
+        object.__setattr__(self, "body", body)
+        if given:
+            object.__setattr__(self, "target", f"{self.target}?{urlencode(given)}")
+
+
+class Pages(Request[T]):
+    """A request whose answer is a page of a list of `T`, with a link to the next page."""
+
+    __slots__ = ()
+
+
+class Lines(Request[T]):
+    """A request whose answer is a stream with one `T` in each line."""
+
+    __slots__ = ()
+
+
+def target(template: str, *parts: object) -> str:
+    """Return a path with each part percent-encoded, also if it contains slashes."""
+    return template.format(*(quote(str(part), safe="") for part in parts))
+
+
+def members(**given: Any) -> dict[str, Any]:
+    """Return the members of a body, without those that are not given."""
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -1,0 +1,206 @@
+"""The Python client and the running service."""
+
+import asyncio
+import json
+import logging
+import re
+import subprocess
+import sys
+import venv
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from documentation.pages import ROOT
+from drill.scene import SUPPLIER, TEAM, Scene
+from migration_service_client import AsyncClient, Client, idempotency_key
+from migration_service_client.codes import AccountFailedValidation, AccountNotFound
+from migration_service_local.samples import generate_accounts
+
+_PAGE = ROOT / "docs/suppliers/client.md"
+_PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def client(scene: Scene) -> Iterator[Client]:
+    """A client of the scene's supplier."""
+    with Client(scene.address.url, scene.address.api_key, patience=60) as client:
+        yield client
+
+
+def accounts(beginning: str, count: int) -> list[dict[str, Any]]:
+    made = list(generate_accounts(count, supplier=SUPPLIER, seed=len(beginning)))
+    return [it | {"external_account_number": f"{beginning}{number}"} for number, it in enumerate(made)]
+
+
+def test_the_examples_of_the_page_work_in_a_bare_environment(scene: Scene, tmp_path: Path) -> None:
+    environment = tmp_path / "environment"
+    venv.create(environment, symlinks=True)
+    # What the client is allowed to need, and nothing else that the tests have.
+    installed = Path(pytest.__file__).parents[1]
+    for name in ("anyio", "h11", "httpcore2", "httpx2", "idna", "truststore", "typing_extensions"):
+        for source in [*installed.glob(f"{name}.py"), *installed.glob(name), *installed.glob(f"{name}-*")]:
+            _link(environment, source)
+    _link(environment, ROOT / "clients/python/src/migration_service_client")
+    book = [*accounts("CP-", 20), {"import_supplier": SUPPLIER}]
+    (tmp_path / "book.ndjson").write_text("".join(json.dumps(it, default=str) + "\n" for it in book))
+    address = scene.address
+    values = {"ADDRESS": address.url, "API_KEY": address.api_key, "TEAM": TEAM, "SUPPLIER": SUPPLIER}
+    blocks = _PYTHON.findall(_PAGE.read_text())
+    script = "".join(f"{name} = {value!r}\n" for name, value in values.items()) + "\n".join(blocks)
+    # The last line of the book has no number, which the first example would not survive.
+    script = script.replace("for line in file]", "for line in file][:20]")
+    done = subprocess.run(
+        [str(environment / "bin" / "python"), "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"^CP-\d+ is A-\w+$", done.stdout, re.MULTILINE)) == 20
+    assert "invalid unknown_occupier" in done.stdout
+    assert "21 required external_account_number" in done.stdout
+    assert len(list(filter(str.strip, blocks[0].splitlines()))) <= 20
+
+
+def _link(environment: Path, source: Path) -> None:
+    [packages] = environment.glob("lib/python*/site-packages")
+    (packages / source.name).symlink_to(source)
+
+
+def test_both_clients_do_the_same(scene: Scene, client: Client) -> None:
+    account = accounts("CB-", 1)[0]
+
+    async def create() -> tuple[str, list[str], str]:
+        async with AsyncClient(scene.address.url, scene.address.api_key) as other:
+            created = await other.create_account(account, operations_team_name=TEAM, book="b", line=1)
+            listed = [it.import_supplier async for it in other.list_import_suppliers()]
+            status = await other.get_account_status(SUPPLIER, "CB-0")
+            return created.service_account_number, listed, status.status
+
+    number, listed, status = asyncio.run(create())
+    assert client.create_account(account, operations_team_name=TEAM).service_account_number == number
+    assert [it.import_supplier for it in client.list_import_suppliers()] == listed
+    assert client.get_account_status(SUPPLIER, "CB-0").status == status == "COMPLETED"
+
+
+def test_many_threads_obtain_one_token_and_renew_it_once(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "migration_service_client")
+
+    def obtained() -> int:
+        return sum(record.getMessage().startswith("obtain_token") for record in caplog.records)
+
+    with Client(scene.address.url, scene.address.api_key) as client, ThreadPoolExecutor(16) as pool:
+        before = {it.session_id for it in client.list_sessions()}
+        list(pool.map(lambda _: list(client.list_import_suppliers()), range(32)))
+        assert obtained() == 1
+        newest = next(client.list_sessions())
+        assert newest.session_id in before
+        client.end_session(newest.session_id)
+        # The next request is answered 401, and so are those that other threads send.
+        scene_answers = list(pool.map(lambda _: len(list(client.list_import_suppliers())), range(32)))
+        assert set(scene_answers) == {1}
+        # Once with the refresh token of the ended session, which is refused, and once with the key.
+        assert obtained() in (1, 3)
+
+
+def test_an_accepted_request_is_followed_to_its_outcome(client: Client) -> None:
+    account = accounts("CF-", 1)[0]
+    client.stage_account(account)
+    created = client.process_account(
+        external_account_number="CF-0",
+        import_supplier_code=SUPPLIER,
+        operations_team_name=TEAM,
+        prefer="respond-async",
+        idempotency_key=idempotency_key("book", 1, account),
+    )
+    assert client.get_account(SUPPLIER, "CF-0").created is not None
+    assert created.service_account_number.startswith("A-")
+
+
+@pytest.mark.parametrize("kind", ["path", "file", "generator", "asynchronous generator"])
+def test_a_book_is_sent_from_whatever_has_it(scene: Scene, client: Client, kind: str, tmp_path: Path) -> None:
+    sent = accounts(f"CU-{kind[:3]}{len(kind)}-", 30)
+    path = tmp_path / "book.ndjson"
+    path.write_text("".join(json.dumps(account, default=str) + "\n" for account in sent))
+    seen: list[int] = []
+
+    async def generated() -> AsyncIterator[dict[str, Any]]:
+        for account in sent:
+            yield account
+
+    async def upload() -> str:
+        async with AsyncClient(scene.address.url, scene.address.api_key) as other:
+            started = await other.start_batch(
+                generated(), import_supplier=SUPPLIER, mode="stage", progress=lambda it, _: seen.append(it)
+            )
+            return started.batch_id
+
+    if kind == "asynchronous generator":
+        batch_id = asyncio.run(upload())
+    else:
+        with path.open("rb") as file:
+            source: Any = {"path": path, "file": file, "generator": iter(sent)}[kind]
+            batch_id = client.start_batch(
+                source, import_supplier=SUPPLIER, mode="stage", progress=lambda it, _: seen.append(it)
+            ).batch_id
+    batch = client.wait_for_batch(batch_id, seconds=0.2)
+    assert (batch.state, batch.lines, batch.counts["STAGED"]) == ("COMPLETED", 30, 30)
+    assert seen == sorted(seen)
+    assert seen[-1] == batch.file_bytes
+    results = list(client.get_batch_results(batch_id))
+    assert [it.line_number for it in results] == list(range(1, 31))
+
+
+def test_an_account_with_errors_names_them(client: Client) -> None:
+    account = accounts("CE-", 1)[0] | {"unknown_occupier": "perhaps"}
+    with pytest.raises(AccountFailedValidation) as raised:
+        client.stage_account(account)
+    assert raised.value.errors[0].attr == "unknown_occupier"
+    with pytest.raises(AccountNotFound):
+        client.get_account(SUPPLIER, "a/b ?")
+
+
+def test_rows_of_csv_and_failed_lines_as_they_were_sent(client: Client) -> None:
+    account = accounts("CC-", 1)[0]
+    created = client.create_account(account, operations_team_name=TEAM)
+    assert created.service_account_number in {
+        row["service_account_number"] for row in client.get_id_map(SUPPLIER)
+    }
+    line = b'{"external_account_number": "CC-9",   "import_supplier": "DRILL"}'
+    started = client.start_batch(iter([line + b"\n"]), import_supplier=SUPPLIER, mode="validate")
+    client.wait_for_batch(started.batch_id, seconds=0.2)
+    assert list(client.get_failed_lines(started.batch_id)) == [line]
+
+
+def test_logs_have_no_secrets_and_no_numbers_of_accounts(
+    scene: Scene, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    account = accounts("CL-SECRET-", 1)[0]
+    client.create_account(account, operations_team_name=TEAM, book="b", line=1)
+    client.get_account_status(SUPPLIER, "CL-SECRET-0")
+    with pytest.raises(AccountNotFound) as raised:
+        client.get_account(SUPPLIER, "CL-SECRET-9")
+    assert "get_account_status was answered 200" in caplog.text
+    for text in (caplog.text, str(raised.value), repr(client)):
+        assert "CL-SECRET" not in text
+        assert scene.address.api_key not in text
+    assert "httpx2" not in {record.name for record in caplog.records}
+
+
+def test_the_client_imports_nothing_of_the_service() -> None:
+    script = "import sys, migration_service_client; print(*{it.partition('.')[0] for it in sys.modules})"
+    command = [sys.executable, "-c", script]
+    path = {"PYTHONPATH": str(ROOT / "clients/python/src")}
+    done = subprocess.run(command, env=path, capture_output=True, text=True, check=True)
+    assert not {"migration_service", "flask", "sqlalchemy", "celery", "marshmallow"} & set(
+        done.stdout.split()
+    )

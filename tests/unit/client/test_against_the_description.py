@@ -1,0 +1,91 @@
+"""The client has what the description has: each operation, each code, each field."""
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import client_code
+import pytest
+
+from migration_service_client import AsyncClient, Client, codes, models
+from migration_service_client.answers import decode
+from migration_service_client.requests import Lines, Pages, Request
+
+_CODE = re.compile(r"^\* `(\w+)`: ", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def description() -> dict[str, Any]:
+    """The description of the interface."""
+    return client_code.describe()
+
+
+def test_the_code_is_what_the_description_says(description: dict[str, Any]) -> None:
+    written = client_code.render(description)
+    stale = [name for name, text in written.items() if (client_code.FOLDER / name).read_text() != text]
+    assert stale == [], "`make docs` writes them"
+
+
+def test_every_operation_is_a_method_of_both_clients(description: dict[str, Any]) -> None:
+    names = {operation["operationId"] for _, _, operation in client_code.operations(description)}
+    assert len(names) > 50
+    for kind in (Client, AsyncClient):
+        assert {name for name in names if inspect.isfunction(getattr(kind, name, None))} == names
+
+
+def test_every_code_of_an_answer_has_its_class(description: dict[str, Any]) -> None:
+    answers = [
+        it
+        for _, _, operation in client_code.operations(description)
+        for it in operation["responses"].values()
+    ]
+    answers += description["components"]["responses"].values()
+    described = {code for it in answers for code in _CODE.findall(it.get("description", ""))}
+    assert len(described) > 50
+    assert described <= set(codes.BY_CODE) == set(client_code.codes_of())
+    assert codes.BY_CODE["account_failed_validation"] is codes.AccountFailedValidation
+
+
+def test_every_field_of_an_answer_is_an_attribute(description: dict[str, Any]) -> None:
+    schemas = description["components"]["schemas"]
+    _, answered = client_code.schemas_of(description)
+    for name in answered:
+        fields = {field.name for field in dataclasses.fields(getattr(models, name))}
+        assert fields == set(schemas[name]["properties"])
+
+
+def test_every_example_of_an_answer_has_its_type(description: dict[str, Any]) -> None:
+    seen = 0
+    for operation, request in _requests(description):
+        for status, answer in operation["responses"].items():
+            content = answer.get("content", {}).get("application/json", {})
+            if not status.startswith("2") or "anyOf" in content.get("schema", {}) or "example" not in content:
+                continue
+            example = content["example"]
+            for item in example if isinstance(request, Pages) else [example]:
+                found = decode(
+                    models.AcceptedAccount if request.follow and status == "202" else request.answer, item
+                )
+                assert found is not None
+                seen += 1
+    assert seen > 20
+
+
+def _requests(description: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Request[Any]]]:
+    """Yield each operation with its request, made with some value for each argument that it needs."""
+    for _, _, operation in client_code.operations(description):
+        make = getattr(Client, operation["operationId"])
+        parameters = inspect.signature(make).parameters.values()
+        needed = [it for it in parameters if it.default is it.empty]
+        positional = ["x" for it in needed if it.kind is not it.KEYWORD_ONLY]
+        yield operation, make(*positional, **{it.name: "x" for it in needed if it.kind is it.KEYWORD_ONLY})
+
+
+def test_requests_say_how_their_answers_are_read(description: dict[str, Any]) -> None:
+    kinds = {request.operation: type(request) for _, request in _requests(description)}
+    assert kinds["get_batch"] is Request
+    assert kinds["list_batches"] is Pages
+    assert kinds["get_batch_results"] is Lines
+    assert get_args(inspect.signature(Client.get_batch_results).return_annotation) == (models.LineResult,)

@@ -1,0 +1,265 @@
+"""What the client sends, and when it sends it again. Nothing is sent here."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from migration_service_client import (
+    ServiceError,
+    ServiceUnreachable,
+    UnexpectedAnswer,
+    codes,
+    idempotency_key,
+    models,
+)
+from migration_service_client.conversations import (
+    Answer,
+    Authorize,
+    NoAnswer,
+    Pause,
+    Policy,
+    Send,
+    Step,
+    Tokens,
+    create_account,
+    page,
+    pause_before,
+    single,
+)
+from migration_service_client.operations import get_batch_results, list_events, process_account, start_batch
+from migration_service_client.requests import Request
+
+POLICY = Policy(patience=600.0, jitter=lambda: 0.0)
+CREATED = Answer(201, {}, b'{"service_account_number": "A-1"}')
+
+
+def error(status: int, code: str, **headers: str) -> Answer:
+    return Answer(status, headers, json.dumps({"code": code, "detail": "", "errors": []}).encode())
+
+
+def process(key: str | None = None) -> Request[models.CreatedAccount]:
+    return process_account(
+        external_account_number="1", import_supplier_code="S", operations_team_name="T", idempotency_key=key
+    )
+
+
+class Driver:
+    """Takes the steps of a conversation with answers that are given, and keeps what was sent."""
+
+    def __init__(self, *answers: Answer | NoAnswer) -> None:
+        self._answers = list(answers)
+        self.sent: list[Request[Any]] = []
+        self.tokens: list[str | None] = []
+        self.pauses: list[float] = []
+
+    def run(self, conversation: Any) -> Any:
+        result, failed = None, None
+        while True:
+            try:
+                step = conversation.throw(failed) if failed else conversation.send(result)
+            except StopIteration as end:
+                return end.value
+            result, failed = None, None
+            try:
+                result = self._take(step)
+            except ServiceError as raised:
+                failed = raised
+
+    def _take(self, step: Step) -> Any:
+        match step:
+            case Send(request, token):
+                self.sent.append(request)
+                self.tokens.append(token)
+                return self._answers.pop(0)
+            case Pause(seconds):
+                self.pauses.append(seconds)
+                return None
+            case Authorize(stale):
+                return "second" if stale else "first"
+            case Request():
+                return self.run(single(step, POLICY))
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds"),
+    [
+        (Answer(200, {}), None),
+        (error(400, "import_supplier_paused"), None),
+        (error(400, "account_failed_validation"), None),
+        (error(403, "permission_denied"), None),
+        (error(404, "not_found"), None),
+        (error(409, "unknown_to_this_version"), None),
+        (error(400, "account_import_in_progress", **{"retry-after": "2"}), 2.0),
+        (error(429, "throttled", **{"retry-after": "7"}), 7.0),
+        (
+            error(
+                503,
+                "x",
+                **{"retry-after": "Tue, 24 Nov 2026 10:00:09 GMT", "date": "Tue, 24 Nov 2026 10:00:00 GMT"},
+            ),
+            9.0,
+        ),
+        (error(500, "error"), 4.0),
+        (Answer(502, {}, b"<html>"), 4.0),
+        (Answer(504, {}), 4.0),
+        (NoAnswer("reset"), 4.0),
+        (NoAnswer("certificate", is_final=True), None),
+    ],
+    ids=str,
+)
+def test_what_may_be_sent_again_is_and_nothing_else(answer: Answer | NoAnswer, seconds: float | None) -> None:
+    assert pause_before(answer, tries=3, jitter=0.0) == seconds
+
+
+def test_pauses_grow_to_a_minute_and_jitter_only_makes_them_longer() -> None:
+    pauses = [pause_before(NoAnswer("x"), tries, 0.0) for tries in range(1, 9)]
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert pause_before(Answer(429, {"retry-after": "0"}), 1, 1.0) == 0.25
+    assert pause_before(Answer(429, {"retry-after": "8"}), 1, 1.0) == 10
+
+
+def test_a_retry_has_the_same_key_and_another_request_has_another() -> None:
+    driver = Driver(NoAnswer("reset"), error(503, "x", **{"retry-after": "1"}), CREATED)
+    assert driver.run(single(process(), POLICY)).service_account_number == "A-1"
+    assert len({request.headers["Idempotency-Key"] for request in driver.sent}) == 1
+    assert driver.pauses == [1, 1]
+    assert process().headers["Idempotency-Key"] != process().headers["Idempotency-Key"]
+
+
+def test_it_gives_up_when_its_patience_is_over() -> None:
+    driver = Driver(*[NoAnswer("reset")] * 9)
+    with pytest.raises(ServiceUnreachable, match="process_account had no answer after 3 tries: reset"):
+        driver.run(single(process(), Policy(3.5, lambda: 0.0)))
+
+
+def test_a_token_is_renewed_once_for_a_request() -> None:
+    refused = error(401, "authentication_failed")
+    driver = Driver(refused, CREATED)
+    driver.run(single(process(), POLICY))
+    assert driver.tokens == ["first", "second"]
+    with pytest.raises(codes.AuthenticationFailed):
+        Driver(refused, refused).run(single(process(), POLICY))
+
+
+def attempt(outcome: str | None, number: str | None = None, **body: Any) -> Answer:
+    given = {
+        "attempt_id": "a", "import_supplier": "S", "external_account_number": "1", "dry_run": False,
+        "state": "FINISHED" if outcome else "IN_PROGRESS", "outcome": outcome,
+        "service_account_number": number,
+        "error": None, "created_at": "2026-03-01T10:15:00Z", "finished_at": None,
+    }  # fmt: skip
+    return Answer(200, {"retry-after": "2"}, json.dumps(given | body).encode())
+
+
+ACCEPTED = Answer(202, {"retry-after": "1"}, b'{"attempt_id": "a"}')
+
+
+def test_a_202_is_followed_to_its_outcome() -> None:
+    driver = Driver(ACCEPTED, attempt(None), attempt("SUCCEEDED", "A-2"))
+    assert driver.run(single(process(), POLICY)).service_account_number == "A-2"
+    assert [request.operation for request in driver.sent] == ["process_account", "get_attempt", "get_attempt"]
+    assert driver.pauses == [1, 2]
+
+
+def test_an_attempt_that_no_worker_took_is_sent_again_and_one_that_failed_is_its_error() -> None:
+    driver = Driver(ACCEPTED, attempt("WITHDRAWN"), CREATED)
+    assert driver.run(single(process(), POLICY)).service_account_number == "A-1"
+    found = {"code": "account_creation_failed", "detail": "", "errors": []}
+    with pytest.raises(codes.AccountCreationFailed):
+        Driver(ACCEPTED, attempt("FAILED", error=found)).run(single(process(), POLICY))
+
+
+ACCOUNT = {"import_supplier": "S", "external_account_number": "1", "ledgers": []}
+
+
+def test_an_account_that_exists_is_answered_with_its_number_unless_it_differs() -> None:
+    items = [{"code": "account_already_imported", "detail": "", "attr": None}]
+    body = {"code": "account_already_imported", "detail": "", "service_account_number": "A-3"}
+
+    def create(errors: list[dict[str, Any]]) -> Any:
+        answer = Answer(400, {}, json.dumps(body | {"errors": errors}).encode())
+        return Driver(answer).run(create_account(ACCOUNT, operations_team_name="T"))
+
+    assert create(items).service_account_number == "A-3"
+    with pytest.raises(codes.AccountAlreadyImported) as raised:
+        create([*items, {"code": "payload_differs", "detail": "", "attr": "ledgers.0.ledger_balance"}])
+    assert raised.value.errors[1].attr == "ledgers.0.ledger_balance"
+
+
+def test_a_new_process_derives_the_same_key() -> None:
+    key = idempotency_key("book", 7, {"b": 1, "a": "x"})
+    assert key == idempotency_key("book", "7", b' {"a": "x", "b": 1}')
+    others = [
+        ("book", 8, {"a": "x", "b": 1}),
+        ("book", 7, {"a": "y", "b": 1}),
+        ("other", 7, {"a": "x", "b": 1}),
+    ]
+    assert key not in {idempotency_key(*other) for other in others}
+    assert len(key) == 64
+
+
+def test_a_body_that_is_not_json_has_a_key_too() -> None:
+    assert idempotency_key("book", 1, b"\xff{") != idempotency_key("book", 1, b"\xfe{")
+
+
+def test_a_page_leads_to_the_next_one_on_the_same_server() -> None:
+    event = {
+        "id": "e",
+        "type": "account.created",
+        "created_at": "2026-03-01T10:15:00Z",
+        "import_supplier": None,
+    }
+    link = '<http://elsewhere.example/v1/data-import/events/?cursor=c%2B1>; rel="next"'
+    body = json.dumps([event | {"data": {}, "cursor": "c+1"}]).encode()
+    items, following = Driver(Answer(200, {"link": link}, body)).run(page(list_events(), POLICY))
+    assert [item.cursor for item in items] == ["c+1"]
+    assert following.target == "/v1/data-import/events/?cursor=c%2B1"
+    # The feed always has a next page: an empty one ends the list for now.
+    assert Driver(Answer(200, {"link": link}, b"[]")).run(page(following, POLICY)) == ([], None)
+
+
+def test_what_a_proxy_answers_is_no_error_of_the_service() -> None:
+    with pytest.raises(UnexpectedAnswer, match="a 418"):
+        Driver(Answer(418, {}, b"<html>")).run(single(process(), POLICY))
+    with pytest.raises(UnexpectedAnswer, match="form of CreatedAccount"):
+        Driver(Answer(201, {}, b"{}")).run(single(process(), POLICY))
+
+
+def test_what_a_generator_yields_can_be_sent_again() -> None:
+    parts: list[dict[str, Any] | bytes] = [{"a": Decimal("1.50")}, {"a": 2}, b"{}\n"]
+    upload = start_batch(iter(parts), import_supplier="S", mode="stage").body
+    for _ in range(2):
+        upload.prepare()
+        assert b"".join(upload.chunks()) == b'{"a": "1.50"}\n{"a": 2}\n{}\n'
+        assert upload.size == 26
+    upload.close()
+
+
+def test_paths_and_parameters_are_encoded() -> None:
+    assert get_batch_results("a/b", code="é&", status="FAILED").target == (
+        "/v1/data-import/batches/a%2Fb/results/?status=FAILED&code=%C3%A9%26"
+    )
+
+
+def obtained(number: int) -> Answer:
+    answered = {"token": f"t{number}", "refreshToken": f"r{number}", "payload": {"iat": 1000, "exp": 4600}}
+    return Answer(200, {}, json.dumps({"data": {"obtainServiceToken": answered}}).encode())
+
+
+def test_a_token_is_renewed_with_the_refresh_token_and_with_the_key_if_that_is_refused() -> None:
+    refusal = {"errors": [{"message": "", "extensions": {"errorCode": "authentication_failed"}}]}
+    refused = Answer(200, {}, json.dumps(refusal).encode())
+    driver, tokens = Driver(obtained(1), refused, obtained(2)), Tokens("the-key")
+    assert tokens.current(None, 0.0) is None
+    assert driver.run(tokens.renewal(0.0)) == "t1"
+    # It holds for an hour, of which a tenth is left when it is renewed.
+    assert tokens.current(None, 3239.0) == "t1"
+    assert tokens.current(None, 3240.0) is None
+    assert tokens.current("t1", 1.0) is None
+    assert driver.run(tokens.renewal(3240.0)) == "t2"
+    assert [b"the-key" in request.body for request in driver.sent] == [True, False, True]
+    assert driver.tokens == [None] * 3
+    with pytest.raises(codes.AuthenticationFailed):
+        Driver(refused).run(Tokens("the-key").renewal(0.0))
