@@ -271,7 +271,6 @@ def test_a_chunk_that_another_worker_has_is_left_to_it(
     with sessions() as worker, sessions() as another:
         another.execute(text("SET LOCAL lock_timeout = '50ms'"))
         assert work_on_chunk(worker, key, attempts) == 0
-        assert work_on_chunk(another, key, attempts) is None
         assert not claim_chunk(another, key, attempts)
         release_chunk(another, key)
         assert chunk_of(another, key).state == "DISPATCHED"
