@@ -31,6 +31,7 @@ PARTS = [
         "slots",
     ),
     *("attempts", "suppliers", "batches", "vendors", "disk data", "disk uploads", "events"),
+    "organisations",
 ]
 
 

@@ -57,6 +57,7 @@ class Receiver:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                self.headers["x-path"] = self.path
                 receiver.requests.append((self.headers, body))
                 if receiver.manner == "hang":
                     receiver.let_go.wait()

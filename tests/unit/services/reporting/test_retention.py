@@ -37,6 +37,7 @@ from migration_service.services.reporting.retention import (
     remove_staged,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.webhooks.deliveries import remove_old_deliveries
 from support.interleavings import COMMIT, Script, Step, explore_script
 from unit.services.reporting.rows import (
     add,
@@ -73,6 +74,7 @@ def test_each_setting_has_its_own_removal(settings: Settings) -> None:
         (remove_old_sessions, {"limit": PIECE}),
         (remove_old_keys, {}),
         (remove_old_operator_sessions, {}),
+        (remove_old_deliveries, {"limit": PIECE}),
     ]
     wanted = [*((it, {"after_days": number}) for number, it in enumerate(by_days, 1)), *always]
     assert [_parts(it) for it in found] == wanted
