@@ -124,6 +124,11 @@ def _models(description: dict[str, Any]) -> Iterator[str]:
             quoted = f'"{kind}"' if re.search(r"\b[A-Z]\w+[a-z]\b", kind.replace("Decimal", "")) else kind
             yield f"    {member}: {quoted}{'' if member in required else ' = None'}\n"
         yield "\n\n"
+    yield "#: The class of the data of each type of event.\nEVENTS: dict[str, type] = {"
+    for name, item in description["webhooks"].items():
+        schema = item["post"]["requestBody"]["content"]["application/json"]["schema"]["allOf"][1]
+        yield f'"{name}": {_type(schema["properties"]["data"])}, '
+    yield "}\n"
 
 
 def _type(schema: dict[str, Any], *, sent: bool = False, prefix: str = "") -> str:  # noqa: PLR0911
@@ -160,7 +165,8 @@ def _operations(description: dict[str, Any]) -> Iterator[str]:
     yield "from decimal import Decimal\nfrom typing import Any\n\n"
     yield "from migration_service_client import models\n"
     yield "from migration_service_client.calls import Call, Each\n"
-    yield "from migration_service_client.requests import Json, Lines, Pages, Request, members, target\n"
+    yield "from migration_service_client.requests import (\n"
+    yield "    ABSENT, Absent, Json, Lines, Pages, Request, members, target,\n)\n"
     yield "from migration_service_client.uploads import Progress, Source, Upload\n\n"
     bound = []
     for method, path, operation in operations(description):
@@ -275,7 +281,13 @@ def _add_body(function: _Function, content: dict[str, Any], description: dict[st
             return
         for member, part in schema["properties"].items():
             annotation = re.sub(r"models\.\w+", r"\g<0> | Json", _type(part, sent=True, prefix="models."))
-            function.add(member, annotation, required=member in schema.get("required", []))
+            if member in schema.get("required", []):
+                function.required.append(f"{member}: {annotation}")
+            else:
+                kind = f"{annotation} | Absent"
+                if annotation.endswith(" | None"):
+                    kind = f"{annotation.removesuffix(' | None')} | Absent | None"
+                function.optional.append(f"{member}: {kind} = ABSENT")
         function.body = f"members({', '.join(f'{it}={it}' for it in schema['properties'])})"
 
 

@@ -1,6 +1,7 @@
 """The Python client and the running service."""
 
 import asyncio
+import base64
 import json
 import logging
 import re
@@ -9,13 +10,16 @@ import sys
 import venv
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from standardwebhooks import Webhook
 
 from documentation.pages import ROOT
 from drill.scene import SUPPLIER, TEAM, Scene
+from migration_service.schemas.events import CATALOGUE
 from migration_service_client import AsyncClient, Client, idempotency_key
 from migration_service_client.codes import AccountFailedValidation, AccountNotFound
 from migration_service_local.samples import generate_accounts
@@ -29,6 +33,18 @@ def client(scene: Scene) -> Iterator[Client]:
     """A client of the scene's supplier."""
     with Client(scene.address.url, scene.address.api_key, patience=60) as client:
         yield client
+
+
+def signed_webhook() -> dict[str, Any]:
+    """A message as the library of Standard Webhooks signs it."""
+    secret, moment = "whsec_" + base64.b64encode(b"k" * 32).decode(), datetime.now(UTC)
+    body = json.dumps(next(kind.example for kind in CATALOGUE.values()))
+    headers = {
+        "webhook-id": "e-1",
+        "webhook-timestamp": str(int(moment.timestamp())),
+        "webhook-signature": Webhook(secret).sign("e-1", moment, body),
+    }
+    return {"BODY": body.encode(), "HEADERS": headers, "SECRET": secret}
 
 
 def accounts(beginning: str, count: int) -> list[dict[str, Any]]:
@@ -48,7 +64,8 @@ def test_the_examples_of_the_page_work_in_a_bare_environment(scene: Scene, tmp_p
     book = [*accounts("CP-", 20), {"import_supplier": SUPPLIER}]
     (tmp_path / "book.ndjson").write_text("".join(json.dumps(it, default=str) + "\n" for it in book))
     address = scene.address
-    values = {"ADDRESS": address.url, "API_KEY": address.api_key, "TEAM": TEAM, "SUPPLIER": SUPPLIER}
+    values: dict[str, Any] = {"ADDRESS": address.url, "API_KEY": address.api_key}
+    values |= {"TEAM": TEAM, "SUPPLIER": SUPPLIER} | signed_webhook()
     blocks = _PYTHON.findall(_PAGE.read_text())
     script = "".join(f"{name} = {value!r}\n" for name, value in values.items()) + "\n".join(blocks)
     # The last line of the book has no number, which the first example would not survive.
@@ -63,6 +80,7 @@ def test_the_examples_of_the_page_work_in_a_bare_environment(scene: Scene, tmp_p
     )
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r"^CP-\d+ is A-\w+$", done.stdout, re.MULTILINE)) == 20
+    assert "account.created AccountCreated(" in done.stdout
     assert "invalid unknown_occupier" in done.stdout
     assert "21 required external_account_number" in done.stdout
     assert len(list(filter(str.strip, blocks[0].splitlines()))) <= 20

@@ -28,7 +28,13 @@ from migration_service_client.conversations import (
     pause_before,
     single,
 )
-from migration_service_client.operations import get_batch_results, list_events, process_account, start_batch
+from migration_service_client.operations import (
+    change_webhook,
+    get_batch_results,
+    list_events,
+    process_account,
+    start_batch,
+)
 from migration_service_client.requests import Request
 
 POLICY = Policy(patience=600.0, jitter=lambda: 0.0)
@@ -235,6 +241,10 @@ def test_what_a_generator_yields_can_be_sent_again() -> None:
         assert b"".join(upload.chunks()) == b'{"a": "1.50"}\n{"a": 2}\n{}\n'
         assert upload.size == 26
     upload.close()
+
+
+def test_null_is_sent_and_what_is_not_given_is_not() -> None:
+    assert change_webhook("w", email=None, enabled=True).body == b'{"email": null, "enabled": true}'
 
 
 def test_paths_and_parameters_are_encoded() -> None:

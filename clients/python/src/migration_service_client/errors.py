@@ -3,6 +3,7 @@
 ClientError
 ├── ServiceUnreachable    no answer came, as often as the request was sent
 ├── UnexpectedAnswer      an answer that is not one of the service: from a proxy, or of another version
+├── WebhookNotVerified    a webhook that the service did not sign, or that is too old
 └── ServiceError          an answer of the service, with a class for each code in `codes`
 """
 
@@ -22,6 +23,10 @@ class ServiceUnreachable(ClientError):
 
 class UnexpectedAnswer(ClientError):
     """The answer does not come from the service, or does not have the form that this version knows."""
+
+
+class WebhookNotVerified(ClientError):
+    """The service did not sign this message, or long ago. Answer 401, and do not read it."""
 
 
 class ServiceError(ClientError):

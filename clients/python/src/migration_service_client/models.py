@@ -1349,3 +1349,21 @@ class WindowAnswer:
     time_zone: str
     first_day: str
     days: tuple[str, ...]
+
+
+#: The class of the data of each type of event.
+EVENTS: dict[str, type] = {
+    "account.created": AccountCreated,
+    "account.failed": AccountFailed,
+    "batch.progressed": BatchProgressed,
+    "batch.ended": BatchEnded,
+    "batch.error_threshold_reached": BatchThresholdReached,
+    "wave.approval_required": WaveApprovalRequired,
+    "reconciliation.differs": ReconciliationDiffers,
+    "undo.started": UndoStarted,
+    "undo.ended": UndoEnded,
+    "api_key.expires": ApiKeyExpires,
+    "audit.day_sealed": AuditDaySealed,
+    "webhook.disabled": WebhookDisabled,
+    "feed.rewound": FeedRewound,
+}

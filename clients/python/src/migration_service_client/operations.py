@@ -10,7 +10,16 @@ from decimal import Decimal
 
 from migration_service_client import models
 from migration_service_client.calls import Call, Each
-from migration_service_client.requests import Json, Lines, Pages, Request, members, target
+from migration_service_client.requests import (
+    ABSENT,
+    Absent,
+    Json,
+    Lines,
+    Pages,
+    Request,
+    members,
+    target,
+)
 from migration_service_client.uploads import Progress, Source, Upload
 
 
@@ -49,7 +58,7 @@ def process_account(
     operations_team_name: str,
     prefer: str | None = None,
     idempotency_key: str | None = None,
-    dry_run: bool | None = None,
+    dry_run: bool | Absent = ABSENT,
 ) -> Request[models.CreatedAccount]:
     """Create the account from its staged data."""
     return Request(
@@ -199,7 +208,7 @@ def create_notes(
     external_account_number: str,
     notes: Sequence[models.Note | Json],
     idempotency_key: str | None = None,
-    dry_run: bool | None = None,
+    dry_run: bool | Absent = ABSENT,
 ) -> Request[models.NotesReport]:
     """Add notes to an account."""
     return Request(
@@ -226,7 +235,7 @@ def create_transactions(
     check_previously_added: bool | None = None,
     force_add_to_current_statement: bool | None = None,
     idempotency_key: str | None = None,
-    dry_run: bool | None = None,
+    dry_run: bool | Absent = ABSENT,
 ) -> Request[models.TransactionsReport]:
     """Add financial transactions to an account: all of them, or none."""
     return Request(
@@ -255,7 +264,7 @@ def create_historical_statements(
     external_account_number: str,
     statements: Sequence[models.HistoricalStatement | Json],
     idempotency_key: str | None = None,
-    dry_run: bool | None = None,
+    dry_run: bool | Absent = ABSENT,
 ) -> Request[models.StatementsReport]:
     """Add statements from before the migration to an account."""
     return Request(
@@ -282,7 +291,7 @@ def create_payment_instruction(
     reference: str,
     type: str,
     idempotency_key: str | None = None,
-    dry_run: bool | None = None,
+    dry_run: bool | Absent = ABSENT,
 ) -> Request[models.PaymentInstructionReport]:
     """Add a payment instruction to an account, once its vendor has confirmed it."""
     return Request(
@@ -518,10 +527,10 @@ def get_control_totals(batch_id: str) -> Request[models.ControlTotalsAnswer]:
 def set_control_totals(
     batch_id: str,
     *,
-    accounts: int | None = None,
-    ledger_balances: dict[str, Decimal | int | float | str] | None = None,
-    transactions: models.TransactionTotals | Json | None = None,
-    statements: int | None = None,
+    accounts: int | Absent = ABSENT,
+    ledger_balances: dict[str, Decimal | int | float | str] | Absent = ABSENT,
+    transactions: models.TransactionTotals | Json | Absent = ABSENT,
+    statements: int | Absent = ABSENT,
 ) -> Request[models.ControlTotalsAnswer]:
     """Set the control totals of a batch."""
     return Request(
@@ -555,9 +564,9 @@ def acknowledge_open(
     import_supplier_code: str,
     *,
     reason: str,
-    external_account_numbers: Sequence[str] | None = None,
-    batch: str | None = None,
-    line_numbers: Sequence[int] | None = None,
+    external_account_numbers: Sequence[str] | Absent = ABSENT,
+    batch: str | Absent = ABSENT,
+    line_numbers: Sequence[int] | Absent = ABSENT,
 ) -> Request[models.AcknowledgedAnswer]:
     """Acknowledge refused accounts or lines that will not be migrated."""
     return Request(
@@ -672,9 +681,9 @@ def end_session(session_id: str) -> Request[models.SessionAnswer]:
 def preview_undo(
     *,
     import_supplier: str,
-    external_account_numbers: Sequence[str] | None = None,
-    batch: str | None = None,
-    wave: models.UndoneWave | Json | None = None,
+    external_account_numbers: Sequence[str] | Absent = ABSENT,
+    batch: str | Absent = ABSENT,
+    wave: models.UndoneWave | Json | Absent = ABSENT,
 ) -> Request[models.UndoPreviewAnswer]:
     """Preview an undo."""
     return Request(
@@ -696,9 +705,9 @@ def start_undo(
     import_supplier: str,
     reason: str,
     idempotency_key: str | None = None,
-    external_account_numbers: Sequence[str] | None = None,
-    batch: str | None = None,
-    wave: models.UndoneWave | Json | None = None,
+    external_account_numbers: Sequence[str] | Absent = ABSENT,
+    batch: str | Absent = ABSENT,
+    wave: models.UndoneWave | Json | Absent = ABSENT,
 ) -> Request[models.UndoProgressAnswer]:
     """Start an undo."""
     return Request(
@@ -760,13 +769,13 @@ def plan_waves(
     operations_team_name: str,
     waves: Sequence[models.WaveBody | Json],
     idempotency_key: str | None = None,
-    name: str | None = None,
-    seed: int | None = None,
-    continue_if_clean: bool | None = None,
-    include_older_versions: bool | None = None,
-    window: models.Window | Json | None = None,
-    lines_per_minute: int | None = None,
-    brake: models.BrakeBody | Json | None = None,
+    name: str | Absent = ABSENT,
+    seed: int | Absent = ABSENT,
+    continue_if_clean: bool | Absent = ABSENT,
+    include_older_versions: bool | Absent = ABSENT,
+    window: models.Window | Json | Absent = ABSENT,
+    lines_per_minute: int | Absent = ABSENT,
+    brake: models.BrakeBody | Json | Absent = ABSENT,
 ) -> Request[models.WavePlanAnswer]:
     """Plan the waves of a supplier."""
     return Request(
@@ -873,14 +882,14 @@ def stop_wave(plan_id: str, number: int, *, reason: str) -> Request[models.WaveP
 def create_webhook(
     *,
     url: str,
-    credentials: str | None | None = None,
-    description: str | None = None,
-    event_types: Sequence[str] | None | None = None,
-    import_suppliers: Sequence[str] | None | None = None,
-    format: str | None = None,
-    ordered: bool | None = None,
-    email: str | None | None = None,
-    enabled: bool | None = None,
+    credentials: str | Absent | None = ABSENT,
+    description: str | Absent = ABSENT,
+    event_types: Sequence[str] | Absent | None = ABSENT,
+    import_suppliers: Sequence[str] | Absent | None = ABSENT,
+    format: str | Absent = ABSENT,
+    ordered: bool | Absent = ABSENT,
+    email: str | Absent | None = ABSENT,
+    enabled: bool | Absent = ABSENT,
 ) -> Request[models.NewWebhookAnswer]:
     """Create a webhook."""
     return Request(
@@ -917,15 +926,15 @@ def get_webhook(webhook_id: str) -> Request[models.WebhookAnswer]:
 def change_webhook(
     webhook_id: str,
     *,
-    url: str | None = None,
-    credentials: str | None | None = None,
-    description: str | None = None,
-    event_types: Sequence[str] | None | None = None,
-    import_suppliers: Sequence[str] | None | None = None,
-    format: str | None = None,
-    ordered: bool | None = None,
-    email: str | None | None = None,
-    enabled: bool | None = None,
+    url: str | Absent = ABSENT,
+    credentials: str | Absent | None = ABSENT,
+    description: str | Absent = ABSENT,
+    event_types: Sequence[str] | Absent | None = ABSENT,
+    import_suppliers: Sequence[str] | Absent | None = ABSENT,
+    format: str | Absent = ABSENT,
+    ordered: bool | Absent = ABSENT,
+    email: str | Absent | None = ABSENT,
+    enabled: bool | Absent = ABSENT,
 ) -> Request[models.WebhookAnswer]:
     """Change a webhook, or switch it off or on."""
     return Request(
@@ -955,7 +964,7 @@ def remove_webhook(webhook_id: str) -> Request[models.WebhookAnswer]:
 
 
 def rotate_webhook_secret(
-    webhook_id: str, *, overlap_hours: int | None = None
+    webhook_id: str, *, overlap_hours: int | Absent = ABSENT
 ) -> Request[models.NewSecretAnswer]:
     """Replace the secret of a webhook."""
     return Request(
@@ -1004,9 +1013,9 @@ def redeliver_webhook(
     webhook_id: str,
     *,
     idempotency_key: str | None = None,
-    delivery_number: int | None = None,
-    since: str | None = None,
-    only_failed: bool | None = None,
+    delivery_number: int | Absent = ABSENT,
+    since: str | Absent = ABSENT,
+    only_failed: bool | Absent = ABSENT,
 ) -> Request[models.RedeliveredAnswer]:
     """Send events again: one, all since a time, or all that have failed since."""
     return Request(

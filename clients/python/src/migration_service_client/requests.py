@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
+from enum import Enum
 from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import uuid4
@@ -75,9 +76,21 @@ def target(template: str, *parts: object) -> str:
     return template.format(*(quote(str(part), safe="") for part in parts))
 
 
+class Absent(Enum):
+    """Stands for a member that is not sent. None is sent as null."""
+
+    ABSENT = "absent"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+ABSENT = Absent.ABSENT
+
+
 def members(**given: Any) -> dict[str, Any]:
     """Return the members of a body, without those that are not given."""
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in given.items() if value is not ABSENT}
 
 
 def _text(value: Any) -> str:
