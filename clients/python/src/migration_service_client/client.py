@@ -86,6 +86,11 @@ class _Base(Operations):
             "proxy": proxy,
             "headers": {"User-Agent": f"migration-service-client/{_VERSION}"},
         }
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make the connection pool and the lock of the tokens."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         """Return a text without the key."""
@@ -110,8 +115,7 @@ class Client(_Base):
     """A client for programs with threads, which may all use one. Close it, or use it in a `with`
     statement."""
 
-    def __init__(self, base_url: str, api_key: str, **options: Any) -> None:
-        super().__init__(base_url, api_key, **options)
+    def _prepare(self) -> None:
         self._lock = threading.Lock()
         self._http = httpx2.Client(**self._options)
 
@@ -212,8 +216,7 @@ class Client(_Base):
 class AsyncClient(_Base):
     """A client for programs with asyncio. Close it, or use it in an `async with` statement."""
 
-    def __init__(self, base_url: str, api_key: str, **options: Any) -> None:
-        super().__init__(base_url, api_key, **options)
+    def _prepare(self) -> None:
         self._lock = asyncio.Lock()
         self._http = httpx2.AsyncClient(**self._options)
 
