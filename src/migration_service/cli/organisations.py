@@ -4,10 +4,12 @@ import json
 from dataclasses import replace
 
 import click
+from sqlalchemy.exc import ArgumentError
 
 from migration_service.cli.output import Record, json_option, show_done, show_list
 from migration_service.cli.session import CannotRunError, open_session, open_sessions, read_settings
 from migration_service.config import Settings
+from migration_service.db.engine import parse_database_url
 from migration_service.db.reference import wait_until_known
 from migration_service.models import Organisation
 from migration_service.services.cells.moving import (
@@ -111,10 +113,23 @@ def map_to(backend: str) -> None:
 
 def _find_cell(settings: Settings, name: str) -> dict[str, str]:
     """Return the database and the address of a cell. Raise CannotRunError if the setting lacks it."""
-    cell = json.loads(settings.cells).get(name)
-    if not isinstance(cell, dict) or not all(isinstance(cell.get(it), str) for it in _CELL):
-        raise CannotRunError(f"MIGRATION_SERVICE_CELLS has no cell {name!r} with {' and '.join(_CELL)}.")
-    return cell
+    cells = json.loads(settings.cells)
+    cell: dict[str, str] | None = cells.get(name)
+    if cell is None:
+        known = ", ".join(map(repr, cells)) or "none"
+        raise CannotRunError(f"MIGRATION_SERVICE_CELLS has no cell {name!r}. Its cells: {known}.")
+    for member in _CELL:
+        if not isinstance(cell, dict) or not isinstance(cell.get(member), str):
+            raise CannotRunError(f"Cell {name!r} of MIGRATION_SERVICE_CELLS has no {member!r}.")
+    try:
+        if parse_database_url(cell["database_url"]).get_backend_name() == "postgresql":
+            return cell
+    except (ArgumentError, ValueError):
+        pass
+    raise CannotRunError(
+        f"The 'database_url' of cell {name!r} in MIGRATION_SERVICE_CELLS is not an address of PostgreSQL. "
+        "Expected: postgresql://user:password@host:port/name"
+    )
 
 
 def _tell(table: str, rows: int) -> None:

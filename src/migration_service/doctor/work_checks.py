@@ -93,7 +93,8 @@ def check_beat(parts: ServiceParts) -> Iterator[Diagnosis]:
         yield wrong(
             "queue maintenance",
             f"{seen}. {_number(waiting, 'message')} waiting, and more arrive",
-            "A worker of this queue is frozen or missing. Restart the process that takes it.",
+            "If something is wrong with the database, the worker waits for it. Otherwise it is frozen or "
+            "missing: restart the process that takes this queue.",
         )
     else:
         advice = "It is not running, or frozen. Restart it: celery -A celery_monitor beat"
