@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import client_code
 import pytest
+from celery import current_app
 
 from migration_service_client import AsyncClient, Client, codes, models
 from migration_service_client.answers import decode
@@ -18,8 +19,12 @@ _CODE = re.compile(r"^\* `(\w+)`: ", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def description() -> dict[str, Any]:
-    """The description of the interface."""
-    return client_code.describe()
+    """The description of the interface. Its application must not run the tasks of later tests."""
+    before = current_app._get_current_object()  # type: ignore[attr-defined]
+    try:
+        return client_code.describe()
+    finally:
+        before.set_current()
 
 
 def test_the_code_is_what_the_description_says(description: dict[str, Any]) -> None:
