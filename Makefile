@@ -63,7 +63,7 @@ build/failover-venv/installed: tests/failover/requirements.lock
 	touch $@
 
 failover-lock:
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-annotate --no-header \
 	    tests/failover/requirements.in -o tests/failover/requirements.lock
 
 # Compares the speed of the service with the usual alternatives: make bench ARGS=--quick
@@ -97,11 +97,11 @@ benchmarks/.venv/installed: benchmarks/requirements.lock
 	touch $@
 
 bench-lock:
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-annotate --no-header \
 	    benchmarks/requirements.in -o benchmarks/requirements.lock
 
 site-lock:
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-annotate --no-header \
 	    tools/site/requirements.in -o tools/site/requirements.lock
 
 check: environment-dev
@@ -164,7 +164,7 @@ build/supply-venv/installed: tools/supply/requirements.lock
 	touch $@
 
 supply-lock:
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-annotate --no-header \
 	    tools/supply/requirements.in -o tools/supply/requirements.lock
 
 # Asks PyPI which locked versions have known vulnerabilities. It fails if one has, or if PyPI does not answer for one.
@@ -191,7 +191,8 @@ environment-dev:
 #   requirements-otel.lock    production images that send traces (EXTRAS=otel)
 #   requirements-local.lock   `make run`: with PostgreSQL and Valkey in wheels
 #   requirements-dev.lock     all of it, and the tools for contributors
-COMPILE = $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+# Extras are locked, too. Otherwise pip may take the newest version of a package that is wanted with one, and miss its hash.
+COMPILE = $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-annotate --no-header \
     --extra build setup.cfg
 
 lock:
