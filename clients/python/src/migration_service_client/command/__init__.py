@@ -1,0 +1,55 @@
+"""`migration-client`: the suppliers' command. Each command has its own module, which has its name.
+
+Exit statuses: 0 done, 1 something differs or failed, 2 could not run.
+"""
+
+import errno
+from importlib import import_module
+from typing import Any
+
+import click
+
+# Every command with the first line of its help, so that `--help` imports none of them.
+_LINES = {
+    "status": "Show the import suppliers of your key, the BATCH with this id, or an account.",
+}
+
+
+class _Commands(click.Group):
+    """A group that imports the module of a command when it is called, and ends each error as one sentence."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_LINES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _LINES:
+            return None
+        command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_LINES.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        # Imported here, because `--help` needs no HTTP library.
+        from migration_service_client.command.errors import CannotRunError, sentence  # noqa: PLC0415
+        from migration_service_client.errors import ClientError  # noqa: PLC0415
+
+        try:
+            return super().invoke(ctx)
+        except ClientError as error:
+            raise CannotRunError(sentence(error)) from error
+        except OSError as error:
+            # click ends quietly if the reader of a pipe is gone.
+            if error.errno == errno.EPIPE:
+                raise
+            raise CannotRunError(sentence(error)) from error
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
+@click.version_option(package_name="migration-service-client", prog_name="migration-client")
+def main() -> None:
+    """Check, send and follow accounts from the supplier's side."""

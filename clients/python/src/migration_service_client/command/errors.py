@@ -1,0 +1,27 @@
+"""What ends a command: exit status 2 and one sentence. Exit status 1 is `context.exit(1)`."""
+
+import click
+
+from migration_service_client.errors import ClientError, ServiceError
+
+
+class CannotRunError(click.ClickException):
+    """The command could not run: exit status 2."""
+
+    exit_code = 2
+
+
+def sentence(error: ClientError | OSError) -> str:
+    """Return what happened for people.
+
+    >>> sentence(FileNotFoundError(2, "No such file or directory", "book.ndjson"))
+    'book.ndjson: No such file or directory.'
+    """
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename is not None else ""
+        return f"{place}{error.strerror or error}."
+    if isinstance(error, ServiceError):
+        found = [it for it in error.errors if it.detail != error.detail]
+        places = "".join(f" {it.detail} ({it.code} at {it.attr})" for it in found[:5])
+        return f"The service refuses this: {error.detail or error.code} ({error.code}){places}"
+    return str(error)

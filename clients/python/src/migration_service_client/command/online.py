@@ -1,0 +1,112 @@
+"""What commands need that use the service: its address and the key, which is never an argument."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from migration_service_client import AsyncClient, Client
+from migration_service_client.command.errors import CannotRunError
+
+_KEY = "MIGRATION_CLIENT_KEY"
+
+_OPTIONS = (
+    click.option(
+        "--url",
+        envvar="MIGRATION_CLIENT_URL",
+        show_envvar=True,
+        metavar="URL",
+        help="The address of the service.",
+    ),
+    click.option(
+        "--key-file",
+        envvar="MIGRATION_CLIENT_KEY_FILE",
+        show_envvar=True,
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help=f"A file with your API key. Without one the key is in the variable {_KEY}.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The service that a command uses."""
+
+    url: str
+    api_key: str = field(repr=False)
+    patience: float
+
+    def client(self) -> Client:
+        """Return a client for this thread. Close it."""
+        return Client(self.url, self.api_key, patience=self.patience)
+
+    def async_client(self) -> AsyncClient:
+        """Return a client for asyncio. Close it."""
+        return AsyncClient(self.url, self.api_key, patience=self.patience)
+
+
+def online(patience: float = 10.0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds the options of the service to a command, which gets a `service`.
+
+    The key comes from a file or from a variable, because everybody on a machine sees the arguments of all
+    commands. `patience` is the default of the option.
+    """
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def run(
+            *arguments: Any, url: str | None, key_file: Path | None, patience: float, **options: Any
+        ) -> Any:
+            return command(*arguments, service=_service(url, key_file, patience), **options)
+
+        waits = click.option(
+            "--patience",
+            type=click.FloatRange(min=0),
+            default=patience,
+            show_default=True,
+            metavar="SECONDS",
+            help="For how long a request is sent again if the service does not answer.",
+        )
+        made: Callable[..., Any] = run
+        for option in (waits, *reversed(_OPTIONS)):
+            made = option(made)
+        return made
+
+    return add
+
+
+def _service(url: str | None, key_file: Path | None, patience: float) -> Service:
+    if not url:
+        raise CannotRunError(
+            "No address of the service is given. Use --url, or set the variable MIGRATION_CLIENT_URL."
+        )
+    service = Service(url, _read_key(key_file), patience)
+    try:
+        service.client().close()
+    except ValueError:
+        raise CannotRunError(f"{url!r} is not an address that begins with https:// or http://.") from None
+    return service
+
+
+def _read_key(key_file: Path | None) -> str:
+    if key_file is None:
+        key, place = os.environ.get(_KEY, ""), f"the variable {_KEY}"
+    else:
+        key, place = _read_ascii(key_file), str(key_file)
+    if not key.strip():
+        raise CannotRunError(
+            f"No API key is in {place}. Name a file that has it with --key-file, or set the variable {_KEY}."
+        )
+    return key.strip()
+
+
+def _read_ascii(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii")
+    except UnicodeDecodeError:
+        raise CannotRunError(f"{file} has no API key, which has ASCII characters only.") from None

@@ -1,0 +1,108 @@
+"""The output of commands: tables for people, or JSON with `--json`, for lists one object per line.
+
+In a pipe or a file, tables are lines of values separated by tabs. What is not printable is escaped, because
+a terminal would obey it.
+"""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, date, datetime
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
+
+#: A row to print, by the names that `--json` gives its values.
+Record = Mapping[str, Any]
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+#: The columns of a table are as wide as those of so many rows need.
+_MEASURED = 100
+
+
+def escape(text: str) -> str:
+    r"""Return the text with each character that is not printable written as `\x1b` or `\u202e`."""
+    if text.isprintable():
+        return text
+    return "".join(it if it.isprintable() else it.encode("unicode_escape").decode() for it in text)
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 line`, `2 lines`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def show_json(value: Any) -> None:
+    """Print a value, which may be a dataclass, as one line of JSON."""
+    click.echo(json.dumps(value, default=_plain))
+
+
+def show_list(records: Iterable[Record], as_json: bool, *, nothing: str) -> None:
+    """Print records with the same keys as they come. If there are none, print `nothing` for people."""
+    rows = iter(records)
+    if as_json:
+        for record in rows:
+            show_json(record)
+        return
+    first = list(islice(rows, _MEASURED))
+    if not first:
+        click.echo(nothing)
+        return
+    _show_rows([[name.replace("_", " ") for name in first[0]]], first, rows)
+
+
+def show_record(record: Record, as_json: bool) -> None:
+    """Print one record, one value per line."""
+    if as_json:
+        show_json(record)
+    else:
+        rows = [{"name": name.replace("_", " "), "value": value} for name, value in record.items()]
+        _show_rows([], rows, ())
+
+
+def progress(label: str, length: int) -> "AbstractContextManager[ProgressBar[int]]":
+    """Return a progress bar on standard error, which is silent if that is no terminal. Call its `update`."""
+    return click.progressbar(
+        length=length, label=label, file=sys.stderr, hidden=not sys.stderr.isatty(), show_pos=True
+    )
+
+
+def _show_rows(heading: list[list[str]], first: Sequence[Record], rest: Iterable[Record]) -> None:
+    texts = heading + [[_readable(value) for value in row.values()] for row in first]
+    more = ([_readable(value) for value in row.values()] for row in rest)
+    if not sys.stdout.isatty():
+        for row in chain(texts, more):
+            click.echo("\t".join(row))
+        return
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    for row in chain(texts, more):
+        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _readable(value: Any) -> str:
+    match value:
+        case None:
+            return "-"
+        case datetime():
+            return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        case list() | tuple():
+            return ", ".join(map(_readable, value)) or "-"
+        case Mapping():
+            return ", ".join(f"{name} {_readable(it)}" for name, it in value.items()) or "-"
+    return escape(str(value))
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON has no form for: moments as the service writes them, and amounts exactly as texts."""
+    if dataclasses.is_dataclass(value):
+        return {it.name: getattr(value, it.name) for it in dataclasses.fields(value)}
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return value.isoformat() if isinstance(value, date) else str(value)

@@ -1,0 +1,43 @@
+"""`migration-client status`."""
+
+from typing import Any
+
+import click
+
+from migration_service_client.command.online import Service, online
+from migration_service_client.command.output import json_option, show_list, show_record
+from migration_service_client.models import BatchProgressAnswer, ImportSupplierAnswer
+
+
+@click.command()
+@click.argument("batch", required=False)
+@click.option("--account", metavar="NUMBER", help="Show this account of --supplier.")
+@click.option("--supplier", metavar="CODE", help="The import supplier of the account.")
+@json_option
+@online()
+def status(
+    *, batch: str | None, account: str | None, supplier: str | None, as_json: bool, service: Service
+) -> None:
+    """Show the import suppliers of your key, the BATCH with this id, or an account."""
+    if (account is None) != (supplier is None) or (batch is not None and account is not None):
+        raise click.UsageError("Expected a BATCH, or --account with --supplier, or nothing.")
+    with service.client() as client:
+        if batch is not None:
+            _show_batch(client.get_batch(batch), as_json)
+        elif account is not None and supplier is not None:
+            found = client.get_account_status(supplier, account)
+            number = found.service_account_number or None
+            show_record({"status": found.status, "service_account_number": number}, as_json)
+        else:
+            show_list(map(_supplier, client.list_import_suppliers()), as_json, nothing="No import supplier.")
+
+
+def _supplier(found: ImportSupplierAnswer) -> dict[str, Any]:
+    names = ("import_supplier", "status", "profile")
+    return {name: getattr(found, name) for name in names} | found.counts
+
+
+def _show_batch(batch: BatchProgressAnswer, as_json: bool) -> None:
+    names = ("batch_id", "import_supplier", "mode", "state", "reason", "condition", "lines", "counts")
+    times = ("error_counts", "warning_counts", "created_at", "finished_at", "time_left_low", "time_left_high")
+    show_record({name: getattr(batch, name) for name in names + times}, as_json)

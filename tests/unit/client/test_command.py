@@ -1,0 +1,95 @@
+"""`migration-client` without a server: its help, its errors and its output."""
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from documentation.pages import ROOT
+from migration_service_client.command import main, output
+
+
+def run(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(main, arguments, env=environment)
+
+
+def test_the_help_of_each_command_begins_with_its_line_in_the_list() -> None:
+    context = click.Context(main)
+    listed = run("--help").output
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+        [line, *_] = (command.help or "").splitlines()
+        assert f" {name} " in listed
+        assert line in " ".join(listed.split())
+    assert run("no-such-command").exit_code == 2
+
+
+def test_the_help_imports_no_command_and_no_http_library() -> None:
+    script = (
+        "import sys\n"
+        "from migration_service_client.command import main\n"
+        "main(['--help'], standalone_mode=False)\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    path = {"PYTHONPATH": str(ROOT / "clients/python/src")}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=path, capture_output=True, text=True, check=True
+    )
+    assert "migration_service_client.command" in done.stderr.split()
+    assert not {"migration_service_client.client", "httpx2", "ssl"} & set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "says"),
+    [
+        ([], {}, "No address of the service is given. Use --url, or set the variable MIGRATION_CLIENT_URL."),
+        (["--url", "example.com"], {"KEY": "k"}, "'example.com' is not an address that begins with https://"),
+        (["--url", "http://127.0.0.1:1"], {}, "No API key is in the variable MIGRATION_CLIENT_KEY."),
+        (["--url", "http://127.0.0.1:1", "--key-file", "none"], {}, "none: No such file or directory."),
+        (["--url", "http://127.0.0.1:1"], {"KEY_FILE": "empty"}, "No API key is in empty."),
+        (["--url", "http://127.0.0.1:1", "--key-file", "bytes"], {}, "bytes has no API key, which has ASCII"),
+    ],
+)
+def test_what_keeps_a_command_from_running_is_one_sentence(
+    arguments: list[str],
+    environment: dict[str, str],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").write_text("\n")
+    Path("bytes").write_bytes(b"\xff\xfe\x00")
+    given = {f"MIGRATION_CLIENT_{name}": value for name, value in environment.items()}
+    result = run("status", *arguments, **given)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"Error: {says}")
+
+
+def test_no_option_takes_a_key() -> None:
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        assert command is not None
+        names = {option for it in command.params for option in it.opts}
+        assert "--key" not in names
+
+
+def test_output_escapes_what_a_terminal_would_obey(capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[dict[str, Any]] = [{"a_b": "x\x1b[2Jü", "at": datetime(2026, 3, 1, tzinfo=UTC), "n": None}]
+    output.show_list(rows, as_json=False, nothing="none")
+    output.show_list(rows, as_json=True, nothing="none")
+    output.show_list([], as_json=False, nothing="none")
+    head, row, line, nothing = capsys.readouterr().out.splitlines()
+    assert (head, row) == ("a b\tat\tn", "x\\x1b[2Jü\t2026-03-01 00:00:00 UTC\t-")
+    assert json.loads(line) == {"a_b": "x\x1b[2Jü", "at": "2026-03-01T00:00:00Z", "n": None}
+    assert "\x1b" not in line
+    assert nothing == "none"
