@@ -13,15 +13,16 @@ from benchmarks.bench import Bench, Reading
 from benchmarks.costs import metered
 from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, VENDOR, write_added_body
 from benchmarks.seed import stage_copies
+from migration_payloads.files.ndjson import FileLimits
+from migration_payloads.profile import Profile
+from migration_payloads.validation import validate_text
 from migration_service.models import Batch, BatchLine
-from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
 from migration_service.services.batches.intake.upload import start_batch
-from migration_service.services.imports import validation
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.waves.running import run_batch as run_wave_batch
-from migration_service.states import BatchKind, BatchMode, LineStatus, Profile
+from migration_service.states import BatchKind, BatchMode, LineStatus
 from migration_service.tasks.batches import feed_batches
 
 _INTERFACE = "/v1/data-import"
@@ -185,7 +186,7 @@ def check_lines(bench: Bench, _seconds: float) -> Reading:
     lines = [text.encode() for text in bench.texts]
     started, used = time.perf_counter(), time.process_time()
     for line in lines:
-        validation.validate_text(line, Profile.LENIENT).raise_errors()
+        validate_text(line, Profile.LENIENT).raise_errors()
     seconds, used = time.perf_counter() - started, time.process_time() - used
     return Reading(len(lines), len(lines) / seconds, costs={"this process": used * 1000 / len(lines)})
 

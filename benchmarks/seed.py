@@ -8,6 +8,9 @@ from psycopg import sql
 from sqlalchemy.orm import Session, sessionmaker
 
 from benchmarks.payloads import NUMBER, SUPPLIER, TEAM, VENDOR
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.json import parse_json
+from migration_payloads.validation import validate_account
 from migration_service.config import Settings
 from migration_service.db.base import Base
 from migration_service.db.engine import make_engine, make_sessionmaker
@@ -15,11 +18,9 @@ from migration_service.db.sql import OpenTransaction
 from migration_service.models import Account
 from migration_service.models.part import Part, parent_column, parts_of, table_of
 from migration_service.payment_vendors.protocol import VendorKind
-from migration_service.schemas.json import parse_json
 from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.access.tokens import obtain_tokens
 from migration_service.services.imports.storing import stage
-from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import (
     KnownSupplier,
@@ -28,7 +29,6 @@ from migration_service.services.setup.suppliers import (
 )
 from migration_service.services.setup.teams import create_operations_team
 from migration_service.services.setup.vendors import LARGEST_RATE, create_payment_vendor, set_vendor_rate
-from migration_service.states import Profile
 from migration_service_local.sandbox import SANDBOX_VARIABLE
 
 #: External account numbers below this belong to templates. Those up to FILLED belong to the measures.

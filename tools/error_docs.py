@@ -19,7 +19,7 @@ from migration_service.blueprints.description.error_catalogue import (  # noqa: 
     rule_errors,
 )
 from migration_service.blueprints.requests.error_bodies import error_body  # noqa: E402
-from unit.rules.breaking_examples import BREAKING_EXAMPLES  # noqa: E402
+from unit.payloads.rules.breaking_examples import BREAKING_EXAMPLES  # noqa: E402
 
 FILE = ROOT / "docs/suppliers/errors.md"
 

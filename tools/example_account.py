@@ -5,7 +5,7 @@ import re
 from datetime import date
 from pathlib import Path
 
-from migration_service.schemas.json import encode_json
+from migration_payloads.schemas.json import encode_json
 from migration_service_local.samples import generate_accounts
 
 FILE = Path(__file__).parent.parent / "src/migration_service/schemas/example_account.json"

@@ -11,13 +11,13 @@ from marshmallow import Schema
 from marshmallow import fields as plain
 from marshmallow.validate import OneOf
 
-from migration_service import rules
-from migration_service.rules.catalogue import RULES
+from migration_payloads import rules
+from migration_payloads.rules.catalogue import RULES
+from migration_payloads.schemas import fields as kinds
+from migration_payloads.schemas.account import AccountImportSchema
+from migration_payloads.schemas.coded import CodedLength
+from migration_payloads.schemas.json import encode_json
 from migration_service.schemas import added_data, requests
-from migration_service.schemas import fields as kinds
-from migration_service.schemas.account import AccountImportSchema
-from migration_service.schemas.coded import CodedLength
-from migration_service.schemas.json import encode_json
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "docs/suppliers/fields.md"

@@ -181,7 +181,9 @@ KNOWN: dict[str, Known] = {
         _AWAY,
     ),
     "half a cent is a difference": Known(
-        "rules/balances.py", (("> HALF_A_CENT", ">= HALF_A_CENT"),), "unit/rules/test_functions.py"
+        "../migration_payloads/rules/balances.py",
+        (("> HALF_A_CENT", ">= HALF_A_CENT"),),
+        "unit/payloads/rules/test_functions.py",
     ),
     "accounts that are being created count as staged": Known(
         "services/imports/quota.py",
@@ -199,7 +201,9 @@ KNOWN: dict[str, Known] = {
         "unit/services/waves/test_windows.py",
     ),
     "the fast path takes a whole number that the schema refuses": Known(
-        "schemas/compiled.py", (("msgspec.Meta(gt=-", "msgspec.Meta(ge=-"),), "unit/schemas/test_compiled.py"
+        "../migration_payloads/schemas/compiled.py",
+        (("msgspec.Meta(gt=-", "msgspec.Meta(ge=-"),),
+        "unit/payloads/schemas/test_compiled.py",
     ),
     "an e-mail is sent before its name is committed": Known(
         "tasks/emails.py",

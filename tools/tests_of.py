@@ -19,7 +19,7 @@ _TESTS = Path(__file__).resolve().parent.parent / "tests"
 @click.argument("part", default="")
 def main(part: str) -> None:
     """Print the test files of every module whose name contains PART."""
-    graph = grimp.build_graph("migration_service", "migration_service_local")
+    graph = grimp.build_graph("migration_payloads", "migration_service", "migration_service_local")
     importing, named = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for file in _TESTS.rglob("test_*.py"):
         path = str(file.relative_to(_TESTS.parent))

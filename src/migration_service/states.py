@@ -366,15 +366,6 @@ class StatementOrigin(StrEnum):
     ADDED = "ADDED"
 
 
-class Profile(StrEnum):
-    """The strictness of the validation of an import supplier's payloads."""
-
-    #: Warnings are stored, but do not cause an account to be refused.
-    LENIENT = "lenient"
-    #: Warnings are errors.
-    STRICT = "strict"
-
-
 class AuditOutcome(StrEnum):
     """The outcome of an act in the audit."""
 

@@ -8,8 +8,8 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from migration_payloads.schemas.json import encode_json
 from migration_service.config import Settings
-from migration_service.schemas.json import encode_json
 from support.batch_client import BatchClient
 from support.factories import MakeClient
 from support.imported_account import code_of

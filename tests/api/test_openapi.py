@@ -7,6 +7,10 @@ from typing import Any
 from flask import Flask
 from jsonschema_rs import Draft202012Validator, meta
 
+from migration_payloads.profile import Profile
+from migration_payloads.rules.catalogue import check_account
+from migration_payloads.schemas.account import load_account
+from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service.blueprints.description.error_catalogue import (
     Place,
     field_errors,
@@ -15,10 +19,6 @@ from migration_service.blueprints.description.error_catalogue import (
 )
 from migration_service.blueprints.description.examples import ACCOUNT
 from migration_service.blueprints.requests.error_bodies import HTTP_CODES
-from migration_service.rules.catalogue import check_account
-from migration_service.schemas.account import load_account
-from migration_service.schemas.json import encode_json, parse_json
-from migration_service.states import Profile
 from support.mutations import TODAY
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from documentation.pages import PAGES, ROOT
+from migration_payloads.schemas import bounds
 from migration_service.blueprints.description.error_catalogue import field_errors, request_errors
 from migration_service.config import Settings, variable_of
 from migration_service.errors import ServiceError
 from migration_service.payment_vendors.connection import CallLimits
-from migration_service.schemas import bounds
 from migration_service.services.idempotency.keys import KEPT_FOR_HOURS
 from migration_service.tasks.names import COUNT_INTERVAL
 from support.deployment_files import seconds_of_web, seconds_of_workers

@@ -6,8 +6,8 @@ import msgspec
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.schemas.base import find_unknown_fields
 from migration_service.models import Event
-from migration_service.schemas.base import find_unknown_fields
 from migration_service.schemas.events import CATALOGUE, EventType
 from support.supplier_client import SupplierClient
 

@@ -13,9 +13,9 @@ from sqlalchemy.orm import Session as OrmSession
 from sqlalchemy.orm import sessionmaker
 from werkzeug.test import TestResponse
 
+from migration_payloads.schemas.json import parse_json
 from migration_service.db.base import new_id
 from migration_service.models import AccountImportProcess, ImportSupplier
-from migration_service.schemas.json import parse_json
 from migration_service.services.access.api_keys import issue_api_key
 from migration_service.services.imports.states import RunningAttempt
 from migration_service.services.processing.execution import perform_attempt

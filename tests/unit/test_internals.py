@@ -29,8 +29,8 @@ INTERNALS = [
     (
         "marshmallow",
         ">=4.0,<5",
-        "schemas/compiled.py calls `_deserialize` of a field. Check that `deserialize` still calls it "
-        "between the checks for missing values and the validators, and run tests/unit/schemas.",
+        "migration_payloads/schemas/compiled.py calls `_deserialize` of a field. Check that `deserialize` "
+        "still calls it between the checks for missing values and the validators. Run tests/unit/payloads.",
     ),
     (
         "urllib3",

@@ -5,6 +5,14 @@ from typing import Any
 
 from flask import Response
 
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.account import (
+    ACCOUNT_IMPORT,
+    AccountImportSchema,
+    LoadedAccount,
+    read_account,
+)
+from migration_payloads.validation import ValidatedAccount
 from migration_service import errors
 from migration_service.blueprints.description.examples import ACCOUNT, STAGED
 from migration_service.blueprints.description.openapi import answers_errors
@@ -19,7 +27,6 @@ from migration_service.blueprints.requests.interface import make_blueprint
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.validation_report import answer_staged, answer_validated, reporting
 from migration_service.db.sql import autocommit
-from migration_service.schemas.account import ACCOUNT_IMPORT, AccountImportSchema, LoadedAccount, read_account
 from migration_service.schemas.requests import (
     StagedAccountSchema,
 )
@@ -33,9 +40,8 @@ from migration_service.schemas.validation import (
 )
 from migration_service.services.imports import staging as imports
 from migration_service.services.imports.newer_versions import note_invalid
-from migration_service.services.imports.validation import ValidatedAccount, validate_payload
+from migration_service.services.imports.validation import validate_payload
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import Profile
 
 blueprint = make_blueprint("account_imports", "", "Validate, stage and create accounts.")
 

@@ -7,6 +7,7 @@ from typing import Any
 from flask import Response
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.base import Fields
 from migration_service import errors
 from migration_service.blueprints.description import added_data_examples as examples
 from migration_service.blueprints.description.openapi import answers_errors
@@ -40,7 +41,6 @@ from migration_service.schemas.added_data import (
     TransactionsReportSchema,
     TransactionsRequestSchema,
 )
-from migration_service.schemas.base import Fields
 from migration_service.services.accounts.added_data import (
     Accepted,
     Check,

@@ -7,6 +7,9 @@ from uuid import UUID
 from flask import request
 from werkzeug.exceptions import UnsupportedMediaType
 
+from migration_payloads.files.ndjson import FileLimits, read_blocks
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.description.examples import ACCOUNT
 from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import require_length
@@ -16,15 +19,13 @@ from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
-from migration_service.schemas.json import encode_json
 from migration_service.services.batches.error_threshold_options import read_threshold
 from migration_service.services.batches.error_thresholds import ErrorThreshold
-from migration_service.services.batches.intake.ndjson import FileLimits, read_blocks
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
 from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.services.batches.intake.storing import IntakeLimits, take_in_batch, take_in_pending
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
+from migration_service.states import BatchKind, BatchMode, BatchSource
 
 #: Generated clients use the first type, and send bytes for it.
 _DESCRIBED_TYPES = ("application/octet-stream", "application/x-ndjson", "application/gzip")

@@ -5,6 +5,8 @@ from typing import Any
 
 from flask import Response, jsonify, request
 
+from migration_payloads.moments import write_moment
+from migration_payloads.schemas.base import unknown_word
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.auth import caller
@@ -16,7 +18,6 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream
 from migration_service.errors import ErrorItem, EventCursorAheadError, RequestFailedValidationError
 from migration_service.models import EventConsumer
-from migration_service.schemas.base import unknown_word
 from migration_service.schemas.events import (
     CATALOGUE,
     CURSOR,
@@ -26,7 +27,6 @@ from migration_service.schemas.events import (
     EventType,
     FeedEventSchema,
 )
-from migration_service.schemas.moments import write_moment
 from migration_service.services.events.consumers import (
     OWN,
     forget_consumer,

@@ -11,6 +11,7 @@ from graphql import ExecutionResult, GraphQLError, execute_sync, parse, specifie
 from graphql.validation import recommended_rules
 from werkzeug.exceptions import HTTPException
 
+from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.graphql_errors import (
     MAX_COMMENTS,
     MAX_TOKENS,
@@ -25,7 +26,6 @@ from migration_service.blueprints.requests.error_bodies import ErrorType
 from migration_service.blueprints.requests.places import enter_place
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ErrorItem, InvalidError, ParseError, ServiceError
-from migration_service.schemas.json import encode_json
 
 #: A mutation with an API key has about 200 bytes, and the introspection query of tools 2,000.
 MAX_BODY_BYTES = 64 * 1024

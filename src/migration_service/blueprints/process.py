@@ -6,6 +6,7 @@ from uuid import UUID
 
 from flask import Response, jsonify, request, url_for
 
+from migration_payloads.schemas.json import encode_json
 from migration_service import errors
 from migration_service.blueprints.account_imports import blueprint
 from migration_service.blueprints.description.examples import PROCESS
@@ -16,7 +17,6 @@ from migration_service.blueprints.requests.description_headers import PREFER, re
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keyed_request
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
-from migration_service.schemas.json import encode_json
 from migration_service.schemas.requests import (
     AcceptedAccountSchema,
     AccountErrorBodySchema,

@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import Response, jsonify, stream_with_context
 
+from migration_payloads.schemas.json import encode_json
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.auth import caller
@@ -14,7 +15,6 @@ from migration_service.blueprints.requests.interface import make_blueprint, supp
 from migration_service.blueprints.requests.places import database_searches
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream, stream_array
-from migration_service.schemas.json import encode_json
 from migration_service.schemas.reconciliation import (
     AccountDifferenceAnswerSchema,
     AcknowledgedAnswerSchema,

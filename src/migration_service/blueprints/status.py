@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import Response
 
+from migration_payloads.schemas.json import encode_json
 from migration_service import errors
 from migration_service.blueprints.description.examples import ACCOUNT
 from migration_service.blueprints.description.openapi import answers_errors
@@ -18,7 +19,6 @@ from migration_service.blueprints.requests.streaming import stream_array
 from migration_service.db.sql import autocommit
 from migration_service.schemas.account_history import AccountHistorySchema
 from migration_service.schemas.attempts import FailedImportSchema
-from migration_service.schemas.json import encode_json
 from migration_service.schemas.requests import AccountStatusSchema, ListArgumentsSchema, ListedImportSchema
 from migration_service.services.imports.status import ListKind, get_status, read_imports
 from migration_service.services.reporting.account_history import read_account_history

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from migration_payloads.schemas.json import encode_json
 from migration_service.cli.moments import Moment
 from migration_service.cli.output import (
     escape_controls,
@@ -19,7 +20,6 @@ from migration_service.cli.output import (
     together,
 )
 from migration_service.cli.session import open_session, read_settings
-from migration_service.schemas.json import encode_json
 from migration_service.services.audit.chain import verify_chain
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import FIELDS, TrailFilter, read_trail, stream_trail

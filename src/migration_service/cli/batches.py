@@ -11,6 +11,8 @@ import click
 from marshmallow import ValidationError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.files.ndjson import FileLimits, read_blocks
+from migration_payloads.profile import Profile
 from migration_service.cli.batch_comparison import compare
 from migration_service.cli.batch_error_threshold import (
     brake,
@@ -44,7 +46,6 @@ from migration_service.services.batches.control import (
     resume_batch,
 )
 from migration_service.services.batches.error_threshold_options import read_threshold
-from migration_service.services.batches.intake.ndjson import FileLimits, read_blocks
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines, spool
 from migration_service.services.batches.intake.upload import start_batch
@@ -54,7 +55,7 @@ from migration_service.services.batches.results.listing import list_batches
 from migration_service.services.batches.results.reverted import count_created
 from migration_service.services.batches.retry import retry_failed
 from migration_service.services.setup.suppliers import get_import_supplier
-from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus, Profile
+from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus
 
 _STANDARD_INPUT = Path("-")
 #: The names that people see for counts.

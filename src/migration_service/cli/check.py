@@ -10,18 +10,17 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from migration_payloads.files.check import Summary, check_lines
+from migration_payloads.files.formats import require_ndjson
+from migration_payloads.files.ndjson import FileLimits, read_blocks, read_lines
+from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.json import encode_json
 from migration_service.cli.control_totals import describe_unreadable
 from migration_service.cli.output import count, json_option, show_json, show_list
 from migration_service.cli.session import CannotRunError
-from migration_service.config.variables import is_time_zone
 from migration_service.errors import BatchFileError
 from migration_service.schemas.control_totals import ControlTotalsSchema
-from migration_service.schemas.json import encode_json
-from migration_service.services.batches.intake.formats import require_ndjson
-from migration_service.services.batches.intake.ndjson import FileLimits, read_blocks, read_lines
-from migration_service.services.batches.intake.offline_check import Summary, check_lines
-from migration_service.services.setup.suppliers import DEFAULT_TIME_ZONE
-from migration_service.states import Profile
 
 
 def _read_time_zone(_context: click.Context, _parameter: click.Parameter, name: str) -> str:

@@ -5,10 +5,10 @@ from typing import IO, Any
 
 import click
 
+from migration_payloads.schemas.json import parse_json
 from migration_service.cli.output import Record, count, json_option, pick, show_json, show_list
 from migration_service.cli.session import open_session, read_settings
 from migration_service.schemas.control_totals import read_control_totals
-from migration_service.schemas.json import parse_json
 from migration_service.services.batches.control import get_batch
 from migration_service.services.batches.intake.control_totals import (
     ControlTotals,

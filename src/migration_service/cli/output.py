@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from migration_service.schemas.json import encode_json
-from migration_service.schemas.moments import write_moments
+from migration_payloads.moments import write_moments
+from migration_payloads.schemas.json import encode_json
 
 #: A row to print, by the names that `--json` gives its values.
 Record = Mapping[str, Any]

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import click
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.schemas.json import encode_json, finite
 from migration_service.cli.book_totals import show_book
 from migration_service.cli.output import count, json_option, show_json, show_list, show_record
 from migration_service.cli.session import CannotRunError, RefusedError, open_sessions, read_settings
-from migration_service.schemas.json import encode_json, finite
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import get_batch_to_reconcile
 from migration_service.services.reconciliation.book_totals import count_book

@@ -2,6 +2,8 @@
 
 import click
 
+from migration_payloads.moments import DEFAULT_TIME_ZONE
+from migration_payloads.profile import Profile
 from migration_service.cli.output import Record, json_option, pick, show_done, show_list, show_record
 from migration_service.cli.session import (
     CannotRunError,
@@ -13,7 +15,6 @@ from migration_service.config import SettingsError
 from migration_service.models import ImportSupplier
 from migration_service.services.emails.outbox import mail_server
 from migration_service.services.setup.suppliers import (
-    DEFAULT_TIME_ZONE,
     create_import_supplier,
     get_import_supplier,
     list_import_suppliers,
@@ -21,7 +22,7 @@ from migration_service.services.setup.suppliers import (
     set_status,
     set_time_zone,
 )
-from migration_service.states import Profile, SupplierStatus
+from migration_service.states import SupplierStatus
 
 _STATUSES = {status.lower(): status for status in SupplierStatus}
 

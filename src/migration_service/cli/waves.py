@@ -7,6 +7,7 @@ from typing import IO, Any
 import click
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.base import load
 from migration_service.cli.batch_error_threshold import describe_threshold
 from migration_service.cli.deciding import BY, WORDS
 from migration_service.cli.output import (
@@ -23,7 +24,6 @@ from migration_service.cli.session import open_session, open_sessions, read_sett
 from migration_service.cli.workers import tell_batch_workers
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.models import Wave, WavePlan
-from migration_service.schemas.base import load
 from migration_service.schemas.waves import WavePlanBodySchema
 from migration_service.services.batches import clock
 from migration_service.services.setup.suppliers import get_import_supplier

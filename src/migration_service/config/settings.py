@@ -6,6 +6,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from migration_payloads.moments import is_time_zone
 from migration_service.config.saved import explain_missing, given_variables, home_folder, load_saved_settings
 from migration_service.config.variables import (
     FILE_SUFFIX,
@@ -13,7 +14,6 @@ from migration_service.config.variables import (
     are_networks,
     convert,
     is_json_object,
-    is_time_zone,
     read_text,
     setting,
     variable_of,

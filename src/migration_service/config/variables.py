@@ -9,7 +9,6 @@ from dataclasses import MISSING, Field, field
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 #: The suffix of the variable that names the file with a secret.
 FILE_SUFFIX = "_FILE"
@@ -128,15 +127,6 @@ def is_json_object(text: str) -> bool:
         return isinstance(json.loads(text), dict)
     except ValueError:
         return False
-
-
-def is_time_zone(text: str) -> bool:
-    """Return whether there is a time zone with this name."""
-    try:
-        ZoneInfo(text)
-    except (ValueError, OSError, ZoneInfoNotFoundError):
-        return False
-    return True
 
 
 def are_networks(text: str) -> bool:

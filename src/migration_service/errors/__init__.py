@@ -109,6 +109,7 @@ ServiceError                              (base)
     └── UploadStorageFullError            (batches)
 """
 
+from migration_payloads.errors import *
 from migration_service.errors.access import *
 from migration_service.errors.added_data import *
 from migration_service.errors.base import *

@@ -2,13 +2,8 @@
 
 from uuid import UUID
 
-from migration_service.errors.base import (
-    InvalidError,
-    NotFoundError,
-    OperatorError,
-    ServiceError,
-    ServiceUnavailableError,
-)
+from migration_payloads.errors import InvalidError, ServiceError
+from migration_service.errors.base import NotFoundError, OperatorError, ServiceUnavailableError
 
 
 class HostNotAllowedError(InvalidError):

@@ -2,12 +2,8 @@
 
 from typing import Any
 
-from migration_service.errors.base import (
-    InvalidError,
-    NotFoundError,
-    RequestFailedValidationError,
-    ServiceError,
-)
+from migration_payloads.errors import InvalidError, RequestFailedValidationError, ServiceError
+from migration_service.errors.base import NotFoundError
 
 _CHECK_ACCOUNT = "Check the supplier's code and the external account number. Create the account first."
 

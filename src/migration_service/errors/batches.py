@@ -1,14 +1,7 @@
 """Errors about batches: their files, their states, and single lines."""
 
-from typing import ClassVar
-
-from migration_service.errors.base import (
-    ErrorItem,
-    InvalidError,
-    NotFoundError,
-    ServiceError,
-    ServiceUnavailableError,
-)
+from migration_payloads.errors import ErrorItem, InvalidError, LineError, ServiceError
+from migration_service.errors.base import NotFoundError, ServiceUnavailableError
 
 
 class BatchNotFoundError(NotFoundError):
@@ -18,46 +11,6 @@ class BatchNotFoundError(NotFoundError):
     default_detail = "The batch does not exist, or belongs to another organisation."
     detail_with_found = "Batch {found} does not exist, or belongs to another organisation."
     remedy = "Check the id of the batch."
-
-
-class BatchFileError(InvalidError):
-    """The file of a batch cannot be read completely. None of its lines was stored."""
-
-    code = "batch_file_unreadable"
-    default_detail = "The file cannot be read."
-    remedy = "Correct the file, and send the whole file again."
-
-
-class BatchFileFormatError(BatchFileError):
-    """The file of a batch is in another format, such as a JSON array or CSV. None of its lines was stored."""
-
-    code = "batch_file_not_ndjson"
-    default_detail = "This does not look like NDJSON. Send one JSON object on each line."
-    remedy = "Write each account, or each body, as one line of JSON, and send the whole file again."
-
-
-class BatchFileTooLargeError(BatchFileError):
-    """The file of a batch has more bytes after decompression than the service accepts."""
-
-    code = "batch_file_too_large"
-    default_detail = "The file is larger than a batch may be."
-    remedy = "Split the file into several batches."
-
-
-class BatchTooManyLinesError(BatchFileTooLargeError):
-    """The file of a batch has more lines than the service accepts. Blank lines count."""
-
-    code = "batch_too_many_lines"
-    default_detail = "The file has more lines than a batch may have."
-    remedy = "Split the file into several batches."
-
-
-class BatchCompressionError(BatchFileTooLargeError):
-    """The gzip data of a batch holds far more bytes than account payloads compress to."""
-
-    code = "batch_compression_ratio_too_high"
-    default_detail = "The gzip data holds too many bytes for its size."
-    remedy = "Send the file uncompressed, or with a lower level of compression."
 
 
 class TooManyUploadsError(ServiceError):
@@ -118,37 +71,12 @@ class BatchesNotComparableError(InvalidError):
     remedy = "Compare two batches of one import supplier and one kind."
 
 
-class LineError(InvalidError):
-    """A line of a batch failed for a reason specific to batches."""
-
-    #: `error` if the line fails because of it, otherwise `warning`.
-    severity: ClassVar[str] = "error"
-
-
-class LineTooLongError(LineError):
-    """The line is longer than the largest account payload."""
-
-    code = "line_too_long"
-    default_detail = "The line is longer than the largest account payload that is accepted."
-    remedy = "Shorten the payload."
-
-
 class LineFailedUnexpectedlyError(LineError):
     """The line failed because of a fault in the service. The other lines of the batch are not affected."""
 
     code = "line_failed_unexpectedly"
     default_detail = "An unexpected error occurred. The line was not imported."
     remedy = "Tell the operator the id of the batch and the number of the line."
-
-
-class ImportSupplierMismatchError(LineError):
-    """The line names another import supplier than the batch."""
-
-    code = "import_supplier_mismatch"
-    default_detail = "The account names another import supplier than the batch."
-    detail_with_found = "The account names import supplier {found}, but the batch is for {expected}."
-    remedy = "Send the line in a batch for its own supplier."
-    default_attr = "import_supplier"
 
 
 class LineKindMismatchError(LineError):
@@ -228,21 +156,3 @@ class PayloadDiffersError(LineError):
         "Check the paths. Send later events as added data. For any other difference ask the operator: until "
         "go-live the account can be undone and sent again."
     )
-
-
-class DuplicateLineError(LineError):
-    """An earlier line of the same file has the same account. This line is not used."""
-
-    code = "duplicate_line_in_batch"
-    default_detail = "An earlier line of the batch has the same account. This line is not used."
-    remedy = "Nothing, if this is the only code of the line: the first line is the same, and is used."
-    default_attr = "external_account_number"
-
-
-class ConflictingLinesError(LineError):
-    """The file has this account more than once, with different content. None of its lines is used."""
-
-    code = "conflicting_lines_in_batch"
-    default_detail = "The file has this account more than once, with different content. None is used."
-    remedy = "Send the account once, in the version that counts."
-    default_attr = "external_account_number"

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from migration_service.errors.base import InvalidError, NotFoundError
+from migration_payloads.errors import InvalidError
+from migration_service.errors.base import NotFoundError
 
 
 class EventCursorError(InvalidError):

@@ -1,6 +1,6 @@
 """Errors about the header Idempotency-Key."""
 
-from migration_service.errors.base import InvalidError
+from migration_payloads.errors import InvalidError
 
 
 class IdempotencyKeyReusedError(InvalidError):

@@ -3,39 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from migration_service.errors.base import (
-    ErrorItem,
-    InvalidError,
-    NotFoundError,
-    RequestFailedValidationError,
-    ServiceError,
-)
-
-
-class AccountFailedValidationError(RequestFailedValidationError):
-    """An account payload is invalid. `errors` lists every error."""
-
-    code = "account_failed_validation"
-    default_detail = "The account payload has errors."
-    remedy = "Correct the errors listed in `errors`, and send the payload again."
-
-    def __init__(
-        self,
-        detail: str | None = None,
-        *,
-        errors: Sequence[ErrorItem] = (),
-        warnings: Sequence[ErrorItem] = (),
-    ) -> None:
-        super().__init__(detail, errors=errors)
-        self.warnings = list(warnings)
-        #: Whether the client requested the full report (`?report=full`).
-        self.in_full = False
-
-    def extra_fields(self) -> dict[str, Any]:
-        """Return the rest of the full report, if it was requested."""
-        if not self.in_full:
-            return {}
-        return {"valid": False, "warnings": [it.to_dict() for it in self.warnings], "account": None}
+from migration_payloads.errors import ErrorItem, InvalidError, ServiceError
+from migration_service.errors.base import NotFoundError
 
 
 class AccountAlreadyImportedError(InvalidError):

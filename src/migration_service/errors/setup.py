@@ -1,6 +1,7 @@
 """Errors about the setup by operators: organisations, API keys, import suppliers, teams and vendors."""
 
-from migration_service.errors.base import InvalidError, NotFoundError, OperatorError
+from migration_payloads.errors import InvalidError
+from migration_service.errors.base import NotFoundError, OperatorError
 
 _NO_SUPPLIER = "The import supplier does not exist, or belongs to another organisation."
 _NO_SUPPLIER_FOUND = "Import supplier {found} does not exist, or belongs to another organisation."

@@ -1,6 +1,7 @@
 """Errors about undoing imports, and about go-live."""
 
-from migration_service.errors.base import InvalidError, NotFoundError, OperatorError
+from migration_payloads.errors import InvalidError
+from migration_service.errors.base import NotFoundError, OperatorError
 
 
 class UndoNotFoundError(NotFoundError):

@@ -1,6 +1,7 @@
 """Errors about webhooks."""
 
-from migration_service.errors.base import InvalidError, NotFoundError
+from migration_payloads.errors import InvalidError
+from migration_service.errors.base import NotFoundError
 
 
 class WebhookNotFoundError(NotFoundError):

@@ -18,17 +18,10 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
+from migration_payloads.profile import Profile
 from migration_service.db.base import Base, literals
 from migration_service.models.operation import ApiKey, ImportSupplier, OperationsTeam, Organisation
-from migration_service.states import (
-    BatchKind,
-    BatchMode,
-    BatchSource,
-    BatchState,
-    ChunkState,
-    LineStatus,
-    Profile,
-)
+from migration_service.states import BatchKind, BatchMode, BatchSource, BatchState, ChunkState, LineStatus
 
 #: Modes that create no accounts need no operations team.
 _NO_TEAM = [mode for mode in BatchMode if not mode.creates]
@@ -72,7 +65,7 @@ class Batch(Base):
     #: file, or if the batch is older than these columns.
     file_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
     file_bytes: Mapped[int | None]
-    #: The totals of all lines of the file; see `services.batches.intake.file_totals`.
+    #: The totals of all lines of the file; see `migration_payloads.files.totals`.
     file_totals: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     #: The supplier's control totals, or None if it gave none.
     control_totals: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))

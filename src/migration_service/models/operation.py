@@ -18,8 +18,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
+from migration_payloads.profile import Profile
 from migration_service.db.base import Base, literals
-from migration_service.states import Profile, SupplierStatus
+from migration_service.states import SupplierStatus
 
 
 class Organisation(Base):

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from migration_payloads.schemas.account import AccountImportSchema
+from migration_payloads.schemas.base import AnswerSchema
 from migration_service.schemas import answers
-from migration_service.schemas.account import AccountImportSchema
-from migration_service.schemas.base import AnswerSchema
 from migration_service.schemas.requests import AccountStatusSchema, ErrorObjectSchema, StagedAccountSchema
 
 _MOMENT = "2026-03-01T22:00:00Z"

@@ -4,9 +4,8 @@ from typing import Any
 
 from marshmallow import ValidationError, post_load, validates_schema
 
-from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_service.schemas.fields import (
+from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
+from migration_payloads.schemas.fields import (
     Choice,
     Code,
     DocumentPath,
@@ -18,9 +17,10 @@ from migration_service.schemas.fields import (
     Text,
     UtcMoment,
 )
-from migration_service.schemas.ledger import TransactionSchema
+from migration_payloads.schemas.ledger import TransactionSchema
+from migration_payloads.schemas.statement import STATEMENT, HistoricalStatementSchema
+from migration_service.schemas import answers
 from migration_service.schemas.requests import ErrorBodySchema, ErrorObjectSchema
-from migration_service.schemas.statement import STATEMENT, HistoricalStatementSchema
 from migration_service.states import Report
 
 #: Characters of a note's body.

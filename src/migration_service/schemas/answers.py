@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema, fields
 
-from migration_service.schemas.coded import Described, example_of
-from migration_service.schemas.moments import write_moment
+from migration_payloads.moments import write_moment
+from migration_payloads.schemas.coded import Described, example_of
 
 
 class String(Described, fields.String):

@@ -1,10 +1,11 @@
 """Query strings and responses of the endpoints for attempts, failed imports and import suppliers."""
 
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.base import AnswerSchema, Fields
 from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema, Fields
 from migration_service.schemas.paging import page_cursor, page_limit
 from migration_service.schemas.requests import ErrorBodySchema
-from migration_service.states import AttemptState, ImportState, Outcome, Profile, SupplierStatus
+from migration_service.states import AttemptState, ImportState, Outcome, SupplierStatus
 
 _ATTEMPT_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 _DETAIL = "Account would successfully import. Rolled back due to Dry Run."

@@ -1,7 +1,14 @@
 """Query strings and responses of the endpoints for batches."""
 
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.base import AnswerSchema, Fields
+from migration_payloads.schemas.fields import (
+    Choice,
+    Flag,
+    Identifier,
+    Text,
+)
 from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema, Fields
 from migration_service.schemas.error_threshold import (
     ERROR_THRESHOLD,
     STOP_COUNT_WARNINGS,
@@ -12,12 +19,6 @@ from migration_service.schemas.error_threshold import (
     stop_after_errors,
 )
 from migration_service.schemas.extracts import extract_moment
-from migration_service.schemas.fields import (
-    Choice,
-    Flag,
-    Identifier,
-    Text,
-)
 from migration_service.schemas.paging import page_cursor, page_limit
 from migration_service.schemas.requests import LineErrorObjectSchema
 from migration_service.states import (
@@ -27,7 +28,6 @@ from migration_service.states import (
     BatchSource,
     BatchState,
     LineStatus,
-    Profile,
     StagingResult,
 )
 

@@ -1,7 +1,7 @@
 """The part of the reconciliation response with the totals of a book."""
 
+from migration_payloads.schemas.base import AnswerSchema
 from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema
 
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 

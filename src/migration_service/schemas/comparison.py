@@ -1,8 +1,8 @@
 """The query string and responses of the comparison of two batches."""
 
+from migration_payloads.schemas.base import AnswerSchema, Fields
+from migration_payloads.schemas.fields import Choice
 from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema, Fields
-from migration_service.schemas.fields import Choice
 from migration_service.states import AccountChange, CodeChange
 
 _CHANGES = [change.value for change in AccountChange]

@@ -4,13 +4,13 @@ from typing import Any, ClassVar
 
 from marshmallow import ValidationError, fields
 
+from migration_payloads.schemas.base import AnswerSchema, Fields, find_unknown_fields, load
+from migration_payloads.schemas.coded import Coded, Messages
+from migration_payloads.schemas.fields import Identifier, Number, Object, WholeNumber
+from migration_payloads.schemas.messages import Message
+from migration_payloads.schemas.vocabulary import TransactionType
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema, Fields, find_unknown_fields, load
-from migration_service.schemas.coded import Coded, Messages
-from migration_service.schemas.fields import Identifier, Number, Object, WholeNumber
-from migration_service.schemas.messages import Message
-from migration_service.schemas.vocabulary import TransactionType
 
 #: How many ledger codes control totals may have.
 MAX_CODES = 100

@@ -1,8 +1,8 @@
 """The body and response of the erasure of an account."""
 
+from migration_payloads.schemas.base import AnswerSchema, CommandFields
+from migration_payloads.schemas.fields import Identifier, NormalIdentifier
 from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema, CommandFields
-from migration_service.schemas.fields import Identifier, NormalIdentifier
 
 
 class ErasureBodySchema(CommandFields):

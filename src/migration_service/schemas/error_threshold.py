@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from migration_payloads.schemas.base import AnswerSchema, Fields
+from migration_payloads.schemas.fields import Text, WholeNumber
 from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema, Fields
-from migration_service.schemas.fields import Text, WholeNumber
 
 _LINES: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": 10_000}
 

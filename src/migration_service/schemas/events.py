@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from migration_payloads.schemas.base import AnswerSchema, Fields
+from migration_payloads.schemas.fields import Identifier, WholeNumber
 from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema, Fields
-from migration_service.schemas.fields import Identifier, WholeNumber
 from migration_service.schemas.requests import ErrorBodySchema
 from migration_service.states import (
     BatchKind,

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from migration_service.schemas.coded import Messages
-from migration_service.schemas.fields import Message, UtcMoment
+from migration_payloads.schemas.coded import Messages
+from migration_payloads.schemas.fields import Message, UtcMoment
 
 #: How far a supplier's clock may be ahead.
 _TOLERANCE = timedelta(hours=1)

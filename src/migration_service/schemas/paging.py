@@ -1,6 +1,6 @@
 """The query parameters of lists that are read in pages."""
 
-from migration_service.schemas.fields import Identifier, WholeNumber
+from migration_payloads.schemas.fields import Identifier, WholeNumber
 
 
 def page_limit(things: str) -> WholeNumber:

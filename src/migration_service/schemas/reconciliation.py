@@ -5,10 +5,10 @@ from typing import Any
 from marshmallow import post_load, validates_schema
 from marshmallow.exceptions import ValidationError
 
+from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
+from migration_payloads.schemas.fields import Identifier, Message, Values, WholeNumber
 from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_service.schemas.book_totals import BookTotalsAnswerSchema
-from migration_service.schemas.fields import Identifier, Message, Values, WholeNumber
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason
 

@@ -1,16 +1,17 @@
 """The bodies, query strings and responses of the endpoints (section 4)."""
 
-from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_service.schemas.fields import (
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
+from migration_payloads.schemas.fields import (
     Choice,
     Flag,
     Identifier,
     NormalIdentifier,
     WholeNumber,
 )
+from migration_service.schemas import answers
 from migration_service.schemas.paging import page_cursor
-from migration_service.states import Profile, StagingResult
+from migration_service.states import StagingResult
 
 
 class ProcessRequestSchema(CommandFields):

@@ -1,7 +1,7 @@
 """The query string and responses of the endpoints for sessions."""
 
+from migration_payloads.schemas.base import AnswerSchema, Fields
 from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema, Fields
 from migration_service.schemas.paging import page_cursor, page_limit
 
 _SESSION_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"

@@ -4,9 +4,8 @@ from typing import Any
 
 from marshmallow import ValidationError, validates_schema
 
-from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_service.schemas.fields import (
+from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
+from migration_payloads.schemas.fields import (
     Choice,
     Identifier,
     NormalIdentifier,
@@ -14,7 +13,8 @@ from migration_service.schemas.fields import (
     Values,
     WholeNumber,
 )
-from migration_service.schemas.messages import Message
+from migration_payloads.schemas.messages import Message
+from migration_service.schemas import answers
 from migration_service.schemas.paging import page_cursor, page_limit
 from migration_service.states import UndoBlocker, UndoOutcome, UndoState
 

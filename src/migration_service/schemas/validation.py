@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
+from migration_payloads.schemas.account import AccountImportSchema
+from migration_payloads.schemas.base import AnswerSchema, Fields
+from migration_payloads.schemas.fields import Choice
 from migration_service.schemas import answers
-from migration_service.schemas.account import AccountImportSchema
-from migration_service.schemas.base import AnswerSchema, Fields
 from migration_service.schemas.extracts import extract_moment
-from migration_service.schemas.fields import Choice
 from migration_service.schemas.requests import (
     AccountErrorBodySchema,
     ErrorBodySchema,

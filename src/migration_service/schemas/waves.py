@@ -3,10 +3,9 @@
 import re
 from typing import Any, ClassVar
 
-from migration_service.schemas import answers
-from migration_service.schemas.base import AnswerSchema, CommandFields, Fields
-from migration_service.schemas.coded import Messages
-from migration_service.schemas.fields import (
+from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
+from migration_payloads.schemas.coded import Messages
+from migration_payloads.schemas.fields import (
     Choice,
     Day,
     Flag,
@@ -19,6 +18,7 @@ from migration_service.schemas.fields import (
     Values,
     WholeNumber,
 )
+from migration_service.schemas import answers
 from migration_service.states import WaveState, WaveWait, Weekday
 
 _PLAN_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"

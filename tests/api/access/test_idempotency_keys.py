@@ -12,9 +12,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
+from migration_payloads.schemas.json import encode_json
 from migration_service.errors import ServiceUnavailableError
 from migration_service.models import IdempotencyKey, ImportSupplier, Organisation
-from migration_service.schemas.json import encode_json
 from migration_service.services.access.api_keys import KeyLimits, issue_api_key
 from migration_service.services.accounts.added_data import Accepted
 from migration_service.services.setup.suppliers import create_import_supplier

@@ -10,10 +10,10 @@ from flask.testing import FlaskClient
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from migration_payloads.files.ndjson import read_blocks
 from migration_service.blueprints import added_data, batch_upload, erasure, status
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import AccountNotStagedError, PaymentVendorUnavailableError, ShareUsedError
-from migration_service.services.batches.intake.ndjson import read_blocks
 from migration_service.services.imports.status import read_imports
 from migration_service.services.processing import dispatch
 from migration_service.shares import Owner, Place, Places

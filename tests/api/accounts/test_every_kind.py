@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from migration_payloads.schemas.json import parse_json
 from migration_service.blueprints.description import added_data_examples as examples
-from migration_service.schemas.json import parse_json
 from migration_service.states import SupplierStatus
 from support.imported_account import ImportedAccount, at_once, codes_of
 

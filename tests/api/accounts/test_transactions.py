@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from migration_service.schemas.json import parse_json
+from migration_payloads.schemas.json import parse_json
 from migration_service.tasks.resources import WorkerResources
 from support.imported_account import LEDGER, ImportedAccount, codes_of
 from support.supplier_client import SupplierClient

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from sqlalchemy import update
 
+from migration_payloads.files.ndjson import FileLimits
 from migration_service.models import AccountImportProcess
-from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
 from migration_service.services.batches.intake.upload import start_batch

@@ -8,8 +8,8 @@ from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
-from migration_service.schemas.bounds import MAX_ERRORS, MAX_ITEMS
-from migration_service.schemas.json import encode_json
+from migration_payloads.schemas.bounds import MAX_ERRORS, MAX_ITEMS
+from migration_payloads.schemas.json import encode_json
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient, counts
 from support.imported_account import codes_of

@@ -4,8 +4,8 @@ from functools import partial
 
 from sqlalchemy import update
 
+from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_service.models import AccountImportProcess
-from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources

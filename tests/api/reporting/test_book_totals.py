@@ -7,9 +7,9 @@ from uuid import UUID
 
 from sqlalchemy import update
 
+from migration_payloads.files.totals import add_up, list_measures
+from migration_payloads.schemas.json import parse_json
 from migration_service.models import Batch, Ledger
-from migration_service.schemas.json import parse_json
-from migration_service.services.batches.intake.file_totals import add_up, list_measures
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.reconciliation.book_totals import count_book
 from migration_service.services.reconciliation.submitted import count_submitted

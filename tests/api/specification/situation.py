@@ -8,7 +8,7 @@ from typing import Any
 
 from werkzeug.test import TestResponse
 
-from migration_service.schemas.json import parse_json
+from migration_payloads.schemas.json import parse_json
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.states import SupplierStatus

@@ -17,7 +17,7 @@ from werkzeug.test import TestResponse
 
 from api.specification.shapes import differences
 from api.specification.situation import FOLDER, GIVEN, Situation
-from migration_service.schemas.json import parse_json
+from migration_payloads.schemas.json import parse_json
 from migration_service.tasks.resources import WorkerResources
 from support.servers import wait_until
 from support.supplier_client import SupplierClient

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from migration_service.rules.catalogue import check_account
-from migration_service.schemas.account import ACCOUNT_IMPORT
-from migration_service.schemas.base import load
-from migration_service.schemas.json import encode_json, parse_json
-from migration_service.states import Profile
+from migration_payloads.profile import Profile
+from migration_payloads.rules.catalogue import check_account
+from migration_payloads.schemas.account import ACCOUNT_IMPORT
+from migration_payloads.schemas.base import load
+from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service_local.samples import generate_accounts
 
 Account = dict[str, Any]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from migration_payloads.schemas.json import parse_json
 from migration_service.cli import batch_progress
 from migration_service.models import Account, Ledger, Statement
-from migration_service.schemas.json import parse_json
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from support.batch_client import BatchClient, ndjson
 from support.commands import Run

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from migration_payloads.schemas.json import parse_json
 from migration_service.errors import RequestFailedValidationError
 from migration_service.schemas.control_totals import EXAMPLE, read_control_totals
-from migration_service.schemas.json import parse_json
 
 
 def test_amounts_are_stored_as_texts_with_all_their_digits() -> None:

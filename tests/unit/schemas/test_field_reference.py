@@ -14,8 +14,8 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from field_reference import FILE, render
 from marshmallow import Schema
 
+from migration_payloads.schemas.base import Fields, load
 from migration_service import schemas
-from migration_service.schemas.base import Fields, load
 
 MODULES = sorted(module.name for module in iter_modules(schemas.__path__))
 EXAMPLE = json.loads(Path(schemas.__file__).with_name("example_account.json").read_text())

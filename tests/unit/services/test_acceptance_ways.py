@@ -7,16 +7,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from migration_payloads.profile import Profile
+from migration_payloads.rules.catalogue import RULES
+from migration_payloads.schemas.json import encode_json, parse_json
+from migration_payloads.validation import ValidatedAccount, validate_account, validate_text
 from migration_service.errors import ParseError
-from migration_service.rules.catalogue import RULES
-from migration_service.schemas.json import encode_json, parse_json
-from migration_service.services.imports.validation import ValidatedAccount, validate_account, validate_text
-from migration_service.states import Profile
 from migration_service_local.samples import generate_accounts
 from support.examples import TIMES
 from support.mutations import SMALL, STAND_INS, TODAY, damaged_accounts, places, typed
-from unit.rules.breaking_examples import BREAKING_EXAMPLES
-from unit.rules.valid_account import change, make_valid_account
+from unit.payloads.rules.breaking_examples import BREAKING_EXAMPLES
+from unit.payloads.rules.valid_account import change, make_valid_account
 
 _PROFILES = st.sampled_from(list(Profile))
 

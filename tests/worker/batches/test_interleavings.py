@@ -10,14 +10,16 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
+from migration_payloads.files.ndjson import FileLimits
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.json import parse_json
+from migration_payloads.validation import validate_account
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import BatchStateError
 from migration_service.models import Account, Batch, BatchChunk, BatchLine
-from migration_service.schemas.json import parse_json
 from migration_service.services.batches.control import cancel_batch, pause_batch, resume_batch
 from migration_service.services.batches.error_thresholds import NO_THRESHOLD, ErrorThreshold, set_threshold
-from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
 from migration_service.services.batches.intake.upload import start_batch
@@ -34,9 +36,8 @@ from migration_service.services.batches.work.chunks import (
 from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
-from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchMode, BatchState, ChunkState, ImportState, Profile
+from migration_service.states import BatchMode, BatchState, ChunkState, ImportState
 from support.batch_client import BatchClient, ndjson
 from support.interleavings import COMMIT, ROLLBACK, Script, Step, explore_script
 

@@ -6,13 +6,14 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from migration_payloads.profile import Profile
+from migration_payloads.validation import validate_account
 from migration_service.db.sql import OpenTransaction
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.staging import find_process
-from migration_service.services.imports.validation import validate_account
-from migration_service.states import ImportState, Profile
+from migration_service.states import ImportState
 from support.supplier_client import SupplierClient
 
 #: What differs between two rows whatever they hold. The hash is that of a payload with its supplier.

@@ -7,6 +7,8 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.profile import Profile
+from migration_payloads.validation import ValidatedAccount, validate_account
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction, begin
 from migration_service.errors import AccountCreationFailedError
@@ -25,9 +27,8 @@ from migration_service.services.imports.states import (
     RunningAttempt,
     StateChangeError,
 )
-from migration_service.services.imports.validation import ValidatedAccount, validate_account
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import ImportState, Outcome, Profile
+from migration_service.states import ImportState, Outcome
 from support.supplier_client import SupplierClient
 
 

@@ -8,11 +8,12 @@ from typing import Any
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
+from migration_payloads.profile import Profile
+from migration_payloads.validation import validate_account
 from migration_service.db.sql import OpenTransaction, SqlConnection, autocommit
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import storing
-from migration_service.services.imports.validation import validate_account
-from migration_service.states import ImportState, Profile, StagingResult
+from migration_service.states import ImportState, StagingResult
 from support.batch_client import BatchClient
 from support.interleavings import COMMIT, Run, Scenario, explore
 from support.supplier_client import SupplierClient

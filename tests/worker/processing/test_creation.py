@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlalchemy import text
 
+from migration_payloads.schemas.account import AccountImportSchema
+from migration_payloads.schemas.fields import Object
+from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service.models import Account
 from migration_service.models.part import Part, parts_of, path_of, payload_columns
-from migration_service.schemas.account import AccountImportSchema
-from migration_service.schemas.fields import Object
-from migration_service.schemas.json import encode_json, parse_json
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.processing.creation import (
     is_service_account_number,

@@ -10,16 +10,17 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.json import parse_json
+from migration_payloads.validation import ValidatedAccount, validate_account
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountCreationFailedError, InvalidError
 from migration_service.models import Account, AccountImportProcess, Attempt
-from migration_service.schemas.json import parse_json
 from migration_service.services.imports import states, storing
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.states import START, RunningAttempt
 from migration_service.services.imports.storing import StagedProcess
-from migration_service.services.imports.validation import ValidatedAccount, validate_account
 from migration_service.services.processing.attempts import (
     create_set,
     fail_attempt,
@@ -31,7 +32,7 @@ from migration_service.services.processing.attempts import (
 from migration_service.services.processing.signals import ANNOUNCED_KEY, announce, take_announcement
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import list_operations_teams
-from migration_service.states import ImportState, Outcome, Profile
+from migration_service.states import ImportState, Outcome
 from migration_service.tasks.resources import WorkerResources
 from support.interleavings import COMMIT, ROLLBACK, Script, Step, explore_script
 from support.supplier_client import SupplierClient

@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select
 
+from migration_payloads.files.totals import add_up
 from migration_service.db.base import Base
 from migration_service.models import (
     Account,
@@ -22,7 +23,6 @@ from migration_service.models import (
     OperationsTeam,
 )
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
-from migration_service.services.batches.intake.file_totals import add_up
 from migration_service.services.batches.intake.upload import validated_under
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.setup.teams import create_operations_team

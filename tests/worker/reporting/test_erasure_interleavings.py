@@ -10,16 +10,16 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.json import parse_json
+from migration_payloads.validation import validate_account
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountImportInProgressError
-from migration_service.schemas.json import parse_json
 from migration_service.services.accounts.erasure import Erasure, erase_account, remove_staged_again
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.imports import storing
-from migration_service.services.imports.validation import validate_account
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import Profile
 from support.batch_client import BatchClient, ndjson
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
 from support.marked_person import find_mark, marked_parts

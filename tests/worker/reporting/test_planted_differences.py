@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from migration_service.schemas.json import encode_json, parse_json
-from migration_service.services.imports.validation import validate_text
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.json import encode_json, parse_json
+from migration_payloads.validation import validate_text
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.reconciliation import created_accounts
 from migration_service.services.reconciliation.created_accounts import find_differences
 from migration_service.services.reconciliation.differences import Totals
-from migration_service.states import Profile
 from support.batch_client import BatchClient
 from support.mutations import places
 from support.planted_differences import PLANTED, make_book, plant, plant_in_each_column

@@ -13,13 +13,13 @@ from babel.numbers import format_currency, format_percent
 from flask import Flask, request
 from markupsafe import Markup
 
+from migration_payloads.moments import write_moments
+from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.console.languages import current_locale, gettext, ngettext, write_number
 from migration_service.blueprints.console.states import describe_wave, explain_reason, name_state
 from migration_service.blueprints.console.tables import label_cells
 from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.requests.resources import resources
-from migration_service.schemas.json import encode_json
-from migration_service.schemas.moments import write_moments
 from migration_service.services.batches.results.counts import count_open
 from migration_service.services.batches.results.pace import round_range
 from migration_service.services.reconciliation.differences import CURRENCY, is_amount

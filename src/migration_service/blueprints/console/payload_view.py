@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from migration_service.schemas.json import encode_json
+from migration_payloads.schemas.json import encode_json
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 import flask_swagger_ui
 from flask import Blueprint, Response, request, send_from_directory
 
-from migration_service.schemas.json import encode_json
+from migration_payloads.schemas.json import encode_json
 
 _ASSETS = Path(flask_swagger_ui.__file__).parent / "dist"
 _PAGE = """<!DOCTYPE html>

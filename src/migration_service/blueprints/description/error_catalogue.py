@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
+from migration_payloads.rules.added_data import ADDED_DATA_RULES
+from migration_payloads.rules.catalogue import RULES
+from migration_payloads.schemas.base import unknown_word
 from migration_service import errors
 from migration_service.blueprints.requests.error_bodies import HTTP_CODES, status_of
-from migration_service.rules.added_data import ADDED_DATA_RULES
-from migration_service.rules.catalogue import RULES
-from migration_service.schemas.base import unknown_word
 
 
 class Place(StrEnum):

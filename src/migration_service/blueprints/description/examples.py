@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from migration_payloads.schemas.json import parse_json
 from migration_service import schemas
-from migration_service.schemas.json import parse_json
 
 #: A complete but short payload: a household with electricity. `tools/example_account.py` generates it.
 ACCOUNT: dict[str, Any] = parse_json(Path(schemas.__file__).with_name("example_account.json").read_bytes())

@@ -7,6 +7,7 @@ from itertools import groupby
 from flask import Flask
 from flask_smorest import Api, Blueprint
 
+from migration_payloads.schemas.base import Fields
 from migration_service.blueprints.description.docs_page import docs_blueprint
 from migration_service.blueprints.description.document import complete_description
 from migration_service.blueprints.description.error_catalogue import field_errors, meaning_of, rule_errors
@@ -29,7 +30,6 @@ from migration_service.errors import (
     ShareUsedError,
     UnauthenticatedError,
 )
-from migration_service.schemas.base import Fields
 from migration_service.schemas.requests import ErrorBodySchema
 
 #: Errors that every operation with a token can return.

@@ -11,11 +11,11 @@ from flask_smorest import Blueprint
 from marshmallow import Schema
 from werkzeug.exceptions import LengthRequired, RequestEntityTooLarge, UnsupportedMediaType
 
+from migration_payloads.schemas.base import MAX_SUGGESTIONS, limit_errors, load, suggest
+from migration_payloads.schemas.coded import Coded
+from migration_payloads.schemas.json import parse_json
 from migration_service.blueprints.requests.describing import View, only_describe
 from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
-from migration_service.schemas.base import MAX_SUGGESTIONS, limit_errors, load, suggest
-from migration_service.schemas.coded import Coded
-from migration_service.schemas.json import parse_json
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

@@ -10,6 +10,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
+from migration_payloads.schemas.json import encode_json
 from migration_service import errors
 from migration_service.blueprints.requests.error_bodies import (
     HTTP_CODES,
@@ -18,7 +19,6 @@ from migration_service.blueprints.requests.error_bodies import (
     status_of,
 )
 from migration_service.blueprints.requests.resources import resources
-from migration_service.schemas.json import encode_json
 
 logger = logging.getLogger(__name__)
 

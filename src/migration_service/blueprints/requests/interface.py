@@ -4,10 +4,10 @@ from flask import request
 from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.identifiers import require_identifier
 from migration_service.blueprints.requests.auth import caller, require_token
 from migration_service.blueprints.requests.body import INTERFACE
 from migration_service.errors import ImportSupplierNotFoundInBodyError
-from migration_service.schemas.identifiers import require_identifier
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
 _NAMES = ("import_supplier_code", "external_account_number")

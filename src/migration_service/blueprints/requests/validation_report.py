@@ -6,10 +6,10 @@ from typing import Any
 
 from flask import Response
 
+from migration_payloads.schemas.json import encode_json
+from migration_payloads.validation import ValidatedAccount
 from migration_service.errors import AccountFailedValidationError, ErrorItem
-from migration_service.schemas.json import encode_json
 from migration_service.services.accounts.added_data import Accepted
-from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.states import Report, StagingResult
 
 #: The header with the number of warnings.

@@ -16,6 +16,7 @@ from hashlib import sha256
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import write_moment
 from migration_service.errors import (
     ApiKeyEndedError,
     ApiKeyNotFoundError,
@@ -25,7 +26,6 @@ from migration_service.errors import (
 from migration_service.models import ApiKey, Organisation
 from migration_service.origin import current_origin
 from migration_service.schemas.events import EventType
-from migration_service.schemas.moments import write_moment
 from migration_service.services.access.scopes import Scope, parse_network, require_address
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.events import recording as events

@@ -8,6 +8,11 @@ from typing import Any, TypeAlias
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import DEFAULT_TIME_ZONE, today_in
+from migration_payloads.profile import Profile
+from migration_payloads.rules.catalogue import check_account
+from migration_payloads.rules.rule import Finding, Severity
+from migration_payloads.schemas.base import find_unknown_fields, limit_errors, load
 from migration_service.db.base import one_of
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import (
@@ -20,19 +25,13 @@ from migration_service.errors import (
 )
 from migration_service.models import Account
 from migration_service.models.part import Part, path_of, payload_columns
-from migration_service.rules.catalogue import check_account
-from migration_service.rules.rule import Finding, Severity
 from migration_service.schemas.added_data import AddedDataSchema
-from migration_service.schemas.base import find_unknown_fields, limit_errors, load
 from migration_service.services.access.callers import Caller
 from migration_service.services.setup.suppliers import (
-    DEFAULT_TIME_ZONE,
     KnownSupplier,
     find_import_supplier,
     get_import_supplier,
-    today_in,
 )
-from migration_service.states import Profile
 
 
 @dataclass(frozen=True, slots=True)

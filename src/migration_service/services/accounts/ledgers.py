@@ -11,9 +11,9 @@ from typing import Any
 from sqlalchemy import ARRAY, BigInteger, Numeric, bindparam, func, select, text
 from sqlalchemy.orm import Session
 
+from migration_payloads.rules.balances import signed_amount
 from migration_service.db.base import one_of
 from migration_service.models import Ledger, MeterPoint, SupplyAddress, Transaction
-from migration_service.rules.balances import signed_amount
 from migration_service.states import TransactionPeriod
 
 #: The default ledger of an account.

@@ -14,6 +14,10 @@ from typing import Any
 from sqlalchemy import ARRAY, BigInteger, LargeBinary, bindparam, insert, select, text
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import write_moment
+from migration_payloads.profile import Profile
+from migration_payloads.rules.added_data import NOT_TAKEN, check_note
+from migration_payloads.schemas.json import encode_json
 from migration_service.errors import (
     AccountNotFoundError,
     ErrorItem,
@@ -22,9 +26,6 @@ from migration_service.errors import (
 )
 from migration_service.models import Note
 from migration_service.origin import current_origin
-from migration_service.rules.added_data import NOT_TAKEN, check_note
-from migration_service.schemas.json import encode_json
-from migration_service.schemas.moments import write_moment
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
     Accepted,
@@ -38,7 +39,6 @@ from migration_service.services.accounts.added_data import (
     terms_of,
 )
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import Profile
 
 
 class NoteStatus(StrEnum):

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from migration_payloads.profile import Profile
 from migration_service.errors import (
     AccountErasedError,
     AccountNotFoundInBodyError,
@@ -31,7 +32,6 @@ from migration_service.services.accounts.added_data import (
     terms_of,
 )
 from migration_service.services.setup.vendors import get_payment_vendor
-from migration_service.states import Profile
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,17 @@ from typing import Any
 from sqlalchemy import ARRAY, BigInteger, Text, and_, bindparam, func, insert, literal, or_, select, text
 from sqlalchemy.orm import Session
 
-from migration_service.db.base import one_of
-from migration_service.errors import ErrorItem
-from migration_service.models import Statement
-from migration_service.origin import current_origin
-from migration_service.rules.statements import (
+from migration_payloads.rules.statements import (
     duplicate_statement_numbers,
     find_fault_of_gross_amount,
     gross_amount_not_in_cents,
 )
-from migration_service.schemas.messages import shown
-from migration_service.schemas.statement import HistoricalStatementSchema
+from migration_payloads.schemas.messages import shown
+from migration_payloads.schemas.statement import HistoricalStatementSchema
+from migration_service.db.base import one_of
+from migration_service.errors import ErrorItem
+from migration_service.models import Statement
+from migration_service.origin import current_origin
 from migration_service.services.accounts.added_data import Addition, OpenAccount, part_values
 from migration_service.states import StatementOrigin
 

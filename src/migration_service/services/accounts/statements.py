@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from migration_payloads.profile import Profile
 from migration_service.errors import (
     ErrorItem,
     HistoricalStatementAlreadyExistsError,
@@ -26,7 +27,6 @@ from migration_service.services.accounts.added_data import (
     terms_of,
 )
 from migration_service.services.accounts.statement_books import StatementBooks
-from migration_service.states import Profile
 
 # Rules of payloads that do not apply here: statements can be sent again, and documents are optional.
 _NOT_CHECKED = ("duplicate_statement_ids", "missing_statement_document")

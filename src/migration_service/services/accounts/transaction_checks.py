@@ -6,8 +6,9 @@ from typing import TypeAlias
 
 from sqlalchemy.orm import Session
 
+from migration_payloads.profile import Profile
+from migration_payloads.rules.account import OPEN_TRANSACTIONS
 from migration_service.errors import ErrorItem, InvalidError, RequestFailedValidationError
-from migration_service.rules.account import OPEN_TRANSACTIONS
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
     Checked,
@@ -19,7 +20,6 @@ from migration_service.services.accounts.added_data import (
     open_account,
     terms_of,
 )
-from migration_service.states import Profile
 
 #: A finding, and the class of error with which the request fails if it is the first fault.
 Fault: TypeAlias = tuple[type[InvalidError], ErrorItem]

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from migration_payloads.rules.added_data import DATE_CHANGED
 from migration_service.errors import (
     ErrorItem,
     InvalidError,
@@ -20,7 +21,6 @@ from migration_service.errors import (
     TransactionOutsideOpenPeriodError,
 )
 from migration_service.models import Transaction
-from migration_service.rules.added_data import DATE_CHANGED
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
     Accepted,

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import write_moment
 from migration_service.models import Batch, Wave
-from migration_service.schemas.moments import write_moment
 from migration_service.services.batches.results.counts import BatchProgress, count_open, get_progress
 from migration_service.services.waves.reading import WaitingWave
 from migration_service.states import LineStatus, WaveState

@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
+from migration_payloads.rules.added_data import ADDED_DATA_RULES
+from migration_payloads.rules.catalogue import RULES
+from migration_payloads.rules.rule import Severity
+from migration_payloads.schemas.base import unknown_word
 from migration_service.errors import ErrorItem, LineError, RequestFailedValidationError
-from migration_service.rules.added_data import ADDED_DATA_RULES
-from migration_service.rules.catalogue import RULES
-from migration_service.rules.rule import Severity
-from migration_service.schemas.base import unknown_word
 from migration_service.services.batches.error_thresholds import OFF, PERCENTAGE, ErrorThreshold
 
 #: The largest window, and the largest number of lines before a percentage applies.

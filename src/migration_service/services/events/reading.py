@@ -13,9 +13,9 @@ from uuid import UUID
 from sqlalchemy import ARRAY, BigInteger, Text, bindparam, text
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import sql_moment
 from migration_service.errors import EventCursorExpiredError
 from migration_service.schemas.events import EventType
-from migration_service.schemas.moments import sql_moment
 
 
 class Position(NamedTuple):

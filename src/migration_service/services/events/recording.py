@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.json import encode_json
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction, SqlConnection
 from migration_service.schemas.events import EventType
-from migration_service.schemas.json import encode_json
 
 
 def record(

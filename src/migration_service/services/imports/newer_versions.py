@@ -11,6 +11,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from migration_payloads.moments import write_moment
+from migration_payloads.schemas.account import LoadedAccount
+from migration_payloads.schemas.json import encode_json, storable_text
+from migration_payloads.validation import ValidatedAccount
 from migration_service.db.sql import SqlConnection
 from migration_service.errors import (
     AccountAlreadyImportedError,
@@ -21,13 +25,9 @@ from migration_service.errors import (
     PayloadDiffersError,
     ServiceError,
 )
-from migration_service.schemas.account import LoadedAccount
-from migration_service.schemas.json import encode_json, storable_text
-from migration_service.schemas.moments import write_moment
 from migration_service.services.access.callers import Caller
 from migration_service.services.imports.payload_differences import compare_with_created
 from migration_service.services.imports.storing import StagedProcess
-from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
 from migration_service.states import ImportState
 

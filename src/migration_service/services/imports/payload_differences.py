@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from migration_payloads.validation import ValidatedAccount
 from migration_service.db.sql import SqlConnection
 from migration_service.errors import ErrorItem, PayloadDiffersError
 from migration_service.services.imports.field_differences import (
@@ -11,7 +12,6 @@ from migration_service.services.imports.field_differences import (
     read_json,
 )
 from migration_service.services.imports.storing import StagedProcess
-from migration_service.services.imports.validation import ValidatedAccount
 
 #: The largest number of paths listed for an account.
 MOST_PATHS = 20

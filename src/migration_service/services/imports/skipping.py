@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.identifiers import identifier_fault
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountNotStagedError, NameInvalidError, quoted
 from migration_service.models import ImportSupplier
-from migration_service.schemas.identifiers import identifier_fault
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.imports import states, storing
 from migration_service.services.imports.states import SKIP, UNSKIP, Change, refusal

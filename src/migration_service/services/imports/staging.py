@@ -5,19 +5,19 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
+from migration_payloads.moments import write_moment
+from migration_payloads.validation import ValidatedAccount
 from migration_service.db.sql import SqlConnection
 from migration_service.errors import (
     InvalidError,
     NewerVersionStagedError,
 )
 from migration_service.models import AccountImportProcess
-from migration_service.schemas.moments import write_moment
 from migration_service.services.imports import storing
 from migration_service.services.imports.newer_versions import explain_refusal
 from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.imports.states import refusal
 from migration_service.services.imports.storing import StagedProcess
-from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier, refusal_of_supplier
 from migration_service.states import StagingResult, SupplierStatus
 

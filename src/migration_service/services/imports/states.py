@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from migration_payloads.schemas.json import encode_json
 from migration_service.db.base import literals
 from migration_service.db.sql import OpenTransaction, SqlConnection
 from migration_service.errors import (
@@ -20,7 +21,6 @@ from migration_service.errors import (
     ServiceError,
 )
 from migration_service.schemas.events import EventType
-from migration_service.schemas.json import encode_json
 from migration_service.states import ImportState, Outcome
 
 

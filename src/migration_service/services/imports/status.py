@@ -7,10 +7,10 @@ from typing import Any
 from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import sql_moment
 from migration_service.db.base import literals
 from migration_service.db.sql import SqlConnection
 from migration_service.errors import AccountNotFoundError, ImportSupplierNotFoundError
-from migration_service.schemas.moments import sql_moment
 from migration_service.services.setup.names import is_name
 from migration_service.services.setup.suppliers import MAX_CODE, KnownSupplier, require_supplier_allowed
 from migration_service.states import ImportState, Outcome
@@ -69,7 +69,7 @@ _FIND_STATUS = """
 """
 
 # PostgreSQL writes the JSON, so a million entries are a few hundred values in Python. Text and times have the
-# same form as in `schemas.moments`.
+# same form as in `migration_payloads.moments`.
 _READ_IMPORTS = """
     SELECT string_agg(
                '{"external_account_number":' || to_json(external_account_number)

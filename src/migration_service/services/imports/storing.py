@@ -11,10 +11,10 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from migration_payloads.rules.catalogue import RULES_VERSION
+from migration_payloads.validation import ValidatedAccount
 from migration_service.db.sql import SqlConnection
 from migration_service.origin import current_origin
-from migration_service.rules.catalogue import RULES_VERSION
-from migration_service.services.imports.validation import ValidatedAccount
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import ImportState, StagingResult
 

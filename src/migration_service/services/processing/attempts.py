@@ -11,16 +11,17 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
+from migration_payloads.profile import Profile
+from migration_payloads.rules.catalogue import RULES_VERSION
+from migration_payloads.schemas.json import parse_json
+from migration_payloads.validation import validate_account
 from migration_service.db.sql import OpenTransaction, SqlConnection
 from migration_service.errors import AccountCreationFailedError, DryRunSucceededError, ServiceError
-from migration_service.rules.catalogue import RULES_VERSION
-from migration_service.schemas.json import parse_json
 from migration_service.services.emails.customer_emails import record_customer_emails
 from migration_service.services.imports import states
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt
-from migration_service.services.imports.validation import validate_account
 from migration_service.services.processing.creation import KEEP_THE_PLAN, create_accounts
-from migration_service.states import ImportState, Outcome, Profile
+from migration_service.states import ImportState, Outcome
 
 #: Seconds after which an attempt is given to the workers again if none of them is running it.
 GIVEN_AGAIN_AFTER = 10.0

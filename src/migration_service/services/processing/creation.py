@@ -19,6 +19,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
+from migration_payloads.schemas.json import encode_json
 from migration_service.db.cells import IDS
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountNotStorableError, ServiceError
@@ -32,7 +33,6 @@ from migration_service.models.part import (
     payload_columns,
     table_of,
 )
-from migration_service.schemas.json import encode_json
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """The totals of a book by outcome: given by the supplier, in the file, refused, staged, created.
 
-Each measure of `services.batches.intake.file_totals` has one row. Refused amounts are read from the lines as
+Each measure of `migration_payloads.files.totals` has one row. Refused amounts are read from the lines as
 they were sent, a few at a time; staged amounts from the payloads; created amounts from the tables.
 """
 
@@ -12,9 +12,9 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.files.totals import FileTotals, list_measures
 from migration_service.models import Batch
 from migration_service.services.batches.intake.control_totals import report_control_totals, sort_measures
-from migration_service.services.batches.intake.file_totals import FileTotals, list_measures
 from migration_service.services.reconciliation.added_data import is_of_added_data
 from migration_service.services.reconciliation.book_totals_sql import COUNT_BOOK, LIST_FILES, LIST_REPEATED
 from migration_service.services.reconciliation.submitted_items import Submitted

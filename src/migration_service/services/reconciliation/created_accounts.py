@@ -17,8 +17,8 @@ from uuid import UUID
 from sqlalchemy import Row
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.schemas.json import encode_json, finite
-from migration_service.schemas.moments import write_moment
+from migration_payloads.moments import write_moment
+from migration_payloads.schemas.json import encode_json, finite
 from migration_service.services.batches.results.line_results import write_csv
 from migration_service.services.imports.field_differences import compare_fields, read_json
 from migration_service.services.reconciliation.added_data import (

@@ -2,9 +2,9 @@
 
 from sqlalchemy import ARRAY, BigInteger, bindparam, text
 
+from migration_payloads.schemas.json import encode_json
 from migration_service.errors import DuplicateLineError
 from migration_service.models import Ledger
-from migration_service.schemas.json import encode_json
 from migration_service.services.reconciliation.created_sql import created_account
 from migration_service.states import ImportState
 

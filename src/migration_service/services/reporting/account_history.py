@@ -7,6 +7,7 @@ import msgspec
 from sqlalchemy import Executable, select, text
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import write_moments
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountNotFoundError
 from migration_service.models import (
@@ -20,7 +21,6 @@ from migration_service.models import (
     Transaction,
 )
 from migration_service.models.part import Part
-from migration_service.schemas.moments import write_moments
 from migration_service.services.accounts.reading import find_account, read_parts
 from migration_service.services.imports import storing
 from migration_service.services.imports.status import reported_status

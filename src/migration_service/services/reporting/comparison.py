@@ -16,9 +16,9 @@ from uuid import UUID
 from sqlalchemy import TextClause
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.schemas.json import encode_json
 from migration_service.errors import BatchesNotComparableError
 from migration_service.models import Batch
-from migration_service.schemas.json import encode_json
 from migration_service.services.batches.control import get_batch_with_lines
 from migration_service.services.batches.results.line_results import ResultFormat, write_csv
 from migration_service.services.reconciliation.added_data import is_of_added_data

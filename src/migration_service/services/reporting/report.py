@@ -14,8 +14,8 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_service.models import Acknowledgement, Batch, ImportSupplier, WavePlan
-from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.batches.control import BatchReport, report_batch
 from migration_service.services.batches.results.listing import list_batches
 from migration_service.services.reconciliation.acknowledgements import (

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.identifiers import identifier_fault
 from migration_service.errors import NameInvalidError, NameTakenError, quoted
-from migration_service.schemas.identifiers import identifier_fault
 
 #: The largest length of the name of an organisation or an operations team.
 MAX_NAME = 128

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TypeVar
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
-from migration_service.config.variables import is_time_zone
+from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone, today_in
 from migration_service.db.base import one_of
 from migration_service.db.sql import OpenTransaction, SqlConnection
 from migration_service.errors import (
@@ -38,8 +37,6 @@ _Owned = TypeVar("_Owned", Batch, WavePlan, Undo)
 
 #: The largest length of the code of an import supplier.
 MAX_CODE = 64
-#: The default time zone of a supplier.
-DEFAULT_TIME_ZONE = "Europe/Amsterdam"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +61,6 @@ class KnownSupplier:
     def today(self) -> date:
         """Return today's date in the supplier's time zone."""
         return today_in(self.time_zone)
-
-
-def today_in(time_zone: str) -> date:
-    """Return today's date in a time zone."""
-    return datetime.now(ZoneInfo(time_zone)).date()
 
 
 _SELECT = """

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import write_moment
 from migration_service.errors import GoLiveFarError, GoLivePastError, ImportSupplierLiveError
 from migration_service.models import Account, ImportSupplier
-from migration_service.schemas.moments import write_moment
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.clock import read_clock
 from migration_service.services.setup.suppliers import get_import_supplier

@@ -3,10 +3,10 @@
 from sqlalchemy import func
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import write_moment
 from migration_service.errors import WaveStateError, WaveWindowClosedError
 from migration_service.models import Batch, Wave, WavePlan
 from migration_service.origin import current_origin
-from migration_service.schemas.moments import write_moment
 from migration_service.services.audit.entries import AuditAction
 from migration_service.services.batches import clock
 from migration_service.services.batches.control import take_over

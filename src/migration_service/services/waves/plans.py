@@ -15,6 +15,7 @@ from sqlalchemy import ARRAY, BigInteger, Text, bindparam, exists, func, select,
 from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import write_moment
 from migration_service.db.base import new_id
 from migration_service.errors import (
     ErrorItem,
@@ -24,7 +25,6 @@ from migration_service.errors import (
     WavePlanOpenError,
 )
 from migration_service.models import AccountImportProcess, Wave, WavePlan
-from migration_service.schemas.moments import write_moment
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.error_thresholds import IMPORT_THRESHOLD, fit_to_wave
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder

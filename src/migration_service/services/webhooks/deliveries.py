@@ -8,11 +8,11 @@ from typing import Any
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import write_moment
+from migration_payloads.schemas.json import encode_json
 from migration_service.db.base import new_id
 from migration_service.errors import WebhookDeliveryNotFoundError
 from migration_service.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
-from migration_service.schemas.json import encode_json
-from migration_service.schemas.moments import write_moment
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.states import DeliveryLane, DeliveryState
 

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Sequence
 
+from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service.destinations.protocol import Message
-from migration_service.schemas.json import encode_json, parse_json
 from migration_service.services.webhooks.secrets import sign
 from migration_service.states import EventFormat
 

@@ -4,6 +4,7 @@ import re
 
 from error_docs import FILE, render
 
+from migration_payloads.schemas.coded import Coded
 from migration_service import errors
 from migration_service.blueprints.description.error_catalogue import (
     FIELD_CODES,
@@ -13,7 +14,6 @@ from migration_service.blueprints.description.error_catalogue import (
     rule_errors,
 )
 from migration_service.errors import ImportSupplierMismatchError, ServiceError, quoted
-from migration_service.schemas.coded import Coded
 
 
 def test_the_page_of_errors_is_the_generated_one() -> None:

@@ -7,9 +7,10 @@ from sqlalchemy import func, text, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.profile import Profile
+from migration_payloads.rules.rule import Finding, Severity
 from migration_service.errors import AccountErasedError, AccountNotFoundInBodyError, ErrorItem
 from migration_service.models import Account
-from migration_service.rules.rule import Finding, Severity
 from migration_service.schemas.added_data import NotesRequestSchema
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
@@ -23,7 +24,6 @@ from migration_service.services.accounts.added_data import (
     open_accounts,
 )
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
-from migration_service.states import Profile
 from support.factories import make_customer
 from support.imported_account import ImportedAccount
 

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import func, update
 from sqlalchemy.orm import Session
 
+from migration_payloads.profile import Profile
 from migration_service.errors import (
     AccountErasedError,
     AccountNotFoundInBodyError,
@@ -34,7 +35,6 @@ from migration_service.services.batches.work.added_data.instructions import (
 )
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.vendors import create_payment_vendor
-from migration_service.states import Profile
 from support.imported_account import ImportedAccount
 
 FreeLocks = Callable[[OpenAccount], list[str]]

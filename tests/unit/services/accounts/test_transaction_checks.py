@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 from sqlalchemy.orm import Session
 
+from migration_payloads.profile import Profile
 from migration_service.errors import (
     ErrorItem,
     InvalidError,
@@ -20,7 +21,6 @@ from migration_service.services.accounts.transaction_checks import (
 )
 from migration_service.services.accounts.transactions import Taken, add_transactions_to_accounts
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import Profile
 
 
 def test_the_error_is_that_of_the_first_transaction_at_fault_and_lists_all_of_them() -> None:

@@ -1,8 +1,8 @@
 """What the schema and the rules find in a payload together."""
 
-from migration_service.schemas.bounds import MAX_ERRORS
-from migration_service.services.imports.validation import validate_account
-from migration_service.states import Profile
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.bounds import MAX_ERRORS
+from migration_payloads.validation import validate_account
 
 
 def test_rules_are_checked_until_the_schema_alone_has_found_too_much() -> None:

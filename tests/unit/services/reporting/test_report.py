@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_service.db.base import new_id
 from migration_service.errors import (
     BatchNotFoundError,
@@ -27,7 +28,6 @@ from migration_service.models import (
     UndoLine,
     WavePlan,
 )
-from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.reporting import report as report_module
 from migration_service.services.reporting.report import Decision, FailedCode, Report, Versions, make_report
 from migration_service.services.reporting.report_subject import ReportKind, ReportSubject, find_subject

@@ -6,10 +6,10 @@ from typing import Any
 
 from flask import Blueprint, Response, render_template, request
 
+from migration_payloads.moments import write_moments
+from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.console.access import current_operator
 from migration_service.blueprints.requests.resources import resources
-from migration_service.schemas.json import encode_json
-from migration_service.schemas.moments import write_moments
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import TrailFilter, read_trail, stream_trail
 from migration_service.states import AuditOutcome

@@ -9,6 +9,7 @@ from werkzeug.wrappers import Response
 from wtforms import Field, TextAreaField
 from wtforms.validators import InputRequired
 
+from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service.blueprints.console.access import batch_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act
 from migration_service.blueprints.console.display import measured
@@ -17,7 +18,6 @@ from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
 from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
 from migration_service.schemas.control_totals import read_control_totals
-from migration_service.schemas.json import encode_json, parse_json
 from migration_service.services.batches.intake.control_totals import (
     ControlTotals,
     report_control_totals,

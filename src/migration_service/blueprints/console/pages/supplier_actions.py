@@ -6,6 +6,8 @@ from werkzeug.wrappers import Response
 from wtforms import BooleanField, SelectField, StringField
 from wtforms.validators import InputRequired, Length
 
+from migration_payloads.moments import DEFAULT_TIME_ZONE
+from migration_payloads.profile import Profile
 from migration_service.blueprints.console.access import supplier_of, visible_organisations
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, act_on_reference
 from migration_service.blueprints.console.languages import gettext as _
@@ -13,13 +15,12 @@ from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
 from migration_service.services.batches.results.listing import list_batches
 from migration_service.services.setup.suppliers import (
-    DEFAULT_TIME_ZONE,
     create_import_supplier,
     set_customer_emails,
     set_status,
     set_time_zone,
 )
-from migration_service.states import Profile, SupplierStatus
+from migration_service.states import SupplierStatus
 
 blueprint = Blueprint("supplier_actions", __name__, url_prefix="/suppliers")
 

@@ -4,6 +4,7 @@ from flask import Blueprint, request, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
+from migration_payloads.schemas.base import load
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.acting import Done, Facts, Preview, act
 from migration_service.blueprints.console.languages import gettext as _
@@ -13,7 +14,6 @@ from migration_service.blueprints.console.wave_forms import ROWS, PlanForm
 from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import RequestFailedValidationError
-from migration_service.schemas.base import load
 from migration_service.schemas.waves import WavePlanBodySchema
 from migration_service.services.batches import clock
 from migration_service.services.waves.orders import MAX_WAVES, PlanOrder, WaveOrder, read_plan

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
+from migration_payloads.files.totals import list_measures
 from migration_service.errors import BatchStateError
 from migration_service.models import Batch
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.batches.intake.file_totals import list_measures
 
 #: The member of the control totals for each measure. Other measures are amounts and counts of transactions.
 _SECTIONS = {"accounts": "accounts", "statements": "statements", "balance": "ledger_balances"}

@@ -8,14 +8,15 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.json import encode_json
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.origin import ActorKind, current_origin
-from migration_service.schemas.json import encode_json
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.batches.intake.spool import SentFile
 from migration_service.services.idempotency.keys import find_fault
-from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
+from migration_service.states import BatchKind, BatchMode, BatchSource
 
 #: An option of batches of pending accounts: include accounts of which a newer version was refused.
 INCLUDE_OLDER_VERSIONS = "include_older_versions"

@@ -8,7 +8,7 @@ accounts (docs/performance.md), so halving chunks at the end pays, and smaller o
 from math import ceil
 from zlib import crc32
 
-from migration_service.services.batches.intake.ndjson import Line
+from migration_payloads.files.ndjson import Line
 from migration_service.services.batches.intake.spool import SpooledLines
 
 #: The largest size of a chunk of accounts, and the largest average size of one of added data, in bytes.

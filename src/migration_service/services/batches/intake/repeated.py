@@ -5,9 +5,9 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.json import encode_json
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ConflictingLinesError, DuplicateLineError
-from migration_service.schemas.json import encode_json
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.imports.newer_versions import RefusedVersion, note_refused
 from migration_service.services.setup.suppliers import KnownSupplier

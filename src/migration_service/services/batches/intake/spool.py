@@ -15,9 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
 from typing import IO, Any
 
+from migration_payloads.files.formats import require_ndjson
+from migration_payloads.files.ndjson import FileLimits, Line, read_blocks, read_lines
 from migration_service.errors import UploadStorageFullError
-from migration_service.services.batches.intake.formats import require_ndjson
-from migration_service.services.batches.intake.ndjson import FileLimits, Line, read_blocks, read_lines
 
 #: Bytes that a line counts for the quota in addition to its text: its row, index entry and outcome.
 LINE_OVERHEAD = 200

@@ -11,9 +11,9 @@ from uuid import UUID
 from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.files.ndjson import FileLimits
 from migration_service.db.holding import repeat
 from migration_service.errors import TooManyUploadsError
-from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.quotas import (
     BatchQuotas,

@@ -14,6 +14,9 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
+from migration_payloads.files.totals import FileTotals
+from migration_payloads.rules.catalogue import RULES_VERSION
+from migration_payloads.schemas.json import encode_json
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import (
@@ -23,10 +26,7 @@ from migration_service.errors import (
 )
 from migration_service.models import Batch
 from migration_service.origin import current_origin
-from migration_service.rules.catalogue import RULES_VERSION
-from migration_service.schemas.json import encode_json
 from migration_service.services.batches.error_thresholds import threshold_to_store, usual_threshold
-from migration_service.services.batches.intake.file_totals import FileTotals
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder, record_order
 from migration_service.services.batches.intake.ranges import (
     LAST_CHUNK_LINES,

@@ -8,9 +8,9 @@ from uuid import UUID
 from sqlalchemy import Text, bindparam, select, text, union_all
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.json import parse_json
 from migration_service.errors import ParseError
 from migration_service.models import Batch, BatchLine
-from migration_service.schemas.json import parse_json
 from migration_service.services.batches.results.counts import LINES_OF_CHUNK
 from migration_service.services.batches.results.line_results import (
     COLUMNS,

@@ -14,9 +14,9 @@ import msgspec
 from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, func, literal, select, text, true
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.schemas.json import encode_json
 from migration_service.errors import ConflictingLinesError, DuplicateLineError
 from migration_service.models import AccountImportProcess, BatchLine
-from migration_service.schemas.json import encode_json
 from migration_service.states import LineStatus, StagingResult
 
 #: The number of lines that are read and written together.

@@ -13,6 +13,10 @@ from uuid import UUID
 from sqlalchemy import Row, and_, case, exists, select, text
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import write_moment
+from migration_payloads.rules.catalogue import RULES_VERSION
+from migration_payloads.schemas.json import parse_json
+from migration_payloads.validation import ValidatedAccount, validate_text
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import (
     AccountCreationFailedError,
@@ -26,9 +30,6 @@ from migration_service.errors import (
 )
 from migration_service.models import AccountImportProcess, ServiceLimit, SkipMark
 from migration_service.origin import current_origin
-from migration_service.rules.catalogue import RULES_VERSION
-from migration_service.schemas.json import parse_json
-from migration_service.schemas.moments import write_moment
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS
 from migration_service.services.batches.work.lines import (
     ChunkJob,
@@ -48,7 +49,6 @@ from migration_service.services.imports.payload_differences import compare_with_
 from migration_service.services.imports.staging import refusal_of
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt, complete, refusal
 from migration_service.services.imports.storing import StagedProcess
-from migration_service.services.imports.validation import ValidatedAccount, validate_text
 from migration_service.services.processing.attempts import out_of_tries
 from migration_service.services.processing.creation import KEEP_THE_PLAN, create_accounts
 from migration_service.states import BatchMode, ImportState, LineStatus, Outcome

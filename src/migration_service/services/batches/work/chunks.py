@@ -19,6 +19,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, ColumnElement, Uuid, and_, bindparam, func, select, text, update
 from sqlalchemy.orm import Session
 
+from migration_payloads.profile import Profile
 from migration_service.db.sql import OpenTransaction
 from migration_service.models import Batch, BatchChunk
 from migration_service.origin import ActorKind, Origin, acting_as
@@ -43,15 +44,7 @@ from migration_service.services.batches.work.lines import (
 from migration_service.services.batches.work.processor_time import ProcessorWait
 from migration_service.services.processing.attempts import MAX_TRIES
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
-from migration_service.states import (
-    BatchKind,
-    BatchMode,
-    BatchState,
-    ChunkState,
-    LineStatus,
-    Profile,
-    SupplierStatus,
-)
+from migration_service.states import BatchKind, BatchMode, BatchState, ChunkState, LineStatus, SupplierStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,10 @@ from sqlalchemy import Row, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.account import AccountImportSchema
+from migration_payloads.schemas.identifiers import MAX_IDENTIFIER, identifier_fault
+from migration_payloads.schemas.json import encode_json, storable_text
 from migration_service.errors import (
     AccountImportInProgressError,
     ErrorItem,
@@ -23,17 +27,14 @@ from migration_service.errors import (
     ServiceError,
 )
 from migration_service.models import Batch, BatchChunk
-from migration_service.schemas.account import AccountImportSchema
 from migration_service.schemas.events import EventType
-from migration_service.schemas.identifiers import MAX_IDENTIFIER, identifier_fault
-from migration_service.schemas.json import encode_json, storable_text
 from migration_service.services.batches.work.added_data.instructions import Answer, InstructionKey
 from migration_service.services.batches.work.processor_time import PieceTime
 from migration_service.services.events.recording import record
 from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.processing.creation import explain_refusal
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import BatchKind, BatchMode, ImportState, LineStatus, Profile, StagingResult
+from migration_service.states import BatchKind, BatchMode, ImportState, LineStatus, StagingResult
 
 logger = logging.getLogger(__name__)
 

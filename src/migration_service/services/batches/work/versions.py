@@ -10,6 +10,7 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import write_moment
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import (
     DuplicateLineError,
@@ -21,7 +22,6 @@ from migration_service.errors import (
     PayloadDiffersError,
     ServiceError,
 )
-from migration_service.schemas.moments import write_moment
 from migration_service.services.batches.work.lines import ChunkJob, LineResult, LineToDo, each_by_itself
 from migration_service.services.imports.newer_versions import RefusedVersion, note_refused, note_taken
 from migration_service.states import BatchMode, ImportState, LineStatus

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.profile import Profile
 from migration_service.db.base import new_id
 from migration_service.errors import RequestFailedValidationError
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.batches.intake.options import BatchOrder, record_order
-from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
+from migration_service.states import BatchKind, BatchMode, BatchSource
 from support.audit import audited
 from support.factories import make_customer
 

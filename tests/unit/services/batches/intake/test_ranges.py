@@ -2,7 +2,7 @@
 
 import pytest
 
-from migration_service.services.batches.intake.ndjson import Line
+from migration_payloads.files.ndjson import Line
 from migration_service.services.batches.intake.ranges import RangeChunks, cut_lines
 
 

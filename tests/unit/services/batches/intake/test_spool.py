@@ -9,9 +9,9 @@ from unittest.mock import Mock, patch
 
 import pytest
 
+from migration_payloads.files.ndjson import FileLimits, Line
 from migration_service.errors import BatchFileError, UploadStorageFullError
 from migration_service.services.batches.intake import spool as spool_module
-from migration_service.services.batches.intake.ndjson import FileLimits, Line
 from migration_service.services.batches.intake.spool import has_room, spool
 
 _LIMITS = FileLimits(line=20, total=100_000_000)

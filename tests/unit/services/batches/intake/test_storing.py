@@ -10,6 +10,7 @@ from redis import Redis
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.files.ndjson import FileLimits
 from migration_service.errors import (
     BatchStorageQuotaError,
     TooManyOpenBatchesError,
@@ -17,7 +18,6 @@ from migration_service.errors import (
 )
 from migration_service.models import Batch
 from migration_service.services.batches.intake import quotas, storing
-from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.quotas import BatchQuotas, lock_storing
 from migration_service.services.batches.intake.storing import IntakeLimits, take_in_batch, take_in_pending

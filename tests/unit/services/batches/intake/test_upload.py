@@ -10,6 +10,9 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from migration_payloads.files.ndjson import FileLimits
+from migration_payloads.profile import Profile
+from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_service.models import (
     ApiKey,
     Batch,
@@ -17,15 +20,13 @@ from migration_service.models import (
     BatchLine,
 )
 from migration_service.origin import ActorKind, Origin, acting_as
-from migration_service.rules.catalogue import RULES_VERSION
 from migration_service.services.batches.error_thresholds import ErrorThreshold, usual_threshold
 from migration_service.services.batches.intake import upload
-from migration_service.services.batches.intake.ndjson import FileLimits
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
 from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.setup.teams import get_operations_team_id
-from migration_service.states import BatchKind, BatchMode, BatchSource, Profile
+from migration_service.states import BatchKind, BatchMode, BatchSource
 from support.audit import list_entries
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_lines, find_supplier, make_batch

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from migration_service.services.batches.intake.ndjson import Line
+from migration_payloads.files.ndjson import Line
 from migration_service.services.batches.intake.ranges import AccountChunks
 
 

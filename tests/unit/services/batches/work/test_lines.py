@@ -10,6 +10,8 @@ from sqlalchemy import null, select, text, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.profile import Profile
+from migration_payloads.validation import ValidatedAccount, validate_text
 from migration_service.db.base import new_id
 from migration_service.models import (
     Account,
@@ -24,8 +26,6 @@ from migration_service.services.batches.work import accounts as batch_accounts
 from migration_service.services.batches.work import processor_time
 from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk, work_on_chunk
 from migration_service.services.batches.work.lines import each_by_itself
-from migration_service.services.imports.validation import ValidatedAccount, validate_text
-from migration_service.states import Profile
 from support.factories import Customer
 from unit.services.batches.batch_rows import codes_of, find_supplier, lines_of, make_chunk, payload_of, work
 from unit.services.undo.undo_rows import add_account

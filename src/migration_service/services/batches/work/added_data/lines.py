@@ -16,6 +16,7 @@ from sqlalchemy import Row
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.json import parse_json
 from migration_service.errors import (
     AccountBusyError,
     AccountErasedError,
@@ -28,7 +29,6 @@ from migration_service.errors import (
     PaymentVendorUnavailableError,
     ServiceError,
 )
-from migration_service.schemas.json import parse_json
 from migration_service.services.accounts.added_data import (
     Addition,
     Checked,

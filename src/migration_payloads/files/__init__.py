@@ -1,0 +1,1 @@
+"""Files of account payloads: one JSON object on each line."""

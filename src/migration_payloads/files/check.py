@@ -1,0 +1,164 @@
+"""Validation of a file of payloads without a server, with the findings of a batch in mode `validate`.
+
+Blocks of lines are sent to worker processes, at most two ahead of each, so memory stays small for a file of
+any size. The validating functions are those of the interface.
+"""
+
+import os
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
+from itertools import islice
+
+from migration_payloads.errors import (
+    ConflictingLinesError,
+    DuplicateLineError,
+    ErrorItem,
+    ImportSupplierMismatchError,
+    LineTooLongError,
+    ParseError,
+)
+from migration_payloads.files.ndjson import Line
+from migration_payloads.files.totals import FileTotals, add_up
+from migration_payloads.moments import DEFAULT_TIME_ZONE
+from migration_payloads.profile import Profile
+from migration_payloads.validation import validate_text
+
+#: Lines in a block.
+BLOCK = 200
+#: The number of examples kept for each code.
+EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A place where a code was found."""
+
+    line_number: int
+    external_account_number: str | None
+    attr: str | None
+    detail: str
+
+
+@dataclass(slots=True)
+class Summary:
+    """The findings in a file or in a part of it."""
+
+    #: The number of non-blank lines, and of those with an error.
+    lines: int = 0
+    failed: int = 0
+    #: The number of lines, and the first examples, by code.
+    errors: Counter[str] = field(default_factory=Counter)
+    warnings: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[Example]] = field(default_factory=dict)
+    totals: FileTotals = field(default_factory=FileTotals)
+
+    def add(self, other: "Summary") -> None:
+        """Add the findings of the next part."""
+        self.lines += other.lines
+        self.failed += other.failed
+        self.errors += other.errors
+        self.warnings += other.warnings
+        self.totals.add(other.totals)
+        for code, examples in other.examples.items():
+            self.examples[code] = (self.examples.get(code, []) + examples)[:EXAMPLES]
+
+    def find(self, checked: "_Checked") -> None:
+        """Add the findings of a line."""
+        self.lines += 1
+        self.failed += bool(checked.errors)
+        self.errors.update({item.code for item in checked.errors})
+        self.warnings.update({item.code for item in checked.warnings})
+        for item in (*checked.errors, *checked.warnings):
+            examples = self.examples.setdefault(item.code, [])
+            if len(examples) < EXAMPLES:
+                examples.append(Example(checked.line_number, checked.number, item.attr, item.detail))
+
+
+@dataclass(slots=True)
+class _Checked:
+    """A validated line, as a worker process returns it."""
+
+    line_number: int
+    number: str | None
+    errors: list[ErrorItem]
+    warnings: list[ErrorItem]
+    #: A hash of the line.
+    digest: bytes = b""
+
+
+def check_lines(
+    lines: Iterable[Line],
+    profile: Profile,
+    *,
+    supplier: str | None = None,
+    time_zone: str = DEFAULT_TIME_ZONE,
+    processes: int | None = None,
+) -> Iterator[Summary]:
+    """Yield the findings of consecutive parts of the lines, for the caller to add up.
+
+    If `supplier` is given, every line must name that import supplier. `time_zone` determines today's date.
+    The default of `processes` is one per processor.
+    """
+    seen: dict[bytes, bytes] = {}
+    rest = iter(lines)
+    blocks = iter(lambda: list(islice(rest, BLOCK)), [])
+    check = partial(_check_block, profile=profile, supplier=supplier, time_zone=time_zone)
+    if processes == 1:
+        for block in blocks:
+            yield _summarise(*check(block), seen)
+        return
+    with ProcessPoolExecutor(processes) as pool:
+        waiting: deque[Future[tuple[list[_Checked], FileTotals]]] = deque()
+        for block in blocks:
+            waiting.append(pool.submit(check, block))
+            if len(waiting) > 2 * (processes or os.cpu_count() or 1):
+                yield _summarise(*waiting.popleft().result(), seen)
+        while waiting:
+            yield _summarise(*waiting.popleft().result(), seen)
+
+
+def _check_block(
+    lines: list[Line], *, profile: Profile, supplier: str | None, time_zone: str
+) -> tuple[list[_Checked], FileTotals]:
+    checked = [_check(line, profile, supplier, time_zone) for line in lines]
+    return checked, add_up(line.text for line in lines)
+
+
+def _check(line: Line, profile: Profile, supplier: str | None, time_zone: str) -> _Checked:
+    if line.text is None:
+        return _Checked(line.number, None, LineTooLongError().errors, [])
+    try:
+        account = validate_text(line.text, profile, time_zone)
+    except ParseError as error:
+        return _Checked(line.number, None, error.errors, [])
+    found = account.data.get("import_supplier", supplier)
+    if supplier is not None and found != supplier:
+        account.errors += ImportSupplierMismatchError(found=found, expected=supplier).errors
+    number = account.data.get("external_account_number")
+    return _Checked(line.number, number, account.errors, account.warnings, _hash(line.text))
+
+
+def _hash(value: bytes) -> bytes:
+    return blake2b(value, digest_size=12).digest()
+
+
+def _summarise(block: list[_Checked], totals: FileTotals, seen: dict[bytes, bytes]) -> Summary:
+    """Return the findings of a block. `seen` has hashes of every number so far and of its first line.
+
+    The first line of an account is not among the findings if a later one differs from it.
+    """
+    summary = Summary(totals=totals)
+    for checked in block:
+        if checked.number is not None:
+            key = _hash(checked.number.encode())
+            if key in seen:
+                if checked.digest != seen[key]:
+                    checked.errors += ConflictingLinesError().errors
+                checked.errors += DuplicateLineError().errors
+            seen.setdefault(key, checked.digest)
+        summary.find(checked)
+    return summary

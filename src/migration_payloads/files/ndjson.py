@@ -1,0 +1,143 @@
+"""Reading NDJSON, plain or gzip, in constant memory, as lines with their numbers in the file."""
+
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import IO
+
+from migration_payloads.errors import (
+    BatchCompressionError,
+    BatchFileError,
+    BatchFileTooLargeError,
+    BatchTooManyLinesError,
+)
+
+_READ = 1 << 16
+#: Bytes after decompression below which the ratio is not checked: small files of equal lines compress well.
+RATIO_FREE = 10_000_000
+_GZIP = b"\x1f\x8b"
+#: Bytes kept of an overlong line: enough to recognise a whole file without line feeds.
+_START = 1 << 16
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A non-blank line. `number` is its position in the file, from 1 and including blank lines."""
+
+    number: int
+    #: The text without its line feed, or None if it exceeds the limit.
+    text: bytes | None
+    #: The first bytes of a line without text.
+    start: bytes = field(default=b"", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """Limits on a file: bytes in a line, and in all after decompression, and the number of lines."""
+
+    line: int
+    total: int
+    lines: int = sys.maxsize
+    #: Bytes after decompression for each byte sent.
+    ratio: int = sys.maxsize
+
+
+def read_blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield the contents of `stream` in blocks."""
+    while block := stream.read(_READ):
+        yield block
+
+
+def read_lines(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[Line]:
+    """Yield the lines of a file that arrives in `blocks`, which may be gzip data, even of several members.
+
+    Blank lines are left out. The last line needs no line feed. An overlong line has no text and is never held
+    in memory as a whole. Raise BatchFileError if gzip data is broken or ends early, and
+    BatchFileTooLargeError, BatchTooManyLinesError or BatchCompressionError beyond `limits`.
+    """
+    number, head, too_long = 0, b"", False
+    detail = f"The file has more than {limits.lines:,} lines. Split it into several batches."
+    for block in _decompress_within(blocks, limits):
+        first, *rest = block.split(b"\n")
+        head += b"" if too_long else first
+        if number + len(rest) > limits.lines:
+            raise BatchTooManyLinesError(detail)
+        for text in rest:
+            number += 1
+            if line := _line(number, head, too_long or len(head) > limits.line):
+                yield line
+            head, too_long = text, False
+        if len(head) > limits.line:
+            head, too_long = head[:_START], True
+    if line := _line(number + 1, head, too_long):
+        if line.number > limits.lines:
+            raise BatchTooManyLinesError(detail)
+        yield line
+
+
+def _line(number: int, text: bytes, too_long: bool) -> Line | None:
+    if number == 1:
+        text = text.removeprefix(_BYTE_ORDER_MARK)
+    if too_long:
+        return Line(number, None, text[:_START].strip())
+    text = text.strip()
+    return Line(number, text) if text else None
+
+
+def _decompress_within(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[bytes]:
+    sent = unpacked = 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal sent
+        for block in blocks:
+            sent += len(block)
+            yield block
+
+    for block in _decompress(counted()):
+        unpacked += len(block)
+        if unpacked > limits.total:
+            raise BatchFileTooLargeError(
+                f"The file has more than {limits.total:,} bytes after decompression. "
+                "Split it into several batches."
+            )
+        if unpacked > max(RATIO_FREE, limits.ratio * sent):
+            raise BatchCompressionError(
+                f"The gzip data holds more than {limits.ratio:,} bytes for each byte that was sent. "
+                "Send the file uncompressed, or with a lower level of compression."
+            )
+        yield block
+
+
+def _decompress(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    start = b""
+    blocks = iter(blocks)
+    while len(start) < len(_GZIP) and (block := next(blocks, b"")):
+        start += block
+    if start.startswith(_GZIP):
+        yield from _gunzip(start, blocks)
+    else:
+        yield start
+        yield from blocks
+
+
+def _gunzip(data: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield decompressed blocks of limited size, however much a compressed block expands."""
+    member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        while data or (data := next(blocks, b"")):
+            if member.eof:
+                if not (data := data.lstrip(b"\0")):  # padding added by tape and block devices
+                    continue
+                member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            piece = member.decompress(data, _READ)
+            data = member.unused_data if member.eof else member.unconsumed_tail
+            if piece:
+                yield piece
+        while not member.eof and (piece := member.decompress(b"", _READ)):
+            yield piece
+    except zlib.error as error:
+        raise BatchFileError(f"The gzip data is corrupt: {error}.") from error
+    if not member.eof:
+        raise BatchFileError("The gzip data is incomplete.")

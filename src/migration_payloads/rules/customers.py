@@ -1,0 +1,156 @@
+"""Rules for customers."""
+
+from collections.abc import Iterator
+from datetime import date
+
+from migration_payloads.rules.account import CheckedAccount, Item
+from migration_payloads.rules.rule import Fault, Severity, rule
+from migration_payloads.schemas.messages import shown
+
+_FIRST_BIRTHDAY = date(1900, 1, 1)
+_TEST_DOMAINS = ("example.com", "example.net", "example.org")
+_TEST_SUBDOMAINS = tuple(f".{domain}" for domain in _TEST_DOMAINS)
+#: Texts that source systems write in place of a name, in the languages that occur.
+_OCCUPIER_NAMES = frozenset(
+    {
+        "occupier",
+        "the occupier",
+        "unknown occupier",
+        "current occupier",
+        "occupant",
+        "the occupant",
+        "resident",
+        "the resident",
+        "bewoner",
+        "de bewoner",
+        "bewoners",
+        "de bewoners",
+        "de huidige bewoner",
+        "huidige bewoner",
+        "onbekende bewoner",
+        "bewoner onbekend",
+        "aan de bewoner",
+        "aan de bewoners van dit pand",
+    }
+)
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _full_name(customer: Item) -> str:
+    return _normal(f"{customer.get('given_name', '')} {customer.get('family_name', '')}")
+
+
+@rule(Severity.ERROR, remedy="Send the customer's family_name; the name of a company goes there, too.")
+def customer_family_name_required(account: CheckedAccount) -> Iterator[Fault]:
+    """A customer has no family name."""
+    for i, customer in enumerate(account.customers):
+        if not customer.get("family_name", "").strip():
+            yield ("customers", i, "family_name"), "The customer has no family name: send one."
+
+
+@rule(
+    Severity.WARNING,
+    remedy="Send the customer's real name. If nobody is known, set unknown_occupier and send no customer.",
+)
+def customer_may_not_be_named_the_occupier(account: CheckedAccount) -> Iterator[Fault]:
+    """A customer is named "the occupier" or similar. The flag unknown_occupier says that, not a name."""
+    for i, customer in enumerate(account.customers):
+        family_name = customer.get("family_name", "")
+        if _normal(family_name) in _OCCUPIER_NAMES or _full_name(customer) in _OCCUPIER_NAMES:
+            yield (
+                ("customers", i, "family_name"),
+                "This is not a person's name: if nobody is known, set unknown_occupier to true and leave the "
+                "customer out.",
+            )
+
+
+@rule(Severity.ERROR, remedy="Correct the date of birth, or leave it out if it is not known.")
+def date_of_birth_in_future(account: CheckedAccount) -> Iterator[Fault]:
+    """A date of birth is after today."""
+    for i, customer in enumerate(account.customers):
+        born = customer.get("date_of_birth")
+        if born and born > account.today:
+            yield (
+                ("customers", i, "date_of_birth"),
+                f"The date of birth is after today, {account.today}: correct it or leave it out.",
+            )
+
+
+@rule(
+    Severity.WARNING,
+    remedy="Correct the date of birth, or leave it out if it is a placeholder or not known.",
+)
+def date_of_birth_implausible(account: CheckedAccount) -> Iterator[Fault]:
+    """A date of birth is before 1900, so it is probably a placeholder or in the wrong century."""
+    for i, customer in enumerate(account.customers):
+        born = customer.get("date_of_birth")
+        if born and born < _FIRST_BIRTHDAY:
+            yield (
+                ("customers", i, "date_of_birth"),
+                "The date of birth is before 1900: correct the century, or leave it out.",
+            )
+
+
+@rule(
+    Severity.WARNING,
+    remedy="Send the customer's own address, or leave it out: mail to this one reaches nobody.",
+)
+def possible_test_email_address(account: CheckedAccount) -> Iterator[Fault]:
+    """An e-mail address looks made up: test@, xxx@, or at example.com, example.net or example.org."""
+    for i, customer in enumerate(account.customers):
+        email = customer.get("email")
+        if email and _is_test_address(email):
+            yield (
+                ("customers", i, "email"),
+                "The address looks made up for a test: send the customer's own, or leave it out.",
+            )
+
+
+def _is_test_address(email: str) -> bool:
+    name, _, domain = email.casefold().rpartition("@")
+    return (
+        name == "test"
+        or (len(name) >= 3 and set(name) == {"x"})
+        or domain in _TEST_DOMAINS
+        or domain.endswith(_TEST_SUBDOMAINS)
+    )
+
+
+@rule(Severity.WARNING, remedy="Send one value for each namespace of a customer.")
+def repeated_user_detail(account: CheckedAccount) -> Iterator[Fault]:
+    """A customer has more than one user detail in the same namespace."""
+    for i, customer in enumerate(account.customers):
+        details = customer.get("user_details", ())
+        if len(details) < 2:
+            continue
+        first: dict[str, int] = {}
+        for j, detail in enumerate(details):
+            namespace = detail.get("namespace")
+            if namespace and first.setdefault(namespace, j) != j:
+                yield (
+                    ("customers", i, "user_details", j, "namespace"),
+                    f"The namespace {shown(namespace)} is already used in user_details.{first[namespace]}: "
+                    "send one value for each.",
+                )
+
+
+@rule(Severity.WARNING, remedy="Send each person once; add what tells them apart if they are two persons.")
+def duplicate_customers_found(account: CheckedAccount) -> Iterator[Fault]:
+    """Two customers are equal in name, e-mail address and date of birth."""
+    if len(account.customers) < 2:
+        return
+    first: dict[tuple[str, str, date | None], int] = {}
+    for i, customer in enumerate(account.customers):
+        name = _full_name(customer)
+        key = (name, customer.get("email", "").casefold(), customer.get("date_of_birth"))
+        if not name or first.setdefault(key, i) == i:
+            continue
+        if not account.is_touched("customers", i) and not account.is_touched("customers", first[key]):
+            yield (
+                ("customers", i),
+                f"The name, e-mail address and date of birth are those of customers.{first[key]}: "
+                "send each person once.",
+            )

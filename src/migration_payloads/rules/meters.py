@@ -1,0 +1,52 @@
+"""Rules for meters and their registers."""
+
+from collections.abc import Iterator
+
+from migration_payloads.rules.account import CheckedAccount
+from migration_payloads.rules.rule import Fault, Severity, rule
+from migration_payloads.schemas.messages import shown
+
+
+@rule(Severity.WARNING, remedy="Send each meter of a meter point once, with all of its registers.")
+def meter_point_with_duplicate_meter_ids(account: CheckedAccount) -> Iterator[Fault]:
+    """A meter point has two meters with the same meter_id."""
+    for path, meter_point in account.meter_points:
+        meters = meter_point.get("meters", ())
+        if len(meters) < 2:
+            continue
+        first: dict[str, int] = {}
+        for i, meter in enumerate(meters):
+            meter_id = meter.get("meter_id")
+            if meter_id and first.setdefault(meter_id, i) != i:
+                yield (
+                    (*path, "meters", i, "meter_id"),
+                    f"The meter {shown(meter_id)} is already meters.{first[meter_id]}: send it once.",
+                )
+
+
+@rule(Severity.ERROR, remedy="Give each register of a meter its own register_id.")
+def meter_with_duplicate_register_ids(account: CheckedAccount) -> Iterator[Fault]:
+    """A meter has two registers with the same register_id."""
+    for path, meter_point in account.meter_points:
+        for i, meter in enumerate(meter_point.get("meters", ())):
+            registers = meter.get("registers", ())
+            if len(registers) < 2:
+                continue
+            first: dict[str, int] = {}
+            for j, register in enumerate(registers):
+                register_id = register.get("register_id")
+                if register_id and first.setdefault(register_id, j) != j:
+                    yield (
+                        (*path, "meters", i, "registers", j, "register_id"),
+                        f"The register {shown(register_id)} is already registers.{first[register_id]}: "
+                        "give each its own register_id.",
+                    )
+
+
+@rule(Severity.WARNING, remedy="Send the registers of the meter: without one nothing can be read.")
+def meter_without_registers(account: CheckedAccount) -> Iterator[Fault]:
+    """A meter has no register."""
+    for path, meter_point in account.meter_points:
+        for i, meter in enumerate(meter_point.get("meters", ())):
+            if not meter.get("registers"):
+                yield (*path, "meters", i, "registers"), "The meter has no register: send what it counts."

@@ -1,0 +1,56 @@
+"""Values of open lists, which may be incomplete in the interface description."""
+
+from collections.abc import Iterator, Sequence
+
+from migration_payloads.rules.account import CheckedAccount, Item, Path
+from migration_payloads.rules.rule import Fault, Severity, rule
+from migration_payloads.schemas.messages import shown
+from migration_payloads.schemas.vocabulary import Band, PaymentType, RateBand, Reason, TimeOfUse
+
+# None stands for an item without the field.
+_REASONS = frozenset((*map(str, Reason), None))
+_PAYMENT_TYPES = frozenset((*map(str, PaymentType), None))
+_BANDS = frozenset((*map(str, Band), None))
+_RATE_BANDS = frozenset((*map(str, RateBand), None))
+_TIMES_OF_USE = frozenset((*map(str, TimeOfUse), None))
+_NOTHING: Item = {}
+
+
+@rule(
+    Severity.WARNING,
+    remedy="Correct the word if it is misspelt. If your system has it, leave it: it is stored as it is.",
+)
+def unlisted_value(account: CheckedAccount) -> Iterator[Fault]:
+    """A descriptive word (reason, payment_type, band, rate_band, time_of_use) is not a listed one."""
+    # There is nearly always no finding, so all the words of a list are checked together.
+    yield from _find_unlisted(account.transactions, "reason", _REASONS)
+    yield from _find_unlisted(account.transactions, "payment_type", _PAYMENT_TYPES)
+    for path, _, line_items in account.itemised:
+        if not _RATE_BANDS.issuperset([item.get("rate_band") for item in line_items]):
+            pairs = [((*path, "line_items", i), item) for i, item in enumerate(line_items)]
+            yield from _find_unlisted(pairs, "rate_band", _RATE_BANDS)
+    for path, agreement, _ in account.agreements:
+        costs = agreement.get("monthly_advance_charge_template", _NOTHING).get("cost_details")
+        if costs and not _BANDS.issuperset([cost.get("band") for cost in costs]):
+            place = (*path, "monthly_advance_charge_template", "cost_details")
+            pairs = [((*place, i), cost) for i, cost in enumerate(costs)]
+            yield from _find_unlisted(pairs, "band", _BANDS)
+    for path, meter_point in account.meter_points:
+        for i, meter in enumerate(meter_point.get("meters", ())):
+            registers = meter.get("registers", ())
+            if not _TIMES_OF_USE.issuperset([register.get("time_of_use") for register in registers]):
+                place = (*path, "meters", i, "registers")
+                pairs = [((*place, j), register) for j, register in enumerate(registers)]
+                yield from _find_unlisted(pairs, "time_of_use", _TIMES_OF_USE)
+
+
+def _find_unlisted(
+    pairs: Sequence[tuple[Path, Item]], field: str, listed: frozenset[str | None]
+) -> Iterator[Fault]:
+    if listed.issuperset([item.get(field) for _, item in pairs]):
+        return
+    for path, item in pairs:
+        value = item.get(field)
+        if value not in listed:
+            words = ", ".join(sorted(word for word in listed if word))
+            yield (*path, field), f"{shown(value)} is not among the listed values: {words}."

@@ -1,0 +1,130 @@
+"""Rules for periods with a start and an end.
+
+The dated periods of a meter point end when the next one starts, so their end is exclusive. The periods of
+line items and statements name their last day, so a period of one day starts and ends on it.
+"""
+
+from collections.abc import Iterator
+from datetime import date
+from itertools import pairwise
+
+from migration_payloads.rules.account import CheckedAccount, Item
+from migration_payloads.rules.gs1 import is_gs1_number
+from migration_payloads.rules.rule import Fault, Severity, rule
+from migration_payloads.schemas.messages import shown
+
+
+@rule(Severity.ERROR, remedy="Correct one of the two dates: the end comes after the start.")
+def start_date_later_than_end_date(account: CheckedAccount) -> Iterator[Fault]:
+    """A period ends before it starts, or a dated period of a meter point ends when it starts."""
+    for series in account.period_series:
+        if not (end_field := series.end):
+            continue
+        for i, period in series.periods:
+            start, end = period.get(series.start), period.get(end_field)
+            if start and end and start >= end:
+                yield (
+                    (*series.path, i, end_field),
+                    f"The period ends on {end.isoformat()}, not after its start, {start.isoformat()}.",
+                )
+    yield from _find_reversed_line_items(account)
+    for i, statement in enumerate(account.statements):
+        start, end = statement.get("bill_period_from_date"), statement.get("bill_period_to_date")
+        if start and end and start > end:
+            yield (
+                ("statements", i, "bill_period_to_date"),
+                f"The bill period ends on {end}, before it starts on {start}.",
+            )
+
+
+def _find_reversed_line_items(account: CheckedAccount) -> Iterator[Fault]:
+    for path, _, line_items in account.itemised:
+        try:  # there is nearly always no finding, and this is faster than a loop
+            if True not in [item["start_date"] > item["end_date"] for item in line_items]:
+                continue
+        except KeyError:
+            pass
+        for i, item in enumerate(line_items):
+            start, end = item.get("start_date"), item.get("end_date")
+            if start and end and start > end:
+                yield (
+                    (*path, "line_items", i, "end_date"),
+                    f"The line item ends on {end}, before it starts on {start}.",
+                )
+
+
+@rule(Severity.ERROR, remedy="Send one period for each start date, the one that is valid.")
+def duplicate_period_start(account: CheckedAccount) -> Iterator[Fault]:
+    """Two periods of one kind start at the same time. Estimated volumes are compared within a direction."""
+    for series in account.period_series:
+        if len(series.periods) < 2:
+            continue
+        first: dict[date, int] = {}
+        for i, period in series.periods:
+            start = period.get(series.start)
+            if start and first.setdefault(start, i) != i:
+                yield (
+                    (*series.path, i, series.start),
+                    f"The period starts on {start.isoformat()}, as {series.path[-1]}.{first[start]} does.",
+                )
+
+
+@rule(Severity.WARNING, remedy="End each period when the next one starts.")
+def gaps_or_overlaps_in_periods(account: CheckedAccount) -> Iterator[Fault]:
+    """The periods of one kind do not follow one another: one ends before or after the next one starts."""
+    for series in account.period_series:
+        start_field, end_field = series.start, series.end
+        if not end_field or len(series.periods) < 2:
+            continue
+        if not all(start_field in period for _, period in series.periods):
+            continue
+        ordered = sorted(series.periods, key=lambda pair: pair[1][start_field])
+        for (i, period), (_, following) in pairwise(ordered):
+            end, next_start = period.get(end_field), following[start_field]
+            if end == next_start or period[start_field] == next_start:
+                continue
+            fault = "has no end" if end is None else f"ends on {end.isoformat()}"
+            yield (
+                (*series.path, i, end_field),
+                f"The period {fault}, but the next one starts on {next_start.isoformat()}: "
+                "a period ends when the next one starts.",
+            )
+
+
+@rule(Severity.WARNING, remedy="Leave out the end_date of the last period, or send the one that follows it.")
+def latest_period_not_open_ended(account: CheckedAccount) -> Iterator[Fault]:
+    """The last billing configuration period of a meter point has an end, and nothing follows it."""
+    for path, meter_point in account.meter_points:
+        periods: list[Item] | None = meter_point.get("billing_configuration_periods")
+        if not periods or not all("start_date" in period for period in periods):
+            continue
+        latest = max(range(len(periods)), key=lambda i: periods[i]["start_date"])
+        if end := periods[latest].get("end_date"):
+            yield (
+                (*path, "billing_configuration_periods", latest, "end_date"),
+                f"The last period ends on {end}, and none follows: leave its end_date out.",
+            )
+
+
+@rule(Severity.WARNING, remedy="Correct the code: the 13-digit GLN of the grid operator.")
+def invalid_grid_operator_code(account: CheckedAccount) -> Iterator[Fault]:
+    """A grid operator code is not a 13-digit number with the right GS1 check digit."""
+    kind = "energy_meter_point_grid_operator_effective_periods"
+    return _find_wrong_numbers(account, kind, "grid_operator_code")
+
+
+@rule(Severity.WARNING, remedy="Correct the code: 13 digits, of which the last is the GS1 check digit.")
+def invalid_cap_tar_code(account: CheckedAccount) -> Iterator[Fault]:
+    """A capacity tariff code is not a 13-digit number with the right GS1 check digit."""
+    return _find_wrong_numbers(account, "energy_meter_point_configuration_periods", "cap_tar_code")
+
+
+def _find_wrong_numbers(account: CheckedAccount, kind: str, field: str) -> Iterator[Fault]:
+    for path, meter_point in account.meter_points:
+        for i, period in enumerate(meter_point.get(kind, ())):
+            code = period.get(field)
+            if code and not is_gs1_number(code, 13):
+                yield (
+                    (*path, kind, i, field),
+                    f"{shown(code)} is not a number of 13 digits with the right GS1 check digit.",
+                )

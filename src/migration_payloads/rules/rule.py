@@ -1,0 +1,84 @@
+"""The classes of a rule and of its findings."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from migration_payloads.errors import ErrorItem
+from migration_payloads.rules.account import CheckedAccount, Item, Path
+
+
+class Severity(StrEnum):
+    """The severity of a finding."""
+
+    #: The account is refused.
+    ERROR = "error"
+    #: The account is accepted, and the finding is stored with it.
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A finding of a rule.
+
+    `path` is the path of the faulty value: field names and zero-based indexes. `detail` tells a person what
+    to change. It may contain values of the account, so it is sent to the supplier but never logged.
+    """
+
+    path: Path
+    code: str
+    detail: str
+    severity: Severity
+
+    @property
+    def attr(self) -> str:
+        """Return the path in the form of section 7.2, for example `customers.0.family_name`."""
+        return ".".join(map(str, self.path))
+
+    def error_item(self) -> ErrorItem:
+        """Return the error object of section 7.2."""
+        return ErrorItem(self.code, self.detail, self.attr)
+
+
+#: An item yielded by a rule: the path, and the text for the supplier.
+Fault: TypeAlias = tuple[Path, str]
+Check: TypeAlias = Callable[[CheckedAccount], Iterator[Fault]]
+
+
+def find_future(
+    account: CheckedAccount, items: Iterable[tuple[Path, Item]], field: str, said: str
+) -> Iterator[Fault]:
+    """Yield a fault for each item whose date is after today. `said` starts the sentence about the date."""
+    today = account.today
+    for path, item in items:
+        day = item.get(field)
+        if day and day > today:
+            yield (*path, field), f"{said} {day}, which is after today, {today}."
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A validation across fields.
+
+    Two rules may share a code if the same fact can be an error or a warning, depending on its degree.
+    `meaning` and `remedy` are sentences for the documentation.
+    """
+
+    code: str
+    #: The severity under the lenient profile. Under the strict profile every finding is an error.
+    severity: Severity
+    check: Check
+    meaning: str
+    remedy: str
+
+
+def rule(severity: Severity, *, remedy: str, code: str = "") -> Callable[[Check], Rule]:
+    """Turn a function into a rule. The default `code` is its name. Its docstring is the meaning."""
+
+    def decorate(check: Check) -> Rule:
+        meaning = " ".join((inspect.getdoc(check) or "").partition("\n\n")[0].split())
+        return Rule(code or check.__name__, severity, check, meaning, remedy)
+
+    return decorate

@@ -1,0 +1,82 @@
+"""The normal form of identifiers, in which two identifiers that look the same are the same."""
+
+import unicodedata
+
+from migration_payloads.errors import ErrorItem, RequestFailedValidationError
+from migration_payloads.schemas.messages import Message
+
+#: Characters of an identifier.
+MAX_IDENTIFIER = 128
+# Characters that change the direction of the text after them.
+_BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# Invisible characters outside the category of format characters: joiners, fillers, variation selectors.
+_INVISIBLE = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0\u2800"
+) | frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+
+
+def identifier_fault(text: str) -> Message | None:
+    """Return why `text` is not an identifier in normal form, or None if it is.
+
+    Inner spaces, slashes and letters of any script are allowed.
+    """
+    if text.isascii() and text.isprintable():
+        plain = text[:1] != " " and text[-1:] != " "
+        return None if plain else _outer_space(text)
+    for character in text:
+        if fault := _character_fault(character):
+            return fault
+    if text != text.strip():
+        return _outer_space(text)
+    composed = unicodedata.normalize("NFC", text)
+    if composed != text:
+        place = next((i for i, pair in enumerate(zip(text, composed, strict=False)) if pair[0] != pair[1]), 0)
+        detail = f"This is not in normal form C at character {place + 1}: send composed characters."
+        return Message(detail, "not_normalised")
+    for character in text:
+        plain_form = unicodedata.normalize("NFKC", character)
+        if plain_form != character:
+            detail = f"This has {_name(character)}, a compatibility form: send {plain_form!r} instead."
+            return Message(detail, "compatibility_characters")
+    return None
+
+
+def require_identifier(text: str, attr: str) -> None:
+    """Raise RequestFailedValidationError if `text`, found at `attr`, is not a normal identifier."""
+    fault = identifier_fault(text)
+    if len(text) > MAX_IDENTIFIER:
+        fault = Message(f"This has more than {MAX_IDENTIFIER} characters: {len(text)}.", "max_length")
+    if not text:
+        fault = Message("This may not be empty.", "blank")
+    if fault:
+        raise RequestFailedValidationError(errors=[ErrorItem(fault.code, str(fault), attr)])
+
+
+def find_invisible(text: str) -> str | None:
+    """Return the name of the first invisible character of `text`, or None. Spaces count as visible."""
+    if text.isascii() and text.isprintable():
+        return None
+    return next((_name(character) for character in text if _character_fault(character)), None)
+
+
+def _character_fault(character: str) -> Message | None:
+    if character.isprintable() and character not in _INVISIBLE:
+        return None
+    if character in _BIDIRECTIONAL:
+        detail = f"This has {_name(character)}, which changes the direction of text: remove it."
+        return Message(detail, "bidirectional_characters")
+    if character in _INVISIBLE or unicodedata.category(character) == "Cf":
+        return Message(f"This has {_name(character)}, which is invisible: remove it.", "invisible_characters")
+    if unicodedata.category(character) == "Zs":
+        return None  # a leading or trailing space, or a compatibility form of the space
+    return Message(f"This has {_name(character)}, which does not print: remove it.", "invalid_characters")
+
+
+def _outer_space(text: str) -> Message | None:
+    place = "at its start" if text != text.lstrip() else "at its end"
+    return Message(f"This has a space {place}: remove it.", "outer_spaces")
+
+
+def _name(character: str) -> str:
+    name = unicodedata.name(character, "")
+    return f"U+{ord(character):04X} {name}".strip()

@@ -1,0 +1,245 @@
+"""Supply addresses with their meter points and everything that applies to them for a period (section 2.3)."""
+
+from migration_payloads.schemas.base import Fields
+from migration_payloads.schemas.fields import (
+    Choice,
+    Code,
+    Day,
+    DocumentPath,
+    Ean,
+    Identifier,
+    LocalMoment,
+    Number,
+    NumberText,
+    Object,
+    Objects,
+    OpenChoice,
+    Text,
+    WholeNumber,
+)
+from migration_payloads.schemas.vocabulary import (
+    Band,
+    Direction,
+    EnergyTaxException,
+    ResidencyStatus,
+    SupplyType,
+    TimeOfUse,
+    Units,
+)
+
+
+class AgreementParamsSchema(Fields):
+    """The contract that the customer had with the supplier."""
+
+    historical_contract_number = Identifier("Number of the contract with the supplier.", "C-100000038-E1")
+    historical_contract_pdf_path = DocumentPath(
+        "Path of the contract's PDF below the supplier's document root.", "contracts/2020/C-100000038-E1.pdf"
+    )
+
+
+class CostDetailSchema(Fields):
+    """One band of a monthly advance, in euros."""
+
+    band = OpenChoice(
+        Band, "The thing that this part of the advance is for.", "ADVANCE_GRID_FEE", required=True
+    )
+    net_amount = Number(
+        "The amount of this part.", 21.35, required=True, unit="in euros a month, without tax"
+    )
+    tax_amount = Number("The tax on this part.", 4.48, unit="in euros a month")
+    tax_rate = Number("The rate of the tax.", 0.21, unit="as a proportion: 0.21 is 21 %")
+
+
+class MonthlyAdvanceChargeTemplateSchema(Fields):
+    """The monthly advance."""
+
+    total_monthly_advance_amount = NumberText(
+        "The amount that the customer pays in advance each month.",
+        "100.13",
+        required=True,
+        unit="in euros, tax included; positive",
+    )
+    forecast_annual_consumption = NumberText(
+        "The expected consumption of a year.", "2575", unit="in forecast_consumption_units; not negative"
+    )
+    forecast_consumption_units = Choice(
+        Units,
+        "Unit of the consumption: KWH_CONSUMPION (spelled so) for electricity, "
+        "CUBIC_METRES_CONSUMPTION for gas.",
+        "KWH_CONSUMPION",
+    )
+    forecast_annual_generation = NumberText(
+        "The expected generation of a year.", "0", unit="in forecast_generation_units; not negative"
+    )
+    forecast_generation_units = Choice(Units, "Unit of the generation.", "KWH_CONSUMPION")
+    cost_details = Objects(
+        CostDetailSchema, "The parts of the advance.", [{"band": "ADVANCE_GRID_FEE", "net_amount": 21.35}]
+    )
+
+
+class AgreementSchema(Fields):
+    """A contract for a meter point."""
+
+    supply_type = Choice(
+        SupplyType, "The energy that is supplied, as for the meter point.", "ELECTRICITY", required=True
+    )
+    effective_from = Day(
+        "First day of the agreement. It ends when the next one starts.", "2020-01-19", required=True
+    )
+    agreed_at = Day("The day on which the customer agreed.", "2019-12-26")
+    tariff_code = Identifier("The supplier's code of the tariff.", "NL-E-VARIABLE", required=True)
+    params = Object(
+        AgreementParamsSchema,
+        "The contract that the customer had.",
+        {"historical_contract_number": "C-100000038-E1"},
+    )
+    monthly_advance_charge_template = Object(
+        MonthlyAdvanceChargeTemplateSchema, "The monthly advance.", {"total_monthly_advance_amount": "100.13"}
+    )
+
+
+class RegisterSchema(Fields):
+    """A counter of a meter."""
+
+    register_id = Identifier("The register's identifier, unique within the meter.", "1.8.1", required=True)
+    metering_direction = Code("The direction that the register counts.", "CONSUMPTION")
+    multiplication_factor = WholeNumber("The factor by which readings are multiplied.", 1)
+    number_of_digits = WholeNumber("Digits of a reading before the decimal point.", 6)
+    time_of_use = OpenChoice(TimeOfUse, "When the register counts. A gas register has none.", "PEAK")
+
+
+class MeterSchema(Fields):
+    """A meter at a meter point."""
+
+    meter_id = Identifier("The number on the meter.", "E3650120601576", required=True)
+    type = Code("The kind of meter.", "SMART")
+    smart_meter_technical_communication = Code("Whether the meter can be read remotely.", "ON")
+    active_from = Day("The day on which the meter was installed.", "2017-03-29")
+    registers = Objects(RegisterSchema, "The counters of the meter.", [{"register_id": "1.8.1"}])
+
+
+class ConfigurationPeriodSchema(Fields):
+    """The configuration of a meter point from a date on."""
+
+    allocation_method = Code("How consumption is allocated.", "SMART")
+    energy_delivery_status = Code("Whether energy is delivered.", "ACTIVE")
+    energy_flow_direction = Code("Which way energy flows.", "CONSUMPTION")
+    metering_method = Code("How often the meter point is read.", "MONTHLY")
+    physical_status = Code("Whether the connection is in operation.", "IN_OPERATION")
+    profile_category = Identifier("The consumption profile.", "E1A")
+    physical_capacity = Number(
+        "Capacity of the connection.", 24.15, unit="in kW for electricity, in m³ an hour for gas"
+    )
+    cap_tar_code = Identifier("Code of the capacity tariff: 13 digits.", "8742010103129")
+    start_date = Day(
+        "First day of the period. It ends when the next one starts.", "2020-01-19", required=True
+    )
+
+
+class GridOperatorEffectivePeriodSchema(Fields):
+    """The grid operator of a meter point from a date on."""
+
+    grid_operator_code = Identifier("GLN of the grid operator: 13 digits.", "8712423014022", required=True)
+    start_date = Day(
+        "First day of the period. It ends when the next one starts.", "2020-01-19", required=True
+    )
+
+
+class BillingConfigurationPeriodSchema(Fields):
+    """The taxation of a meter point in a period. The last period has no end_date."""
+
+    residency_status = Choice(
+        ResidencyStatus, "Whether somebody lives at the address. Absent for gas.", "RESIDENT"
+    )
+    energy_tax_exception = Choice(EnergyTaxException, "Which energy tax applies.", "NO_EXCEPTION")
+    start_date = Day("First day of the period.", "2020-01-19", required=True)
+    end_date = Day(
+        "The day on which the period ends and the next one starts. The last period has none.", "2024-01-01"
+    )
+
+
+class EstimatedAnnualVolumeSchema(Fields):
+    """The expected consumption or generation of a year."""
+
+    direction = Choice(Direction, "Whether energy is consumed or generated.", "CONSUMPTION", required=True)
+    energy_netted_peak = Number("Energy in peak hours.", 1624, unit="in kWh a year; not negative")
+    energy_netted_off_peak = Number("Energy in off-peak hours.", 951, unit="in kWh a year; not negative")
+    start_at = LocalMoment(
+        "Start of the estimate, in local time without a zone.", "2020-01-19T00:00:00", required=True
+    )
+    end_at = LocalMoment(
+        "End of the estimate, in local time without a zone. Null or absent if it is still valid.",
+        None,
+        allow_none=True,
+    )
+
+
+class MeterPointSchema(Fields):
+    """A connection to a grid."""
+
+    ean = Ean(
+        "The connection's number: 18 digits, the last a check digit.", "871694330222747339", required=True
+    )
+    agreements = Objects(
+        AgreementSchema,
+        "The contracts for the meter point.",
+        [{"supply_type": "ELECTRICITY", "effective_from": "2020-01-19", "tariff_code": "NL-E-VARIABLE"}],
+    )
+    last_billed_to_date = Day("Last day that was billed.", "2026-02-28")
+    supply_start_date = Day("First day of the supply.", "2020-01-19")
+    supply_type = Choice(
+        SupplyType, "The energy that is supplied. One EAN may have both kinds.", "ELECTRICITY", required=True
+    )
+    smart_meter_administrative_status = Code("Whether the smart meter may be read remotely.", "ON")
+    market_segment = Code("The market that the meter point belongs to.", "RETAIL")
+    location_description = Text(
+        "The location of the meter. May be empty.", "Cellar", blank=True, max_length=1_000
+    )
+    meters = Objects(MeterSchema, "The meters that are installed.", [{"meter_id": "E3650120601576"}])
+    energy_meter_point_configuration_periods = Objects(
+        ConfigurationPeriodSchema,
+        "The configurations of the meter point, by date.",
+        [{"start_date": "2020-01-19"}],
+    )
+    energy_meter_point_grid_operator_effective_periods = Objects(
+        GridOperatorEffectivePeriodSchema,
+        "Its grid operators, by date.",
+        [{"grid_operator_code": "8712423014022", "start_date": "2020-01-19"}],
+    )
+    billing_configuration_periods = Objects(
+        BillingConfigurationPeriodSchema,
+        "The taxation of the meter point, by date.",
+        [{"start_date": "2020-01-19"}],
+    )
+    estimated_annual_volumes = Objects(
+        EstimatedAnnualVolumeSchema,
+        "The expected consumption and generation of a year.",
+        [{"direction": "CONSUMPTION", "start_at": "2020-01-19T00:00:00"}],
+    )
+
+
+def address_line(meaning: str, example: str) -> Text:
+    """Return a line of an address."""
+    return Text(meaning, example, blank=True, personal=True)
+
+
+def postcode(of: str) -> Text:
+    """Return the postcode of an address."""
+    text = f"Postcode of the {of}. A Dutch one is expected."
+    return Text(text, "5018 NJ", blank=True, max_length=32, personal=True)
+
+
+class SupplyAddressSchema(Fields):
+    """An address to which energy is supplied."""
+
+    supply_address1 = address_line("First line of the address: the street.", "Leeuweriklaan")
+    supply_address2 = address_line("Second line: house number and addition.", "106")
+    supply_address3 = address_line("Third line, for example a building.", "")
+    supply_address4 = address_line("Fourth line: the town.", "Tilburg")
+    supply_postcode = postcode("address")
+    customer_at_supply_address_from_date = Day("The day on which the customer moved in.", "2020-01-19")
+    meter_points = Objects(
+        MeterPointSchema,
+        "The connections at the address.",
+        [{"ean": "871694330222747339", "supply_type": "ELECTRICITY"}],
+    )

@@ -1,0 +1,667 @@
+"""For each rule, changes to the valid account that break it and no other.
+
+`docs/suppliers/errors.md` also shows them.
+"""
+
+from copy import deepcopy
+from datetime import date, datetime
+from decimal import Decimal
+from functools import partial
+from typing import Any, NamedTuple
+
+from unit.payloads.rules.valid_account import ABSENT, ELECTRICITY_EAN, GAS_EAN
+
+
+class BreakingExample(NamedTuple):
+    """Changes (`valid_account.change`), and their only finding."""
+
+    severity: str
+    code: str
+    attr: str
+    detail: str
+    changes: dict[str, Any]
+
+
+_error, _warning = partial(BreakingExample, "error"), partial(BreakingExample, "warning")
+
+
+def _copy_of(*path: str | int) -> Any:
+    def copy(account: Any) -> Any:
+        value = account
+        for part in path:
+            value = value[part]
+        return deepcopy(value)
+
+    return copy
+
+
+_POWER = "supply_addresses.0.meter_points.0"
+_GAS = "supply_addresses.0.meter_points.1"
+_CONFIGURATION = "energy_meter_point_configuration_periods"
+_GRID = "energy_meter_point_grid_operator_effective_periods"
+_OPEN = "ledgers.0.transactions_in_open_settlement_period"
+_HISTORICAL = "ledgers.0.historical_statement_transactions"
+
+_ACCOUNT = [
+    _warning(
+        "invalid_postcode",
+        "billing_postcode",
+        "This is not a Dutch postcode: write four digits and two letters, as 1234 AB.",
+        {"billing_postcode": "0511 AB"},
+    ),
+    _warning(
+        "invalid_postcode",
+        "supply_addresses.0.supply_postcode",
+        "This is not a Dutch postcode: write four digits and two letters, as 1234 AB.",
+        {"supply_addresses.0.supply_postcode": "3511 SS"},
+    ),
+    _warning(
+        "billing_address_not_provided",
+        "billing_address1",
+        "billing_address1 is empty: bills could not be delivered.",
+        {"billing_address1": " "},
+    ),
+    _warning(
+        "billing_address_not_provided",
+        "billing_postcode",
+        "billing_postcode is empty: bills could not be delivered.",
+        {"billing_postcode": ABSENT},
+    ),
+    _error(
+        "customer_required",
+        "customers",
+        "The account has no customer: send one, or set unknown_occupier to true.",
+        {"customers": []},
+    ),
+    _warning(
+        "customer_with_unknown_occupier",
+        "customers",
+        "unknown_occupier is true, but the account has customers (2): set it to false, or leave the "
+        "customers out.",
+        {"unknown_occupier": True},
+    ),
+    _error(
+        "customer_family_name_required",
+        "customers.1.family_name",
+        "The customer has no family name: send one.",
+        {"customers.1.family_name": ""},
+    ),
+    _warning(
+        "customer_may_not_be_named_the_occupier",
+        "customers.0.family_name",
+        "This is not a person's name: if nobody is known, set unknown_occupier to true and leave "
+        "the customer out.",
+        {"customers.0.given_name": "The", "customers.0.family_name": "Occupier"},
+    ),
+    _warning(
+        "customer_may_not_be_named_the_occupier",
+        "customers.1.family_name",
+        "This is not a person's name: if nobody is known, set unknown_occupier to true and leave "
+        "the customer out.",
+        {"customers.1.family_name": "De  Bewoner"},
+    ),
+    _error(
+        "date_of_birth_in_future",
+        "customers.0.date_of_birth",
+        "The date of birth is after today, 2025-06-15: correct it or leave it out.",
+        {"customers.0.date_of_birth": date(2025, 6, 16)},
+    ),
+    _warning(
+        "date_of_birth_implausible",
+        "customers.0.date_of_birth",
+        "The date of birth is before 1900: correct the century, or leave it out.",
+        {"customers.0.date_of_birth": date(1899, 12, 31)},
+    ),
+    *(
+        _warning("invisible_characters", attr, detail, {attr: text})
+        for attr, text, detail in (
+            (
+                "customers.0.family_name",
+                "Mu\u200bller",
+                "This has U+200B ZERO WIDTH SPACE, which cannot be seen: remove it.",
+            ),
+            ("customers.1.given_name", "A\nB", "This has U+000A, which cannot be seen: remove it."),
+            (
+                "billing_address4",
+                "Den\u202eHaag",
+                "This has U+202E RIGHT-TO-LEFT OVERRIDE, which cannot be seen: remove it.",
+            ),
+            (
+                "supply_addresses.0.supply_address1",
+                "Plein\t1",
+                "This has U+0009, which cannot be seen: remove it.",
+            ),
+        )
+    ),
+    *(
+        _warning(
+            "possible_test_email_address",
+            "customers.0.email",
+            "The address looks made up for a test: send the customer's own, or leave it out.",
+            {"customers.0.email": email},
+        )
+        for email in ("anna@example.com", "anna@mail.Example.org", "Test@provider.example", "xxx@post.nl")
+    ),
+    _warning(
+        "repeated_user_detail",
+        "customers.0.user_details.1.namespace",
+        "The namespace 'loyalty' is already used in user_details.0: send one value for each.",
+        {"customers.0.user_details.1.namespace": "loyalty"},
+    ),
+    _warning(
+        "duplicate_customers_found",
+        "customers.2",
+        "The name, e-mail address and date of birth are those of customers.0: send each person once.",
+        {
+            "customers.+": _copy_of("customers", 0),
+            "customers.2.given_name": "ANNA ",
+            "customers.2.email": "Anna@Provider.example",
+        },
+    ),
+]
+
+_SUPPLY = [
+    _warning(
+        "duplicate_supply_addresses_found",
+        "supply_addresses.1",
+        "The address is the same as supply_addresses.0: send it once, with all of its meter points.",
+        {
+            "supply_addresses.+": {
+                "supply_address1": "dorpsstraat",
+                "supply_address2": "12",
+                "supply_postcode": "3511 AB",
+            },
+            "supply_addresses.1.meter_points": lambda account: [
+                account["supply_addresses"][0]["meter_points"].pop(1)
+            ],
+        },
+    ),
+    _warning(
+        "supply_address_with_no_meter_points",
+        "supply_addresses.1.meter_points",
+        "The supply address has no meter point: send them, or leave the address out.",
+        {"supply_addresses.+": {"supply_address1": "Kerkstraat"}},
+    ),
+    _warning(
+        "meter_point_missing",
+        "supply_addresses",
+        "The account has no meter point: send each at its supply address.",
+        {"supply_addresses": ABSENT, "ledgers.0.identifiers": ABSENT},
+    ),
+    _error(
+        "duplicate_meter_points_provided",
+        "supply_addresses.1.meter_points.0.ean",
+        f"supply_addresses.0.meter_points.0 is already ELECTRICITY with the EAN {ELECTRICITY_EAN}: "
+        "send it once.",
+        {
+            "supply_addresses.+": {"supply_address1": "Kerkstraat"},
+            "supply_addresses.1.meter_points": lambda account: [
+                deepcopy(account["supply_addresses"][0]["meter_points"][0])
+            ],
+        },
+    ),
+    _warning(
+        "invalid_ean",
+        f"{_GAS}.ean",
+        "'871687100009943213' is no EAN of a meter point: the check digit of the others is 2, not 3.",
+        {f"{_GAS}.ean": "871687100009943213", "ledgers.0.identifiers.1": "871687100009943213"},
+    ),
+    _warning(
+        "invalid_ean",
+        f"{_GAS}.ean",
+        "'8716871000002' is no EAN of a meter point: it has 13 digits instead of 18.",
+        {f"{_GAS}.ean": "8716871000002", "ledgers.0.identifiers.1": "8716871000002"},
+    ),
+    _warning(
+        "meter_point_with_no_agreement",
+        f"{_GAS}.agreements",
+        "The meter point has no agreement: send the one it is supplied under.",
+        {f"{_GAS}.agreements": []},
+    ),
+    _warning(
+        "meter_point_with_no_meters",
+        f"{_GAS}.meters",
+        "The meter point has no meter: send the one that is installed.",
+        {f"{_GAS}.meters": ABSENT},
+    ),
+    _warning(
+        "future_supply_start_date",
+        f"{_GAS}.supply_start_date",
+        "The supply starts on 2025-06-16, which is after today, 2025-06-15.",
+        {
+            f"{_GAS}.supply_start_date": date(2025, 6, 16),
+            f"{_GAS}.last_billed_to_date": ABSENT,
+            f"{_GAS}.agreements.0.effective_from": date(2025, 6, 16),
+        },
+    ),
+    _warning(
+        "last_billed_to_date_in_future",
+        f"{_POWER}.last_billed_to_date",
+        "The meter point is billed to 2025-06-16, which is after today, 2025-06-15.",
+        {f"{_POWER}.last_billed_to_date": date(2025, 6, 16)},
+    ),
+    _warning(
+        "last_billed_to_date_before_supply_start_date",
+        f"{_GAS}.last_billed_to_date",
+        "The meter point is billed to 2022-12-31, but its supply started later, on 2023-01-02.",
+        {
+            f"{_GAS}.last_billed_to_date": date(2022, 12, 31),
+            f"{_GAS}.supply_start_date": date(2023, 1, 2),
+            f"{_GAS}.agreements.0.effective_from": ABSENT,
+        },
+    ),
+    _error(
+        "supply_type_mismatch",
+        f"{_POWER}.agreements.1.supply_type",
+        "The agreement is for GAS, but the meter point supplies ELECTRICITY.",
+        {f"{_POWER}.agreements.1.supply_type": "GAS"},
+    ),
+    _warning(
+        "agreement_start_date_before_supply_start_date",
+        f"{_POWER}.agreements.0.effective_from",
+        "The agreement takes effect on 2022-11-30, before the supply starts on 2022-12-01.",
+        {f"{_POWER}.agreements.0.effective_from": date(2022, 11, 30)},
+    ),
+    _warning(
+        "agreement_agreed_after_start",
+        f"{_GAS}.agreements.0.agreed_at",
+        "The agreement was agreed on 2023-01-02, after it took effect on 2023-01-01.",
+        {f"{_GAS}.agreements.0.agreed_at": date(2023, 1, 2)},
+    ),
+    _error(
+        "overlapping_agreements",
+        f"{_POWER}.agreements.1.effective_from",
+        "The agreement takes effect on 2023-01-01, as agreements.0 does.",
+        {f"{_POWER}.agreements.1.effective_from": date(2023, 1, 1)},
+    ),
+    _warning(
+        "no_agreement_covering_last_billed_to_date",
+        f"{_POWER}.agreements",
+        "The meter point is billed to 2022-12-31, but no agreement takes effect before 2023-01-01.",
+        {f"{_POWER}.last_billed_to_date": date(2022, 12, 31)},
+    ),
+    _warning(
+        "forecast_units_do_not_match_supply_type",
+        f"{_GAS}.agreements.0.monthly_advance_charge_template.forecast_consumption_units",
+        "The meter point supplies GAS: the units are CUBIC_METRES_CONSUMPTION, not KWH_CONSUMPION.",
+        {f"{_GAS}.agreements.0.monthly_advance_charge_template.forecast_consumption_units": "KWH_CONSUMPION"},
+    ),
+    _warning(
+        "forecast_units_do_not_match_supply_type",
+        f"{_POWER}.agreements.0.monthly_advance_charge_template.forecast_generation_units",
+        "The meter point supplies ELECTRICITY: the units are KWH_CONSUMPION, not CUBIC_METRES_CONSUMPTION.",
+        {
+            f"{_POWER}.agreements.0.monthly_advance_charge_template.forecast_generation_units": (
+                "CUBIC_METRES_CONSUMPTION"
+            )
+        },
+    ),
+    _warning(
+        "meter_point_with_duplicate_meter_ids",
+        f"{_POWER}.meters.1.meter_id",
+        "The meter 'E0001' is already meters.0: send it once.",
+        {f"{_POWER}.meters.+": {"meter_id": "E0001", "registers": [{"register_id": "1.8.0"}]}},
+    ),
+    _error(
+        "meter_with_duplicate_register_ids",
+        f"{_POWER}.meters.0.registers.1.register_id",
+        "The register '1.8.1' is already registers.0: give each its own register_id.",
+        {f"{_POWER}.meters.0.registers.1.register_id": "1.8.1"},
+    ),
+    _warning(
+        "meter_without_registers",
+        f"{_GAS}.meters.0.registers",
+        "The meter has no register: send what it counts.",
+        {f"{_GAS}.meters.0.registers": []},
+    ),
+]
+
+_PERIODS = [
+    _error(
+        "start_date_later_than_end_date",
+        f"{_POWER}.estimated_annual_volumes.2.end_at",
+        "The period ends on 2022-12-01T00:00:00, not after its start, 2022-12-01T00:00:00.",
+        {f"{_POWER}.estimated_annual_volumes.2.end_at": datetime(2022, 12, 1)},
+    ),
+    _error(
+        "start_date_later_than_end_date",
+        f"{_HISTORICAL}.0.line_items.1.end_date",
+        "The line item ends on 2025-03-31, before it starts on 2025-04-01.",
+        {f"{_HISTORICAL}.0.line_items.1.end_date": date(2025, 3, 31)},
+    ),
+    _error(
+        "start_date_later_than_end_date",
+        "statements.0.bill_period_to_date",
+        "The bill period ends on 2025-03-31, before it starts on 2025-04-01.",
+        {"statements.0.bill_period_to_date": date(2025, 3, 31)},
+    ),
+    _error(
+        "duplicate_period_start",
+        f"{_POWER}.{_CONFIGURATION}.1.start_date",
+        f"The period starts on 2022-12-01, as {_CONFIGURATION}.0 does.",
+        {f"{_POWER}.{_CONFIGURATION}.+": {"profile_category": "E1B", "start_date": date(2022, 12, 1)}},
+    ),
+    _warning(
+        "gaps_or_overlaps_in_periods",
+        f"{_POWER}.billing_configuration_periods.0.end_date",
+        "The period ends on 2023-12-31, but the next one starts on 2024-01-01: a period ends when the next "
+        "one starts.",
+        {f"{_POWER}.billing_configuration_periods.0.end_date": date(2023, 12, 31)},
+    ),
+    _warning(
+        "gaps_or_overlaps_in_periods",
+        f"{_POWER}.estimated_annual_volumes.1.end_at",
+        "The period has no end, but the next one starts on 2024-01-01T00:00:00: a period ends when the next "
+        "one starts.",
+        {f"{_POWER}.estimated_annual_volumes.1.end_at": None},
+    ),
+    _warning(
+        "latest_period_not_open_ended",
+        f"{_POWER}.billing_configuration_periods.1.end_date",
+        "The last period ends on 2026-01-01, and none follows: leave its end_date out.",
+        {f"{_POWER}.billing_configuration_periods.1.end_date": date(2026, 1, 1)},
+    ),
+    _warning(
+        "invalid_grid_operator_code",
+        f"{_GAS}.{_GRID}.0.grid_operator_code",
+        "'STEDIN' is not a number of 13 digits with the right GS1 check digit.",
+        {f"{_GAS}.{_GRID}.0.grid_operator_code": "STEDIN"},
+    ),
+    _warning(
+        "invalid_cap_tar_code",
+        f"{_POWER}.{_CONFIGURATION}.0.cap_tar_code",
+        "'8742010102116' is not a number of 13 digits with the right GS1 check digit.",
+        {f"{_POWER}.{_CONFIGURATION}.0.cap_tar_code": "8742010102116"},
+    ),
+]
+
+_LEDGERS = [
+    _warning(
+        "ledger_missing",
+        "ledgers",
+        "The account has no ledger: send it, or its balance is zero and it has no transactions.",
+        {"ledgers": ABSENT},
+    ),
+    _error(
+        "unknown_ledger_identifiers",
+        "ledgers.0.identifiers.2",
+        "'871685999999999999' is not the EAN of a meter point of this account.",
+        {"ledgers.0.identifiers.+": "871685999999999999"},
+    ),
+    _error(
+        "duplicate_identifiers_entries_found",
+        "ledgers.1.identifiers.0",
+        f"'{GAS_EAN}' is already named by ledgers.0.identifiers.1: name it once.",
+        {"ledgers.1.identifiers": [GAS_EAN]},
+    ),
+    _error(
+        "duplicate_ledger_entries_found",
+        "ledgers.1.ledger_code",
+        "'ENERGY_LEDGER' is already the code of ledgers.0.",
+        {"ledgers.1.ledger_code": "ENERGY_LEDGER"},
+    ),
+    _warning(
+        "transaction_before_open_settlement_period",
+        f"{_OPEN}.0.transaction_date",
+        "The transaction is dated 2025-05-31, but the last settlement was closed on 2025-05-31: it belongs "
+        "to the historical ones.",
+        {f"{_OPEN}.0.transaction_date": date(2025, 5, 31)},
+    ),
+    _warning(
+        "historical_transaction_after_last_settlement_closing_date",
+        f"{_HISTORICAL}.2.transaction_date",
+        "The transaction is dated 2025-06-01, after the last settlement was closed on 2025-05-31: it belongs "
+        "to the open ones.",
+        {f"{_HISTORICAL}.2.transaction_date": date(2025, 6, 1)},
+    ),
+    _warning(
+        "historical_transactions_require_last_settlement_closing_date",
+        "ledgers.0.last_settlement_closing_date",
+        "The ledger has historical transactions: send the day on which they were settled.",
+        {"ledgers.0.last_settlement_closing_date": ABSENT},
+    ),
+    _warning(
+        "last_settlement_issued_before_closing_date",
+        "ledgers.0.last_settlement_issue_date",
+        "The last settlement was issued on 2025-05-30, before it was closed on 2025-05-31.",
+        {"ledgers.0.last_settlement_issue_date": date(2025, 5, 30)},
+    ),
+    _warning(
+        "last_settlement_closing_date_in_future",
+        "ledgers.1.last_settlement_closing_date",
+        "The last settlement closes on 2025-06-16, which is after today, 2025-06-15.",
+        {"ledgers.1.last_settlement_closing_date": date(2025, 6, 16)},
+    ),
+    _warning(
+        "balance_mismatch_on_ledger_balance",
+        "ledgers.0.ledger_balance",
+        "The ledger's balance is 3.506, but the last settlement's balance, -5.72, and the open transactions, "
+        "9.22, make 3.50. Credit is positive.",
+        {"ledgers.0.ledger_balance": Decimal("3.506")},
+    ),
+    _warning(
+        "balance_mismatch_on_ledger_balance",
+        "ledgers.1.ledger_balance",
+        "The ledger's balance is 0, but the last settlement's balance, 0, and the open transactions, -1, "
+        "make -1. Credit is positive.",
+        {
+            "ledgers.1.transactions_in_open_settlement_period": [
+                {"type": "CHARGE", "amount": Decimal(1), "reason": "IMPORTED_CHARGE", "transaction_id": "T-8"}
+            ]
+        },
+    ),
+    _warning(
+        "historical_balance_mismatch",
+        "ledgers.0.last_settlement_balance",
+        "The last settlement's balance is -5.73, but the historical transactions make -5.72. "
+        "Credit is positive.",
+        {"ledgers.0.last_settlement_balance": Decimal("-5.73"), "ledgers.0.ledger_balance": Decimal("3.49")},
+    ),
+]
+
+_TRANSACTIONS = [
+    _error(
+        "duplicate_transaction_ids",
+        f"{_OPEN}.0.transaction_id",
+        f"'T-3' is already the transaction_id of {_HISTORICAL}.2.",
+        {f"{_OPEN}.0.transaction_id": "T-3"},
+    ),
+    _warning(
+        "missing_transaction_reason",
+        f"{_OPEN}.1.reason",
+        "A CREDIT needs a reason.",
+        {f"{_OPEN}.1.reason": ABSENT},
+    ),
+    _warning(
+        "missing_payment_type",
+        f"{_OPEN}.3.payment_type",
+        "A REPAYMENT needs a payment_type.",
+        {f"{_OPEN}.3.payment_type": ABSENT},
+    ),
+    _warning(
+        "payment_amount_must_be_positive",
+        f"{_OPEN}.0.amount",
+        "The amount of a PAYMENT must be above zero, not 0: the type says which way the money went.",
+        {f"{_OPEN}.0.amount": Decimal(0), "ledgers.0.ledger_balance": Decimal("-2.22")},
+    ),
+    _warning(
+        "amount_with_fraction_of_a_cent",
+        f"{_OPEN}.0.amount",
+        "The amount, 5.721 euros, has a fraction of a cent.",
+        {f"{_OPEN}.0.amount": Decimal("5.721")},
+    ),
+    *(
+        _warning(
+            "supply_charge_incomplete",
+            f"{_HISTORICAL}.1.{field}",
+            f"A SUPPLY_CHARGE needs {field}.",
+            {f"{_HISTORICAL}.1.{field}": ABSENT},
+        )
+        for field in ("product_code", "supply_type", "line_items")
+    ),
+    _warning(
+        "field_not_allowed_for_type",
+        f"{_OPEN}.2.product_code",
+        "A CHARGE has no product_code: leave it out, or correct the type.",
+        {f"{_OPEN}.2.product_code": "GAS"},
+    ),
+    _warning(
+        "field_not_allowed_for_type",
+        f"{_HISTORICAL}.1.reason",
+        "A SUPPLY_CHARGE has no reason: leave it out, or correct the type.",
+        {f"{_HISTORICAL}.1.reason": "IMPORTED_CHARGE"},
+    ),
+    _warning(
+        "transaction_in_future",
+        f"{_OPEN}.3.transaction_date",
+        "The transaction is dated 2025-06-16, which is after today, 2025-06-15.",
+        {f"{_OPEN}.3.transaction_date": date(2025, 6, 16)},
+    ),
+    _warning(
+        "incorrect_line_item_net_amount",
+        f"{_HISTORICAL}.1.line_items.0.net_amount",
+        "1.100051 for each of 100 units makes 110.005100, not 110.00.",
+        {f"{_HISTORICAL}.1.line_items.0.price_per_unit": Decimal("1.100051")},
+    ),
+    _warning(
+        "supply_charge_amount_mismatch",
+        f"{_HISTORICAL}.1.amount",
+        "The line items, 110.00, and the tax, 23.10, make 133.10, not 134.10.",
+        {
+            f"{_HISTORICAL}.1.amount": Decimal("134.10"),
+            "ledgers.0.last_settlement_balance": Decimal("-6.72"),
+            "ledgers.0.ledger_balance": Decimal("2.50"),
+        },
+    ),
+    _warning(
+        "incorrect_tax_item_amount",
+        f"{_HISTORICAL}.1.tax_items.0.amount",
+        "The rate 0.09 on 110.00 makes 9.9000, not 23.10.",
+        {f"{_HISTORICAL}.1.tax_items.0.rate": Decimal("0.09")},
+    ),
+    _warning(
+        "incorrect_tax_item_amount",
+        f"{_HISTORICAL}.1.tax_items.0.amount",
+        "The rate 0.2310501 on 100 makes 23.1050100, not 23.10.",
+        {
+            f"{_HISTORICAL}.1.tax_items.0.rate": Decimal("0.2310501"),
+            f"{_HISTORICAL}.1.tax_items.0.value_taxed": Decimal(100),
+        },
+    ),
+    *(
+        _warning(
+            "line_item_units_must_be_two_values",
+            f"{_HISTORICAL}.0.line_items.0.units",
+            f"There {found}: send the two meter readings, at the start and the end of the period, or leave "
+            "units out.",
+            {f"{_HISTORICAL}.0.line_items.0.units": units},
+        )
+        for found, units in (
+            ("are 0 values", []),
+            ("is 1 value", [Decimal(300)]),
+            ("are 3 values", [Decimal(1), Decimal(2), Decimal(3)]),
+        )
+    ),
+    _error(
+        "unknown_vat_reference",
+        f"{_HISTORICAL}.0.tax_items.1.params.vat_on",
+        "'line-9' is not the ref of a line item of this transaction.",
+        {f"{_HISTORICAL}.0.tax_items.1.params.vat_on": "line-9"},
+    ),
+    _error(
+        "duplicate_line_item_refs",
+        f"{_HISTORICAL}.0.line_items.2.params.ref",
+        "'line-1' is already the ref of line_items.0: give each its own.",
+        {
+            f"{_HISTORICAL}.0.line_items.2.params.ref": "line-1",
+            f"{_HISTORICAL}.0.tax_items.2.params.vat_on": "line-1",
+        },
+    ),
+]
+
+_STATEMENTS = [
+    _error(
+        "duplicate_statement_ids",
+        "statements.1.statement_id",
+        "'S-1' is already the statement_id of statements.0.",
+        {"statements.1.statement_id": "S-1"},
+    ),
+    _warning(
+        "duplicate_statement_numbers",
+        "statements.2.number",
+        "'INV-1' is already the number of statements.0.",
+        {"statements.+": _copy_of("statements", 0), "statements.2.statement_id": "S-3"},
+    ),
+    _warning(
+        "statement_not_found_for_invoice_number",
+        f"{_HISTORICAL}.0.associated_invoice_number",
+        "No statement has the number 'INV-9': correct it, or send the statement.",
+        {f"{_HISTORICAL}.0.associated_invoice_number": "INV-9"},
+    ),
+    _warning(
+        "statement_period_end_in_future",
+        "statements.1.bill_period_to_date",
+        "The bill period ends on 2025-06-16, which is after today, 2025-06-15.",
+        {"statements.1.bill_period_to_date": date(2025, 6, 16)},
+    ),
+    _warning(
+        "statement_issued_in_future",
+        "statements.1.issued_date",
+        "The statement is issued on 2025-06-16, which is after today, 2025-06-15.",
+        {"statements.1.issued_date": date(2025, 6, 16)},
+    ),
+    _warning(
+        "gross_amount_not_in_cents",
+        "statements.0.gross_amount",
+        "gross_amount is in euro cents, but 172.62 has a fraction of a cent.",
+        {"statements.0.gross_amount": Decimal("172.62")},
+    ),
+    *(
+        _warning(
+            "gross_amount_not_in_cents",
+            "statements.0.gross_amount",
+            f"gross_amount is in euro cents, but {gross} is what the transactions of the invoice make in "
+            f"euros: in cents they make {cents}.",
+            {"statements.0.gross_amount": Decimal(gross), "statements.0.number": "INV-3"}
+            | {f"{_HISTORICAL}.0.associated_invoice_number": "INV-2"}
+            | {f"{place}.associated_invoice_number": "INV-3" for place in places},
+        )
+        for gross, cents, places in (
+            ("300", "30000", (f"{_HISTORICAL}.2",)),  # what was paid
+            ("-10", "1000", (f"{_OPEN}.1", f"{_OPEN}.0")),  # a credit note; what was paid does not count
+        )
+    ),
+    _warning(
+        "missing_statement_document",
+        "statements.0.statement_path",
+        "The statement has no document: send statement_path, or a statement_pdf_context.",
+        {"statements.0.statement_path": ABSENT},
+    ),
+]
+
+#: All of them, in the order of the catalogue.
+BREAKING_EXAMPLES = [
+    *_ACCOUNT,
+    *_SUPPLY,
+    *_PERIODS,
+    *_LEDGERS,
+    *_TRANSACTIONS,
+    *_STATEMENTS,
+    _warning(
+        "unlisted_value",
+        f"{_GAS}.agreements.0.monthly_advance_charge_template.cost_details.0.band",
+        "'ADVANCE_DISCOUNT' is not among the listed values: ADVANCE_ENERGY_TAX_STEP_1, "
+        "ADVANCE_ENERGY_TAX_STEP_2, ADVANCE_ENERGY_TAX_STEP_3, ADVANCE_ENERGY_TAX_STEP_4, "
+        "ADVANCE_ENERGY_TAX_STEP_5, ADVANCE_GRID_FEE, ADVANCE_SUPPLIER_DYNAMIC_COST, "
+        "ADVANCE_SUPPLIER_FIXED_COST, ADVANCE_SUPPLIER_PURCHASING_COST.",
+        {
+            f"{_GAS}.agreements.0.monthly_advance_charge_template.cost_details.0.band": "ADVANCE_DISCOUNT",
+        },
+    ),
+    _warning(
+        "unlisted_value",
+        f"{_POWER}.meters.0.registers.0.time_of_use",
+        "'SUPER_OFF_PEAK' is not among the listed values: OFF_PEAK, PEAK.",
+        {f"{_POWER}.meters.0.registers.0.time_of_use": "SUPER_OFF_PEAK"},
+    ),
+]
