@@ -1,5 +1,6 @@
 """The feed of events: what happened to the accounts, batches and keys of an organisation."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,7 +29,6 @@ from migration_service.schemas.events import (
     FeedEventSchema,
 )
 from migration_service.services.events.consumers import (
-    OWN,
     forget_consumer,
     list_consumers,
     position_of,
@@ -48,6 +48,8 @@ from migration_service.services.events.reading import EventPage, Position, ReadE
 PIECE, PAGE = 2_000, 500
 LARGEST_PAGE = 10_000
 _NDJSON = "application/x-ndjson"
+# The service itself uses names with a colon.
+_CONSUMER_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")
 
 blueprint = make_blueprint("events", "events", "What happened, in an order in which nothing is ever missed.")
 
@@ -87,8 +89,9 @@ def list_events(arguments: dict[str, Any]) -> Response:
                 supplier_ids = frozenset([supplier_in_path(session, arguments["import_supplier_code"]).id])
             history, position = open_feed(session, owner, arguments.get("cursor"), arguments.get("consumer"))
     except EventCursorAheadError as error:
-        with sessions.begin() as session:
-            tell_rewound(session, owner, error.cursor)
+        if error.is_lost:
+            with sessions.begin() as session:
+                tell_rewound(session, owner, error.cursor)
         raise
 
     def read_on(after: Position | None, size: int) -> EventPage:
@@ -182,7 +185,10 @@ def _read_types(text: str | None) -> list[str] | None:
 
 
 def _require_consumer_name(name: str) -> None:
-    """Raise RequestFailedValidationError if a name has the form of those that the service itself uses."""
-    if OWN in name:
-        detail = "The name of a consumer may not have a colon."
+    """Raise RequestFailedValidationError unless a name is one that can be in a path."""
+    if name and not _CONSUMER_NAME.fullmatch(name):
+        detail = (
+            "The name of a consumer has letters, digits, dots, hyphens and underscores, and starts with a "
+            "letter or a digit."
+        )
         raise RequestFailedValidationError(errors=[ErrorItem("invalid_characters", detail, "consumer")])

@@ -138,7 +138,7 @@ class ServiceMetrics(Collector):
         yield GaugeMetricFamily(
             "migration_event_horizon_age_seconds",
             "Age of the oldest open transaction that has written something. No later event can be read yet.",
-            value=(holder and holder.seconds) or 0.0,
+            value=holder.seconds if holder else 0.0,
         )
         yield from _batch_metrics(batches)
         yield _read_decisions({it.import_supplier for it in batches}, waiting)

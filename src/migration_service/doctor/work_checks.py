@@ -235,13 +235,12 @@ def check_events(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Report the session that holds the events of all later transactions back."""
     with parts.sessions.begin() as session:
         holder = find_holder(session)
-    if holder is None or (holder.seconds is not None and holder.seconds <= _HELD_SECONDS):
+    if holder is None or holder.seconds <= _HELD_SECONDS:
         yield ok("events", "no open transaction holds them back")
         return
-    since = "an unknown time" if holder.seconds is None else f"{holder.seconds:.0f} s"
     yield warning(
         "events",
-        f"those of the last {since} cannot be read yet: {holder.name} has an open transaction",
+        f"those of the last {holder.seconds:.0f} s cannot be read yet: {holder.name} has an open transaction",
         f"Let it commit, or end it: {holder.end}",
     )
 

@@ -32,20 +32,27 @@ class EventCursorExpiredError(EventCursorError):
 
 
 class EventCursorAheadError(EventCursorError):
-    """The database was set back to an earlier moment, and has no event at the cursor.
+    """The feed has no event at the cursor, most likely because the database was restored from a backup.
 
     Events that follow could have positions before it.
     """
 
     code = "event_cursor_ahead"
     default_detail = (
-        "The event at this cursor does not exist: the database was set back to an earlier moment."
+        "The event at this cursor does not exist. The database was set back to an earlier moment, or the "
+        "cursor is one of another feed."
     )
     default_attr = "cursor"
     remedy = (
-        "Read again from the `cursor` of this answer, and leave out events whose id you know. What those "
-        "told that do not come again never happened."
+        "Check that the cursor is one of this service and organisation. Then read again from the `cursor` of "
+        "this answer, and leave out events whose id you know. What those told that do not come again never "
+        "happened."
     )
+
+    def __init__(self, detail: str | None = None, *, cursor: str = "start", is_lost: bool = False) -> None:
+        super().__init__(detail, cursor=cursor)
+        #: Whether this feed may have had the event, so that its readers have to be told.
+        self.is_lost = is_lost
 
 
 class TooManyConsumersError(InvalidError):

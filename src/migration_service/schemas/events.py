@@ -328,8 +328,9 @@ class EventArgumentsSchema(Fields):
         max_length=128,
     )
     consumer = Identifier(
-        "A name, under which the service keeps your position. Events up to `cursor` are acknowledged by this "
-        "request. Without `cursor`, the events after the last acknowledged one are returned again.",
+        "A name of letters, digits, dots, hyphens and underscores, under which the service keeps your "
+        "position. Events up to `cursor` are acknowledged by this request. Without `cursor`, the events "
+        "after the last acknowledged one are returned again.",
         "billing",
         max_length=64,
     )

@@ -157,7 +157,7 @@ class EventConsumerNotFound(ServiceError):
 
 
 class EventCursorAhead(ServiceError):
-    """The database was set back to an earlier moment, and has no event at the cursor."""
+    """The feed has no event at the cursor, most likely because the database was restored from a backup."""
 
     code = "event_cursor_ahead"
 

@@ -100,17 +100,19 @@ def locate(session: Session, organisation_id: int, cursor: Cursor) -> Position:
     """Return the position in this database of a cursor from any history.
 
     Raise EventCursorExpiredError if events that follow were removed, and EventCursorAheadError if the event
-    at the cursor was lost. Call `tell_rewound` after the second, in a transaction that is committed.
+    at the cursor was lost, or is that of another feed. Call `tell_rewound` after the second, in a transaction
+    that is committed, if `is_lost`.
     """
     current = follow_history(session)
     position = _find(session, organisation_id, cursor, current)
     if position is not None:
         return position
+    is_ours = session.execute(_IS_OURS, _values(cursor)).scalar_one()
     oldest = session.execute(_OLDEST, {"organisation_id": organisation_id}).one_or_none()
-    if cursor.history == current and oldest and cursor.position < Position(*oldest):
+    if is_ours and cursor.history == current and oldest and cursor.position < Position(*oldest):
         raise EventCursorExpiredError
-    since = _find_last_certain(session, organisation_id, cursor)
-    raise EventCursorAheadError(cursor=str(Cursor(current, since)) if since else START)
+    since = _find_last_certain(session, organisation_id, cursor) if is_ours else None
+    raise EventCursorAheadError(cursor=str(Cursor(current, since)) if since else START, is_lost=is_ours)
 
 
 def tell_rewound(session: Session, organisation_id: int, cursor: str) -> None:
@@ -148,15 +150,15 @@ def _begin(session: Session, row: Row[Any]) -> None:
 
 def _find(session: Session, organisation_id: int, cursor: Cursor, current: History) -> Position | None:
     """Return the position of the event at the cursor, or None if it does not exist."""
-    values = {
-        "organisation_id": organisation_id,
-        "transaction_id": cursor.position.transaction_id,
-        "id": cursor.position.id,
-    }
-    row = session.execute(_FIND, values | {"generation": cursor.position.generation}).one_or_none()
+    values = {"organisation_id": organisation_id, **_values(cursor)}
+    row = session.execute(_FIND, values).one_or_none()
     if row is None and cursor.history != current:
         row = session.execute(_FIND_IN_GENERATIONS, values).one_or_none()
     return Position(*row) if row else None
+
+
+def _values(cursor: Cursor) -> dict[str, Any]:
+    return {"system_identifier": cursor.history.system_identifier, **cursor.position._asdict()}
 
 
 def _find_last_certain(session: Session, organisation_id: int, cursor: Cursor) -> Position | None:
@@ -220,6 +222,14 @@ _FIND = text("""
 _FIND_IN_GENERATIONS = text("""
     SELECT generation, transaction_id, id FROM event
     WHERE organisation_id = :organisation_id AND transaction_id = :transaction_id AND id = :id
+""")
+# An event that another organisation has was not lost, nor one of a server that this database does not know.
+_IS_OURS = text("""
+    SELECT EXISTS (SELECT FROM event_history WHERE system_identifier = :system_identifier)
+       AND NOT EXISTS (
+           SELECT FROM organisation CROSS JOIN LATERAL (
+               SELECT FROM event WHERE organisation_id = organisation.id
+                 AND (generation, transaction_id, event.id) = (:generation, :transaction_id, :id)) AS theirs)
 """)
 _OLDEST = text("""
     SELECT generation, transaction_id, id FROM event WHERE organisation_id = :organisation_id

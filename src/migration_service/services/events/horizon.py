@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from migration_service.services.events.reading import HORIZON
+
 
 @dataclass(frozen=True, slots=True)
 class HorizonHolder:
     """The transaction that events wait for."""
 
-    #: Since when it has been running. None if this role may not see that.
-    seconds: float | None
+    #: For how long it has been running, or, if this role may not see that, has held an event back.
+    seconds: float
     #: The session by its process id, application, role and database, or the name of a prepared transaction.
     name: str
     #: The statement that ends it.
@@ -24,9 +26,17 @@ def find_holder(session: Session) -> HorizonHolder | None:
     return HorizonHolder(row.seconds, row.name, row.end_with) if row else None
 
 
-# A transaction that only reads has no number, and holds nothing back. That of this query is one.
-_FIND = text("""
-    SELECT CAST(extract(epoch FROM clock_timestamp() - since) AS double precision) AS seconds, name, end_with
+# A transaction that only reads has no number, and holds nothing back. That of this query is one. PostgreSQL
+# tells only members of the other role, and of pg_read_all_stats, since when a transaction has been running.
+_FIND = text(f"""
+    SELECT CAST(coalesce(extract(epoch FROM clock_timestamp() - coalesce(since, (
+               SELECT min(held.created_at) FROM organisation CROSS JOIN LATERAL (
+                   SELECT created_at FROM event
+                   WHERE organisation_id = organisation.id AND generation = 0
+                     AND transaction_id >= {HORIZON}
+                   ORDER BY generation, transaction_id, event.id LIMIT 1) AS held))), 0)
+               AS double precision) AS seconds,
+           name, end_with
     FROM (
         SELECT age(backend_xid) AS age, xact_start AS since,
                format('session %s (%s) of role %s in database %s', pid,

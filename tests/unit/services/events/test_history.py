@@ -58,6 +58,7 @@ class Feed:
         """Read on from a cursor that is ahead. Return the one from which to read again."""
         with self.sessions() as session, pytest.raises(EventCursorAheadError) as raised:
             open_feed(session, OWNER, cursor, None)
+        assert raised.value.is_lost
         for _ in range(2):
             with self.sessions.begin() as session:
                 tell_rewound(session, OWNER, raised.value.cursor)

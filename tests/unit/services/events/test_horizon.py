@@ -10,7 +10,10 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.doctor import work_checks
 from migration_service.doctor.diagnosis import Verdict
 from migration_service.doctor.work_checks import check_events
+from migration_service.schemas.events import EventType
 from migration_service.services.events.horizon import find_holder
+from migration_service.services.events.recording import record
+from support.factories import Customer
 from support.servers import EmbeddedServers
 
 
@@ -27,6 +30,7 @@ def test_the_doctor_names_the_session_that_holds_events_back(
     sessions: sessionmaker[Session],
     embedded_servers: EmbeddedServers,
     monkeypatch: pytest.MonkeyPatch,
+    customer: Customer,
     as_superuser: bool,
 ) -> None:
     monkeypatch.setattr(work_checks, "_HELD_SECONDS", 0.0)
@@ -38,6 +42,9 @@ def test_the_doctor_names_the_session_that_holds_events_back(
         connection.commit()
         connection.execute("BEGIN")
         connection.execute("SELECT pg_current_xact_id()")
+        # When the transaction of a superuser began is nobody's business, but an event that waits for it is.
+        with sessions.begin() as session:
+            record(session, EventType.BATCH_ENDED, {}, organisation_id=customer.organisation_id)
         (finding,) = check_events(parts)
         pid = connection.info.backend_pid
         assert finding.verdict is Verdict.WARNING
@@ -45,6 +52,7 @@ def test_the_doctor_names_the_session_that_holds_events_back(
             f"session {pid} (a person) of role {'postgres' if as_superuser else 'migration_service'}"
             in finding.seen
         )
+        assert "those of the last 0 s" in finding.seen
         assert f"SELECT pg_terminate_backend({pid})" in finding.advice
         connection.execute("COMMIT")
     (finding,) = check_events(parts)
