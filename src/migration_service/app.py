@@ -42,10 +42,11 @@ from migration_service.blueprints.requests.resources import Resources, attach_re
 from migration_service.blueprints.requests.response_headers import guard_responses
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.connections import make_redis
+from migration_service.connections import Sentinels, can_write, make_redis
 from migration_service.db import reference
 from migration_service.db.commits import CommitWatch
 from migration_service.db.engine import make_sessionmaker, service_engine
+from migration_service.db.holding import Outage
 from migration_service.payment_vendors.measured import CALLS as VENDOR_CALLS
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
@@ -155,6 +156,7 @@ def _connect(settings: Settings) -> Resources:
         session_maker,
         reference.ReferenceReader(session_maker, KEPT_STATEMENTS, reference.KEPT_SECONDS),
         redis,
+        Outage(partial(can_write, redis)) if Sentinels.of(settings.redis_url) else None,
         dispatch,
         celery,
         Throttle(redis),

@@ -94,6 +94,15 @@ def try_write(redis: Redis) -> None:
     redis.set("migration:written", b"1")
 
 
+def can_write(redis: Redis) -> bool:
+    """Return whether Redis responds and accepts writes."""
+    try:
+        try_write(redis)
+    except RedisError:
+        return False
+    return True
+
+
 @contextmanager
 def log_if_unavailable(consequence: str) -> Iterator[None]:
     """Log a warning instead of raising if Redis is unavailable.

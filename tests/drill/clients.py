@@ -328,7 +328,11 @@ class Supplier:
                     headers=sent,
                     **request,
                 )
-            except requests.RequestException:
+            except requests.RequestException as error:
+                if error.response is not None:  # no token, so it was not sent
+                    self._journal.answered(error.response)
+                    time.sleep(float(error.response.headers.get("Retry-After", 1)))
+                    continue
                 self._note(question, request_id, invoked, None)
                 self._journal.cut_off()
                 time.sleep(0.2)

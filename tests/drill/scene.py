@@ -86,7 +86,8 @@ def obtain_token(address: Address) -> str:
             timeout=60,
         )
     if response.status_code != 200 or not response.json().get("data"):
-        raise requests.RequestException(f"no token: {response.status_code} {response.text[:300]}")
+        said = f"no token: {response.status_code} {response.text[:300]}"
+        raise requests.RequestException(said, response=response)
     return str(response.json()["data"]["obtainServiceToken"]["token"])
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from flask import Blueprint, Response, request
 from graphql import ExecutionResult, GraphQLError, execute_sync, parse, specified_rules, validate
 from graphql.validation import recommended_rules
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
 from migration_payloads.schemas.json import encode_json
@@ -101,6 +103,12 @@ def _execute(query: str, variables: dict[str, Any], operation_name: str | None) 
         raise ParseError(detail, errors=[ErrorItem("too_deep", detail)]) from error
 
 
+@blueprint.errorhandler(OperationalError)
+@blueprint.errorhandler(PoolTimeoutError)
+def _database_unavailable(error: Exception) -> Response:
+    return _answer_problem(describe_graphql_error(GraphQLError("", original_error=error)))
+
+
 def _answer_result(result: ExecutionResult) -> Response:
     problems = [describe_graphql_error(error) for error in result.errors or ()]
     body: dict[str, Any] = {} if result.data is None else {"data": result.data}
@@ -109,6 +117,9 @@ def _answer_result(result: ExecutionResult) -> Response:
     partly_done = result.data is not None and any(value is not None for value in result.data.values())
     if partly_done or not problems:
         return _answer(body, HTTPStatus.OK)
+    for error in result.errors or ():
+        if isinstance(error.original_error, OperationalError | PoolTimeoutError):
+            raise error.original_error  # and the request is repeated if another server becomes the primary
     response = _answer(body, max(problem.status for problem in problems))
     if wait := max(problem.retry_after or 0 for problem in problems):
         response.headers["Retry-After"] = str(wait)

@@ -18,7 +18,6 @@ from graphql import (
 )
 
 from migration_service.blueprints.requests.resources import Resources
-from migration_service.db.holding import repeat
 from migration_service.errors import InvalidError, PermissionDeniedError, UnauthenticatedError
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.throttle import client_of
@@ -44,16 +43,12 @@ def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any)
         raise InvalidError("Give either an APIKey or a refreshToken.")
     client = client_of(attempt.address)
     throttle, settings, sessions = attempt.shared.throttle, attempt.shared.settings, attempt.shared.Session
-
-    def issue() -> Tokens:
+    throttle.check(client)
+    try:
         with sessions.begin() as session:
             if api_key is not None:
                 return obtain_tokens(session, settings, api_key)
             return refresh_tokens(session, settings, refresh_token)
-
-    throttle.check(client)
-    try:
-        return repeat(sessions, issue)
     except (UnauthenticatedError, PermissionDeniedError) as error:
         attempt.shared.refusals.note_refused_login(error, find_prefix(api_key or ""))
         if isinstance(error, UnauthenticatedError):

@@ -1,12 +1,11 @@
 """Health checks for load balancers and orchestrators: is the process alive, and is it ready?"""
 
 from flask import Blueprint, Response, jsonify
-from redis import RedisError
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from migration_service.blueprints.requests.resources import resources
-from migration_service.connections import try_write
+from migration_service.connections import can_write
 from migration_service.db.engine import ONLY_READS
 from migration_service.db.holding import can_be_written_to
 from migration_service.leaving import is_leaving
@@ -32,7 +31,7 @@ def ready() -> tuple[Response, int]:
     Redis is reported but not required, because only `process` needs it.
     """
     database = _ask_database()
-    redis = "ok" if _redis_answers() else "unavailable"
+    redis = "ok" if can_write(resources().redis) else "unavailable"
     status = "leaving" if is_leaving() else "ok" if database == "ok" else "away"
     return jsonify(status=status, database=database, redis=redis), 200 if status == "ok" else 503
 
@@ -57,11 +56,3 @@ def _read_role(engine: Engine) -> str:
             return "ok"
         connection.invalidate()
     return "read-only"
-
-
-def _redis_answers() -> bool:
-    try:
-        try_write(resources().redis)
-    except RedisError:
-        return False
-    return True

@@ -5,14 +5,24 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+import psycopg
 import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from migration_payloads.files.ndjson import read_blocks
-from migration_service.blueprints import added_data, batch_upload, erasure, status
+from migration_service.blueprints import (
+    added_data,
+    batch_upload,
+    erasure,
+    graphql_schema,
+    import_suppliers,
+    status,
+)
 from migration_service.blueprints.requests.resources import resources
+from migration_service.db.holding import Outage
 from migration_service.errors import AccountNotStagedError, PaymentVendorUnavailableError, ShareUsedError
 from migration_service.services.imports.status import read_imports
 from migration_service.services.processing import dispatch
@@ -67,6 +77,29 @@ def test_whoever_has_used_its_share_is_refused_in_the_form_of_the_endpoint(
     assert 3 <= int(refused.headers["Retry-After"]) <= 6
     assert (of_token.status_code, of_token.headers["Retry-After"]) == (429, "6")
     assert json_of(of_token)["errors"][0]["extensions"]["errorCode"] == "share_used"
+
+
+@pytest.mark.parametrize("obtains_token", [False, True])
+def test_a_request_that_waits_for_another_server_lets_others_run(
+    client: FlaskClient, customer: Customer, taken: list[tuple[Owner, Place]], *, obtains_token: bool
+) -> None:
+    headers = _headers(client, customer)
+    ran: list[bool] = []
+
+    def wait(_self: Outage, _until: float) -> bool:
+        ran.append(taken[-1][1].runs.is_set())
+        return False
+
+    lost = OperationalError("SELECT", {}, psycopg.OperationalError("the connection is closed"))
+    where = (
+        (graphql_schema, "obtain_tokens") if obtains_token else (import_suppliers, "report_import_suppliers")
+    )
+    with patch.object(Outage, "wait", wait), patch.object(*where, side_effect=lost):
+        if obtains_token:
+            assert obtain(client, APIKey=customer.api_key)["errorCode"] == "service_unavailable"
+        else:
+            assert client.get(LIST, headers=headers).status_code == 503
+    assert ran == [False]
 
 
 def test_a_request_that_waits_for_its_outcome_lets_others_run(

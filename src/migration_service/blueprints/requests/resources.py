@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
 from migration_service.db.commits import CommitWatch
+from migration_service.db.holding import Outage
 from migration_service.db.reference import ReferenceReader
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
@@ -32,6 +33,8 @@ class Resources:
     #: The client for short commands. It times out after about a second, so that a frozen Redis cannot block a
     #: view.
     redis: Redis
+    #: What is known of that Redis while it does not answer, or None if no Sentinels choose another one.
+    redis_outage: Outage | None
     #: Used by the process endpoint to dispatch attempts.
     dispatch: Dispatch
     #: Used to publish messages.
