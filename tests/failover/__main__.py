@@ -14,7 +14,7 @@ from rich.console import Console
 from failover.hosts import ROOT
 from failover.inside import OUTCOMES, Plan
 from failover.namespaces import inside
-from failover.report import show
+from failover.report import PAGE, rows_of, show, write
 from failover.run import Outcome
 from failover.scenarios import SCENARIOS
 from support.servers import temporary_folder
@@ -29,6 +29,8 @@ _SHORT = ("switch-over on request", "primary: process killed", "Sentinel: master
 @click.option("--rounds", default=1, show_default=True, help="How often each scenario is run.")
 @click.option("--only", multiple=True, metavar="TEXT", help="Only scenarios whose names begin like this.")
 @click.option("--short", is_flag=True, help="Only three scenarios, as every night.")
+@click.option("--goals", is_flag=True, help="Only scenarios that have a goal.")
+@click.option("--write", "writes", is_flag=True, help="Write the rows into docs/contributors/reliability.md.")
 @click.option(
     "--replication",
     "kinds",
@@ -49,6 +51,8 @@ def main(
     rounds: int,
     only: tuple[str, ...],
     short: bool,
+    goals: bool,
+    writes: bool,
     kinds: tuple[str, ...],
     broker: str,
     seconds: float | None,
@@ -58,11 +62,14 @@ def main(
     """Let servers, hosts and networks fail under load, and count what was lost."""
     if missing := [package for name, package in _NEEDED.items() if not shutil.which(name)]:
         raise click.ClickException(f"Install what is missing: apt-get install {' '.join(missing)}")
+    if writes and seconds is not None:
+        raise click.UsageError("Only faults of their usual time are written: leave out --seconds.")
     names = [
         name
-        for name in SCENARIOS
+        for name, scenario in SCENARIOS.items()
         if (not only or name.startswith(only))
         and (not short or name in _SHORT)
+        and (not goals or scenario.goals)
         and (broker == "rabbitmq" or not name.startswith("RabbitMQ"))
     ]
     if not names:
@@ -93,8 +100,10 @@ def main(
                 console.print(f"The folder of the servers: {folder}")
             else:
                 shutil.rmtree(folder, ignore_errors=True)
-    outcomes = [Outcome(**json.loads(line)) for line in results.splitlines()]
-    sys.exit(0 if show(outcomes, console) and not ended_badly else 1)
+    rows = rows_of(Outcome(**json.loads(line)) for line in results.splitlines())
+    if writes:
+        PAGE.write_text(write(rows, PAGE.read_text()))
+    sys.exit(0 if show(rows, console) and not ended_badly else 1)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ sys.path.append(str(Path(__file__).parents[2]))
 from benchmarks import chaos, publish  # benchmarks is beside src, not installed
 from benchmarks.compare import change_of
 
+from failover import report
+from failover.run import Outcome
+
 
 def test_rounds_that_agree_are_a_change() -> None:
     change = change_of([(100, 120), (90, 109), (200, 238), (50, 60), (70, 85)])
@@ -72,3 +75,34 @@ def test_our_rows_are_written_above_those_of_the_eight_queues_and_replace_earlie
     assert [len(table.splitlines()) for table in tables] == [2 + 1 + 8, 2 + 1 + 8]
     for table in tables:
         assert len({line.count("|") for line in table.splitlines()}) == 1
+
+
+def test_rows_of_the_failover_drill_replace_those_of_the_same_faults() -> None:
+    def outcome(name: str, *, seconds: float, lost: int = 0) -> Outcome:
+        numbers = [str(number) for number in range(lost)]
+        return Outcome(name, not lost, seconds, 2, 1_000, 100, lost=numbers, named=numbers)
+
+    name = "primary: cut from its peers"
+    outcomes = [outcome(name, seconds=seconds) for seconds in (30.0, 20.0, 21.0)]
+    page = report.PAGE.read_text()
+    written = report.write(report.rows_of([*outcomes, outcome(name, seconds=9.0, lost=3)]), page)
+    rows = [
+        f"| {name}, for 30 s | 3 | 21.0 | 30.0 | 6 of 3,000 | 0 | 0 |",
+        f"| {name}, for 30 s, asynchronous | 1 | 9.0 | 9.0 | 2 of 1,000 | 3, 3 named | 0 |",
+    ]
+    assert set(rows) <= set(written.splitlines())
+    changed = set(page.splitlines()) ^ set(written.splitlines())
+    assert all(line.startswith(f"| {name}") for line in changed)
+    assert report.write([], written) == written
+
+
+def test_a_goal_is_missed_by_the_median_the_worst_or_a_failed_request() -> None:
+    def meets(*seconds: float, failed: int = 0) -> bool:
+        name = "switch-over on request"
+        (row,) = report.rows_of(Outcome(name, True, it, failed, 10, 10) for it in seconds)
+        return row.meets_goal()
+
+    assert meets(1.0, 3.0, 10.0)
+    assert not meets(1.0, 3.1, 10.0)
+    assert not meets(1.0, 3.0, 10.1)
+    assert not meets(1.0, failed=1)
