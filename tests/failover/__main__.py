@@ -19,7 +19,15 @@ from failover.run import Outcome
 from failover.scenarios import SCENARIOS
 from support.servers import temporary_folder
 
-_NEEDED = {"etcd": "etcd-server", "haproxy": "haproxy", "ethtool": "ethtool", "ip": "iproute2"}
+#: Programs, and Debian's packages with them.
+_NEEDED = {
+    "etcd": "etcd-server",
+    "haproxy": "haproxy",
+    "ethtool": "ethtool",
+    "ip": "iproute2",
+    "pgbouncer": "pgbouncer",
+    "rabbitmqctl": "rabbitmq-server",
+}
 _KEPT = ROOT / ".make" / "failover"
 #: The scenarios of `make night`.
 _SHORT = ("switch-over on request", "primary: process killed", "Sentinel: master killed")
@@ -41,6 +49,7 @@ _SHORT = ("switch-over on request", "primary: process killed", "Sentinel: master
     help="Whether commits wait for a standby.",
 )
 @click.option("--broker", type=click.Choice(["redis", "rabbitmq"]), default="redis", show_default=True)
+@click.option("--pooler", is_flag=True, help="Reach PostgreSQL through pgbouncer and HAProxy.")
 @click.option("--seconds", type=float, help="How long each fault lasts, instead of its usual time.")
 @click.option(
     "--patroni", type=click.Path(path_type=Path), required=True, help="The Python that has Patroni."
@@ -55,15 +64,18 @@ def main(
     writes: bool,
     kinds: tuple[str, ...],
     broker: str,
+    pooler: bool,
     seconds: float | None,
     patroni: Path,
     keep: bool,
 ) -> None:
     """Let servers, hosts and networks fail under load, and count what was lost."""
-    if missing := [package for name, package in _NEEDED.items() if not shutil.which(name)]:
+    if writes and (pooler or seconds is not None):
+        raise click.UsageError("Only usual faults are written: leave out --seconds and --pooler.")
+    chosen = {"pgbouncer": pooler, "rabbitmqctl": broker == "rabbitmq"}
+    needed = [name for name in _NEEDED if chosen.get(name, True)]
+    if missing := [_NEEDED[name] for name in needed if not shutil.which(name)]:
         raise click.ClickException(f"Install what is missing: apt-get install {' '.join(missing)}")
-    if writes and seconds is not None:
-        raise click.UsageError("Only faults of their usual time are written: leave out --seconds.")
     names = [
         name
         for name, scenario in SCENARIOS.items()
@@ -88,6 +100,7 @@ def main(
             names=names * rounds,
             synchronous=kind == "synchronous",
             rabbitmq=broker == "rabbitmq",
+            pooler=pooler,
             seconds=seconds,
         )
         try:

@@ -27,6 +27,8 @@ class Plan:
     names: list[str]
     synchronous: bool
     rabbitmq: bool
+    #: Whether the service reaches the database through pgbouncer.
+    pooler: bool
     #: How long each fault lasts, instead of its usual time.
     seconds: float | None
 
@@ -34,7 +36,8 @@ class Plan:
 def run(plan: Plan) -> None:
     """Start everything, and run one scenario after the other."""
     console = Console(width=180, highlight=False)
-    world = World(Path(plan.folder), Path(plan.patroni), synchronous=plan.synchronous, rabbitmq=plan.rabbitmq)
+    kinds = {"synchronous": plan.synchronous, "rabbitmq": plan.rabbitmq, "pooler": plan.pooler}
+    world = World(Path(plan.folder), Path(plan.patroni), **kinds)
     for name in plan.names:
         began = time.monotonic()
         outcome = run_scenario(world, name, synchronous=plan.synchronous, seconds=plan.seconds)

@@ -7,6 +7,7 @@ from failover.cluster import Cluster
 from failover.feed import FeedReader
 from failover.hosts import ServiceHosts
 from failover.namespaces import Network
+from failover.pooler import Pooler
 from failover.rabbit import Rabbit
 from failover.sentinels import Sentinels
 from migration_service.db.revisions import upgrade
@@ -16,7 +17,9 @@ from migration_service_local.servers.postgres import DATABASE, OWNER
 class World(Service):
     """A running service whose parts are on hosts of their own."""
 
-    def __init__(self, folder: Path, patroni: Path, *, synchronous: bool, rabbitmq: bool) -> None:
+    def __init__(
+        self, folder: Path, patroni: Path, *, synchronous: bool, rabbitmq: bool, pooler: bool
+    ) -> None:
         self.folder = folder
         network = Network(folder)
         self.cluster = Cluster(network, patroni, synchronous=synchronous)
@@ -27,7 +30,8 @@ class World(Service):
         owner_url = self.cluster.url(OWNER)
         upgrade(owner_url, runtime_role=DATABASE)
         self.environment = {
-            "DATABASE_URL": self.database_url,
+            "DATABASE_URL": Pooler(network, self.cluster).url if pooler else self.database_url,
+            "MIGRATION_SERVICE_DATABASE_POOLER": str(pooler),
             "REDIS_URL": self.sentinels.url,
             "MIGRATION_SERVICE_SECRET_KEY": "the drill's own key, of no use elsewhere",
             "MIGRATION_SERVICE_BROKER_VISIBILITY_TIMEOUT": str(VISIBILITY_TIMEOUT),
