@@ -9,6 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from migration_payloads.corrections.catalogue import CORRECTIONS  # noqa: E402
+from migration_payloads.corrections.correction import Correction  # noqa: E402
 from migration_service import errors  # noqa: E402
 from migration_service.blueprints.description.error_catalogue import (  # noqa: E402
     CatalogueEntry,
@@ -29,7 +31,8 @@ Written by `make docs` from the code; do not edit it by hand.
 
 Every error has the same form of body. `detail` is for people: it may change, so do not parse it. `code` is
 stable. `errors` lists everything that was found, each with its own `detail` and `code`, and in `attr` the
-dot-delimited path to the value at fault, or `null`. Below, *what to do* is in italics.
+dot-delimited path to the value at fault, or `null`. Below, *what to do* is in italics. Validate and stage add
+`suggestions` if a [correction](#corrections) is known.
 
 ```json
 {example}
@@ -37,6 +40,14 @@ dot-delimited path to the value at fault, or `null`. Below, *what to do* is in i
 
 Some answers have more members. `account_already_imported` has the account's two numbers. An import of
 transactions that fails has `status`, `error_detail` and `transaction_data`.
+
+"""
+
+
+_CORRECTIONS = """
+## Corrections
+
+The `kind` of a [suggestion](validation.md#suggestions-and-fix), what it does, and the codes that it is for.
 
 """
 
@@ -64,6 +75,8 @@ def render() -> str:
         "".join(map(_rule, rule_errors())),
         "## Rules for added data\n\nThe rules above apply to added data, too. These apply to it only.\n\n",
         _list(added_data_errors()),
+        _CORRECTIONS,
+        "".join(map(_correction, CORRECTIONS)),
     ]
     return "".join(parts)
 
@@ -94,6 +107,11 @@ def _rule(entry: CatalogueEntry) -> str:
     )
     text = _wrapped(f"`{shown.attr}`: {entry.meaning} *{entry.remedy}*")
     return f"### `{entry.code}` ({entry.status})\n\n{text}\n"
+
+
+def _correction(correction: Correction) -> str:
+    codes = ", ".join(f"`{code}`" for code in correction.codes)
+    return _wrapped(f"- `{correction.kind}`: {correction.about} For {codes}.", indent="  ")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ The errors of the service itself are in `migration_service.errors`, which draws 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, ClassVar
 
 _MAX_SHOWN = 60
@@ -19,20 +20,67 @@ def quoted(value: object) -> str:
     return repr(text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…")
 
 
+class Operation(StrEnum):
+    """What a suggestion does to the value at its path."""
+
+    #: Put another value in its place.
+    REPLACE = "replace"
+    #: Add a member that is not there.
+    ADD = "add"
+    #: Leave out a member, or an item of a list.
+    REMOVE = "remove"
+
+
+class Confidence(StrEnum):
+    """How sure it is that a suggestion is what was meant."""
+
+    #: The value says the same in another form.
+    CERTAIN = "certain"
+    #: It follows from the value, or from others of the account.
+    LIKELY = "likely"
+    #: It makes the finding disappear, but only the supplier's system knows whether it is true.
+    GUESS = "guess"
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A change to a payload that is part of the correction of a finding.
+
+    `kind` names the correction, whose changes belong together. `value` may be personal data, so it has no
+    place in a log.
+    """
+
+    op: Operation
+    path: str
+    confidence: Confidence
+    kind: str = ""
+    value: Any = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the member of `suggestions`. A removal has no value."""
+        value = {} if self.op is Operation.REMOVE else {"value": self.value}
+        return {"op": self.op, "path": self.path, **value, "confidence": self.confidence, "kind": self.kind}
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorItem:
     """One error of a list (section 7.2): a message, a stable code, and the path of the value concerned.
 
-    `attr` is the dot-delimited path, or None if the error does not concern a field.
+    `attr` is the dot-delimited path, or None if the error does not concern a field. `suggestions` is the
+    correction, if one is known and was asked for. It is never stored.
     """
 
     code: str
     detail: str
     attr: str | None = None
+    suggestions: tuple[Suggestion, ...] = ()
 
-    def to_dict(self) -> dict[str, str | None]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the error object of section 7.2."""
-        return {"detail": self.detail, "code": self.code, "attr": self.attr}
+        item: dict[str, Any] = {"detail": self.detail, "code": self.code, "attr": self.attr}
+        if self.suggestions:
+            item["suggestions"] = [it.to_dict() for it in self.suggestions]
+        return item
 
 
 class ServiceError(Exception):

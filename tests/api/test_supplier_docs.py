@@ -46,8 +46,8 @@ def payload(supplier: SupplierClient) -> dict[str, Any]:
 def test_every_json_example_is_sent_by_a_test_of_this_module() -> None:
     pages = {page.name for page in _FOLDER.glob("*.md") if _blocks(page.name, "json")}
     pages.remove("event-types.md")  # which is written from the catalogue
-    assert pages == {"errors.md", "events.md", "undo.md"}
-    assert [len(_blocks(page, "json")) for page in sorted(pages)] == [1, 1, 2]
+    assert pages == {"errors.md", "events.md", "undo.md", "validation.md"}
+    assert [len(_blocks(page, "json")) for page in sorted(pages)] == [1, 1, 2, 1]
 
 
 def _bodies(page: str) -> list[str]:
@@ -82,6 +82,14 @@ def test_the_example_of_an_error_is_the_answer_to_a_wrong_telephone_number(
     answer = supplier.validate(payload)
     assert answer.status_code == 400
     assert json_of(answer) == json.loads(block)
+
+
+def test_the_example_of_a_suggestion_is_in_the_answer_to_a_dutch_date(
+    supplier: SupplierClient, payload: dict[str, Any]
+) -> None:
+    (block,) = _blocks("validation.md", "json")
+    payload["supply_addresses"][0]["customer_at_supply_address_from_date"] = "31-12-1980"
+    assert json_of(supplier.validate(payload))["errors"] == [json.loads(block)]
 
 
 def test_the_example_of_a_cursor_is_the_answer_if_its_event_does_not_exist(supplier: SupplierClient) -> None:

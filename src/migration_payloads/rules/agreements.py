@@ -6,7 +6,8 @@ from datetime import date
 from migration_payloads.rules.account import CheckedAccount
 from migration_payloads.rules.rule import Fault, Severity, rule
 
-_UNITS_BY_SUPPLY_TYPE = {
+#: The units of forecasts.
+UNITS_BY_SUPPLY_TYPE = {
     "ELECTRICITY": "KWH_CONSUMPION",  # spelled so in the interface
     "GAS": "CUBIC_METRES_CONSUMPTION",
 }
@@ -89,7 +90,7 @@ def forecast_units_do_not_match_supply_type(account: CheckedAccount) -> Iterator
     for path, agreement, meter_point in account.agreements:
         supply_type = meter_point.get("supply_type")
         template = agreement.get("monthly_advance_charge_template")
-        expected = _UNITS_BY_SUPPLY_TYPE.get(supply_type or "")
+        expected = UNITS_BY_SUPPLY_TYPE.get(supply_type or "")
         if not expected or not template:
             continue
         for field in ("forecast_consumption_units", "forecast_generation_units"):

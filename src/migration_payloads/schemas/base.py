@@ -100,12 +100,15 @@ def _collect(messages: Any, path: tuple[str, ...], errors: list[ErrorItem]) -> N
         errors.append(ErrorItem(code, str(message), ".".join(path) or None))
 
 
-def suggest(name: str, known: Iterable[str]) -> str | None:
-    """Return the member of `known` that `name` was probably meant to be, or None."""
+def suggest(name: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """Return the member of `known` that `name` was probably meant to be, or None.
+
+    `likeness` is the least that they must have in common, from 0 to 1.
+    """
     if len(name) > 2 * MAX_SHOWN:
         return None
     folded = {member.replace("_", "").lower(): member for member in known}
-    close = get_close_matches(name.replace("_", "").lower(), folded, n=1)
+    close = get_close_matches(name.replace("_", "").lower(), folded, n=1, cutoff=likeness)
     return folded[close[0]] if close else None
 
 

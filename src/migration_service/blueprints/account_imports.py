@@ -70,11 +70,12 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     Returns the data as it would be stored, or every error with its path. With `report=full` it returns the
     data and all findings, including warnings.
     """
-    loaded = read_account(read_text())
+    text = read_text()
+    loaded = read_account(text)
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
-    with reporting(arguments):
+    with reporting(arguments, text):
         _supplier, account = validate_payload(resources().reference, caller(), loaded, profile)
-    return answer_validated(account, arguments)
+    return answer_validated(account, arguments, text)
 
 
 @blueprint.post("/account-import-process/create-or-update/")
@@ -110,8 +111,9 @@ def stage_account(arguments: dict[str, Any]) -> Response:
     `report=full` it responds as validate does. A payload with `extracted_at` does not replace one with a
     later `extracted_at`.
     """
-    loaded = read_account(read_text())
-    with reporting(arguments):
+    text = read_text()
+    loaded = read_account(text)
+    with reporting(arguments, text):
         supplier, account = _validate_to_stage(loaded, arguments.get("extracted_at"))
         with autocommit(resources().Session) as connection:
             result = imports.stage_account(
@@ -121,7 +123,7 @@ def stage_account(arguments: dict[str, Any]) -> Response:
                 resources().staged_quota,
                 extracted_at=arguments.get("extracted_at"),
             )
-    return answer_staged(account, arguments, result)
+    return answer_staged(account, arguments, text, result)
 
 
 def _validate_to_stage(

@@ -1,5 +1,6 @@
 """The bodies, query strings and responses of the endpoints (section 4)."""
 
+from migration_payloads.errors import Confidence, Operation
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_payloads.schemas.fields import (
@@ -104,6 +105,37 @@ class ErrorObjectSchema(AnswerSchema):
     detail = answers.String("What is wrong, for people. It may change.", "This field is required.")
     code = answers.String("What is wrong, for programs. It is stable.", "required")
     attr = answers.String("The path to the value at fault, or null.", "customers.1.landline", allow_none=True)
+
+
+class SuggestionSchema(AnswerSchema):
+    """A change to the payload. All changes of a finding together are its correction."""
+
+    optional = frozenset({"value"})
+
+    op = answers.String(
+        "Put another value there, add a member, or leave out a member or an item of a list.",
+        "replace",
+        words=Operation,
+    )
+    path = answers.String("The path of the value to change.", "customers.1.landline")
+    value = answers.Raw("The value to put there. Absent if it is removed.", "+31132420868")
+    confidence = answers.String(
+        "`certain`: the same in another form. `likely`: it follows from the value or from others. "
+        "`guess`: only your system knows.",
+        "likely",
+        words=Confidence,
+    )
+    kind = answers.String("What the correction does. It is stable.", "phone_number")
+
+
+class FindingSchema(ErrorObjectSchema):
+    """An error or a warning of an account payload."""
+
+    optional = frozenset({"suggestions"})
+
+    suggestions = answers.List(
+        SuggestionSchema, "The correction: apply all of them. Absent if none is known."
+    )
 
 
 class LineErrorObjectSchema(ErrorObjectSchema):

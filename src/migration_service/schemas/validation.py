@@ -11,7 +11,7 @@ from migration_service.schemas.extracts import extract_moment
 from migration_service.schemas.requests import (
     AccountErrorBodySchema,
     ErrorBodySchema,
-    ErrorObjectSchema,
+    FindingSchema,
     StagedAccountSchema,
     ValidateArgumentsSchema,
 )
@@ -34,6 +34,7 @@ class ReportArgumentsSchema(_ReportFields, ValidateArgumentsSchema):
 
 _ACCOUNT = json.loads(Path(__file__).with_name("example_account.json").read_bytes())
 _VALID = "Whether the payload may be staged."
+_ERROR = {"detail": "This field is required.", "code": "required", "attr": "ledgers.0.ledger_code"}
 _WARNING = {"detail": "This is not a field here.", "code": "unknown_field", "attr": "customers.0.phone"}
 
 
@@ -41,9 +42,9 @@ class ValidationReportSchema(AnswerSchema):
     """Everything that the validation of a payload without errors found."""
 
     valid = answers.Boolean(_VALID, True)
-    errors = answers.List(ErrorObjectSchema, "Empty: the payload has no errors.", [])
+    errors = answers.List(FindingSchema, "Empty: the payload has no errors.", [])
     warnings = answers.List(
-        ErrorObjectSchema, "The warnings, which do not prevent staging, each with its path.", [_WARNING]
+        FindingSchema, "The warnings, which do not prevent staging, each with its path.", [_WARNING]
     )
     account = answers.Nested(AccountImportSchema, "The data as it is stored.", _ACCOUNT)
 
@@ -59,9 +60,10 @@ class _ReportedFaults(AnswerSchema):
 
     optional = frozenset({"valid", "warnings", "account"})
 
+    errors = answers.List(FindingSchema, "Every error, each with its path.", [_ERROR])
     valid = answers.Boolean(f"{_VALID} Only in a full report.", False)
     warnings = answers.List(
-        ErrorObjectSchema, "The warnings, each with its path. Only in a full report.", [_WARNING]
+        FindingSchema, "The warnings, each with its path. Only in a full report.", [_WARNING]
     )
     account = answers.Raw(
         "Null, because nothing is stored. Only in a full report.",
@@ -71,11 +73,11 @@ class _ReportedFaults(AnswerSchema):
     )
 
 
-class ReportErrorBodySchema(ErrorBodySchema, _ReportedFaults):
+class ReportErrorBodySchema(_ReportedFaults, ErrorBodySchema):
     """The body of a 400 of validate, with or without the full report."""
 
 
-class AccountReportErrorBodySchema(AccountErrorBodySchema, _ReportedFaults):
+class AccountReportErrorBodySchema(_ReportedFaults, AccountErrorBodySchema):
     """The body of a 400 of stage, with or without the full report."""
 
     optional = AccountErrorBodySchema.optional | _ReportedFaults.optional

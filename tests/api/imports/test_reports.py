@@ -78,6 +78,40 @@ def test_an_unknown_kind_of_report_is_refused(
     assert codes_of(answer) == [("report", "invalid_choice")]
 
 
+@pytest.mark.parametrize("send", [_validate, _stage])
+def test_findings_have_the_correction_that_makes_them_disappear(
+    supplier: SupplierClient, payload: dict[str, Any], send: _Send
+) -> None:
+    faulty = payload | {"unknown_occupier": "nee", "billing_postcode": "1012.ab"}
+    report = json_of(send(supplier, faulty, "?report=full"))
+    [error], [warning] = report["errors"], report["warnings"]
+    assert error["suggestions"] == json_of(send(supplier, faulty))["errors"][0]["suggestions"]
+    assert (error["code"], warning["code"]) == ("invalid", "invalid_postcode")
+    assert warning["suggestions"] == [
+        {
+            "op": "replace",
+            "path": "billing_postcode",
+            "value": "1012 AB",
+            "confidence": "certain",
+            "kind": "postcode",
+        }
+    ]
+    for [step] in (error["suggestions"], warning["suggestions"]):
+        faulty[step["path"]] = step["value"]
+    answer = send(supplier, faulty)
+    assert (answer.status_code < 300, answer.headers["X-Warning-Count"]) == (True, "0")
+
+
+def test_what_is_stored_of_a_refused_account_has_no_suggestions(
+    supplier: SupplierClient, payload: dict[str, Any]
+) -> None:
+    staged = json_of(_stage(supplier, payload | {"billing_postcode": "1012.ab"}, "?report=full"))
+    assert "suggestions" in staged["warnings"][0]
+    number = payload["external_account_number"]
+    history = json_of(supplier.get(f"/accounts/{payload['import_supplier']}/{number}/"))
+    assert [sorted(it) for it in history["staged"]["warnings"]] == [["attr", "code", "detail"]]
+
+
 def test_a_strict_validation_reports_warnings_as_errors(
     supplier: SupplierClient, payload: dict[str, Any]
 ) -> None:

@@ -10,7 +10,7 @@ ClientError
 from collections.abc import Mapping
 from typing import Any
 
-from migration_service_client.models import ErrorObject
+from migration_service_client.models import Finding, Suggestion
 
 
 class ClientError(Exception):
@@ -29,12 +29,27 @@ class WebhookNotVerified(ClientError):
     """The service did not sign this message, or long ago. Answer 401, and do not read it."""
 
 
+def _finding(item: Mapping[str, Any]) -> Finding:
+    suggestions = tuple(
+        Suggestion(
+            op=it.get("op", ""),
+            path=it.get("path", ""),
+            value=it.get("value"),
+            confidence=it.get("confidence", ""),
+            kind=it.get("kind", ""),
+        )
+        for it in item.get("suggestions") or ()
+    )
+    code, detail = str(item.get("code", "")), str(item.get("detail", ""))
+    return Finding(code=code, detail=detail, attr=item.get("attr"), suggestions=suggestions or None)
+
+
 class ServiceError(ClientError):
     """An answer with an error.
 
     `status` is the HTTP status. `errors` has everything that was found, each with `code`, `detail` and
-    `attr`, the path to the value at fault. `body` has all members of the answer. `request_id` helps the
-    operator to find the request.
+    `attr`, the path to the value at fault, and `suggestions` if a correction is known. `body` has all
+    members of the answer. `request_id` helps the operator to find the request.
     """
 
     #: The code of the class. An error of a code that this version does not know is a ServiceError.
@@ -45,10 +60,7 @@ class ServiceError(ClientError):
         self.body = dict(body)
         self.code = str(body.get("code", self.code))
         self.detail = str(body.get("detail", ""))
-        self.errors = tuple(
-            ErrorObject(attr=it.get("attr"), code=str(it.get("code", "")), detail=str(it.get("detail", "")))
-            for it in body.get("errors") or ()
-        )
+        self.errors = tuple(map(_finding, body.get("errors") or ()))
         self.request_id = request_id
         super().__init__(status, self.code)
 

@@ -465,14 +465,14 @@ class AccountHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountReportErrorBody:
-    valid: "bool | None" = None
-    warnings: "tuple[ErrorObject, ...] | None" = None
-    account: "Any | None" = None
     detail: str
     code: str
-    errors: "tuple[ErrorObject, ...]"
+    errors: "tuple[Finding, ...]"
     external_account_number: "str | None" = None
     service_account_number: "str | None" = None
+    valid: "bool | None" = None
+    warnings: "tuple[Finding, ...] | None" = None
+    account: "Any | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -844,6 +844,14 @@ class FeedRewound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    detail: str
+    code: str
+    attr: "str | None"
+    suggestions: "tuple[Suggestion, ...] | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FoundBlockerAnswer:
     code: str
     may_be_overridden: bool
@@ -990,12 +998,12 @@ class RedeliveredAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportErrorBody:
-    valid: "bool | None" = None
-    warnings: "tuple[ErrorObject, ...] | None" = None
-    account: "Any | None" = None
     detail: str
     code: str
-    errors: "tuple[ErrorObject, ...]"
+    errors: "tuple[Finding, ...]"
+    valid: "bool | None" = None
+    warnings: "tuple[Finding, ...] | None" = None
+    account: "Any | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1097,8 +1105,8 @@ class StagedVersion:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingReport:
     valid: bool
-    errors: "tuple[ErrorObject, ...]"
-    warnings: "tuple[ErrorObject, ...]"
+    errors: "tuple[Finding, ...]"
+    warnings: "tuple[Finding, ...]"
     account: "AccountImport"
     result: str
 
@@ -1116,6 +1124,15 @@ class StratumAnswer:
     stratum: str
     pending: int
     drawn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    op: str
+    path: str
+    value: "Any | None" = None
+    confidence: str
+    kind: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1221,8 +1238,8 @@ class UndoStarted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationReport:
     valid: bool
-    errors: "tuple[ErrorObject, ...]"
-    warnings: "tuple[ErrorObject, ...]"
+    errors: "tuple[Finding, ...]"
+    warnings: "tuple[Finding, ...]"
     account: "AccountImport"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Response
 
+from migration_payloads.corrections.catalogue import add_suggestions
 from migration_payloads.schemas.json import encode_json
 from migration_payloads.validation import ValidatedAccount
 from migration_service.errors import AccountFailedValidationError, ErrorItem
@@ -17,25 +18,36 @@ WARNING_COUNT = "X-Warning-Count"
 
 
 @contextmanager
-def reporting(arguments: dict[str, Any]) -> Iterator[None]:
-    """Add the full report to an account's errors, if it was requested."""
+def reporting(arguments: dict[str, Any], text: bytes) -> Iterator[None]:
+    """Add suggestions to an account's errors, and the full report, if it was requested.
+
+    `text` is the body. Suggestions are only in answers. What is stored has none.
+    """
     try:
         yield
     except AccountFailedValidationError as error:
         error.in_full = _in_full(arguments)
+        error.errors = add_suggestions(text, error.errors)
+        if error.in_full:
+            error.warnings = add_suggestions(text, error.warnings)
         raise
 
 
-def answer_validated(account: ValidatedAccount, arguments: dict[str, Any]) -> Response:
-    """Return the response of the validate endpoint (section 4.1)."""
-    return _answer(account, _report(account) if _in_full(arguments) else account.json, 200)
+def answer_validated(account: ValidatedAccount, arguments: dict[str, Any], text: bytes) -> Response:
+    """Return the response of the validate endpoint (section 4.1) to the body `text`."""
+    return _answer(account, _report(account, text) if _in_full(arguments) else account.json, 200)
 
 
-def answer_staged(account: ValidatedAccount, arguments: dict[str, Any], result: StagingResult) -> Response:
-    """Return the response of the stage endpoint (section 4.2): 201 for the first staging, 200 after that."""
+def answer_staged(
+    account: ValidatedAccount, arguments: dict[str, Any], text: bytes, result: StagingResult
+) -> Response:
+    """Return the response of the stage endpoint (section 4.2): 201 for the first staging, 200 after that.
+
+    `text` is the body.
+    """
     names = {name: account.data[name] for name in ("import_supplier", "external_account_number")}
     if _in_full(arguments):
-        body = b'%b,"result":"%b"}' % (_report(account)[:-1], result.encode())
+        body = b'%b,"result":"%b"}' % (_report(account, text)[:-1], result.encode())
     else:
         body = encode_json(names | {"result": result})
     return _answer(account, body, 201 if result is StagingResult.STAGED else 200)
@@ -55,9 +67,9 @@ def _in_full(arguments: dict[str, Any]) -> bool:
     return arguments.get("report") == Report.FULL
 
 
-def _report(account: ValidatedAccount) -> bytes:
+def _report(account: ValidatedAccount, text: bytes) -> bytes:
     # The account is already JSON text, and is not parsed again.
-    warnings = encode_json([item.to_dict() for item in account.warnings])
+    warnings = encode_json([item.to_dict() for item in add_suggestions(text, account.warnings)])
     return b'{"valid":true,"errors":[],"warnings":%b,"account":%b}' % (warnings, account.json)
 
 

@@ -1,0 +1,70 @@
+"""All corrections, and the functions that suggest them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Context, localcontext
+from typing import Any
+
+from migration_payloads.corrections import customers, money, periods, supply, texts, values, words
+from migration_payloads.corrections.correction import Correction
+from migration_payloads.corrections.place import Place, Steps, find_place
+from migration_payloads.errors import ErrorItem, ParseError, Suggestion
+from migration_payloads.schemas.json import parse_json
+
+#: The most findings of an answer that have suggestions, because they cost more than the findings.
+MAX_SUGGESTED = 100
+
+#: Every correction. The first that fits a finding and has something to say is suggested.
+CORRECTIONS: tuple[Correction, ...] = tuple(
+    value
+    for module in (values, texts, words, customers, supply, periods, money)
+    for value in vars(module).values()
+    if isinstance(value, Correction)
+)
+
+_BY_CODE: dict[str, list[Correction]] = {}
+for _correction in CORRECTIONS:
+    for _code in _correction.codes:
+        _BY_CODE.setdefault(_code, []).append(_correction)
+
+#: The codes of the findings that can have suggestions.
+CODES = frozenset(_BY_CODE)
+
+_EXACT = Context(prec=80, traps=[])
+
+
+def suggest(payload: Any, item: ErrorItem) -> tuple[Suggestion, ...]:
+    """Return the correction of a finding in a payload: changes that belong together, or nothing.
+
+    `payload` is parsed JSON, as it was sent.
+    """
+    corrections = _BY_CODE.get(item.code, ())
+    if not corrections or item.attr is None or not isinstance(payload, dict):
+        return ()
+    place = find_place(payload, item.code, item.attr)
+    if place is None:
+        return ()
+    with localcontext(_EXACT):
+        for correction in corrections:
+            if correction.fits(place) and (steps := _correct(correction, place)):
+                return tuple(replace(step, kind=correction.kind) for step in steps)
+    return ()
+
+
+def _correct(correction: Correction, place: Place) -> Steps:
+    try:
+        return correction.correct(place)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return []  # what is around the value may have any form, because the schema refused it
+
+
+def add_suggestions(text: bytes, items: Sequence[ErrorItem]) -> list[ErrorItem]:
+    """Return the findings in the text of a payload with their suggestions, at most `MAX_SUGGESTED`."""
+    if not any(item.code in CODES for item in items):
+        return list(items)
+    try:
+        payload = parse_json(text)
+    except ParseError:
+        return list(items)
+    head = [replace(item, suggestions=suggest(payload, item)) for item in items[:MAX_SUGGESTED]]
+    return [*head, *items[MAX_SUGGESTED:]]

@@ -1,0 +1,39 @@
+"""The decorator that makes a function a correction."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from migration_payloads.corrections.place import Place, Steps
+
+_Correct: TypeAlias = Callable[[Place], Steps]
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A kind of correction. `about` is its sentence for suppliers."""
+
+    kind: str
+    about: str
+    codes: tuple[str, ...]
+    #: The classes of the fields that it is for. Empty: it does not look at the field.
+    fields: tuple[type[Any], ...]
+    correct: _Correct
+
+    def fits(self, place: Place) -> bool:
+        """Return whether the correction is for findings like this one."""
+        return place.code in self.codes and (not self.fields or isinstance(place.field, self.fields))
+
+
+def corrects(*codes: str, fields: tuple[type[Any], ...] = ()) -> Callable[[_Correct], Correction]:
+    """Turn a function into a correction of findings with these codes. Its name is the kind.
+
+    It returns what is to be changed together, or nothing if this payload says too little.
+    """
+
+    def decorate(correct: _Correct) -> Correction:
+        about = " ".join((inspect.getdoc(correct) or "").partition("\n\n")[0].split())
+        return Correction(correct.__name__, about, codes, fields, correct)
+
+    return decorate

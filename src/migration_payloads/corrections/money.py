@@ -1,0 +1,222 @@
+"""Corrections of findings about balances, transactions, their parts and statements."""
+
+from collections.abc import Iterable
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from migration_payloads.corrections.correction import corrects
+from migration_payloads.corrections.place import Place, Steps, like, number, objects
+from migration_payloads.errors import Confidence
+from migration_payloads.rules.account import HISTORICAL_TRANSACTIONS, OPEN_TRANSACTIONS
+from migration_payloads.rules.balances import A_CENT, ZERO, differ, sum_signed_amounts
+
+_REASONS = {"CHARGE": "IMPORTED_CHARGE", "CREDIT": "IMPORTED_CREDIT"}
+_REVERSED = {"PAYMENT": "REPAYMENT", "REPAYMENT": "PAYMENT"}
+_TEN_DECIMALS = Decimal("0.0000000001")
+
+
+def _cents(amount: Decimal) -> Decimal:
+    return amount.quantize(A_CENT, rounding=ROUND_HALF_UP)
+
+
+def _moved(transactions: Any) -> Decimal | None:
+    """Return the change that transactions make to a balance, or None if an amount is not known."""
+    items = [
+        {"type": it.get("type"), "amount": amount}
+        for it in objects(transactions)
+        if (amount := number(it.get("amount"))) is not None and it.get("type")
+    ]
+    return sum_signed_amounts(items) if len(items) == len(objects(transactions)) else None
+
+
+def _sum(items: Any, field: str) -> Decimal | None:
+    found = [number(item.get(field)) for item in objects(items)]
+    return None if None in found else sum((it for it in found if it is not None), ZERO)
+
+
+@corrects("balance_mismatch_on_ledger_balance")
+def ledger_balance(place: Place) -> Steps:
+    """Add up the last settlement's balance and the open transactions.
+
+    It is likely if only the sign is the other way round.
+    """
+    moved = _moved(place.parent.get(OPEN_TRANSACTIONS))
+    settled = number(place.parent.get("last_settlement_balance", ZERO))
+    old = number(place.value)
+    if moved is None or settled is None or old is None:
+        return []
+    new = settled + moved
+    sure = Confidence.LIKELY if not differ(-old, new) else Confidence.GUESS
+    return [place.replace(like(new, place.value), sure)]
+
+
+@corrects("historical_balance_mismatch")
+def settlement_balance(place: Place) -> Steps:
+    """Add up the historical transactions, and the balance of the ledger if it followed from the old sum."""
+    moved = _moved(place.parent.get(HISTORICAL_TRANSACTIONS))
+    since = _moved(place.parent.get(OPEN_TRANSACTIONS))
+    old, balance = number(place.value), number(place.parent.get("ledger_balance"))
+    if moved is None or since is None or old is None or balance is None:
+        return []
+    steps = [place.replace(like(moved, place.value), Confidence.GUESS)]
+    if not differ(moved + since, balance):
+        return [place.replace(like(moved, place.value), Confidence.LIKELY)]
+    if differ(old + since, balance):
+        return steps
+    path = (*place.path[:-1], "ledger_balance")
+    new = like(moved + since, place.parent["ledger_balance"])
+    return [*steps, place.replace(new, Confidence.GUESS, path)]
+
+
+@corrects("missing_transaction_reason")
+def reason_of_type(place: Place) -> Steps:
+    """Give a CHARGE the reason IMPORTED_CHARGE, and a CREDIT the reason IMPORTED_CREDIT."""
+    return [place.replace(_REASONS[place.parent["type"]], Confidence.LIKELY)]
+
+
+@corrects("missing_payment_type")
+def payment_type_of_others(place: Place) -> Steps:
+    """Give a payment the payment_type of all others of its type. A REPAYMENT is else a DIRECT_CREDIT."""
+    kind = place.parent["type"]
+    others = {
+        it["payment_type"]
+        for ledger in objects(place.payload.get("ledgers"))
+        for name in (HISTORICAL_TRANSACTIONS, OPEN_TRANSACTIONS)
+        for it in objects(ledger.get(name))
+        if it.get("type") == kind and isinstance(it.get("payment_type"), str) and it["payment_type"]
+    }
+    if not others and kind == "REPAYMENT":
+        return [place.replace("DIRECT_CREDIT", Confidence.LIKELY)]
+    return [place.replace(others.pop(), Confidence.GUESS)] if len(others) == 1 else []
+
+
+@corrects("payment_amount_must_be_positive")
+def payment_the_other_way(place: Place) -> Steps:
+    """Send a negative PAYMENT as a REPAYMENT, and the reverse, so that the balance remains."""
+    amount = number(place.value)
+    if amount is None or amount >= 0:
+        return []
+    path = (*place.path[:-1], "type")
+    return [
+        place.replace(_REVERSED[place.parent["type"]], Confidence.GUESS, path),
+        place.replace(like(-amount, place.value), Confidence.GUESS),
+    ]
+
+
+@corrects("amount_with_fraction_of_a_cent")
+def amount_in_cents(place: Place) -> Steps:
+    """Round the amount to a cent."""
+    amount = number(place.value)
+    return [] if amount is None else [place.replace(like(_cents(amount), place.value), Confidence.LIKELY)]
+
+
+@corrects("field_not_allowed_for_type")
+def no_such_field(place: Place) -> Steps:
+    """Leave out the field that the type of the transaction does not have."""
+    return [place.remove(Confidence.LIKELY)]
+
+
+@corrects("line_item_units_must_be_two_values")
+def no_units(place: Place) -> Steps:
+    """Leave out units that are not two readings."""
+    return [place.remove(Confidence.GUESS if place.value else Confidence.CERTAIN)]
+
+
+@corrects("incorrect_line_item_net_amount")
+def net_amount_or_price(place: Place) -> Steps:
+    """Multiply price and units, if the charge then adds up. Otherwise divide the net amount by the units."""
+    item, charge = place.parent, place.above(3)
+    net = number(place.value)
+    price, units = number(item.get("price_per_unit")), number(item.get("number_of_units"))
+    if net is None or price is None or units is None:
+        return []
+    product = _cents(price * units)
+    amount, sum_ = number(charge.get("amount")), _sum(charge.get("line_items"), "net_amount")
+    tax = _sum(charge.get("tax_items"), "amount")
+    known = amount is not None and sum_ is not None and tax is not None
+    if known and not differ(sum_ - net + product + tax, amount):  # type: ignore[operator,arg-type]
+        return [place.replace(like(product, place.value), Confidence.LIKELY)]
+    if not units:
+        return []
+    found = (net / units).quantize(_TEN_DECIMALS).normalize()
+    path = (*place.path[:-1], "price_per_unit")
+    fits = not differ(found * units, net)
+    return [place.replace(like(found, item["price_per_unit"]), Confidence.GUESS, path)] if fits else []
+
+
+@corrects("supply_charge_amount_mismatch")
+def sum_of_parts(place: Place) -> Steps:
+    """Add up the line items and the tax, if the balances of the ledger then add up."""
+    net = _sum(place.parent.get("line_items"), "net_amount")
+    tax = _sum(place.parent.get("tax_items"), "amount")
+    old, ledger = number(place.value), place.above(3)
+    moved = _moved(place.above(2))
+    if net is None or tax is None or old is None or moved is None:
+        return []
+    new = _cents(net + tax)
+    moved += old - new
+    settled, balance = number(ledger.get("last_settlement_balance")), number(ledger.get("ledger_balance"))
+    if place.path[2] == HISTORICAL_TRANSACTIONS:
+        fits = settled is None or not differ(moved, settled)
+    else:
+        fits = balance is None or not differ((settled or ZERO) + moved, balance)
+    return [place.replace(like(new, place.value), Confidence.LIKELY)] if fits else []
+
+
+@corrects("incorrect_tax_item_amount")
+def tax_rate(place: Place) -> Steps:
+    """Divide the tax by the value that is taxed. It is likely if that makes a rate of Dutch VAT."""
+    item = place.parent
+    amount, value = number(place.value), number(item.get("value_taxed"))
+    if amount is None or not value:
+        return []
+    rates = [Decimal("0.21"), Decimal("0.09"), ZERO]
+    usual = next((it for it in rates if not differ(it * value, amount)), None)
+    rate = (amount / value).quantize(_TEN_DECIMALS).normalize() if usual is None else usual
+    sure = Confidence.GUESS if usual is None else Confidence.LIKELY
+    if differ(rate * value, amount):
+        return []
+    return [place.replace(like(rate, item["rate"]), sure, (*place.path[:-1], "rate"))]
+
+
+@corrects("unknown_vat_reference")
+def untaxed_line(place: Place) -> Steps:
+    """Refer to the only line item that no other tax item refers to."""
+    transaction = place.above(4)
+    refs = _params(transaction.get("line_items"), "ref")
+    left = sorted(set(refs) - set(_params(transaction.get("tax_items"), "vat_on")))
+    return [place.replace(left[0], Confidence.LIKELY)] if len(left) == 1 else []
+
+
+@corrects("duplicate_line_item_refs")
+def ref_of_its_own(place: Place) -> Steps:
+    """Give a line item a ref of its own. Tax items go on referring to the first line with the ref."""
+    refs = set(_params(place.above(3), "ref"))
+    new = next(it for n in range(2, len(refs) + 3) if (it := f"{place.value}-{n}") not in refs)
+    return [place.replace(new, Confidence.GUESS)] if place.accepts(new) else []
+
+
+def _params(items: Any, field: str) -> Iterable[str]:
+    params = [item.get("params") for item in objects(items)]
+    return [it[field] for it in params if isinstance(it, dict) and isinstance(it.get(field), str)]
+
+
+@corrects("gross_amount_not_in_cents")
+def gross_amount_in_cents(place: Place) -> Steps:
+    """Multiply a gross amount in euros by a hundred."""
+    amount = number(place.value)
+    if amount is None or (amount * 100) % 1:
+        return []
+    return [place.replace(like((amount * 100).quantize(Decimal(1)), place.value), Confidence.LIKELY)]
+
+
+@corrects("statement_not_found_for_invoice_number")
+def invoice_number_of_statement(place: Place) -> Steps:
+    """Write an invoice number as its statement does: only case, spaces, zeros and signs differ."""
+    numbers = [str(it.get("number")) for it in objects(place.payload.get("statements"))]
+    found = {it for it in numbers if _plain(it) == _plain(place.value)}
+    return [place.replace(found.pop(), Confidence.LIKELY)] if len(found) == 1 else []
+
+
+def _plain(invoice: str) -> str:
+    return "".join(it for it in invoice.upper() if it.isalnum()).lstrip("0")

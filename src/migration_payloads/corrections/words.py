@@ -1,0 +1,95 @@
+"""Corrections of words of a list, and of the names of members."""
+
+import re
+from typing import Any
+
+from marshmallow import missing
+from marshmallow.fields import Nested
+
+from migration_payloads.corrections.correction import corrects
+from migration_payloads.corrections.place import Place, Steps, find_field, is_accepted, objects
+from migration_payloads.errors import Confidence
+from migration_payloads.schemas.account import ACCOUNT_IMPORT
+from migration_payloads.schemas.base import suggest
+from migration_payloads.schemas.fields import Choice, Code, OpenChoice
+
+#: How alike a word and the one that was meant must be.
+_LIKENESS = 0.85
+_OTHER_NAMES = {
+    "E": "ELECTRICITY",
+    "ELEC": "ELECTRICITY",
+    "ELEKTRA": "ELECTRICITY",
+    "ELEKTRICITEIT": "ELECTRICITY",
+    "STROOM": "ELECTRICITY",
+    "POWER": "ELECTRICITY",
+    "G": "GAS",
+    "AARDGAS": "GAS",
+    "KWH": "KWH_CONSUMPION",
+    "M3": "CUBIC_METRES_CONSUMPTION",
+    "LEVERING": "CONSUMPTION",
+    "VERBRUIK": "CONSUMPTION",
+    "TERUGLEVERING": "PRODUCTION",
+    "PRODUCTIE": "PRODUCTION",
+    "GENERATION": "PRODUCTION",
+}
+
+
+@corrects("invalid_choice", "unlisted_value", fields=(Choice, Code))
+def listed_word(place: Place) -> Steps:
+    """Write a word as its list has it: in upper case, with underscores, spelt right.
+
+    It is certain if nothing but upper and lower case, spaces and hyphens differ.
+    """
+    if not isinstance(place.value, str) or len(place.value) > 80:
+        return []
+    words = _words_of(place.field)
+    upper = re.sub(r"[\s\-./]+", "_", place.value.strip()).upper()
+    if words is None:
+        return [place.replace(upper, Confidence.CERTAIN)] if place.accepts(upper) else []
+    if upper in words:
+        return [place.replace(upper, Confidence.CERTAIN)]
+    other = _OTHER_NAMES.get(upper, "")
+    meant = other if other in words else suggest(upper, words, _LIKENESS)
+    return [place.replace(meant, Confidence.LIKELY)] if meant else []
+
+
+def _words_of(field: Any) -> list[str] | None:
+    if isinstance(field, OpenChoice):
+        return [str(word) for word in field.vocabulary]
+    return list(field.parameter["enum"]) if isinstance(field, Choice) else None
+
+
+@corrects("unknown_field")
+def member_name(place: Place) -> Steps:
+    """Give a member the name of the field that was meant.
+
+    It is certain if nothing but underscores and upper and lower case differ. A member that means nothing to
+    the service is left out, which is a guess.
+    """
+    above = find_field(place.path[:-1]) if len(place.path) > 1 else None
+    schema = above.schema if isinstance(above, Nested) else ACCOUNT_IMPORT if above is None else None
+    if schema is None or not isinstance(place.name, str) or not isinstance(place.parent, dict):
+        return []
+    meant = suggest(place.name, schema.fields, _LIKENESS)
+    if meant is None or meant in place.parent or place.value is missing:
+        return [place.remove(Confidence.GUESS)]
+    if not is_accepted(schema.fields[meant], place.value):
+        return [place.remove(Confidence.GUESS)]
+    same = meant.replace("_", "") == re.sub(r"[_\-\s]", "", place.name).lower()
+    sure = Confidence.CERTAIN if same else Confidence.LIKELY
+    return [place.remove(sure), place.replace(place.value, sure, (*place.path[:-1], meant))]
+
+
+@corrects("required")
+def supply_type_of_meter_point(place: Place) -> Steps:
+    """Give an agreement the supply_type of its meter point, or a meter point that of its agreements."""
+    if place.name != "supply_type" or not isinstance(place.parent, dict):
+        return []
+    if "agreements" in place.path:
+        above = place.above(3)
+        found = {above.get("supply_type")} if isinstance(above, dict) else set()
+    else:
+        found = {it.get("supply_type") for it in objects(place.parent.get("agreements"))}
+    [supply_type] = found if len(found) == 1 else [None]
+    accepted = isinstance(supply_type, str) and place.accepts(supply_type)
+    return [place.replace(supply_type, Confidence.LIKELY)] if accepted else []

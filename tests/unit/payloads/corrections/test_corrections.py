@@ -1,0 +1,171 @@
+"""Each suggestion, applied, makes its finding disappear, and no other appears."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from marshmallow import missing
+
+from migration_payloads.corrections.applying import apply
+from migration_payloads.corrections.catalogue import (
+    CODES,
+    CORRECTIONS,
+    MAX_SUGGESTED,
+    add_suggestions,
+    suggest,
+)
+from migration_payloads.corrections.place import find_place, pattern_of
+from migration_payloads.errors import ErrorItem
+from migration_payloads.profile import Profile
+from migration_payloads.rules.catalogue import RULES, check_account
+from migration_payloads.schemas.account import load_account
+from migration_payloads.schemas.json import encode_json, parse_json
+from unit.payloads.corrections.examples import FIELD_EXAMPLES, RULE_EXAMPLES, CorrectedExample
+from unit.payloads.rules.breaking_examples import BREAKING_EXAMPLES, BreakingExample
+from unit.payloads.rules.valid_account import ABSENT, TODAY, change, make_valid_account
+
+_EXAMPLES: Sequence[CorrectedExample] = [*FIELD_EXAMPLES, *RULE_EXAMPLES]
+#: The changes, code and path of every example.
+_ALL = [(it.changes, it.code, it.attr) for it in _EXAMPLES]
+_ALL += [(it.changes, it.code, it.attr) for it in BREAKING_EXAMPLES]
+
+
+def _sent(changes: dict[str, Any]) -> Any:
+    """Return the valid account with the changes, as it is sent."""
+    return parse_json(encode_json(change(make_valid_account(), changes)))
+
+
+def _find(payload: Any) -> list[ErrorItem]:
+    loaded = load_account(deepcopy(payload))
+    faulty = [error.attr for error in loaded.errors if error.attr]
+    found = check_account(loaded.data, profile=Profile.LENIENT, today=TODAY, faulty=faulty)
+    return [*loaded.errors, *loaded.unknown, *(it.error_item() for it in found)]
+
+
+def _names(items: list[ErrorItem]) -> set[tuple[str, str | None]]:
+    return {(item.code, item.attr) for item in items}
+
+
+def _require_gone(payload: Any, item: ErrorItem) -> bool:
+    """Apply the suggestions of a finding, if it has some, and require that it is gone and nothing came."""
+    before = _find(payload)
+    suggestions = suggest(payload, item)
+    corrected = deepcopy(payload)
+    apply(corrected, suggestions)
+    if suggestions:
+        after = _find(corrected)
+        assert (item.code, item.attr) not in _names(after)
+        # A value that the schema refused hides what the rules find there.
+        changed = {it.path for it in suggestions}
+        assert {name for name in _names(after) - _names(before) if name[1] not in changed} == set()
+    assert find_place(payload, item.code, item.attr or "") is not None
+    return bool(suggestions)
+
+
+@pytest.mark.parametrize("example", BREAKING_EXAMPLES, ids=lambda example: f"{example.code}-{example.attr}")
+def test_the_suggestion_for_a_broken_rule_mends_it(example: BreakingExample) -> None:
+    payload = _sent(example.changes)
+    for item in _find(payload):
+        _require_gone(payload, item)
+
+
+def test_at_least_25_rules_have_a_suggestion_in_their_examples() -> None:
+    suggested = set()
+    for example in BREAKING_EXAMPLES:
+        item = ErrorItem(example.code, example.detail, example.attr)
+        if suggest(_sent(example.changes), item):
+            suggested.add(example.code)
+    assert len(suggested & {rule.code for rule in RULES}) >= 35
+
+
+@pytest.mark.parametrize("example", _EXAMPLES, ids=lambda example: f"{example.code}-{example.attr}")
+def test_a_correction_makes_of_the_value_what_was_meant(example: CorrectedExample) -> None:
+    payload = _sent(example.changes)
+    [item] = [it for it in _find(payload) if (it.code, it.attr) == (example.code, example.attr)]
+    assert _require_gone(payload, item) == bool(example.kind)
+    suggestions = suggest(payload, item)
+    apply(payload, suggestions)
+    assert {it.kind for it in suggestions} == ({example.kind} if example.kind else set())
+    assert {str(it.confidence) for it in suggestions} == ({example.confidence} if example.kind else set())
+    for attr, value in example.corrected.items():
+        place = find_place(payload, "", attr)
+        found = missing if place is None else place.value
+        assert found == (missing if value is ABSENT else value)
+        assert value is ABSENT or type(found) is type(value)
+
+
+def test_every_kind_has_an_example_and_a_sentence() -> None:
+    suggested = {
+        suggestion.kind
+        for changes, code, attr in _ALL
+        for suggestion in suggest(_sent(changes), ErrorItem(code, "", attr))
+    }
+    assert suggested == {correction.kind for correction in CORRECTIONS}
+    assert all(correction.about.endswith(".") and correction.codes for correction in CORRECTIONS)
+
+
+_FORMS: list[Any] = [None, 0, "x", {}, [{}]]
+
+
+@pytest.mark.parametrize("form", _FORMS, ids=repr)
+def test_what_is_around_a_value_may_have_any_form(form: Any) -> None:
+    """Each member of the account in turn has another form, and each code is asked for at each path."""
+    for member in make_valid_account():
+        payload = _sent({member: form})
+        for _, code, attr in _ALL:
+            suggest(payload, ErrorItem(code, "", attr))
+    suggest(form, ErrorItem("invalid_date", "", "customers.0.date_of_birth"))
+
+
+def test_a_finding_without_a_place_has_no_suggestion() -> None:
+    payload = _sent({})
+    assert suggest(payload, ErrorItem("invalid_date", "")) == ()
+    assert suggest(payload, ErrorItem("invalid_date", "", "customers.7.date_of_birth")) == ()
+
+
+def test_several_corrections_of_a_payload_are_applied_together() -> None:
+    """Items are removed after everything else, the last first, so that paths stay right."""
+    payload = _sent({"ledgers.0.identifiers": ["1", "2", "3"], "customers.1.mobile": "06_12345678"})
+    items = [item for item in _find(payload) if item.code != "unknown_ledger_identifiers"]
+    unknown = [ErrorItem("unknown_ledger_identifiers", "", f"ledgers.0.identifiers.{i}") for i in range(3)]
+    apply(payload, [step for item in (*unknown, *items) for step in suggest(payload, item)])
+    assert payload["ledgers"][0]["identifiers"] == []
+    assert payload["customers"][1]["mobile"] == "0612345678"
+
+
+def test_an_error_object_has_suggestions_only_if_there_are_some() -> None:
+    text = encode_json(_sent({"customers.0.mobile": "06_12345678", "customers.1.mobile": "12"}))
+    items = _find(parse_json(text))
+    [first, second] = [item.to_dict() for item in add_suggestions(text, items)]
+    assert first == items[0].to_dict() | {
+        "suggestions": [
+            {
+                "op": "replace",
+                "path": "customers.0.mobile",
+                "value": "0612345678",
+                "confidence": "likely",
+                "kind": "phone_number",
+            }
+        ]
+    }
+    assert second == items[1].to_dict()
+    assert "0612345678" not in repr(add_suggestions(text, items))
+
+
+def test_only_so_many_findings_of_an_answer_have_suggestions() -> None:
+    customers = [{"family_name": "Mulder", "date_of_birth": "31-12-1980"} for _ in range(MAX_SUGGESTED + 2)]
+    text = encode_json(_sent({"customers": customers}))
+    items = [it for it in _find(parse_json(text)) if it.code == "invalid_date"]
+    found = add_suggestions(text, items)
+    assert [bool(item.suggestions) for item in found] == [True] * MAX_SUGGESTED + [False] * 2
+
+
+def test_findings_without_corrections_are_returned_as_they_are() -> None:
+    items = [ErrorItem("ledger_missing", "", "ledgers")]
+    assert "ledger_missing" not in CODES
+    assert add_suggestions(b"not read", items) == items
+
+
+def test_a_pattern_has_a_star_for_each_index() -> None:
+    assert pattern_of(("customers", 0, "date_of_birth")) == "customers.*.date_of_birth"
