@@ -12,6 +12,8 @@ from migration_payloads.rules.balances import A_CENT, ZERO, differ, sum_signed_a
 
 _REASONS = {"CHARGE": "IMPORTED_CHARGE", "CREDIT": "IMPORTED_CREDIT"}
 _REVERSED = {"PAYMENT": "REPAYMENT", "REPAYMENT": "PAYMENT"}
+#: The most transactions that are added up for each of several findings.
+_MOST_ADDED = 1_000
 _TEN_DECIMALS = Decimal("0.0000000001")
 
 
@@ -150,7 +152,8 @@ def sum_of_parts(place: Place) -> Steps:
     net = _sum(place.parent.get("line_items"), "net_amount")
     tax = _sum(place.parent.get("tax_items"), "amount")
     old, ledger = number(place.value), place.above(3)
-    moved = _moved(place.above(2))
+    others = place.above(2)
+    moved = _moved(others) if len(others) <= _MOST_ADDED else None
     if net is None or tax is None or old is None or moved is None:
         return []
     new = _cents(net + tax)

@@ -38,7 +38,7 @@ def ean_check_digit(place: Place) -> Steps:
         for j, identifier in enumerate(_identifiers(ledger))
         if identifier == place.value
     ]
-    if any(new in _identifiers(ledger) for ledger in _ledgers(place)):
+    if named and any(new in _identifiers(ledger) for ledger in _ledgers(place)):
         return []
     return [place.replace(new, sure), *(place.replace(new, sure, path) for path in named)]
 

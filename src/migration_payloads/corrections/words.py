@@ -3,8 +3,7 @@
 import re
 from typing import Any
 
-from marshmallow import missing
-from marshmallow.fields import Nested
+from marshmallow import Schema, missing
 
 from migration_payloads.corrections.correction import corrects
 from migration_payloads.corrections.place import Place, Steps, find_field, is_accepted, objects
@@ -15,6 +14,8 @@ from migration_payloads.schemas.fields import Choice, Code, OpenChoice
 
 #: How alike a word and the one that was meant must be.
 _LIKENESS = 0.85
+#: The most members that are compared with a missing one.
+_MOST_UNKNOWN = 20
 _OTHER_NAMES = {
     "E": "ELECTRICITY",
     "ELEC": "ELECTRICITY",
@@ -59,25 +60,34 @@ def _words_of(field: Any) -> list[str] | None:
     return list(field.parameter["enum"]) if isinstance(field, Choice) else None
 
 
-@corrects("unknown_field")
+@corrects("unknown_field", "required")
 def member_name(place: Place) -> Steps:
-    """Give a member the name of the field that was meant.
+    """Give a member the name of the field that was meant. One that means nothing to the service is left out.
 
-    It is certain if nothing but underscores and upper and lower case differ. A member that means nothing to
-    the service is left out, which is a guess.
+    It is certain if nothing but underscores and upper and lower case differ. Leaving it out is a guess.
     """
     above = find_field(place.path[:-1]) if len(place.path) > 1 else None
-    schema = above.schema if isinstance(above, Nested) else ACCOUNT_IMPORT if above is None else None
+    schema = ACCOUNT_IMPORT if len(place.path) == 1 else getattr(above, "schema", None)
     if schema is None or not isinstance(place.name, str) or not isinstance(place.parent, dict):
         return []
+    if place.code == "required":
+        unknown = [it for it in place.parent if it not in schema.fields][:_MOST_UNKNOWN]
+        names = [it for it in unknown if suggest(it, (place.name,), _LIKENESS)]
+        return _rename(place, names[0], place.name, schema) if len(names) == 1 else []
     meant = suggest(place.name, schema.fields, _LIKENESS)
-    if meant is None or meant in place.parent or place.value is missing:
-        return [place.remove(Confidence.GUESS)]
-    if not is_accepted(schema.fields[meant], place.value):
-        return [place.remove(Confidence.GUESS)]
-    same = meant.replace("_", "") == re.sub(r"[_\-\s]", "", place.name).lower()
+    renamed = _rename(place, place.name, meant, schema) if meant else []
+    return renamed or [place.remove(Confidence.GUESS)]
+
+
+def _rename(place: Place, name: str, meant: str, schema: Schema) -> Steps:
+    """Return what gives a member another name, or nothing if that one is taken or would refuse the value."""
+    value = place.parent.get(name, missing)
+    if "." in name or meant in place.parent or not is_accepted(schema.fields[meant], value):
+        return []
+    same = meant.replace("_", "") == re.sub(r"[_\-\s]", "", name).lower()
     sure = Confidence.CERTAIN if same else Confidence.LIKELY
-    return [place.remove(sure), place.replace(place.value, sure, (*place.path[:-1], meant))]
+    above = place.path[:-1]
+    return [place.remove(sure, (*above, name)), place.replace(value, sure, (*above, meant))]
 
 
 @corrects("required")

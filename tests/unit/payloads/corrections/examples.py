@@ -197,6 +197,14 @@ FIELD_EXAMPLES = [
     ),
     _one("required", f"{_GAS}.supply_type", ABSENT, "supply_type_of_meter_point", "likely", "GAS"),
     _one("required", f"{_OPEN}.0.amount", ABSENT),
+    CorrectedExample(
+        "required",
+        f"{_GAS}.supply_type",
+        {f"{_GAS}.supply_type": ABSENT, f"{_GAS}.supplyType": "GAS"},
+        "member_name",
+        "certain",
+        {f"{_GAS}.supply_type": "GAS", f"{_GAS}.supplyType": ABSENT},
+    ),
 ]
 
 _LINE_ITEM = f"{_HISTORICAL}.1.line_items.0"
