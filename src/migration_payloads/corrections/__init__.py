@@ -2,6 +2,7 @@
 
 catalogue.py    CORRECTIONS, suggest, add_suggestions: what the service and the client's command use
 applying.py     apply: a payload with its suggestions applied
+fixing.py       fix_account: round after round, what somebody accepts; recipes.py keeps that for later books
 correction.py   the decorator that makes a function a correction
 place.py        the value at fault and what is around it
 values.py texts.py words.py               errors of fields

@@ -11,6 +11,7 @@ import click
 
 # Every command with the first line of its help, so that `--help` imports none of them.
 _LINES = {
+    "fix": "Correct the accounts in FILE, as far as a correction is known and you accept it.",
     "status": "Show the import suppliers of your key, the BATCH with this id, or an account.",
 }
 

@@ -1,0 +1,229 @@
+"""`migration-client fix`."""
+
+import gzip
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import click
+
+from migration_payloads.corrections.catalogue import CODES
+from migration_payloads.corrections.fixing import Accepts, Group, fix_account, lesser, propose
+from migration_payloads.corrections.recipes import Recipe, RecipeError, read_recipe, write_recipe
+from migration_payloads.errors import BatchFileError, Confidence, ParseError
+from migration_payloads.files.formats import require_ndjson
+from migration_payloads.files.ndjson import FileLimits, Line, read_blocks, read_lines
+from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.json import encode_json, parse_json
+from migration_payloads.validation import validate_account, validate_text
+from migration_service_client.command.errors import CannotRunError
+from migration_service_client.command.fix_report import Report, show_group
+from migration_service_client.command.output import json_option
+
+# A line may be as long as the interface accepts by default. A file may have any length.
+_LIMITS = FileLimits(line=8_000_000, total=sys.maxsize)
+
+
+class _Terms(NamedTuple):
+    """What accounts are checked by."""
+
+    profile: Profile
+    time_zone: str
+
+
+def _read_time_zone(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
+    if not is_time_zone(name):
+        raise click.BadParameter(f"{name} is not a time zone: expected a name such as {DEFAULT_TIME_ZONE}.")
+    return name
+
+
+def _read_accepted(
+    _context: click.Context, _parameter: click.Parameter, words: tuple[str, ...]
+) -> tuple[str, ...]:
+    for word in words:
+        if word not in CODES and word not in list(Confidence):
+            raise click.BadParameter(
+                f"{word} is neither certain, likely or guess, nor a code that has corrections."
+            )
+    return words
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="OUT",
+    help="Write the corrected book to OUT, compressed if it ends in .gz, and the recipe to OUT.recipe.json.",
+)
+@click.option(
+    "--accept",
+    "words",
+    multiple=True,
+    metavar="WORD",
+    callback=_read_accepted,
+    help="Accept what is certain, or also what is likely, or even a guess; or every correction of a code.",
+)
+@click.option(
+    "--recipe",
+    "recipe_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Accept what was accepted for an earlier book.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice([profile.value for profile in Profile]),
+    default=Profile.LENIENT.value,
+    show_default=True,
+    help="strict: warnings count as errors.",
+)
+@click.option(
+    "--time-zone",
+    default=DEFAULT_TIME_ZONE,
+    show_default=True,
+    metavar="NAME",
+    callback=_read_time_zone,
+    help="The supplier's time zone, which determines today's date.",
+)
+@click.option("--show-values", is_flag=True, help="Show values of persons, also in a pipe.")
+@json_option
+def fix(
+    *,
+    file: Path,
+    out: Path | None,
+    words: tuple[str, ...],
+    recipe_file: Path | None,
+    profile: str,
+    time_zone: str,
+    show_values: bool,
+    as_json: bool,
+) -> None:
+    """Correct the accounts in FILE, as far as a correction is known and you accept it.
+
+    FILE is NDJSON, plain or gzip. Without -o, show what could be corrected. Without --accept and --recipe,
+    ask. The exit status is 0 if no line has an error in the end, 1 if a line has one, and 2 if the command
+    could not run.
+    """
+    values = show_values or (sys.stdout.isatty() and not as_json)
+    terms = _Terms(Profile(profile), time_zone)
+    if words and recipe_file:
+        raise click.UsageError("Expected --accept or --recipe, not both.")
+    if out is not None and out.exists() and out.samefile(file):
+        raise click.UsageError("OUT is FILE. Expected another name, so that the book remains as it was.")
+    try:
+        if words:
+            accepts = _accept(words)
+        elif recipe_file:
+            accepts = _read(recipe_file).get
+        elif out is None:
+            accepts = _accept_nothing
+        else:
+            accepts = _ask(file, terms, values=values).get
+        report = _write(file, out, terms, accepts)
+    except BatchFileError as error:
+        raise CannotRunError(f"{file} cannot be read: {error}") from error
+    if out is not None and not recipe_file:
+        _keep(report, accepts, Path(f"{out}.recipe.json"))
+    report.show(as_json=as_json, values=values)
+    sys.exit(1 if report.failed else 0)
+
+
+def _accept(words: tuple[str, ...]) -> Accepts:
+    codes = frozenset(words) & CODES
+    least: Confidence | None = None
+    for word in words:
+        if word not in codes:
+            least = Confidence(word) if least is None else lesser(least, Confidence(word))
+    return lambda group: Confidence.GUESS if group.code in codes else least
+
+
+def _accept_nothing(_group: Group) -> None:
+    return None
+
+
+def _read(recipe_file: Path) -> Recipe:
+    try:
+        return read_recipe(recipe_file.read_bytes())
+    except RecipeError as error:
+        raise CannotRunError(f"{recipe_file} is no recipe: {error}") from error
+
+
+def _ask(file: Path, terms: _Terms, *, values: bool) -> Recipe:
+    """Return what the user accepts of the corrections that the book can have."""
+    if not sys.stdin.isatty():
+        raise click.UsageError("Expected --accept or --recipe, or a terminal to ask on.")
+    accepted: Recipe = {}
+    for group, tally in sorted(_write(file, None, terms, _accept_nothing).groups.items()):
+        show_group(group, tally, values=values)
+        if click.confirm("Accept these?", default=tally.confidence is Confidence.CERTAIN):
+            accepted[group] = tally.confidence
+    return accepted
+
+
+def _keep(report: Report, accepts: Accepts, recipe_file: Path) -> None:
+    groups = ((group, accepts(group)) for group, tally in report.groups.items() if tally.accepted)
+    recipe = write_recipe({group: least for group, least in groups if least is not None})
+    recipe_file.write_text(json.dumps(recipe, indent=2) + "\n")
+
+
+def _write(file: Path, out: Path | None, terms: _Terms, accepts: Accepts) -> Report:
+    """Write the corrected lines of a book to `out`, if there is one, each with the number that it had."""
+    report, last = Report(), 0
+    with ExitStack() as stack:
+        stream = stack.enter_context(file.open("rb"))
+        written = None if out is None else stack.enter_context(_replacing(out))
+        for line in require_ndjson(read_lines(read_blocks(stream), _LIMITS)):
+            text = _fix_line(line, terms, accepts, report)
+            if written is not None:
+                written.write(b"\n" * (line.number - last - 1) + text + b"\n")
+            last = line.number
+    return report
+
+
+@contextmanager
+def _replacing(out: Path) -> Iterator[IO[bytes]]:
+    """Open a file for writing that appears under its name when everything has been written."""
+    descriptor, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as plain:
+            if out.suffix == ".gz":
+                with gzip.GzipFile("", "wb", 6, plain, mtime=0) as packed:
+                    yield packed  # type: ignore[misc]
+            else:
+                yield plain
+        Path(name).replace(out)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _fix_line(line: Line, terms: _Terms, accepts: Accepts, report: Report) -> bytes:
+    """Return the corrected line. One in which nothing was corrected remains as it is."""
+    if line.text is None:
+        raise BatchFileError(f"line {line.number} is longer than {_LIMITS.line:,} bytes.")
+    report.lines += 1
+    try:
+        account = validate_text(line.text, *terms)
+    except ParseError as error:
+        report.failed += 1
+        report.errors.update({item.code for item in error.errors})
+        return line.text
+    if not account.errors and not account.warnings:
+        return line.text
+    payload: Any = parse_json(line.text)
+    applied, account = fix_account(payload, account, accepts, lambda it: validate_account(it, *terms))
+    for proposal in applied:
+        report.add(proposal, line.number, accepted=True)
+    for proposal in propose(payload, account):
+        report.add(proposal, line.number, accepted=False)
+    report.leave(account)
+    report.changed += bool(applied)
+    return encode_json(payload) if applied else line.text
