@@ -13,6 +13,7 @@ import click
 _LINES = {
     "fix": "Correct the accounts in FILE, as far as a correction is known and you accept it.",
     "status": "Show the import suppliers of your key, the BATCH with this id, or an account.",
+    "convert": "Convert flat files to a book of accounts, as the mapping in a TOML file says.",
 }
 
 
