@@ -50,7 +50,7 @@ _MADE_ONCE = ("running", "book", "port", "localstripe_url", "sandbox_url", "hast
 #: in one of them tests cause faults, in the other they use it as its clients do.
 _WITH_FAULTS = (
     *("test_batches_for_real", "test_limit", "test_redis_away", "test_shutdown", "test_up"),
-    "test_waves_for_real",
+    *("test_waves_for_real", "test_client_listen", "test_client_send"),
 )
 #: What takes longest begins first, so that no process is the only one that works at the end.
 _LONGEST_FIRST = (

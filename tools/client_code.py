@@ -52,6 +52,7 @@ def render(description: dict[str, Any]) -> dict[str, str]:
         "models.py": "".join(_models(description)),
         "operations.py": "".join(_operations(description)),
         "codes.py": "".join(_codes()),
+        "event_examples.py": "".join(_event_examples(description)),
     }
     return {name: _formatted(text) for name, text in written.items()}
 
@@ -303,6 +304,17 @@ def _codes() -> Iterator[str]:
         yield f'\n\nclass {class_of(code)}(ServiceError):\n    """{about}"""\n\n    code = "{code}"\n'
     yield "\n\n#: The class of each code.\nBY_CODE: dict[str, type[ServiceError]] = {"
     yield ", ".join(f'"{code}": {class_of(code)}' for code in sorted(codes))
+    yield "}\n"
+
+
+def _event_examples(description: dict[str, Any]) -> Iterator[str]:
+    """Yield the module with an example of each type of event."""
+    yield _head(about="An example of each type of event, as it is sent to webhooks.")
+    yield "from typing import Any\n\n#: The example of each type.\n"
+    yield "EVENT_EXAMPLES: dict[str, dict[str, Any]] = {"
+    for name, item in description["webhooks"].items():
+        example = item["post"]["requestBody"]["content"]["application/json"]["example"]
+        yield f'"{name}": {example!r}, '
     yield "}\n"
 
 

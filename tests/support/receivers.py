@@ -13,12 +13,12 @@ from standardwebhooks import Webhook
 class Receiver:
     """A server on this machine. `requests` has the headers and the body of each request."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.requests: list[tuple[Message, bytes]] = []
         #: What it does: a status with its headers, "cut" or "hang".
         self.manner: tuple[int, dict[str, str]] | str = (204, {})
         self.let_go = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
         self._thread.start()
@@ -81,9 +81,9 @@ class Receiver:
 
 
 @contextmanager
-def receiving() -> Iterator[Receiver]:
-    """Run a receiver."""
-    receiver = Receiver()
+def receiving(port: int = 0) -> Iterator[Receiver]:
+    """Run a receiver, on any free port unless one is given."""
+    receiver = Receiver(port)
     try:
         yield receiver
     finally:

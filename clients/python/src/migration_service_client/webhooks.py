@@ -41,7 +41,7 @@ def verify_webhook(
     name, sent = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
     signatures = [it.encode() for it in given.get("webhook-signature", "").split()]
     signed = f"{name}.{sent}.".encode() + body
-    known = [_signature(it, signed) for it in ([secrets] if isinstance(secrets, str) else secrets)]
+    known = [_sign(it, signed) for it in ([secrets] if isinstance(secrets, str) else secrets)]
     if not any(hmac.compare_digest(right, it) for right in known for it in signatures):
         raise WebhookNotVerified("No signature of the message is right.")
     moment = time.time() if now is None else now
@@ -53,6 +53,12 @@ def verify_webhook(
     return ReceivedEvent(event, decode(EVENTS[event.type], data) if event.type in EVENTS else data)
 
 
-def _signature(secret: str, signed: bytes) -> bytes:
+def sign_webhook(body: bytes, event_id: str, timestamp: int, secret: str) -> dict[str, str]:
+    """Return the headers with which the service would sign this body at this Unix time."""
+    signature = _sign(secret, f"{event_id}.{timestamp}.".encode() + body).decode()
+    return {"webhook-id": event_id, "webhook-timestamp": str(timestamp), "webhook-signature": signature}
+
+
+def _sign(secret: str, signed: bytes) -> bytes:
     key = base64.b64decode(secret.strip().removeprefix("whsec_"))
     return b"v1," + base64.b64encode(hmac.digest(key, signed, "sha256"))

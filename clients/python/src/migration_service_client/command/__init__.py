@@ -11,9 +11,16 @@ import click
 
 # Every command with the first line of its help, so that `--help` imports none of them.
 _LINES = {
-    "fix": "Correct the accounts in FILE, as far as a correction is known and you accept it.",
-    "status": "Show the import suppliers of your key, the BATCH with this id, or an account.",
     "convert": "Convert flat files to a book of accounts, as the mapping in a TOML file says.",
+    "fix": "Correct the accounts in FILE, as far as a correction is known and you accept it.",
+    "send": "Send FILE, which has an account in each line (NDJSON, plain or gzip).",
+    "status": "Show your import suppliers, a FILE that was sent, the BATCH with this id, or an account.",
+    "results": "Show what came of each line of a FILE that was sent, or of the BATCH with this id.",
+    "failed": "Print the lines that failed, as they were sent, of a FILE or of the BATCH with this id.",
+    "reconcile": "Compare what a SUPPLIER sent, or a FILE, with what was created.",
+    "listen": "Print events as they happen, and forward them to a receiver.",
+    "trigger": "Send an example event of this TYPE to a receiver, or let the service send webhook.test.",
+    "resend": "Let the service send an event again to a webhook: the delivery or the event with this ID.",
 }
 
 

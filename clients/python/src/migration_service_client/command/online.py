@@ -2,15 +2,17 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from migration_service_client import AsyncClient, Client
 from migration_service_client.command.errors import CannotRunError
+
+T = TypeVar("T", Client, AsyncClient)
 
 _KEY = "MIGRATION_CLIENT_KEY"
 
@@ -35,19 +37,35 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The service that a command uses."""
+    """The service that a command uses. What is missing to use it is an error when it is needed."""
 
-    url: str
-    api_key: str = field(repr=False)
+    url: str | None
+    key_file: Path | None
     patience: float
 
+    def require(self) -> None:
+        """Raise CannotRunError if the address or the key is missing, or has another form."""
+        self.client().close()
+
     def client(self) -> Client:
-        """Return a client for this thread. Close it."""
-        return Client(self.url, self.api_key, patience=self.patience)
+        """Return a client for threads. Close it. Raise the errors of `require`."""
+        return self._open(Client)
 
     def async_client(self) -> AsyncClient:
-        """Return a client for asyncio. Close it."""
-        return AsyncClient(self.url, self.api_key, patience=self.patience)
+        """Return a client for asyncio. Close it. Raise the errors of `require`."""
+        return self._open(AsyncClient)
+
+    def _open(self, kind: type[T]) -> T:
+        if not self.url:
+            raise CannotRunError(
+                "No address of the service is given. Use --url, or set the variable MIGRATION_CLIENT_URL."
+            )
+        try:
+            return kind(self.url, _read_key(self.key_file), patience=self.patience)
+        except ValueError:
+            raise CannotRunError(
+                f"{self.url!r} is not an address that begins with https:// or http://."
+            ) from None
 
 
 def online(patience: float = 10.0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -62,7 +80,7 @@ def online(patience: float = 10.0) -> Callable[[Callable[..., Any]], Callable[..
         def run(
             *arguments: Any, url: str | None, key_file: Path | None, patience: float, **options: Any
         ) -> Any:
-            return command(*arguments, service=_service(url, key_file, patience), **options)
+            return command(*arguments, service=Service(url, key_file, patience), **options)
 
         waits = click.option(
             "--patience",
@@ -78,19 +96,6 @@ def online(patience: float = 10.0) -> Callable[[Callable[..., Any]], Callable[..
         return made
 
     return add
-
-
-def _service(url: str | None, key_file: Path | None, patience: float) -> Service:
-    if not url:
-        raise CannotRunError(
-            "No address of the service is given. Use --url, or set the variable MIGRATION_CLIENT_URL."
-        )
-    service = Service(url, _read_key(key_file), patience)
-    try:
-        service.client().close()
-    except ValueError:
-        raise CannotRunError(f"{url!r} is not an address that begins with https:// or http://.") from None
-    return service
 
 
 def _read_key(key_file: Path | None) -> str:

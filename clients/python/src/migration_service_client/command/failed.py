@@ -1,0 +1,46 @@
+"""`migration-client failed`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from migration_service_client.command.book import read_book, read_lines
+from migration_service_client.command.errors import CannotRunError
+from migration_service_client.command.online import Service, online
+from migration_service_client.command.runs import Run, find_run, journal_of
+
+
+@click.command()
+@click.argument("target", metavar="FILE|BATCH")
+@click.option("--code", metavar="CODE", help="Only lines with this error.")
+@online()
+def failed(*, target: str, code: str | None, service: Service) -> None:
+    """Print the lines that failed, as they were sent, of a FILE or of the BATCH with this id.
+
+    Write them to a file, correct them there, and send that file.
+    """
+    run = find_run(target)
+    if run is not None and run.batch_id is None:
+        for content in _lines_of(run, Path(target), code):
+            click.echo(content)
+        return
+    with service.client() as client:
+        for content in client.get_failed_lines(target if run is None else str(run.batch_id), code=code):
+            click.echo(content)
+
+
+def _lines_of(run: Run, target: Path, code: str | None) -> Iterator[bytes]:
+    """Yield the failed lines of single requests from the file, which is beside its journal."""
+    file = target if journal_of(target).exists() else target.with_name(run.order["file"])
+    if not file.is_file() or read_book(file).sha256 != run.order["sha256"]:
+        raise CannotRunError(
+            f"{file} is not the file that was sent on {run.began}. Put that one there: the lines of single "
+            "requests are only in it."
+        )
+    wanted = {
+        number
+        for number, it in run.lines.items()
+        if it["status"] == "FAILED" and (code is None or code in {found["code"] for found in it["errors"]})
+    }
+    return (line.text or line.start for line in read_lines(file) if line.number in wanted)

@@ -1,0 +1,251 @@
+"""`migration-client send`."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from migration_service_client import Client, idempotency_key
+from migration_service_client.command.book import is_small, read_book, read_lines
+from migration_service_client.command.errors import CannotRunError
+from migration_service_client.command.journal import Journal, Record
+from migration_service_client.command.online import Service, online
+from migration_service_client.command.output import count, json_option, progress, show_json
+from migration_service_client.command.runs import COMMAND, Run, Runs, journal_of, make_order
+from migration_service_client.command.single import LineSender, Payload
+from migration_service_client.models import BatchProgressAnswer
+
+#: The most lines of a file that is sent in single requests unless told otherwise.
+_FEW = 100
+_KINDS = ("accounts", "notes", "transactions", "statements", "payment-instructions")
+#: Statuses of lines that have no outcome yet.
+_OPEN = ("PENDING", "DEFERRED")
+#: States from which a batch does not go on without being told to.
+_ENDED = ("COMPLETED", "CANCELLED")
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--mode",
+    type=click.Choice(["validate", "stage", "import", "dry-run"]),
+    required=True,
+    help="What to do with each line: see above.",
+)
+@click.option("--team", metavar="NAME", help="The operations team. Required to create accounts.")
+@click.option("--supplier", metavar="CODE", help="The import supplier.  [default: that of the first line]")
+@click.option("--kind", type=click.Choice(_KINDS), default="accounts", show_default=True, help="The lines.")
+@click.option(
+    "--as",
+    "way",
+    type=click.Choice(["batch", "single"]),
+    help=f"As one batch, or each line in a request.  [default: single up to {_FEW} lines]",
+)
+@click.option("--profile", type=click.Choice(["lenient", "strict"]), help="strict: warnings are errors.")
+@click.option(
+    "--extracted-at", metavar="MOMENT", help="When the accounts were extracted: 2026-03-01T22:00:00Z."
+)
+@click.option("--name", metavar="TEXT", help="A name to recognise the batch by.")
+@click.option(
+    "--stop-after-errors", metavar="N|N%|off", help="Pause the batch after so many errors. Only for a batch."
+)
+@click.option(
+    "--parallel",
+    type=click.IntRange(1, 100),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="How many single requests are on their way at the same time.",
+)
+@click.option("--again", is_flag=True, help="Send a file once more that was sent before.")
+@click.option(
+    "--journal",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where to note what was sent.  [default: FILE.journal]",
+)
+@json_option
+@online(patience=600)
+def send(  # the options of a command are its arguments
+    *,
+    file: Path,
+    way: str | None,
+    parallel: int,
+    again: bool,
+    journal: Path | None,
+    as_json: bool,
+    service: Service,
+    **options: str | None,
+) -> None:
+    """Send FILE, which has an account in each line (NDJSON, plain or gzip).
+
+    \b
+    validate  check every line, store nothing
+    stage     check and store
+    import    check, store and create the accounts, or add data to existing ones
+    dry-run   do everything that import does, then roll it back (only as a batch)
+
+    FILE.journal notes what was sent. If the command is interrupted or killed, repeat it: it goes on, and
+    sends nothing twice. The exit status is 0 if all lines succeeded, 1 if some failed, and 2 if the command
+    could not send all of them.
+    """
+    service.require()
+    options["as"] = _choose_way(file, way, options)
+    if options["mode"] in ("import", "dry-run") and options["kind"] == "accounts" and not options["team"]:
+        raise click.UsageError("--team is required to create accounts.")
+    book = read_book(file)
+    options["supplier"] = options["supplier"] or _first_supplier(file)
+    runs = Runs()
+    with Journal(journal or journal_of(file), COMMAND, runs.add) as opened:
+        if opened.is_torn:
+            click.echo(f"The last line of {opened.path} was cut off. What it told is sent again.", err=True)
+        before = runs.last
+        run = runs.begin(opened, make_order(book, {"url": service.url, **options}), again=again)
+        sending = _Sending(file, run, opened, service, as_json=as_json)
+        sending.tell_beginning(before)
+        try:
+            sending.send_batch() if options["as"] == "batch" else sending.send_lines(parallel)
+        except KeyboardInterrupt:
+            raise CannotRunError(
+                f"Interrupted. The same command goes on, from {opened.path}. A batch goes on by itself."
+            ) from None
+
+
+def _choose_way(file: Path, way: str | None, options: dict[str, str | None]) -> str:
+    """Return how to send the file. Raise UsageError for what single requests cannot do."""
+    only_batch = {
+        "--mode dry-run": options["mode"] == "dry-run",
+        "--kind": options["kind"] != "accounts",
+        "--profile": bool(options["profile"]) and options["mode"] != "validate",
+        "--stop-after-errors": bool(options["stop_after_errors"]),
+        "--name": bool(options["name"]),
+    }
+    reasons = [option for option, is_used in only_batch.items() if is_used]
+    if way == "single" and reasons:
+        raise click.UsageError(f"{reasons[0]} needs --as batch: a single request does not have it.")
+    return way or ("single" if not reasons and is_small(file, _FEW) else "batch")
+
+
+def _first_supplier(file: Path) -> str:
+    first = Payload.read(next(read_lines(file)))
+    supplier = (first.members or {}).get("import_supplier")
+    if isinstance(supplier, str):
+        return supplier
+    raise CannotRunError(
+        f"The first line of {file} names no import_supplier. Expected one JSON object in each line. Correct "
+        "the file, or name the supplier with --supplier."
+    )
+
+
+class _Sending:
+    """The sending of a run. What is done is noted, and what it came to is told."""
+
+    def __init__(self, file: Path, run: Run, journal: Journal, service: Service, *, as_json: bool) -> None:
+        self._file = file
+        self._run = run
+        self._journal = journal
+        self._service = service
+        self._as_json = as_json
+        self._options = run.order
+
+    def tell_beginning(self, before: Run | None) -> None:
+        """Say on standard error that a run goes on, or that nothing is left of it."""
+        if self._run.has_ended:
+            text = f"{self._file} was sent on {self._run.began}. Nothing is sent again: that takes --again."
+        elif before is self._run:
+            text = f"Going on with the run of {self._run.began}, of which {self._journal.path} tells."
+        elif before is not None and before.order["sha256"] != self._options["sha256"]:
+            text = f"{self._file} has changed since it was sent on {before.began}. It is sent as it is now."
+        else:
+            return
+        click.echo(text, err=True)
+
+    def send_batch(self) -> None:
+        """Upload the file, unless that is done, and wait for the batch."""
+        with self._service.client() as client:
+            if self._run.batch_id is None:
+                self._run.batch_id = self._upload(client)
+                self._journal.append({"batch_id": self._run.batch_id}, to_disk=True)
+            with progress("Processing", self._lines(client)) as bar:
+
+                def show(batch: BatchProgressAnswer) -> None:
+                    bar.update(batch.lines - sum(batch.counts.get(it, 0) for it in _OPEN) - bar.pos)
+
+                batch = client.wait_for_batch(self._run.batch_id, progress=show)
+        if batch.state in _ENDED and not self._run.has_ended:
+            self._journal.append({"ended": batch.state, "counts": batch.counts}, to_disk=True)
+        self._tell_end(batch.counts, batch.state, batch.reason)
+
+    def send_lines(self, parallel: int) -> None:
+        """Send the lines that have no outcome yet."""
+        if not self._run.has_ended:
+            asyncio.run(self._send_lines(parallel))
+            self._journal.append({"ended": "COMPLETED", "counts": self._run.counts}, to_disk=True)
+        self._tell_end(self._run.counts, "COMPLETED", None)
+
+    async def _send_lines(self, parallel: int) -> None:
+        done = self._run.lines
+        total = sum(1 for _ in read_lines(self._file))
+        with progress("Sending", total) as bar:
+            bar.update(len(done))
+
+            def note(record: Record) -> None:
+                self._journal.append(record)
+                done[record["line_number"]] = record
+                bar.update(1)
+
+            async with self._service.async_client() as client:
+                names = ("mode", "team", "profile", "extracted_at")
+                sender = LineSender(
+                    client, book=self._run.book, **{name: self._options[name] for name in names}
+                )
+                left = (Payload.read(it) for it in read_lines(self._file) if it.number not in done)
+                await sender.send_all(left, parallel, note)
+
+    def _upload(self, client: Client) -> str:
+        names = ("mode", "profile", "extracted_at", "name", "stop_after_errors")
+        with progress(f"Sending {self._file.name}", self._file.stat().st_size) as bar:
+            batch = client.start_batch(
+                self._file,
+                import_supplier=self._options["supplier"],
+                operations_team_name=self._options["team"],
+                kind=self._options["kind"],
+                idempotency_key=idempotency_key(self._run.book, "file", {}),
+                progress=lambda sent, _: bar.update(sent - bar.pos),
+                **{name: self._options[name] for name in names},
+            )
+        if batch.file_sha256 != self._options["sha256"]:
+            raise CannotRunError(
+                f"{self._file} was changed while it was being sent as batch {batch.batch_id}. Cancel that "
+                "batch, and send the file again."
+            )
+        return batch.batch_id
+
+    def _lines(self, client: Client) -> int:
+        return client.get_batch(str(self._run.batch_id)).lines
+
+    def _tell_end(self, counts: dict[str, int], state: str, reason: str | None) -> None:
+        """Print what came of the lines. Exit with 1 if some failed, or have no outcome."""
+        if self._as_json:
+            record: dict[str, Any] = {"file": str(self._file), "journal": str(self._journal.path)}
+            record |= {"as": self._options["as"], "batch_id": self._run.batch_id, "state": state}
+            show_json(record | {"reason": reason, "lines": sum(counts.values()), "counts": counts})
+        else:
+            batch = f" (batch {self._run.batch_id})" if self._run.batch_id else ""
+            told = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
+            click.echo(f"{count(sum(counts.values()), 'line')}: {told or 'nothing'}{batch}.")
+            if state != "COMPLETED":
+                click.echo(f"The batch is {state}{f': {reason}' if reason else ''}.")
+            if counts.get("FAILED"):
+                click.echo(
+                    f"What is wrong: migration-client results {self._target} --status FAILED\n"
+                    f"The failed lines as they were sent: migration-client failed {self._target}"
+                )
+        if counts.get("FAILED") or state != "COMPLETED":
+            click.get_current_context().exit(1)
+
+    @property
+    def _target(self) -> str:
+        beside = self._journal.path == journal_of(self._file)
+        return str(self._file if beside else self._journal.path)

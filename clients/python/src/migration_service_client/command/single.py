@@ -1,0 +1,133 @@
+"""Sending lines in single requests, several at the same time."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from migration_payloads.errors import LineTooLongError
+from migration_payloads.files.ndjson import Line
+from migration_service_client import AsyncClient, ServiceError, codes
+from migration_service_client.answers import parse
+from migration_service_client.command.journal import Record
+from migration_service_client.errors import UnexpectedAnswer
+
+#: What is wrong with the supplier, the team or the quota, and not with a line: the rest would fail, too.
+_STOPS = (
+    codes.ImportSupplierPaused,
+    codes.ImportSupplierComplete,
+    codes.OperationsTeamNotFound,
+    codes.StagedQuotaReached,
+)
+_OF_A_LINE = frozenset({400, 404, 413})
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A line with what it has, or None if it is no JSON object: the service says what is wrong with it."""
+
+    line: Line
+    members: dict[str, Any] | None
+
+    @classmethod
+    def read(cls, line: Line) -> "Payload":
+        """Return the payload of a line."""
+        try:
+            members = parse(line.text or b"")
+        except (UnexpectedAnswer, RecursionError):
+            members = None
+        return cls(line, members if isinstance(members, dict) else None)
+
+    @property
+    def account(self) -> str | None:
+        """Return the number of its account, if it has one."""
+        number = (self.members or {}).get("external_account_number")
+        return number if isinstance(number, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class LineSender:
+    """Sends lines of one run."""
+
+    client: AsyncClient
+    mode: str
+    book: str
+    team: str | None
+    profile: str | None
+    extracted_at: str | None
+
+    async def send_all(
+        self, payloads: Iterable[Payload], parallel: int, done: Callable[[Record], None]
+    ) -> None:
+        """Send all lines, so many at the same time. `done` is called with the record of each.
+
+        Lines of one account are sent one after the other. Raise the error that concerns all lines: those that
+        are on their way then are given up, and are sent again with the same keys.
+        """
+        waiting: dict[asyncio.Task[Record], str | None] = {}
+        try:
+            for payload in payloads:
+                while len(waiting) >= parallel or (payload.account and payload.account in waiting.values()):
+                    await _take(waiting, done)
+                waiting[asyncio.create_task(self._send(payload))] = payload.account
+            while waiting:
+                await _take(waiting, done)
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def _send(self, payload: Payload) -> Record:
+        record: Record = {"line_number": payload.line.number, "external_account_number": payload.account}
+        if payload.line.text is None:
+            return record | {"status": "FAILED", "errors": _found(LineTooLongError().errors)}
+        try:
+            return record | await self._outcome(payload, payload.line.text)
+        except ServiceError as error:
+            if isinstance(error, _STOPS) or error.status not in _OF_A_LINE:
+                raise
+            return record | _refused(error)
+
+    async def _outcome(self, payload: Payload, text: bytes) -> Record:
+        if self.mode == "validate":
+            validated = await self.client.validate_account(text, profile=self.profile)
+            return {"status": "VALID", "warnings": _found(validated.warnings)}
+        if self.mode == "stage" or payload.members is None:
+            staged = await self.client.stage_account(text, extracted_at=self.extracted_at)
+            return {"status": "STAGED", "warnings": _found(staged.warnings)}
+        created = await self.client.create_account(
+            text,
+            operations_team_name=self.team or "",
+            book=self.book,
+            line=payload.line.number,
+            extracted_at=self.extracted_at,
+        )
+        return {"status": "IMPORTED", "service_account_number": created.service_account_number}
+
+
+async def _take(waiting: dict[asyncio.Task[Record], str | None], done: Callable[[Record], None]) -> None:
+    """Wait until one of the requests has ended at least, and pass on what came of them."""
+    ended, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in ended:
+        del waiting[task]
+    # Before an error ends it all, what has come of the others is noted.
+    for task in sorted(ended, key=lambda it: it.exception() is not None):
+        done(task.result())
+
+
+def _refused(error: ServiceError) -> Record:
+    """Return what came of a line, in the words that a batch has for it."""
+    if isinstance(error, codes.AccountAlreadyImported):
+        differing = [it for it in error.errors if it.code != error.code]
+        number = error.body.get("service_account_number")
+        return {
+            "status": "ALREADY_IMPORTED",
+            "service_account_number": number,
+            "warnings": _found(differing),
+        }
+    status = "SKIPPED" if isinstance(error, codes.AccountMarkedToSkip) else "FAILED"
+    return {"status": status, "errors": _found(error.errors)}
+
+
+def _found(errors: Iterable[Any]) -> list[Record]:
+    return [{"code": it.code, "attr": it.attr, "detail": it.detail} for it in errors]

@@ -1,0 +1,180 @@
+"""The journal of a command: whatever a killed process or a full disk leaves of it."""
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from migration_service_client.command.errors import CannotRunError
+from migration_service_client.command.journal import Journal, read_journal
+from migration_service_client.command.runs import Runs
+
+RECORDS = [{"line_number": number, "text": "ü\ud800\n"} for number in range(1, 4)]
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    read_journal(path, "send", found.append)
+    return found
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A journal with the records."""
+    path = tmp_path / "book.ndjson.journal"
+    with Journal(path, "send", lambda _: None) as journal:
+        for record in RECORDS:
+            journal.append(record)
+    return path
+
+
+@contextmanager
+def disk_full_at(size: int) -> Iterator[None]:
+    """Let no file of this process become larger. The system refuses to write more, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_journal_that_was_cut_off_anywhere_has_its_whole_lines_and_goes_on(path: Path) -> None:
+    content = path.read_bytes()
+    ends = [number for number, byte in enumerate(content, 1) if byte == ord("\n")]
+    for size in range(len(content)):
+        path.write_bytes(content[:size])
+        whole = RECORDS[: sum(end <= size for end in ends[1:])]
+        found: list[dict[str, Any]] = []
+        with Journal(path, "send", found.append) as journal:
+            assert found == whole
+            assert journal.is_torn == (size not in [0, *ends])
+            journal.append({"line_number": 9})
+        assert records(path) == [*whole, {"line_number": 9}]
+
+
+def test_a_last_line_of_zeros_which_a_power_failure_leaves_counts_as_not_written(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(bytes(100))
+    assert records(path) == RECORDS
+
+
+def test_a_line_that_is_damaged_within_is_no_torn_one(path: Path) -> None:
+    content = path.read_bytes()
+    lines = content.splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b"\0\0\n", *lines[3:]]))
+    with pytest.raises(CannotRunError, match="is damaged in line 3: expected a JSON object"):
+        Journal(path, "send", lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b'{"external_account_number": "1"}', "is not a journal of `migration-client send`"),
+        (b"\x1f\x8b\x08", "is not a journal of `migration-client send`"),
+        (b'{"journal": "listen", "version": 1}\n', "is not a journal of `migration-client send`"),
+        (b'{"journal": "send", "version": 2}\n', "was written by a later version of migration-client"),
+    ],
+)
+def test_another_file_is_left_alone(content: bytes, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "book.ndjson"
+    path.write_bytes(content)
+    with pytest.raises(CannotRunError, match=says):
+        Journal(path, "send", lambda _: None)
+    assert path.read_bytes() == content
+
+
+def test_one_process_has_a_journal(path: Path) -> None:
+    with Journal(path, "send", lambda _: None) as journal:
+        with pytest.raises(
+            CannotRunError, match=r"Another migration-client is using .*book\.ndjson\.journal"
+        ):
+            Journal(path, "send", lambda _: None)
+        journal.replace(RECORDS[2:])
+        with pytest.raises(CannotRunError, match="Another migration-client is using"):
+            Journal(path, "send", lambda _: None)
+        journal.append(RECORDS[0])
+    assert records(path) == [RECORDS[2], RECORDS[0]]
+
+
+def test_a_record_for_which_the_disk_has_no_room_is_not_there_in_part(path: Path) -> None:
+    content = path.read_bytes()
+    with Journal(path, "send", lambda _: None) as journal:
+        for room in range(40):
+            with disk_full_at(len(content) + room), pytest.raises(CannotRunError, match="cannot be written"):
+                journal.append({"line_number": 9, "text": "x" * 40})
+            assert path.read_bytes() == content
+        with disk_full_at(10), pytest.raises(CannotRunError, match="cannot be written"):
+            journal.replace(RECORDS)
+        journal.append({"line_number": 9})
+    assert records(path) == [*RECORDS, {"line_number": 9}]
+
+
+def order(**options: str) -> dict[str, Any]:
+    return {"file": "book.ndjson", "sha256": "1", "url": "u", "mode": "import"} | options
+
+
+def test_a_run_goes_on_and_a_finished_one_is_not_begun_again(tmp_path: Path) -> None:
+    def begin(*, again: bool = False, ends: bool = False, **options: str) -> tuple[int, bool, str]:
+        runs = Runs()
+        with Journal(tmp_path / "journal", "send", runs.add) as journal:
+            run = runs.begin(journal, order(**options), again=again)
+            had_ended = run.has_ended
+            if ends:
+                journal.append({"ended": "COMPLETED"})
+        return run.order["round"], had_ended, run.book
+
+    first = begin()
+    assert first == begin(ends=True) == (1, False, first[2])
+    assert begin() == (1, True, first[2])
+    assert begin(mode="validate", ends=True)[:2] == (1, False)
+    # The same keys as before, so that the service answers what it has answered.
+    assert begin(ends=True) == first
+    second = begin(again=True)
+    assert second[:2] == (2, False)
+    assert begin() == second
+    assert second[2] != first[2]
+
+
+def test_keys_depend_on_what_is_sent_and_not_on_where_it_is(tmp_path: Path) -> None:
+    def book(name: str, **options: str) -> str:
+        runs = Runs()
+        with Journal(tmp_path / name, "send", runs.add) as journal:
+            return runs.begin(journal, order(**options), again=False).book
+
+    assert book("1") == book("2", url="other", file="renamed")
+    assert len({book("3"), book("4", sha256="2"), book("5", mode="stage")}) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "again", "ended", "says"),
+    [
+        ({"file": "x", "sha256": "2"}, True, True, r"is the journal of another file, book\.ndjson"),
+        ({"sha256": "2"}, False, False, r"book\.ndjson has changed since then"),
+        ({"mode": "stage"}, False, False, "begun otherwise: mode was import and is now stage"),
+        ({"sha256": "2"}, True, False, None),
+        ({"sha256": "2"}, False, True, None),
+        ({"file": "renamed"}, False, False, None),
+    ],
+)
+def test_a_run_of_something_else(
+    options: dict[str, str], again: bool, ended: bool, says: str | None, path: Path
+) -> None:
+    os.truncate(path, 0)
+    with Journal(path, "send", lambda _: None) as journal:
+        Runs().begin(journal, order(), again=False)
+        if ended:
+            journal.append({"ended": "COMPLETED"})
+    before, runs = path.read_bytes(), Runs()
+    with Journal(path, "send", runs.add) as journal:
+        if says is None:
+            assert runs.begin(journal, order(**options), again=again).order["round"] == 1
+            return
+        with pytest.raises(CannotRunError, match=says) as raised:
+            runs.begin(journal, order(**options), again=again)
+    assert "Nothing was sent." in str(raised.value)
+    assert path.read_bytes() == before
