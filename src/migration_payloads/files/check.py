@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from itertools import islice
+from typing import Any
 
 from migration_payloads.errors import (
     ConflictingLinesError,
@@ -22,7 +23,7 @@ from migration_payloads.errors import (
     ParseError,
 )
 from migration_payloads.files.ndjson import Line
-from migration_payloads.files.totals import FileTotals, add_up
+from migration_payloads.files.totals import FileTotals, add_up, describe_unreadable
 from migration_payloads.moments import DEFAULT_TIME_ZONE
 from migration_payloads.profile import Profile
 from migration_payloads.validation import validate_text
@@ -65,6 +66,42 @@ class Summary:
         self.totals.add(other.totals)
         for code, examples in other.examples.items():
             self.examples[code] = (self.examples.get(code, []) + examples)[:EXAMPLES]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as values for JSON."""
+        own = {name: getattr(self, name) for name in Summary.__slots__}
+        return own | {"totals": self.totals.to_dict()}
+
+    def tables(self) -> Iterator[list[dict[str, Any]]]:
+        """Yield a table of the errors, and one of the warnings: each code with its first example."""
+        for kind, counts in (("error", self.errors), ("warning", self.warnings)):
+            rows = []
+            for code, number in counts.most_common():
+                first = self.examples[code][0]
+                rows.append(
+                    {
+                        kind: code,
+                        "lines": number,
+                        "first_on_line": first.line_number,
+                        "account": first.external_account_number,
+                        "at": first.attr,
+                        "says": first.detail,
+                    }
+                )
+            if rows:
+                yield rows
+
+    def describe(self) -> Iterator[str]:
+        """Yield what was found in sentences, to follow the tables."""
+        if unread := self.describe_unread():
+            yield f"{unread}, so the totals of the file are incomplete."
+        noun = "line" if self.lines == 1 else "lines"
+        sound = self.lines - self.failed
+        yield f"{self.lines} {noun}: {sound} without errors, {self.failed} with errors."
+
+    def describe_unread(self) -> str:
+        """Return how much the totals lack, in words. Empty if they lack nothing."""
+        return describe_unreadable(self.totals.unreadable_lines, self.totals.unreadable_amounts)
 
     def find(self, checked: "_Checked") -> None:
         """Add the findings of a line."""

@@ -100,6 +100,13 @@ class FileTotals:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the totals in the form of control totals, and the number of unreadable values."""
+        return self.control_totals() | {
+            "unreadable_lines": self.unreadable_lines,
+            "unreadable_amounts": self.unreadable_amounts,
+        }
+
+    def control_totals(self) -> dict[str, Any]:
+        """Return the totals in the form in which a supplier sends them with a batch."""
         balances, sums = sorted(self.ledger_balances.items()), sorted(self.sums.items())
         return {
             "accounts": self.accounts,
@@ -108,8 +115,6 @@ class FileTotals:
                 kind: {"count": self.numbers[kind], "sum": format(sum_, "f")} for kind, sum_ in sums
             },
             "statements": self.statements,
-            "unreadable_lines": self.unreadable_lines,
-            "unreadable_amounts": self.unreadable_amounts,
         }
 
     def _add_what_is_readable(self, line: bytes | None) -> None:
@@ -168,6 +173,14 @@ def add_up(lines: Iterable[bytes | None]) -> FileTotals:
     for line in lines:
         totals.add_line(line)
     return totals
+
+
+def describe_unreadable(lines: int, amounts: int) -> str:
+    """Return how much could not be read, in words. Empty if everything could be read."""
+    if not lines and not amounts:
+        return ""
+    words = ("line" if lines == 1 else "lines", "amount" if amounts == 1 else "amounts")
+    return f"{lines} {words[0]} and {amounts} {words[1]} could not be read"
 
 
 def list_measures(totals: Mapping[str, Any]) -> dict[str, Decimal]:

@@ -2,7 +2,7 @@
 
 import click
 
-from migration_service.cli.control_totals import describe_unreadable
+from migration_payloads.files.totals import describe_unreadable
 from migration_service.cli.output import Record, show_list
 from migration_service.services.reconciliation.book_totals import BookTotals, SentBook, is_all_zero
 

@@ -5,6 +5,7 @@ from typing import IO, Any
 
 import click
 
+from migration_payloads.files.totals import describe_unreadable
 from migration_payloads.schemas.json import parse_json
 from migration_service.cli.output import Record, count, json_option, pick, show_json, show_list
 from migration_service.cli.session import open_session, read_settings
@@ -28,13 +29,6 @@ control_totals_option = click.option(
 def read_file(file: IO[bytes] | None) -> dict[str, Any] | None:
     """Return the control totals in a file. Raise RequestFailedValidationError or ParseError."""
     return None if file is None else read_control_totals(parse_json(file.read()))
-
-
-def describe_unreadable(lines: int, amounts: int) -> str:
-    """Return how much could not be read, in words. Empty if everything could be read."""
-    if not lines and not amounts:
-        return ""
-    return f"{count(lines, 'line')} and {count(amounts, 'amount')} could not be read"
 
 
 @click.command("control-totals")

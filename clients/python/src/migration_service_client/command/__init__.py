@@ -11,8 +11,11 @@ import click
 
 # Every command with the first line of its help, so that `--help` imports none of them.
 _LINES = {
-    "convert": "Convert flat files to a book of accounts, as the mapping in a TOML file says.",
     "fix": "Correct the accounts in FILE, as far as a correction is known and you accept it.",
+    "check": "Validate the accounts in FILE by all rules of the service.",
+    "delta": "Split the book NEW into what is unchanged, changed and new since OLD.",
+    "status": "Show the import suppliers of your key, the BATCH with this id, or an account.",
+    "convert": "Convert flat files to a book of accounts, as the mapping in a TOML file says.",
     "send": "Send FILE, which has an account in each line (NDJSON, plain or gzip).",
     "status": "Show your import suppliers, a FILE that was sent, the BATCH with this id, or an account.",
     "results": "Show what came of each line of a FILE that was sent, or of the BATCH with this id.",

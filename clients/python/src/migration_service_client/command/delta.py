@@ -1,0 +1,103 @@
+"""`migration-client delta`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from migration_payloads.schemas.json import encode_json
+from migration_service_client.command.comparison import Comparison, Verdict
+from migration_service_client.command.errors import CannotRunError
+from migration_service_client.command.offline import open_lines
+from migration_service_client.command.output import count, json_option, show_json
+
+_FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+
+
+@click.command()
+@click.argument("old", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("new", type=_FILE)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="The folder for the parts, which is made.",
+)
+@json_option
+def delta(*, old: Path, new: Path, output: Path, as_json: bool) -> None:
+    """Split the book NEW into what is unchanged, changed and new since OLD.
+
+    \b
+    DIR/unchanged.ndjson   the lines of NEW that say the same as in OLD
+    DIR/changed.ndjson     the lines of NEW that say something else
+    DIR/new.ndjson         the lines of NEW whose account is not in OLD
+    DIR/vanished.ndjson    the lines of OLD whose account is not in NEW
+    DIR/paths.ndjson       the paths that differ, for each line of changed.ndjson
+    DIR/repeated.ndjson    the lines of NEW whose account an earlier line of NEW has
+
+    Accounts are matched by external_account_number. The order of members and the way numbers are written make
+    no difference: "1.10" is 1.1, and 1e2 is 100. If a book has an account twice, its first line counts.
+
+    The books are NDJSON, plain or gzip. NEW may be - for standard input. OLD is read twice, so it is a file.
+    The exit status is 0 if the books say the same, 1 if they differ, and 2 if delta could not run.
+    """
+    if not old.is_file():
+        raise CannotRunError(f"{old} is not a regular file, and it is read twice. Write its content to one.")
+    if output.is_dir() and any(output.iterdir()):
+        raise CannotRunError(f"{output} is not empty. Name a new folder for the parts.")
+    output.mkdir(parents=True, exist_ok=True)
+    with Comparison() as comparison, _Parts(output) as parts:
+        with open_lines(old, f"Reading {old.name}") as lines:
+            comparison.add_old(lines)
+        with open_lines(new, f"Reading {new.name}") as lines:
+            for verdict, text in comparison.compare_new(lines):
+                parts.write(verdict, text)
+        with open_lines(old, f"Comparing {old.name}") as lines:
+            for verdict, text, difference in comparison.explain(lines):
+                parts.write(verdict, text)
+                if difference:
+                    parts.write_paths(difference)
+        counts = comparison.counts()
+    if as_json:
+        show_json(counts)
+    else:
+        _show(counts, old, new)
+    same = not any(number for name, number in counts.items() if name != Verdict.UNCHANGED)
+    click.get_current_context().exit(0 if same else 1)
+
+
+class _Parts:
+    """The files of the parts."""
+
+    def __init__(self, folder: Path) -> None:
+        names = [*Verdict, "paths"]
+        self._files = {name: (folder / f"{name}.ndjson").open("wb") for name in names}
+
+    def write(self, verdict: Verdict, text: bytes) -> None:
+        self._files[verdict].write(text + b"\n")
+
+    def write_paths(self, difference: dict[str, Any]) -> None:
+        self._files["paths"].write(encode_json(difference) + b"\n")
+
+    def __enter__(self) -> "_Parts":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+
+def _show(counts: dict[str, int], old: Path, new: Path) -> None:
+    for verdict in Verdict:
+        click.echo(f"{count(counts[verdict], 'account')} {verdict}")
+    for name, book in (("old", old), ("new", new)):
+        if repeated := counts[f"repeated_in_{name}"]:
+            accounts = "an account that an earlier line has" if repeated == 1 else "accounts of earlier lines"
+            click.echo(f"{book}: {count(repeated, 'line')} with {accounts}. The first line counts.")
+        if unreadable := counts[f"unreadable_in_{name}"]:
+            click.echo(
+                f"{book}: {count(unreadable, 'line')} without a readable account number, in no part. "
+                "Run `migration-client check` to see why."
+            )
