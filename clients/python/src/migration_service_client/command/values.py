@@ -1,4 +1,4 @@
-"""The values of a payload next to their fields: when two say the same."""
+"""The values of a payload next to their fields: when two say the same, and which are codes."""
 
 import re
 from collections.abc import Iterator
@@ -9,10 +9,18 @@ from marshmallow import Schema
 from marshmallow.fields import Field, Nested
 
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
-from migration_payloads.schemas.fields import Number, Values, WholeNumber
+from migration_payloads.schemas.fields import Choice, Code, Flag, Identifier, Number, Values, WholeNumber
 
 _NUMBER = re.compile(r"[+-]?\d{1,60}(\.\d{1,60})?([eE][+-]?\d{1,3})?", re.ASCII)
 _ABSENT = object()
+#: The identifiers that name a thing of the market or of the supplier's house, and never a person's.
+_CODES = frozenset(
+    {
+        *("cap_tar_code", "grid_operator_code", "import_supplier", "ledger_code", "namespace"),
+        *("product_code", "profile_category", "ref", "register_id", "tariff_code", "tax_type"),
+        *("unit_type", "vat_on"),
+    }
+)
 
 
 def differing_paths(old: Any, new: Any) -> list[str]:
@@ -31,6 +39,11 @@ def field_below(field: Field[Any] | Schema | None, name: str) -> Field[Any] | No
         return None
     found: Field[Any] | None = field.fields.get(name)
     return found
+
+
+def is_code(field: Field[Any], name: str) -> bool:
+    """Return whether the values of a field are of a list, so that they may be shown."""
+    return isinstance(field, Choice | Code | Flag) or (isinstance(field, Identifier) and name in _CODES)
 
 
 def _differing(old: Any, new: Any, field: Field[Any] | Schema | None, path: tuple[str, ...]) -> Iterator[str]:

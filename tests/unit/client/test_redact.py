@@ -1,0 +1,177 @@
+"""`migration-client redact` writes what the service judges as before, and nothing of a person."""
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from migration_payloads.schemas.json import encode_json, parse_json
+from migration_service_client.command import main
+from migration_service_client.command.redaction import Redaction, find
+from migration_service_local.samples import FAULTS, break_account, generate_accounts
+from migration_service_local.samples.faults import choose_fault
+from support.batch_client import ndjson
+
+#: What a test looks for in the output is long enough not to be there by chance.
+_TELLING = 6
+_OF_PERSONS = {
+    *("external_account_number", "given_name", "family_name", "email", "mobile", "landline", "date_of_birth"),
+    *("value", "reference", "note", "display_note", "location_description", "ean", "meter_id"),
+    *("historical_contract_number", "historical_contract_pdf_path", "transaction_id", "statement_id"),
+    *("associated_invoice_number", "number", "statement_path", "identifiers", "billing_postcode"),
+    *(
+        "supply_postcode",
+        *(f"{kind}_address{line}" for kind in ("billing", "supply") for line in range(1, 5)),
+    ),
+}
+
+
+def personal_values(value: Any, name: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from personal_values(below, key)
+    elif isinstance(value, list):
+        for item in value:
+            yield from personal_values(item, name)
+    elif isinstance(value, str) and name in _OF_PERSONS and sum(map(str.isalnum, value)) >= _TELLING:
+        yield value
+
+
+def shape(value: Any) -> Any:
+    """Return what must stay: numbers of items, kinds, lengths, and what is neither a letter nor a digit."""
+    if isinstance(value, dict):
+        return [(shape(name), shape(below)) for name, below in value.items()]
+    if isinstance(value, list):
+        return [shape(item) for item in value]
+    if isinstance(value, str):
+        return "".join("9" if it.isdigit() else "a" if it.isalpha() else it for it in value)
+    return type(value)
+
+
+def with_faults(count: int) -> Iterator[dict[str, Any]]:
+    rng = Random(7)
+    notes = {"location_description": "Bel mevrouw Öztürk: 0611223344", "comments": "Woont bij José"}
+    for account in generate_accounts(count, supplier="S", today=date(2026, 3, 1)):
+        account["supply_addresses"][0]["meter_points"][0] |= notes
+        account["ledgers"][0]["historical_statement_transactions"][0]["note"] = "Jan Jansen belde"
+        yield break_account(account, choose_fault(account, rng), rng)
+
+
+@pytest.mark.parametrize("key", [b"a" * 32, b"b" * 32])
+def test_nothing_of_a_person_is_left_and_the_findings_are_the_same(key: bytes) -> None:
+    redaction, names = Redaction(key), set()
+    for account in with_faults(150):
+        line = msgspec.json.encode(account)
+        before, _ = find(line)
+        text = encode_json(redaction.redact(parse_json(line)))
+        after, _ = find(text)
+        assert after == before
+        assert before
+        redacted = parse_json(text)
+        assert shape(redacted) == shape(parse_json(line))
+        written = text.decode()
+        assert [it for it in personal_values(account) if it in written] == []
+        for word in ("Öztürk", "0611223344", "José", "Jansen"):
+            assert word not in written
+        names.add(redacted["external_account_number"])
+    assert len(names) == 150
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_known_fault_is_still_there(fault: str) -> None:
+    account = next(it for it in generate_accounts(9, supplier="S") if "customers" in it)
+    line = msgspec.json.encode(break_account(account, fault, Random(1)))
+    before, _ = find(line)
+    after, _ = find(encode_json(Redaction(b"k").redact(parse_json(line))))
+    assert after == before
+    assert FAULTS[fault].code in {code for _, code, _ in after}
+
+
+CUSTOMER = {"given_name": "Jan", "family_name": "de Jong"}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"customers": [CUSTOMER | {"email": "jan.jansen@example.com"}]},
+        {"customers": [CUSTOMER | {"email": "test@klantenservice.nl"}]},
+        {"customers": [CUSTOMER | {"family_name": "Bewoner"}]},
+        {"customers": [CUSTOMER | {"date_of_birth": "1875-04-03"}]},
+        {"customers": [CUSTOMER | {"mobile": "+49 151 24573904", "landline": "call me"}]},
+        {"customers": [CUSTOMER, CUSTOMER | {"given_name": "JAN"}]},
+        {"customers": "Jan de Jong", "billing_postcode": "1234 sa"},
+        {"customers": [12345, "Jan de Jong"], "import_supplier": ["Jan"]},
+        {"supply_addresses": [{"meter_points": [{"ean": "871685212555321253", "supply_type": "Jansen"}]}]},
+        {"supply_addresses": [{"meter_points": [{"ean": "87168521255532125"}]}]},
+        {"statements": [{"statement_pdf_context": {"Jansen": ["Jansen", 612345678, -1.5, 0.5, None]}}]},
+        {"Jan Jansen": "Jan Jansen", "unknown_occupier": "Jansen"},
+    ],
+)
+def test_what_is_wrong_with_a_value_stays_wrong_with_its_replacement(members: dict[str, Any]) -> None:
+    line = msgspec.json.encode({"external_account_number": "1000345", "import_supplier": "S"} | members)
+    text = encode_json(Redaction(b"k").redact(parse_json(line)))
+    assert find(text)[0] == find(line)[0]
+    assert shape(parse_json(text)) == shape(parse_json(line))
+    values = json.dumps(list(parse_json(text).values()), default=str)
+    for word in ("Jansen", "jansen", "de Jong", "klantenservice", "612345678", "12345"):
+        assert word not in values
+
+
+def redact(folder: Path, lines: list[Any], *arguments: str) -> tuple[Result, list[dict[str, Any]]]:
+    (folder / "book").write_bytes(ndjson(lines, compress=True))
+    out = folder / "out"
+    result = CliRunner().invoke(main, ["redact", str(folder / "book"), "-o", str(out), *arguments])
+    return result, [json.loads(line) for line in out.read_bytes().splitlines()]
+
+
+def test_the_same_value_is_replaced_in_the_same_way_within_a_file_only(tmp_path: Path) -> None:
+    lines = list(generate_accounts(2, supplier="S", first=40))
+    lines[1]["customers"] = lines[0]["customers"]
+    first, second = (redact(tmp_path, lines)[1] for _ in range(2))
+    assert first[0]["customers"] == first[1]["customers"]
+    assert first[0]["external_account_number"] != second[0]["external_account_number"]
+    numbers = [it["number"] for it in first[0]["statements"]]
+    named = [
+        it["associated_invoice_number"]
+        for it in first[0]["ledgers"][0]["historical_statement_transactions"]
+        if "associated_invoice_number" in it
+    ]
+    assert set(named) <= set(numbers)
+    assert named
+
+
+def test_only_the_lines_that_are_asked_for_are_written(tmp_path: Path) -> None:
+    sound, other = generate_accounts(2, supplier="S")
+    broken = {name: value for name, value in other.items() if name != "external_account_number"}
+    result, written = redact(tmp_path, [sound, broken, sound], "--failed")
+    assert (result.exit_code, [it.get("external_account_number") for it in written]) == (0, [None])
+    result, written = redact(tmp_path, [sound, broken, sound], "--line", "1", "--line", "3")
+    assert (result.exit_code, len(written)) == (0, 2)
+    assert result.output == f"2 accounts written to {tmp_path / 'out'}.\n"
+
+
+def test_lines_that_cannot_be_written_are_named(tmp_path: Path) -> None:
+    [sound] = generate_accounts(1, supplier="S")
+    result, written = redact(
+        tmp_path, [sound, b"{", sound | {"a": 1}], "--line", "2", "--line", "4", "--json"
+    )
+    assert (result.exit_code, written) == (1, [])
+    left_out = json.loads(result.output)["left_out"]
+    assert [it["line_number"] for it in left_out] == [2, 4]
+    assert left_out[0]["reason"].startswith("It cannot be read: ")
+    assert left_out[1]["reason"] == "The file has no such account."
+
+
+def test_the_book_is_not_overwritten(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    book.write_bytes(b"{}\n")
+    result = CliRunner().invoke(main, ["redact", str(book), "-o", str(book)])
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: {book} is the file that is read. Name another one.\n"
+    assert book.read_bytes() == b"{}\n"
