@@ -46,6 +46,13 @@ def is_code(field: Field[Any], name: str) -> bool:
     return isinstance(field, Choice | Code | Flag) or (isinstance(field, Identifier) and name in _CODES)
 
 
+def read_number(value: Any, field: Field[Any] | Schema | None) -> Decimal | None:
+    """Return a number, or a text where a number is expected, as a Decimal, and None for anything else."""
+    if isinstance(value, str) and isinstance(field, Number | WholeNumber) and _NUMBER.fullmatch(value):
+        return Decimal(value)
+    return Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+
+
 def _differing(old: Any, new: Any, field: Field[Any] | Schema | None, path: tuple[str, ...]) -> Iterator[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         for name in old | new:
@@ -65,14 +72,8 @@ def _item(values: list[Any], index: int) -> Any:
 
 
 def _say_the_same(old: Any, new: Any, field: Field[Any] | Schema | None) -> bool:
-    numbers = (_number(old, field), _number(new, field))
+    numbers = (read_number(old, field), read_number(new, field))
     if None not in numbers:
         return numbers[0] == numbers[1]
     # True is 1 to Python.
     return type(old) is type(new) and bool(old == new)
-
-
-def _number(value: Any, field: Field[Any] | Schema | None) -> Decimal | None:
-    if isinstance(value, str) and isinstance(field, Number | WholeNumber) and _NUMBER.fullmatch(value):
-        return Decimal(value)
-    return Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None

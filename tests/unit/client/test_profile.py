@@ -1,0 +1,213 @@
+"""`migration-client profile` finds what changed between two books, and nothing if nothing did."""
+
+import json
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from datetime import date, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from migration_payloads.files.ndjson import Line
+from migration_service_client.command import main
+from migration_service_client.command.book_profile import profile_book
+from migration_service_client.command.drift import find_drift
+from migration_service_local.samples import generate_accounts
+from support.batch_client import ndjson
+
+Account = dict[str, Any]
+_TODAY = date(2026, 3, 1)
+_RANDOM = Random(5)
+_METER_POINT = "supply_addresses.*.meter_points.*"
+_TRANSACTION = "ledgers.*.historical_statement_transactions.*"
+
+
+def book(seed: int, count: int = 600) -> Iterator[Account]:
+    return generate_accounts(count, supplier="S", seed=seed, today=_TODAY)
+
+
+def profile(accounts: Any) -> dict[str, Any]:
+    made = (Line(number, msgspec.json.encode(it)) for number, it in enumerate(accounts, 1))
+    return json.loads(json.dumps(profile_book(made)))  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def earlier() -> dict[str, Any]:
+    return profile(book(1))
+
+
+def below(value: Any, path: str) -> Iterator[tuple[Account, str]]:
+    """Yield the objects with the member at a path, and its name."""
+    name, _, rest = path.partition(".")
+    if name == "*":
+        for item in value:
+            yield from below(item, rest)
+    elif not rest:
+        yield value, name
+    elif name in value:
+        yield from below(value[name], rest)
+
+
+def change_values(account: Account, path: str, change: Callable[[Any], Any]) -> None:
+    for holder, name in below(account, path):
+        if holder.get(name) not in (None, ""):
+            holder[name] = change(holder[name])
+
+
+def without(path: str, share: float = 1.0) -> Callable[[Account, Random], None]:
+    def remove(account: Account, rng: Random) -> None:
+        for holder, name in below(account, path):
+            if rng.random() < share:
+                holder.pop(name, None)
+
+    return remove
+
+
+def shift(days: int) -> Callable[[str], str]:
+    return lambda it: (date.fromisoformat(it[:10]) + timedelta(days=days)).isoformat() + it[10:]
+
+
+def swap_day_and_month(text: str) -> str:
+    year, month, day = text.split("-")
+    return f"{year}-{day}-{month}"
+
+
+def two_hours_earlier(text: str) -> str:
+    return shift(-1)(text[:10]) + "T22:00:00"
+
+
+def new_member(account: Account, rng: Random) -> None:
+    for customer in account.get("customers", ()):
+        customer["gender"] = rng.choice("FMX")
+
+
+def new_code(account: Account, rng: Random) -> None:
+    for ledger in account["ledgers"]:
+        for it in ledger["historical_statement_transactions"]:
+            if it["type"] == "PAYMENT" and rng.random() < 0.2:
+                it["payment_type"] = "IDEAL"
+
+
+def some_equal(account: Account, rng: Random) -> None:
+    if rng.random() < 0.3:
+        account["external_account_number"] = f"10000{rng.randrange(40):04}"
+
+
+#: A path, the kind of drift that is found there, and what is done to each account.
+IN_ACCOUNTS: list[tuple[str, str, Callable[[Account, Random], None]]] = [
+    ("billing_postcode", "vanished", without("billing_postcode")),
+    ("customers.*.gender", "new", new_member),
+    ("customers.*.user_details", "missing", without("customers.*.user_details", 0.65)),
+    (f"{_TRANSACTION}.payment_type", "new_code", new_code),
+    ("external_account_number", "duplicates", some_equal),
+]
+#: The same with what is done to each value at the path.
+IN_VALUES: list[tuple[str, str, Callable[[Any], Any]]] = [
+    (f"{_METER_POINT}.meters.*.registers.*.number_of_digits", "type", str),
+    (f"{_METER_POINT}.meters.*.active_from", "century", shift(-36_525)),
+    (f"{_TRANSACTION}.transaction_date", "day_and_month", swap_day_and_month),
+    (f"{_TRANSACTION}.tax_items.*.amount", "factor", lambda it: it * 100),
+    ("statements.*.gross_amount", "sign", lambda it: -it),
+    (f"{_METER_POINT}.meters.*.type", "gone_code", lambda _: "SMART"),
+    (f"{_TRANSACTION}.amount", "rounding", round),
+    ("customers.*.user_details.*.value", "form", lambda it: f"00{it}"),
+    ("statements.*.statement_path", "length", lambda it: it.replace("statements", "st")),
+    ("customers.*.given_name", "encoding", lambda it: it.encode().decode("cp1252", "replace")),
+    ("supply_addresses.*.supply_address4", "constant", lambda _: "Onbekend"),
+    ("customers.*.date_of_birth", "constant", lambda _: "1970-01-01"),
+    ("ledgers.*.identifiers", "items", lambda it: it * 2),
+    ("customers.*.family_name", "upper_case", str.upper),
+    (f"{_METER_POINT}.estimated_annual_volumes.*.start_at", "hours", two_hours_earlier),
+    (f"{_METER_POINT}.estimated_annual_volumes.*.energy_netted_peak", "distribution", lambda it: it * 2),
+    (f"{_METER_POINT}.smart_meter_administrative_status", "shares", lambda it: _RANDOM.choice([it, "OFF"])),
+    (f"{_METER_POINT}.supply_start_date", "invalid", lambda it: f"{it}T00:00"),
+]
+
+
+def test_another_book_of_the_same_source_has_no_drift(earlier: dict[str, Any]) -> None:
+    assert list(find_drift(earlier, profile(book(2)))) == []
+
+
+def test_each_planted_drift_is_found_at_its_path_and_none_elsewhere(earlier: dict[str, Any]) -> None:
+    rng, changed = Random(3), []
+    for account in map(deepcopy, book(2)):
+        for path, _, change in IN_VALUES:
+            change_values(account, path, change)
+        for _, _, change_account in IN_ACCOUNTS:
+            change_account(account, rng)
+        changed.append(account)
+    found: dict[str, set[str]] = {}
+    for it in find_drift(earlier, profile(changed)):
+        found.setdefault(it.path, set()).add(it.kind)
+    planted = [(path, kind) for path, kind, _ in (*IN_ACCOUNTS, *IN_VALUES)]
+    assert [(path, kind) for path, kind in planted if kind not in found.get(path, ())] == []
+    # Items that are there twice are duplicates, too.
+    assert found.keys() == {path for path, _ in planted} | {"ledgers.*.identifiers.*"}
+
+
+def run(*arguments: str, **options: Any) -> Result:
+    return CliRunner().invoke(main, ["profile", *arguments], **options)
+
+
+def test_nothing_of_a_person_is_shown_or_saved(tmp_path: Path) -> None:
+    accounts = list(book(1, 30))
+    accounts[0]["comments"] = "Jansen"
+    accounts[1]["supply_addresses"][0]["meter_points"][0]["market_segment"] = "Jansen"
+    accounts[2]["statements"][0]["statement_pdf_context"] = {"name": "Jansen"}
+    (tmp_path / "book").write_bytes(ndjson(accounts, compress=True))
+    saved = tmp_path / "saved"
+    outputs = [run(str(tmp_path / "book"), "--save", str(saved)), run(str(tmp_path / "book"), "--json")]
+    assert [it.exit_code for it in outputs] == [0, 0]
+    for text in (*(it.output for it in outputs), saved.read_text()):
+        assert "Jansen" not in text
+        for account in accounts:
+            for customer in account.get("customers", ()):
+                assert customer["email"] not in text
+                assert customer["date_of_birth"] not in text
+            assert account["external_account_number"] not in text
+            assert f'"{account["billing_address1"]}"' not in text
+    assert json.loads(outputs[1].output) == json.loads(saved.read_text())
+    assert "customers.*.email\t" in outputs[0].output
+
+
+def test_a_book_is_compared_with_an_earlier_one_or_with_its_saved_profile(tmp_path: Path) -> None:
+    files = {name: tmp_path / name for name in ("monday", "tuesday", "saved")}
+    files["monday"].write_bytes(ndjson(book(1, 60)))
+    files["tuesday"].write_bytes(ndjson(it | {"billing_postcode": "1011 AB"} for it in book(1, 60)))
+    assert run(str(files["monday"]), "--save", str(files["saved"])).exit_code == 0
+    for earlier in ("monday", "saved"):
+        result = run(str(files["tuesday"]), "--against", str(files[earlier]), "--json")
+        assert result.exit_code == 1
+        [drift] = map(json.loads, result.output.splitlines())
+        assert (drift["path"], drift["kind"]) == ("billing_postcode", "constant")
+    result = run("-", "--against", str(files["saved"]), input=files["monday"].read_bytes())
+    assert (result.exit_code, result.output) == (0, "No drift.\n")
+
+
+def test_what_is_far_from_the_others_is_shown_with_its_line(tmp_path: Path) -> None:
+    accounts = list(book(1, 40))
+    accounts[7]["ledgers"][0]["ledger_balance"] = "1000000.50"
+    (tmp_path / "book").write_bytes(ndjson([*accounts, b"{"]))
+    output = run(str(tmp_path / "book")).output
+    assert "Far from the others at ledgers.*.ledger_balance:" in output
+    assert "1e+06 on line 8." in output
+    assert output.endswith("41 lines, 1 of them unreadable.\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('{"migration_profile": 1, "paths"', "is a profile that cannot be read"),
+        ('{"migration_profile": 2}', "is a profile of another version of this command. Save it again."),
+        ("number;name\n1;Anna\n", "cannot be read: This looks like a CSV file."),
+    ],
+)
+def test_an_earlier_book_that_cannot_be_read_exits_with_2(tmp_path: Path, content: str, says: str) -> None:
+    (tmp_path / "earlier").write_text(content)
+    result = run("-", "--against", str(tmp_path / "earlier"), input=b"{}")
+    assert result.exit_code == 2
+    assert says in result.stderr
