@@ -1,6 +1,7 @@
 """What a supplier sends after `migration-client delta` leads to what sending the whole book leads to."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from click.testing import CliRunner
@@ -14,13 +15,13 @@ from support.batch_client import BatchClient, counts, ndjson
 from support.supplier_client import SupplierClient
 
 
-def staged(sessions: sessionmaker[Session], supplier: SupplierClient) -> dict[str, bytes]:
+def staged(sessions: sessionmaker[Session], supplier: SupplierClient) -> dict[str, Any]:
     imports = AccountImportProcess
-    query = select(imports.external_account_number, imports.payload_sha256).where(
+    query = select(imports.external_account_number, imports.payload).where(
         imports.import_supplier_id == supplier.known().id
     )
     with sessions() as session:
-        return dict(session.execute(query).tuples().all())
+        return {it.external_account_number: it.payload for it in session.execute(query)}
 
 
 def test_sending_what_changed_and_what_is_new_stages_the_whole_book(

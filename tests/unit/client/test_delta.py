@@ -22,7 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def delta(old: Iterable[Any], new: Iterable[Any], *, compress: bool = False) -> tuple[int, dict[str, int]]:
     Path("old").write_bytes(ndjson(old, compress=compress))
     Path("new").write_bytes(ndjson(new, compress=compress))
-    result = run("old", "new", "--json")
+    result = run("old", "new", "--json", "--unchanged")
     return result.exit_code, {name: number for name, number in json.loads(result.output).items() if number}
 
 
@@ -118,16 +118,18 @@ def test_a_folder_with_something_in_it_is_left_alone(folder: Path) -> None:
     assert result.stderr == "Error: parts is not empty. Name a new folder for the parts.\n"
 
 
-def test_a_line_that_the_service_refuses_as_json_is_a_change(folder: Path) -> None:
-    code, counts = delta([account("1")], [b'{"external_account_number":"1","a":1,"a":2}'])
+@pytest.mark.parametrize(("member", "path"), [(b'{"b":1,"b":2}', "a"), (b"{", "")])
+def test_a_line_that_the_service_refuses_as_json_is_a_change(folder: Path, member: bytes, path: str) -> None:
+    code, counts = delta([account("1")], [b'{"external_account_number":"1","a":%s}' % member])
     assert (code, counts) == (1, {"changed": 1})
-    assert part("paths")[0]["paths"] == [""]
+    assert part("paths")[0]["paths"] == [path]
 
 
 def test_the_new_book_may_come_from_a_pipe(folder: Path) -> None:
     Path("old").write_bytes(ndjson([account("1")]))
     result = run("old", "-", input=ndjson([account("1"), account("2")]))
     assert result.exit_code == 1
+    assert not Path("parts/unchanged.ndjson").exists()
     assert "1 account unchanged\n0 accounts changed\n1 account new\n" in result.output
 
 

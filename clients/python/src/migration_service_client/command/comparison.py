@@ -6,7 +6,6 @@ lines with a known account are kept in the temporary file, too, until the second
 to their account.
 """
 
-import heapq
 import re
 import sqlite3
 import zlib
@@ -24,10 +23,13 @@ from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.values import differing_paths
 
 _TABLES = """
-CREATE TABLE old (account BLOB PRIMARY KEY, hash INTEGER, line INTEGER, met INTEGER) WITHOUT ROWID;
+CREATE TABLE old (account BLOB PRIMARY KEY, hash INTEGER, line INTEGER) WITHOUT ROWID;
 CREATE TABLE waiting (old_line INTEGER PRIMARY KEY, new_line INTEGER, text BLOB);
 CREATE TABLE new (account BLOB PRIMARY KEY) WITHOUT ROWID;
 """
+#: What is known of a line of the old book: its account has not been met in the new one, has been met, or
+#: waits for the second pass. Lines without an account of their own have none of these states.
+_NOT_MET, _MET, _WAITING = 1, 2, 3
 
 
 class Verdict(StrEnum):
@@ -48,6 +50,7 @@ class _Number(msgspec.Struct):
 
 # How most lines begin. Decoding a whole line would take longer than anything else that is done with it.
 _BEGINNING = re.compile(rb'\{\s*"external_account_number"\s*:\s*"([^"\\]+)"')
+_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _read_number = msgspec.json.Decoder(_Number).decode
 
 
@@ -58,6 +61,8 @@ class Comparison:
         # An empty name is a temporary file that is deleted in the end, and that a cache of 32 MB precedes.
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.executescript("PRAGMA cache_size = -32000; PRAGMA journal_mode = OFF; BEGIN;" + _TABLES)
+        #: The state of each line of the old book, by its number.
+        self._states = bytearray()
         self._counts = dict.fromkeys(
             (*Verdict, "repeated_in_old", "repeated_in_new", "unreadable_in_old", "unreadable_in_new"), 0
         )
@@ -74,9 +79,12 @@ class Comparison:
 
     def add_old(self, lines: Iterable[Line]) -> None:
         """Remember the accounts of the old book."""
-        insert = "INSERT OR IGNORE INTO old VALUES (?, ?, ?, 0)"
+        insert = "INSERT OR IGNORE INTO old VALUES (?, ?, ?)"
         for line, account in self._readable(lines, "unreadable_in_old"):
-            if not self._db.execute(insert, (account, hash(line.text), line.number)).rowcount:
+            if self._db.execute(insert, (account, hash(line.text), line.number)).rowcount:
+                self._states.extend(bytes(line.number - len(self._states)))
+                self._states.append(_NOT_MET)
+            else:
                 self._counts["repeated_in_old"] += 1
 
     def compare_new(self, lines: Iterable[Line]) -> Iterator[tuple[Verdict, bytes]]:
@@ -92,20 +100,18 @@ class Comparison:
 
         `lines` are those of the old book once more. Raise CannotRunError if it is no longer the same.
         """
-        wanted = self._wanted()
-        old_line, new_line, packed = next(wanted, _NOTHING)
+        wanted = self._states.count(_NOT_MET) + self._states.count(_WAITING)
         for line in lines:
-            if old_line is None:
-                return
-            if line.number != old_line:
-                continue
-            if new_line is None:
+            state = self._states[line.number] if line.number < len(self._states) else _MET
+            if state == _NOT_MET:
                 yield self._count(Verdict.VANISHED), line.text or b"", None
-            else:
-                yield self._explain(line, new_line, zlib.decompress(packed))
-            old_line, new_line, packed = next(wanted, _NOTHING)
-        if old_line is not None:
-            raise CannotRunError(f"The old book lost its line {old_line} while delta ran. Run it again.")
+            elif state == _WAITING:
+                yield self._explain(line)
+            wanted -= state in (_NOT_MET, _WAITING)
+            if not wanted:
+                return
+        if wanted:
+            raise CannotRunError("The old book has lost lines while delta ran. Run it again.")
 
     def _readable(self, lines: Iterable[Line], otherwise: str) -> Iterator[tuple[Line, bytes]]:
         for line in lines:
@@ -117,32 +123,27 @@ class Comparison:
 
     def _compare(self, line: Line, account: bytes) -> Verdict | None:
         """Return the verdict, or None if the account waits for the second pass over the old book."""
-        first = "UPDATE old SET met = 1 WHERE account = ? AND met = 0 RETURNING hash, line"
-        found = self._db.execute(first, (account,)).fetchone()
-        if found is None:
-            known = self._db.execute("SELECT 1 FROM old WHERE account = ?", (account,)).fetchone()
-            insert = "INSERT OR IGNORE INTO new VALUES (?)"
-            is_new = not known and self._db.execute(insert, (account,)).rowcount
-            return Verdict.NEW if is_new else Verdict.REPEATED
-        hashed, old_line = found
+        select = "SELECT hash, line FROM old WHERE account = ?"
+        known = self._db.execute(select, (account,)).fetchone()
+        if known is None:
+            added = self._db.execute("INSERT OR IGNORE INTO new VALUES (?)", (account,)).rowcount
+            return Verdict.NEW if added else Verdict.REPEATED
+        hashed, old_line = known
+        if self._states[old_line] != _NOT_MET:
+            return Verdict.REPEATED
+        self._states[old_line] = _MET
         if hashed == hash(line.text):
             return Verdict.UNCHANGED
+        self._states[old_line] = _WAITING
         packed = zlib.compress(line.text or b"", 1)
         self._db.execute("INSERT INTO waiting VALUES (?, ?, ?)", (old_line, line.number, packed))
         return None
 
-    def _wanted(self) -> Iterator[Any]:
-        """Yield the lines of the old book to read again, in their order. Vanished ones have no new line."""
-        waiting = self._db.execute("SELECT old_line, new_line, text FROM waiting ORDER BY old_line")
-        vanished = self._db.execute("SELECT line, NULL, NULL FROM old WHERE met = 0 ORDER BY line")
-        return heapq.merge(waiting, vanished)
-
-    def _explain(self, old: Line, new_line: int, new: bytes) -> tuple[Verdict, bytes, dict[str, Any] | None]:
-        try:
-            paths = differing_paths(parse_json(old.text or b""), parse_json(new))
-        except ParseError:
-            # One of them has what the service refuses, such as the same member twice.
-            paths = [""]
+    def _explain(self, old: Line) -> tuple[Verdict, bytes, dict[str, Any] | None]:
+        select = "SELECT new_line, text FROM waiting WHERE old_line = ?"
+        new_line, packed = self._db.execute(select, (old.number,)).fetchone()
+        new = zlib.decompress(packed)
+        paths = list(_differing_paths(old.text or b"", new))
         if not paths:
             return self._count(Verdict.UNCHANGED), new, None
         number = (_find_number(new) or b"").decode(errors="replace")
@@ -155,6 +156,26 @@ class Comparison:
 
 
 _NOTHING = (None, None, b"")
+
+
+def _differing_paths(old: bytes, new: bytes) -> Iterator[str]:
+    """Yield the paths at which two lines differ. Only the members whose texts differ are parsed."""
+    try:
+        one, other = _split(old), _split(new)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        yield ""
+        return
+    for name in one | other:
+        pair = (bytes(one.get(name, b"")), bytes(other.get(name, b"")))
+        if pair[0] == pair[1]:
+            continue
+        try:
+            values = [{name: parse_json(it)} if it else {} for it in pair]
+        except ParseError:
+            # One of them has what the service refuses, such as the same member twice.
+            yield name
+        else:
+            yield from differing_paths(*values)
 
 
 def _find_number(text: bytes) -> bytes | None:

@@ -25,17 +25,18 @@ _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
     metavar="DIR",
     help="The folder for the parts, which is made.",
 )
+@click.option("--unchanged", is_flag=True, help="Also write what is unchanged, which may be most of NEW.")
 @json_option
-def delta(*, old: Path, new: Path, output: Path, as_json: bool) -> None:
+def delta(*, old: Path, new: Path, output: Path, unchanged: bool, as_json: bool) -> None:
     """Split the book NEW into what is unchanged, changed and new since OLD.
 
     \b
-    DIR/unchanged.ndjson   the lines of NEW that say the same as in OLD
     DIR/changed.ndjson     the lines of NEW that say something else
     DIR/new.ndjson         the lines of NEW whose account is not in OLD
     DIR/vanished.ndjson    the lines of OLD whose account is not in NEW
     DIR/paths.ndjson       the paths that differ, for each line of changed.ndjson
     DIR/repeated.ndjson    the lines of NEW whose account an earlier line of NEW has
+    DIR/unchanged.ndjson   the other lines of NEW, with --unchanged
 
     Accounts are matched by external_account_number. The order of members and the way numbers are written make
     no difference: "1.10" is 1.1, and 1e2 is 100. If a book has an account twice, its first line counts.
@@ -48,7 +49,7 @@ def delta(*, old: Path, new: Path, output: Path, as_json: bool) -> None:
     if output.is_dir() and any(output.iterdir()):
         raise CannotRunError(f"{output} is not empty. Name a new folder for the parts.")
     output.mkdir(parents=True, exist_ok=True)
-    with Comparison() as comparison, _Parts(output) as parts:
+    with Comparison() as comparison, _Parts(output, unchanged=unchanged) as parts:
         with open_lines(old, f"Reading {old.name}") as lines:
             comparison.add_old(lines)
         with open_lines(new, f"Reading {new.name}") as lines:
@@ -71,12 +72,13 @@ def delta(*, old: Path, new: Path, output: Path, as_json: bool) -> None:
 class _Parts:
     """The files of the parts."""
 
-    def __init__(self, folder: Path) -> None:
-        names = [*Verdict, "paths"]
+    def __init__(self, folder: Path, *, unchanged: bool) -> None:
+        names = [it for it in (*Verdict, "paths") if unchanged or it != Verdict.UNCHANGED]
         self._files = {name: (folder / f"{name}.ndjson").open("wb") for name in names}
 
     def write(self, verdict: Verdict, text: bytes) -> None:
-        self._files[verdict].write(text + b"\n")
+        if file := self._files.get(verdict):
+            file.write(text + b"\n")
 
     def write_paths(self, difference: dict[str, Any]) -> None:
         self._files["paths"].write(encode_json(difference) + b"\n")
