@@ -43,7 +43,8 @@ def test_every_code_exists() -> None:
 @pytest.mark.parametrize("name", _CONSTANTS)
 def test_every_constant_exists_and_has_the_documented_value(name: str) -> None:
     module, _, constant = name.rpartition(".")
-    value: Any = getattr(import_module(f"migration_service.{module}"), constant)
+    package = "" if module.startswith("migration_payloads.") else "migration_service."
+    value: Any = getattr(import_module(f"{package}{module}"), constant)
     (row, *_) = [row for row in _ROWS if any(f"`{name}`" in cell for cell in row)]
     shown = {f"{value:,}", f"{value:g} s", f"{value // 1_000_000:g} MB", f"{value // 1_000:g} kB"}
     shown.add(f"{value // 1024:g} kB")
@@ -122,4 +123,4 @@ def test_other_tables_have_the_values_of_the_service(fact: str) -> None:
 
 def test_every_bound_on_a_body_is_on_the_page() -> None:
     constants = {name for name in vars(bounds) if name.startswith("MAX_")} - {"MAX_SHOWN"}
-    assert {f"schemas.bounds.{name}" for name in constants} <= set(_CONSTANTS)
+    assert {f"migration_payloads.schemas.bounds.{name}" for name in constants} <= set(_CONSTANTS)

@@ -1,10 +1,12 @@
 """The errors of the service, each with a stable code. `blueprints.requests.errors` has the HTTP statuses.
 
-ServiceError                              (base)
-├── InvalidError                          (base) the request cannot be carried out as it is: 400
-│   ├── RequestFailedValidationError      (base) a body or a parameter has the errors listed
-│   │   ├── ParseError                    (base) the body is not JSON
-│   │   └── AccountFailedValidationError  (imports) an account payload has the errors listed
+Those of payloads and files are in `migration_payloads.errors`.
+
+ServiceError                              (payloads)
+├── InvalidError                          (payloads) the request cannot be carried out as it is: 400
+│   ├── RequestFailedValidationError      (payloads) a body or a parameter has the errors listed
+│   │   ├── ParseError                    (payloads) the body is not JSON
+│   │   └── AccountFailedValidationError  (payloads) an account payload has the errors listed
 │   ├── HostNotAllowedError               (access)
 │   ├── AccountAlreadyImportedError       (imports) carries the account's two numbers
 │   ├── AccountMarkedToSkipError          (imports)
@@ -33,11 +35,11 @@ ServiceError                              (base)
 │   │   ├── OrganisationNotMovableError   (setup)
 │   │   ├── GoLivePastError               (undo)
 │   │   └── GoLiveFarError                (undo)
-│   ├── BatchFileError                    (batches)
-│   │   ├── BatchFileFormatError          (batches)
-│   │   └── BatchFileTooLargeError        (batches) 413
-│   │       ├── BatchTooManyLinesError    (batches)
-│   │       └── BatchCompressionError     (batches)
+│   ├── BatchFileError                    (payloads)
+│   │   ├── BatchFileFormatError          (payloads)
+│   │   └── BatchFileTooLargeError        (payloads) 413
+│   │       ├── BatchTooManyLinesError    (payloads)
+│   │       └── BatchCompressionError     (payloads)
 │   ├── BatchStateError                   (batches)
 │   ├── BatchesNotComparableError         (batches)
 │   ├── WavePlanOpenError                 (waves)
@@ -45,18 +47,18 @@ ServiceError                              (base)
 │   ├── WaveWindowClosedError             (waves)
 │   ├── IdempotencyKeyReusedError         (idempotency)
 │   ├── IdempotencyRequestInProgressError (idempotency)
-│   ├── LineError                         (batches) failures that only lines of batches have
-│   │   ├── LineTooLongError              (batches)
+│   ├── LineError                         (payloads) failures that only lines of batches have
+│   │   ├── LineTooLongError              (payloads)
 │   │   ├── LineFailedUnexpectedlyError   (batches)
-│   │   ├── ImportSupplierMismatchError   (batches)
+│   │   ├── ImportSupplierMismatchError   (payloads)
 │   │   ├── LineKindMismatchError         (batches)
 │   │   ├── DryRunInLineError             (batches)
 │   │   ├── NewerVersionRefusedError      (batches)
 │   │   ├── PayloadDiffersError           (batches) a warning
 │   │   ├── AlreadyAddedError             (batches) a warning
 │   │   ├── AccountBusyError              (batches) a warning
-│   │   ├── DuplicateLineError            (batches)
-│   │   └── ConflictingLinesError         (batches)
+│   │   ├── DuplicateLineError            (payloads)
+│   │   └── ConflictingLinesError         (payloads)
 │   ├── EventCursorError                  (events) carries the cursor from which to read again
 │   │   ├── EventCursorExpiredError       (events)
 │   │   └── EventCursorAheadError         (events)
