@@ -35,6 +35,8 @@ def configure_logging(level: str, log_format: str) -> None:
     if level != "DEBUG":
         for name in _CHATTY:
             logging.getLogger(name).setLevel(logging.WARNING)
+        # It warns of each malformed header of another server, with a traceback.
+        logging.getLogger("urllib3.connection").setLevel(logging.ERROR)
 
 
 def make_handler(log_format: str) -> logging.Handler:

@@ -57,6 +57,7 @@ _VALUE_ERRORS = (
     errors.RequestFailedValidationError,
     errors.ParseError,
     errors.WebhookUrlError,
+    errors.WebhookCredentialsError,
     errors.ImportSupplierNotFoundInBodyError,
 )
 
@@ -116,7 +117,8 @@ def get_one(webhook_id: str) -> Response:
 def change(body: dict[str, Any], webhook_id: str) -> Response:
     """Change a webhook, or switch it off or on
 
-    Events that happen while it is switched off are not sent to it. Have them redelivered afterwards.
+    Events that happen while it is switched off are not sent to it. Have them redelivered afterwards. An
+    ordered webhook continues where it stopped, with all events since then.
     """
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id, lock=True)

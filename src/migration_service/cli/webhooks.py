@@ -16,11 +16,14 @@ from migration_service.cli.output import (
     show_record,
     together,
 )
-from migration_service.cli.session import CannotRunError, open_session, read_settings
-from migration_service.config import Settings, SettingsError
-from migration_service.outgoing.rules import AddressRules
+from migration_service.cli.session import open_session, read_settings
 from migration_service.schemas.events import EventType
-from migration_service.schemas.webhooks import LONGEST_OVERLAP, USUAL_OVERLAP
+from migration_service.schemas.webhooks import (
+    LONGEST_OVERLAP,
+    USUAL_OVERLAP,
+    WebhookBodySchema,
+    WebhookChangeSchema,
+)
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.services.webhooks.deliveries import (
     DeliveryReport,
@@ -41,8 +44,7 @@ from migration_service.services.webhooks.endpoints import (
     report_endpoint,
     rotate_secret,
 )
-from migration_service.services.webhooks.secrets import Seal
-from migration_service.services.webhooks.setup import address_rules, seal
+from migration_service.services.webhooks.setup import address_rules, read_values, seal
 from migration_service.states import DeliveryState, EventFormat
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -76,9 +78,6 @@ def _value_options(*, url: bool) -> Callable[[_Command], _Command]:
             help="The form of events: as in the feed, or CloudEvents 1.0.",
         ),
         click.option(
-            "--ordered/--unordered", default=None, help="Whether events are sent one after the other."
-        ),
-        click.option(
             "--credentials",
             metavar="USER:PASSWORD",
             help="The user and password of a queue of RabbitMQ.",
@@ -95,16 +94,16 @@ def webhooks() -> None:
 @webhooks.command()
 @click.argument("url")
 @click.option("--organisation", required=True, metavar="NAME", help="The organisation whose events are sent.")
+@click.option("--ordered", is_flag=True, help="Send events one after the other. It cannot be changed.")
 @_value_options(url=False)
 @json_option
-def create(*, url: str, organisation: str, as_json: bool, **given: Any) -> None:
+def create(*, url: str, organisation: str, ordered: bool, as_json: bool, **given: Any) -> None:
     """Create a webhook that posts events to URL, and print its secret, which is not shown again."""
     settings = read_settings()
-    rules, sealed = _rules(settings)
     with open_session(settings) as session:
         owner = get_organisation(session, organisation).id
-        values = {"url": url, **_values(**given)}
-        endpoint, secret = create_endpoint(session, owner, rules, sealed, values)
+        values = read_values(WebhookBodySchema(), {"url": url, "ordered": ordered, **_values(**given)})
+        endpoint, secret = create_endpoint(session, owner, address_rules(settings), seal(settings), values)
         record = _record(report_endpoint(session, endpoint)) | {"secret": secret}
     show_done(record, as_json, secret)
     if not as_json:
@@ -140,11 +139,11 @@ def show(webhook_id: str, as_json: bool) -> None:
 def change(*, webhook_id: str, as_json: bool, enabled: bool | None, **given: Any) -> None:
     """Change the webhook WEBHOOK_ID. What is not given stays as it is."""
     settings = read_settings()
-    rules, sealed = _rules(settings)
     values = _values(**given) | ({} if enabled is None else {"enabled": enabled})
     with open_session(settings) as session:
         endpoint = get_endpoint(session, webhook_id, organisation_id=None, lock=True)
-        change_endpoint(session, endpoint, rules, sealed, values)
+        values = read_values(WebhookChangeSchema(), values)
+        change_endpoint(session, endpoint, address_rules(settings), seal(settings), values)
         record = _record(report_endpoint(session, endpoint))
     show_done(record, as_json, f"Webhook {webhook_id} was changed.")
 
@@ -172,10 +171,9 @@ def remove(webhook_id: str, as_json: bool) -> None:
 def rotate(webhook_id: str, overlap_hours: int, as_json: bool) -> None:
     """Give the webhook WEBHOOK_ID a new secret, and print it."""
     settings = read_settings()
-    _, sealed = _rules(settings)
     with open_session(settings) as session:
         endpoint = get_endpoint(session, webhook_id, organisation_id=None, lock=True)
-        secret = rotate_secret(session, endpoint, sealed, overlap_hours=overlap_hours)
+        secret = rotate_secret(session, endpoint, seal(settings), overlap_hours=overlap_hours)
     show_done({"webhook_id": webhook_id, "secret": secret}, as_json, secret)
 
 
@@ -238,16 +236,8 @@ def send_again(
     show_done({"events": events}, as_json, f"{count(events, 'event')} will be sent again.")
 
 
-def _rules(settings: Settings) -> tuple[AddressRules, Seal]:
-    try:
-        return address_rules(settings), seal(settings)
-    except SettingsError as error:
-        raise CannotRunError(str(error)) from error
-
-
 def _values(
     *,
-    ordered: bool | None,
     types: tuple[str, ...],
     suppliers: tuple[str, ...],
     event_format: str | None,
@@ -257,7 +247,6 @@ def _values(
         "event_types": list(types) or None,
         "import_suppliers": list(suppliers) or None,
         "format": event_format,
-        "ordered": ordered,
         **others,
     }
     return {name: value for name, value in values.items() if value is not None}

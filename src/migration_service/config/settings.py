@@ -11,6 +11,7 @@ from migration_service.config.saved import explain_missing, given_variables, hom
 from migration_service.config.variables import (
     FILE_SUFFIX,
     SettingsError,
+    are_keys,
     are_networks,
     convert,
     is_json_object,
@@ -239,6 +240,8 @@ class Settings:
         "bytes in URL-safe Base64. The first one encrypts, all decrypt. If empty, secrets are not encrypted.",
         "",
         secret=True,
+        check=are_keys,
+        allowed="keys of 32 bytes in URL-safe Base64, separated by commas",
     )
     webhook_networks: str = setting(
         "Networks, as 10.20.0.0/16 and separated by commas, to which webhooks may be sent although they are "

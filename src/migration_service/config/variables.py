@@ -1,5 +1,6 @@
 """A single setting: its description, and the parsing of its environment variable."""
 
+import base64
 import json
 import math
 import os
@@ -81,8 +82,9 @@ def convert(described: Field[Any], text: str) -> Any:
     try:
         return _convert(described, text)
     except ValueError as error:
-        variable = variable_of(described)
-        raise SettingsError(f"{variable} must be {describe_allowed(described)}, not {text!r}.") from error
+        found = "" if described.metadata["secret"] else f", not {text!r}"
+        must_be = f"{variable_of(described)} must be {describe_allowed(described)}"
+        raise SettingsError(f"{must_be}{found}.") from error
 
 
 def describe_allowed(described: Field[Any]) -> str:
@@ -133,6 +135,15 @@ def are_networks(text: str) -> bool:
     """Return whether the text is a list of networks, such as 10.0.0.0/8, separated by commas."""
     try:
         return bool([ip_network(it.strip()) for it in text.split(",") if it.strip()] or not text.strip())
+    except ValueError:
+        return False
+
+
+def are_keys(text: str) -> bool:
+    """Return whether the text is a list of keys of 32 bytes in URL-safe Base64, separated by commas."""
+    keys = [it.strip() for it in text.split(",") if it.strip()]
+    try:
+        return all(len(base64.b64decode(it, b"-_", validate=True)) == 32 for it in keys)
     except ValueError:
         return False
 

@@ -31,6 +31,15 @@ class WebhookUrlError(InvalidError):
     default_attr = "url"
 
 
+class WebhookCredentialsError(InvalidError):
+    """A webhook that is no queue was given a user and a password."""
+
+    code = "webhook_credentials_not_allowed"
+    default_detail = "Only a queue has a user and a password: messages to a URL are signed."
+    remedy = "Leave `credentials` out, and verify the signature of each message."
+    default_attr = "credentials"
+
+
 class TooManyWebhooksError(InvalidError):
     """The organisation has as many webhooks as it can have."""
 

@@ -97,6 +97,11 @@ class WebhookDelivery(Base):
             postgresql_where=text(f"state = '{DeliveryState.PENDING}'"),
         ),
         Index(
+            "ix_webhook_delivery_undelivered",
+            *("endpoint_id", "id"),
+            postgresql_where=text(f"state <> '{DeliveryState.DELIVERED}'"),
+        ),
+        Index(
             "ix_webhook_delivery_ordered",
             *("endpoint_id", "id"),
             postgresql_where=text(f"state = '{DeliveryState.PENDING}' AND lane = '{DeliveryLane.ORDERED}'"),
@@ -114,7 +119,7 @@ class WebhookDelivery(Base):
     #: The number of attempts whose outcome is known.
     attempts: Mapped[int] = mapped_column(SmallInteger, server_default="0")
     #: When it is due. A worker that takes it postpones it, in case that worker dies.
-    next_attempt_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    next_attempt_at: Mapped[datetime] = mapped_column(server_default=func.clock_timestamp())
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     settled_at: Mapped[datetime | None]
 

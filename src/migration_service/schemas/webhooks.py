@@ -52,7 +52,8 @@ class WebhookChangeSchema(CommandFields):
         max_length=2_048,
     )
     credentials = Text(
-        "The user and password of a queue, as `user:password`. They are never shown.",
+        "The user and password of a queue, as `user:password`. They are never shown, and are needed again "
+        "with another `url`.",
         "migration:secret",
         personal=True,
         allow_none=True,
@@ -69,14 +70,12 @@ class WebhookChangeSchema(CommandFields):
     import_suppliers = Values(
         NormalIdentifier(),
         "Codes of the import suppliers whose events are sent. Null for all events of the organisation, also "
-        "those "
-        "that concern no supplier.",
+        "those that concern no supplier.",
         ["DEMO_SUPPLIER"],
         allow_none=True,
         validate=_require_some,
     )
     format = Choice(EventFormat, "The form of events: as in the feed, or as CloudEvents 1.0.", "standard")
-    ordered = Flag("Whether each event waits until the one before it in the feed was delivered.", False)
     email = EmailAddress(
         "Who is told if the webhook is switched off. Null for nobody.", "owner@example.com", allow_none=True
     )
@@ -91,6 +90,10 @@ class WebhookBodySchema(WebhookChangeSchema):
         _URL,
         required=True,
         max_length=2_048,
+    )
+    ordered = Flag(
+        "Whether each event waits until the one before it in the feed was delivered. It cannot be changed.",
+        False,
     )
 
 
@@ -116,11 +119,10 @@ class RedeliverySchema(CommandFields):
     """The events to send again: one, or those since a time."""
 
     delivery_number = WholeNumber("The event of this delivery.", 4711)
-    since = UtcMoment("Instead: events since then.", "2026-03-01T00:00:00Z")
+    since = UtcMoment("Instead: events whose `created_at` is not before then.", "2026-03-01T00:00:00Z")
     only_failed = Flag(
         "With `since`: only events whose deliveries have failed. Otherwise all, also those from the time "
-        "when the "
-        "webhook was switched off.",
+        "when the webhook was switched off.",
         True,
         load_default=False,
     )

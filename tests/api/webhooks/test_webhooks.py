@@ -75,6 +75,7 @@ def test_a_webhook_is_created_changed_and_removed(call: Any, supplier: SupplierC
         ({"url": _URL, "import_suppliers": ["NOBODY"]}, "import_supplier_not_found", None),
         ({"url": _URL, "email": "nobody"}, "invalid_email_address", "email"),
         ({"url": _URL, "orderd": True}, "unknown_field", "orderd"),
+        ({"url": _URL, "credentials": "a:b"}, "webhook_credentials_not_allowed", "credentials"),
     ],
 )
 def test_a_wrong_body_is_refused(call: Any, body: Any, code: str, attr: str | None) -> None:
@@ -82,6 +83,32 @@ def test_a_wrong_body_is_refused(call: Any, body: Any, code: str, attr: str | No
     (error,) = answer["errors"]
     assert (status, error["code"]) == (400, code)
     assert attr in (None, error["attr"])
+
+
+def test_a_webhook_can_be_created_switched_off_and_stays_in_order(call: Any) -> None:
+    status, made = call("POST", body={"url": _URL, "enabled": False, "ordered": True})
+    assert (status, made["enabled"], made["disabled_reason"], made["ordered"]) == (201, False, "PERSON", True)
+    status, answer = call("PATCH", f"{made['webhook_id']}/", {"ordered": False})
+    assert (status, answer["errors"][0]["attr"]) == (400, "ordered")
+
+
+def test_the_password_of_a_queue_is_not_sent_to_another_server(call: Any, supplier: SupplierClient) -> None:
+    queue = "amqps://rabbit.example.com/?queue=events"
+    _, made = call("POST", body={"url": queue, "credentials": "user:password"})
+    path = f"{made['webhook_id']}/"
+
+    def kept() -> bool:
+        with supplier.Session.begin() as session:
+            return session.scalar(text("SELECT credentials IS NOT NULL FROM webhook_endpoint")) is True
+
+    assert call("PATCH", path, {"url": queue, "description": "Billing"})[0] == 200
+    assert kept()
+    assert call("PATCH", path, {"url": "amqps://mallory.example.com/?queue=events"})[0] == 200
+    assert not kept()
+    assert call("PATCH", path, {"url": queue, "credentials": "user:password"})[0] == 200
+    assert kept()
+    assert call("PATCH", path, {"url": _URL})[0] == 200
+    assert not kept()
 
 
 def test_there_is_a_limit(call: Any) -> None:

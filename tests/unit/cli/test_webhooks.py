@@ -21,8 +21,9 @@ def test_a_webhook_is_set_up_tested_and_removed(run: Run, customer: Customer) ->
     (listed,) = lines_of(run("webhooks", "list", "--json"))
     assert listed == {name: value for name, value in made.items() if name != "secret"}
     assert made["secret"] not in run("webhooks", "show", webhook_id).stdout
-    changed = json_of(run("webhooks", "change", webhook_id, "--off", "--unordered", "--json"))
-    assert (changed["enabled"], changed["ordered"], changed["event_types"]) == (False, False, ["batch.ended"])
+    changed = json_of(run("webhooks", "change", webhook_id, "--off", "--email", "a@example.com", "--json"))
+    assert (changed["enabled"], changed["ordered"], changed["event_types"]) == (False, True, ["batch.ended"])
+    assert changed["email"] == "a@example.com"
     rotated = json_of(run("webhooks", "rotate-secret", webhook_id, "--json"))
     assert rotated["secret"] != made["secret"]
     number = json_of(run("webhooks", "test", webhook_id, "--json"))["delivery_number"]
@@ -46,6 +47,9 @@ def test_what_cannot_be_a_webhook_is_refused(run: Run, customer: Customer) -> No
     refused = run("webhooks", "create", "http://127.0.0.1/", "--organisation", customer.organisation)
     assert refused.exit_code == 1
     assert "https://" in refused.stderr
+    refused = run("webhooks", "create", _URL, "--organisation", customer.organisation, "--email", "nobody")
+    assert refused.exit_code == 1
+    assert "This is not an e-mail address" in refused.stderr
 
 
 def test_events_are_sent_again(run: Run, customer: Customer, sessions: sessionmaker[Session]) -> None:

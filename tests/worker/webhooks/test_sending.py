@@ -1,25 +1,32 @@
 """Events reach their endpoints, whatever these do, and no transaction is open meanwhile."""
 
-from datetime import timedelta
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from unittest.mock import patch
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
 from standardwebhooks import WebhookVerificationError
 
 from migration_service.models import AuditEntry, WebhookAttempt
 from migration_service.schemas.events import EventType
 from migration_service.services.events.recording import record
+from migration_service.services.webhooks import sender
 from migration_service.services.webhooks.claims import ATTEMPTS, LEASE_SECONDS, PAUSES, claim
 from migration_service.services.webhooks.deliveries import (
     get_delivery,
     redeliver,
     redeliver_since,
+    remove_old_deliveries,
     send_test,
 )
-from migration_service.services.webhooks.endpoints import get_endpoint, rotate_secret
+from migration_service.services.webhooks.endpoints import get_endpoint, remove_endpoint, rotate_secret
+from migration_service.services.webhooks.looks import Look
 from migration_service.services.webhooks.secrets import Seal
 from migration_service.services.webhooks.switching import switch_off_failing
 from support.receivers import Receiver
+from support.servers import wait_until
 from worker.webhooks.conftest import Hooks
 
 _FAILED = """
@@ -34,6 +41,7 @@ _HELD = """
 _COPIED = """
     INSERT INTO event (organisation_id, generation, type, data) SELECT id, -1, 't', '{}' FROM organisation
 """
+_LOCKED = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 _LATER = "UPDATE webhook_delivery SET next_attempt_at = next_attempt_at - make_interval(secs => :seconds)"
 
 
@@ -250,6 +258,38 @@ def test_a_pause_that_the_endpoint_asks_for_holds_all_its_deliveries(
     assert hooks.run(_HELD, id=endpoint_id) == [(True, True)]
 
 
+def test_two_who_ask_at_the_same_time_have_each_event_sent_once(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, _ = hooks.add(receiver.url)
+    hooks.change(endpoint_id, enabled=False)
+    hooks.tell(3)
+
+    def ask() -> int:
+        with hooks.sessions.begin() as session:
+            endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+            return redeliver_since(session, endpoint, endpoint.created_at, only_failed=False)
+
+    with ThreadPoolExecutor() as threads, hooks.sessions.begin() as session:
+        endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
+        assert redeliver_since(session, endpoint, endpoint.created_at, only_failed=False) == 3
+        second = threads.submit(ask)
+        wait_until(lambda: hooks.run(_LOCKED), "the second waits for the first")
+        session.commit()
+        assert second.result() == 0
+
+
+def test_old_deliveries_are_removed_also_those_that_nobody_will_send(
+    hooks: Hooks, receiver: Receiver
+) -> None:
+    endpoint_id, _ = hooks.add(receiver.url)
+    hooks.tell(3)
+    with hooks.sessions.begin() as session:
+        remove_endpoint(session, get_endpoint(session, endpoint_id, organisation_id=None))
+    hooks.run("UPDATE webhook_delivery SET created_at = now() - interval '31 days' WHERE id % 3 <> 0")
+    with hooks.sessions.begin() as session:
+        assert remove_old_deliveries(session, limit=2) + remove_old_deliveries(session, limit=2) == 2
+    assert hooks.states() == ["PENDING"]
+
+
 def test_during_the_overlap_both_secrets_sign(hooks: Hooks, receiver: Receiver) -> None:
     endpoint_id, old = hooks.add(receiver.url)
     with hooks.sessions.begin() as session:
@@ -320,6 +360,34 @@ def test_the_work_of_a_worker_that_died_is_done_by_another(hooks: Hooks, receive
     assert receiver.ids() == [str(claimed.event_id)]
 
 
+def test_what_could_not_be_recorded_keeps_no_place(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, _ = hooks.add(receiver.url)
+    hooks.tell()
+    lost = OperationalError("UPDATE", {}, Exception("the server closed the connection"))
+    with patch.object(sender, "record_attempts", side_effect=lost), pytest.raises(OperationalError):
+        hooks.send(until=lambda: False)
+    assert not hooks.sender.is_busy
+    hooks.make_due()
+    hooks.send()
+    assert hooks.states(endpoint_id) == ["DELIVERED"]
+    assert len(receiver.requests) == 2
+
+
+def test_a_look_reads_nothing_that_became_due_before_it(hooks: Hooks, receiver: Receiver) -> None:
+    endpoint_id, _ = hooks.add(receiver.url)
+    hooks.tell(2)
+    first, second = (it.next_attempt_at for it in hooks.deliveries())
+    tomorrow = second + timedelta(days=1)
+
+    def take(look: Look) -> list[datetime]:
+        with hooks.sessions.begin() as session:
+            return [it.due_at for it in claim(session, {endpoint_id: 10}, limit=10, look=look)]
+
+    assert take(Look(0, tomorrow)) == []
+    assert take(Look(0, tomorrow, {endpoint_id: second})) == [second]
+    assert take(Look(0, first)) == [first]
+
+
 def test_in_order_each_waits_for_the_one_before_it(
     hooks: Hooks, receiver: Receiver, another: Receiver
 ) -> None:
@@ -338,13 +406,36 @@ def test_in_order_each_waits_for_the_one_before_it(
     assert receiver.ids() == recorded[2:]
     assert len(receiver.verified(secret)) == 50
     hooks.send(until=lambda: set(hooks.states(ordered)) == {"DELIVERED"})
+
+
+def test_an_ordered_endpoint_continues_where_it_stopped(hooks: Hooks, receiver: Receiver) -> None:
+    receiver.answer(500)
+    ordered, _ = hooks.add(receiver.url, ordered=True)
+    hooks.tell(30)
+    hooks.send(until=lambda: receiver.requests)
     hooks.change(ordered, enabled=False)
-    hooks.tell()
+    hooks.tell(30)
+    receiver.answer(200)
+    receiver.requests.clear()
     hooks.change(ordered, enabled=True)
-    hooks.tell()
-    hooks.send(until=lambda: len(receiver.requests) == 51)
-    (last,) = hooks.run("SELECT id FROM event ORDER BY transaction_id DESC, id DESC LIMIT 1")
-    assert receiver.ids()[-1] == str(last[0])
+    hooks.make_due()
+    hooks.send(until=lambda: len(receiver.requests) == 60)
+    recorded = [str(it) for (it,) in hooks.run("SELECT id FROM event ORDER BY transaction_id, id")]
+    assert receiver.ids() == recorded
+
+
+def test_an_ordered_endpoint_of_which_events_were_removed_goes_on_with_the_oldest(
+    hooks: Hooks, receiver: Receiver, another: Receiver
+) -> None:
+    hooks.tell(3)
+    hooks.add(receiver.url, ordered=True)
+    hooks.add(another.url, ordered=True, event_types=[EventType.BATCH_ENDED])
+    hooks.tell(2)
+    hooks.run("DELETE FROM event WHERE id NOT IN (SELECT id FROM event ORDER BY transaction_id DESC LIMIT 1)")
+    hooks.tell(type=EventType.BATCH_ENDED)
+    hooks.send(until=lambda: len(receiver.requests) == 2 and another.requests)
+    recorded = [str(it) for (it,) in hooks.run("SELECT id FROM event ORDER BY transaction_id, id")]
+    assert receiver.ids() == recorded
 
 
 def test_two_workers_send_an_ordered_endpoint_each_event_once(hooks: Hooks, receiver: Receiver) -> None:

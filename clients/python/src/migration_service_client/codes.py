@@ -468,6 +468,12 @@ class WaveWindowClosed(ServiceError):
     code = "wave_window_closed"
 
 
+class WebhookCredentialsNotAllowed(ServiceError):
+    """A webhook that is no queue was given a user and a password."""
+
+    code = "webhook_credentials_not_allowed"
+
+
 class WebhookDeliveryNotFound(ServiceError):
     """The webhook has no delivery with this number. Deliveries are kept for 30 days."""
 
@@ -565,6 +571,7 @@ BY_CODE: dict[str, type[ServiceError]] = {
     "wave_plan_not_found": WavePlanNotFound,
     "wave_state_conflict": WaveStateConflict,
     "wave_window_closed": WaveWindowClosed,
+    "webhook_credentials_not_allowed": WebhookCredentialsNotAllowed,
     "webhook_delivery_not_found": WebhookDeliveryNotFound,
     "webhook_not_found": WebhookNotFound,
     "webhook_url_not_allowed": WebhookUrlNotAllowed,

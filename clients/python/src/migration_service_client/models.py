@@ -387,9 +387,9 @@ class WebhookBody(TypedDict, total=False):
     event_types: "Sequence[str] | None"
     import_suppliers: "Sequence[str] | None"
     format: "str"
-    ordered: "bool"
     email: "str | None"
     enabled: "bool"
+    ordered: "bool"
 
 
 class WebhookChange(TypedDict, total=False):
@@ -399,7 +399,6 @@ class WebhookChange(TypedDict, total=False):
     event_types: "Sequence[str] | None"
     import_suppliers: "Sequence[str] | None"
     format: "str"
-    ordered: "bool"
     email: "str | None"
     enabled: "bool"
 

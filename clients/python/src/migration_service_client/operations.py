@@ -887,9 +887,9 @@ def create_webhook(
     event_types: Sequence[str] | Absent | None = ABSENT,
     import_suppliers: Sequence[str] | Absent | None = ABSENT,
     format: str | Absent = ABSENT,
-    ordered: bool | Absent = ABSENT,
     email: str | Absent | None = ABSENT,
     enabled: bool | Absent = ABSENT,
+    ordered: bool | Absent = ABSENT,
 ) -> Request[models.NewWebhookAnswer]:
     """Create a webhook."""
     return Request(
@@ -904,9 +904,9 @@ def create_webhook(
             event_types=event_types,
             import_suppliers=import_suppliers,
             format=format,
-            ordered=ordered,
             email=email,
             enabled=enabled,
+            ordered=ordered,
         ),
     )
 
@@ -932,7 +932,6 @@ def change_webhook(
     event_types: Sequence[str] | Absent | None = ABSENT,
     import_suppliers: Sequence[str] | Absent | None = ABSENT,
     format: str | Absent = ABSENT,
-    ordered: bool | Absent = ABSENT,
     email: str | Absent | None = ABSENT,
     enabled: bool | Absent = ABSENT,
 ) -> Request[models.WebhookAnswer]:
@@ -949,7 +948,6 @@ def change_webhook(
             event_types=event_types,
             import_suppliers=import_suppliers,
             format=format,
-            ordered=ordered,
             email=email,
             enabled=enabled,
         ),

@@ -9,15 +9,18 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from migration_service.destinations.protocol import Outcome
+from migration_service.errors import EventCursorExpiredError
 from migration_service.services.events.consumers import advance_consumer, read_consumer
 from migration_service.services.events.reading import read_events
 from migration_service.services.webhooks.endpoints import consumer_of
+from migration_service.services.webhooks.looks import Look
 from migration_service.services.webhooks.switching import switch_off
 from migration_service.states import DeliveryFailure, DeliveryLane, DeliveryState, EndpointOff
 
@@ -51,6 +54,8 @@ class Claim:
     sealed: Sequence[str]
     #: The stored user and password of a queue.
     credentials: str | None
+    #: When it became due.
+    due_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +95,22 @@ class Attempted:
         return min(asked or 0.0, LONGEST_PAUSE)
 
 
-def claim(session: Session, rooms: Mapping[UUID, int], *, limit: int) -> list[Claim]:
+def claim(
+    session: Session, rooms: Mapping[UUID, int], *, limit: int, look: Look | None = None
+) -> list[Claim]:
     """Take up to `limit` deliveries that are due, in any order. Endpoints take turns.
 
-    An endpoint gets at most as many as `rooms` says, or one if it is not there. The caller commits before it
-    sends them.
+    An endpoint gets at most as many as `rooms` says, or one if it is not there. `look` says where to look,
+    everywhere if it is None. The caller commits before it sends them.
     """
     _do_not_wait(session)
+    of_endpoints = look.of_endpoints if look else {}
+    known = list({**rooms, **of_endpoints})
     values = {
-        "ids": list(rooms),
-        "rooms": list(rooms.values()),
+        "ids": known,
+        "rooms": [rooms.get(it, 1) for it in known],
+        "times": [of_endpoints.get(it) for it in known],
+        "since": look and look.since,
         "limit": limit,
         "lease": LEASE_SECONDS,
     }
@@ -135,9 +146,11 @@ def _read_feed(
         return
     name = consumer_of(endpoint_id)
     after = read_consumer(session, organisation_id, name)
-    page = read_events(
-        session, organisation_id, after, types=types, import_supplier_ids=import_supplier_ids, limit=RUN
-    )
+    wanted: dict[str, Any] = {"types": types, "import_supplier_ids": import_supplier_ids, "limit": RUN}
+    try:
+        page = read_events(session, organisation_id, after, **wanted)
+    except EventCursorExpiredError:  # it was switched off for so long that events were removed
+        page = read_events(session, organisation_id, None, **wanted)
     if page.events:
         values = {
             "endpoint_id": endpoint_id,
@@ -211,34 +224,38 @@ _MESSAGE = """
                  WHERE secret.endpoint_id = endpoint.id
                    AND (secret.expires_at IS NULL OR secret.expires_at > clock_timestamp())
                  ORDER BY secret.id DESC) AS sealed,
-           endpoint.credentials
+           endpoint.credentials, claimed.due_at
     FROM claimed JOIN webhook_endpoint AS endpoint ON endpoint.id = claimed.endpoint_id
     ORDER BY claimed.id"""
 
 _CLAIM = text(f"""
     WITH lane AS MATERIALIZED (
-        SELECT endpoint.id, lane.name, coalesce(known.room, 1) AS room
+        SELECT endpoint.id, lane.name, coalesce(known.room, 1) AS room,
+               coalesce(known.since, CAST(:since AS timestamptz), '-infinity') AS since
         FROM webhook_endpoint AS endpoint
         JOIN organisation AS owner ON owner.id = endpoint.organisation_id AND owner.closed_at IS NULL
-        LEFT JOIN unnest(CAST(:ids AS uuid[]), CAST(:rooms AS integer[])) AS known (id, room)
-            ON known.id = endpoint.id
+        LEFT JOIN unnest(CAST(:ids AS uuid[]), CAST(:rooms AS integer[]), CAST(:times AS timestamptz[]))
+            AS known (id, room, since) ON known.id = endpoint.id
         CROSS JOIN (VALUES ('{DeliveryLane.LIVE}'), ('{DeliveryLane.REPLAY}')) AS lane (name)
         WHERE endpoint.removed_at IS NULL AND coalesce(known.room, 1) > 0
           AND (endpoint.held_until IS NULL OR endpoint.held_until <= clock_timestamp())
           AND (endpoint.disabled_at IS NULL OR lane.name = '{DeliveryLane.REPLAY}')
     ), due AS (
-        SELECT found.id, lane.room,
+        SELECT found.id, found.next_attempt_at AS due_at, lane.room,
                row_number() OVER (PARTITION BY lane.id ORDER BY found.next_attempt_at, found.id) AS turn
         FROM lane CROSS JOIN LATERAL (
             SELECT delivery.id, delivery.next_attempt_at FROM webhook_delivery AS delivery
             WHERE delivery.endpoint_id = lane.id AND delivery.lane = lane.name
-              AND delivery.state = '{DeliveryState.PENDING}' AND delivery.next_attempt_at <= clock_timestamp()
+              AND delivery.state = '{DeliveryState.PENDING}'
+              AND delivery.next_attempt_at BETWEEN lane.since AND clock_timestamp()
             ORDER BY delivery.next_attempt_at LIMIT lane.room FOR UPDATE SKIP LOCKED) AS found
-    ), claimed AS (
+    ), postponed AS (
         UPDATE webhook_delivery AS delivery
         SET next_attempt_at = clock_timestamp() + make_interval(secs => :lease)
         WHERE id = ANY (ARRAY(SELECT id FROM due WHERE turn <= room ORDER BY turn LIMIT :limit))
         RETURNING id, endpoint_id, lane, attempts, event_id, body
+    ), claimed AS (
+        SELECT postponed.*, due.due_at FROM postponed JOIN due ON due.id = postponed.id
     )
     {_MESSAGE}
 """)
@@ -315,7 +332,8 @@ _ADD_ORDERED = text(f"""
 """)
 _CLAIM_RUN = text(f"""
     WITH claimed AS (
-        SELECT id, endpoint_id, lane, attempts, event_id, body FROM webhook_delivery
+        SELECT id, endpoint_id, lane, attempts, event_id, body, next_attempt_at AS due_at
+        FROM webhook_delivery
         WHERE id = ANY (ARRAY({_HEAD}))
     )
     {_MESSAGE}

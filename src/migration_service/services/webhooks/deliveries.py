@@ -127,6 +127,10 @@ def redeliver_since(
     All events are those that the endpoint would get now, also if it was switched off when they happened, or
     did not exist. An event that is about to be sent anyway is left out.
     """
+    # Two who ask at the same time would not see what the other one adds.
+    session.execute(
+        select(WebhookEndpoint.id).where(WebhookEndpoint.id == endpoint.id).with_for_update(key_share=True)
+    )
     values = {"endpoint_id": endpoint.id, "organisation_id": endpoint.organisation_id, "since": since}
     rows = session.execute(_FAILED_AGAIN if only_failed else _ALL_AGAIN, values).all()
     details = {"since": write_moment(since), "only_failed": only_failed, "events": len(rows)}
@@ -135,7 +139,10 @@ def redeliver_since(
 
 
 def remove_old_deliveries(session: Session, *, limit: int) -> int:
-    """Remove up to `limit` deliveries and their attempts after their time. Return their number."""
+    """Remove up to `limit` deliveries and their attempts after their time. Return their number.
+
+    Those that are still pending are of endpoints that were switched off or removed.
+    """
     return len(session.execute(_REMOVE, {"days": KEPT_DAYS, "limit": limit}).all())
 
 
@@ -220,12 +227,11 @@ _FAILED_AGAIN = text(f"""
 """)
 
 # Ids are almost in the order of time, so only the lowest are looked at.
-_REMOVE = text(f"""
+_REMOVE = text("""
     WITH removed AS (
         DELETE FROM webhook_delivery WHERE id = ANY (ARRAY(
             SELECT id FROM (SELECT * FROM webhook_delivery ORDER BY id LIMIT :limit) AS oldest
-            WHERE created_at < now() - make_interval(days => :days)
-              AND state <> '{DeliveryState.PENDING}'))
+            WHERE created_at < now() - make_interval(days => :days)))
         RETURNING id
     ), attempts AS (
         DELETE FROM webhook_attempt USING removed WHERE delivery_id = removed.id

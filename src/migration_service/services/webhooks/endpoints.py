@@ -14,6 +14,7 @@ from migration_service.destinations.protocol import queue_of
 from migration_service.errors import (
     ImportSupplierNotFoundInBodyError,
     TooManyWebhooksError,
+    WebhookCredentialsError,
     WebhookNotFoundError,
     WebhookUrlError,
 )
@@ -62,9 +63,10 @@ def create_endpoint(
 ) -> tuple[WebhookEndpoint, str]:
     """Create an endpoint, and return it with its secret, which is not shown again.
 
-    `values` are those of `change_endpoint`, and `url` is required. An endpoint of a caller whose key is
-    limited to import suppliers gets the events of these only. Raise WebhookUrlError, TooManyWebhooksError,
-    ImportSupplierNotFoundInBodyError and PermissionDeniedError.
+    `values` are those of `change_endpoint`, with `url`, which is required, and `ordered`. An endpoint of a
+    caller whose key is limited to import suppliers gets the events of these only. Raise WebhookUrlError,
+    WebhookCredentialsError, TooManyWebhooksError, ImportSupplierNotFoundInBodyError and
+    PermissionDeniedError.
     """
     session.execute(
         select(Organisation.id).where(Organisation.id == organisation_id).with_for_update(key_share=True)
@@ -75,12 +77,15 @@ def create_endpoint(
     endpoint = WebhookEndpoint(id=new_id(), organisation_id=organisation_id)
     limited = _limits_of_key()
     endpoint.import_supplier_ids = None if limited is None else sorted(limited)
+    endpoint.is_ordered = values.get("ordered", False)
     _set(session, endpoint, rules, seal, values)
+    if not values.get("enabled", True):
+        _switch(endpoint, on=False)
     session.add(endpoint)
     session.flush()
     secret = add_secret(session, endpoint.id, seal, overlap=timedelta())
     if endpoint.is_ordered:
-        start_order(session, endpoint)
+        _start_order(session, endpoint)
     _record(session, AuditAction.WEBHOOK_CREATED, endpoint, _audited(endpoint))
     return endpoint, secret
 
@@ -91,19 +96,14 @@ def change_endpoint(
     """Change the given values of an endpoint.
 
     They are `url`, `description`, `event_types` and `import_suppliers` (codes; None for all), `format`,
-    `ordered`, `email`, `enabled` and
-    `credentials` (of a queue). Raise the errors of `create_endpoint`.
+    `email`, `enabled` and `credentials` (of a queue, which are forgotten if the URL changes without them).
+    Raise the errors of `create_endpoint`.
     """
-    was_ordered, was_off = endpoint.is_ordered, endpoint.disabled_at is not None
-    before = _audited(endpoint)
+    before, was_off = _audited(endpoint), endpoint.disabled_at is not None
     _set(session, endpoint, rules, seal, values)
-    if "enabled" in values and values["enabled"] == was_off:
-        _switch(session, endpoint, on=values["enabled"])
+    if values.get("enabled") == was_off:
+        _switch(endpoint, on=was_off)
     session.flush()
-    if endpoint.is_ordered and (not was_ordered or (was_off and endpoint.disabled_at is None)):
-        start_order(session, endpoint)
-    elif was_ordered and not endpoint.is_ordered:
-        remove_consumer(session, endpoint.organisation_id, consumer_of(endpoint.id))
     after = _audited(endpoint)
     changed = {name: value for name, value in after.items() if value != before[name]}
     if changed:
@@ -181,8 +181,8 @@ def consumer_of(endpoint_id: UUID) -> str:
     return f"webhook:{endpoint_id}"
 
 
-def start_order(session: Session, endpoint: WebhookEndpoint) -> None:
-    """Let an ordered endpoint continue with the events that come from now on."""
+def _start_order(session: Session, endpoint: WebhookEndpoint) -> None:
+    """Let an ordered endpoint begin with the events that come from now on."""
     # No type is wanted, so the position is that of the last event.
     end = read_events(session, endpoint.organisation_id, None, types=(), limit=1).position
     advance_consumer(session, endpoint.organisation_id, consumer_of(endpoint.id), end)
@@ -193,9 +193,13 @@ def _set(
 ) -> None:
     if "url" in values:
         endpoint.kind = _check_url(rules, values["url"])
+        if endpoint.url != values["url"]:  # they are secret, and the new server may be another one's
+            endpoint.credentials = None
         endpoint.url = values["url"]
     if "credentials" in values:
         given = values["credentials"]
+        if given is not None and endpoint.kind != EndpointKind.QUEUE:
+            raise WebhookCredentialsError
         endpoint.credentials = None if given is None else seal.close(given)
     if "import_suppliers" in values:
         endpoint.import_supplier_ids = _supplier_ids(session, endpoint, values["import_suppliers"])
@@ -205,8 +209,6 @@ def _set(
         endpoint.description = values["description"]
     if "format" in values:
         endpoint.format = EventFormat(values["format"])
-    if "ordered" in values:
-        endpoint.is_ordered = values["ordered"]
     if "email" in values:
         endpoint.email = values["email"]
 
@@ -238,7 +240,7 @@ def _supplier_ids(
     return sorted(found)
 
 
-def _switch(session: Session, endpoint: WebhookEndpoint, *, on: bool) -> None:
+def _switch(endpoint: WebhookEndpoint, *, on: bool) -> None:
     endpoint.disabled_at = None if on else func.now()
     endpoint.disabled_reason = None if on else EndpointOff.PERSON
     if on:

@@ -27,6 +27,7 @@ from migration_service.services.webhooks.claims import (
     claim_ordered,
     record_attempts,
 )
+from migration_service.services.webhooks.looks import Looks
 from migration_service.services.webhooks.messages import compose
 from migration_service.services.webhooks.secrets import Seal
 from migration_service.states import DeliveryFailure, DeliveryLane, EndpointKind, EventFormat
@@ -110,6 +111,7 @@ class Sender:
         self._destinations = destinations
         self._seal = seal
         self._lanes = Lanes()
+        self._looks = Looks()
         self._threads = ThreadPoolExecutor(QUICK + SLOW, "webhooks")
         self._sent: queue.SimpleQueue[_Sent] = queue.SimpleQueue()
 
@@ -138,15 +140,17 @@ class Sender:
         free = self._lanes.free()
         if free <= 0:
             return False
+        look, rooms = self._looks.begin(), self._lanes.rooms()
         with self._sessions.begin() as session:
-            claims = claim(session, self._lanes.rooms(), limit=free)
+            claims = claim(session, rooms, limit=free, look=look)
+        self._looks.end(look, [(it.endpoint_id, it.due_at) for it in claims], rooms, limit=free)
+        for it in claims:
+            self._lanes.begin(it.endpoint_id, it.id)
+            self._threads.submit(self._send, it)
         runs: list[list[Claim]] = []
         if free > len(claims):
             with self._sessions.begin() as session:
                 runs = claim_ordered(session, limit=free - len(claims))
-        for it in claims:
-            self._lanes.begin(it.endpoint_id, it.id)
-            self._threads.submit(self._send, it)
         for run in runs:
             self._lanes.begin(run[0].endpoint_id, run[0].id)
             self._threads.submit(self._send_in_order, run)
@@ -162,12 +166,14 @@ class Sender:
             sent.append(self._sent.get_nowait())
         attempted = [it.attempted for it in sent if it.attempted]
         ended = [it.claim.endpoint_id for it in sent if it.attempted is None]
-        with self._sessions.begin() as session:
-            record_attempts(session, attempted, ordered=ended)
-        for it in sent:
-            if it.attempted is None or it.claim.lane != DeliveryLane.ORDERED:
-                delivered = it.attempted is None or it.attempted.outcome.failure is None
-                self._lanes.end(it.claim.endpoint_id, it.claim.id, is_delivered=delivered)
+        try:
+            with self._sessions.begin() as session:
+                record_attempts(session, attempted, ordered=ended)
+        finally:  # what could not be recorded is sent again when its lease has ended
+            for it in sent:
+                if it.attempted is None or it.claim.lane != DeliveryLane.ORDERED:
+                    delivered = it.attempted is None or it.attempted.outcome.failure is None
+                    self._lanes.end(it.claim.endpoint_id, it.claim.id, is_delivered=delivered)
         return len(attempted)
 
     def _send(self, claimed: Claim) -> bool:

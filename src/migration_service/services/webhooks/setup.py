@@ -1,6 +1,13 @@
-"""What the settings say about webhooks."""
+"""What the settings say about webhooks, and what the commands and the console are given."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema
+
+from migration_payloads.schemas.base import load
 from migration_service.config import Settings
+from migration_service.errors import RequestFailedValidationError
 from migration_service.outgoing.rules import AddressRules
 from migration_service.services.webhooks.secrets import Seal
 
@@ -11,5 +18,17 @@ def address_rules(settings: Settings) -> AddressRules:
 
 
 def seal(settings: Settings) -> Seal:
-    """Return the encryption of secrets. Raise SettingsError if a key is none."""
+    """Return the encryption of secrets."""
     return Seal(settings.webhook_keys)
+
+
+def read_values(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of an endpoint, read like the body of a request.
+
+    Raise RequestFailedValidationError.
+    """
+    values: dict[str, Any]
+    values, errors = load(schema, dict(given))
+    if errors:
+        raise RequestFailedValidationError(errors=errors)
+    return values

@@ -20,7 +20,12 @@ from migration_service.errors import WebhookNotFoundError
 from migration_service.models import WebhookEndpoint
 from migration_service.outgoing.rules import LONGEST_URL
 from migration_service.schemas.events import EventType
-from migration_service.schemas.webhooks import LONGEST_OVERLAP, USUAL_OVERLAP
+from migration_service.schemas.webhooks import (
+    LONGEST_OVERLAP,
+    USUAL_OVERLAP,
+    WebhookBodySchema,
+    WebhookChangeSchema,
+)
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.services.webhooks.deliveries import (
     KEPT_DAYS,
@@ -40,7 +45,7 @@ from migration_service.services.webhooks.endpoints import (
     report_endpoint,
     rotate_secret,
 )
-from migration_service.services.webhooks.setup import address_rules, seal
+from migration_service.services.webhooks.setup import address_rules, read_values, seal
 from migration_service.states import DeliveryState, EventFormat
 
 blueprint = Blueprint("webhooks", __name__, url_prefix="/setup/webhooks")
@@ -78,7 +83,6 @@ class WebhookForm(ActionForm):
         validators=[Length(max=254)],
         description=_l("Who is told if it is switched off. Empty: nobody."),
     )
-    ordered = BooleanField(_l("Each event waits for the one before it"))
 
     def values(self) -> dict[str, Any]:
         """Return the values for `change_endpoint`."""
@@ -91,7 +95,6 @@ class WebhookForm(ActionForm):
             "import_suppliers": (self.import_suppliers.data or "").split() or None,
             "format": self.format.data,
             "email": (self.email.data or "").strip() or None,
-            "ordered": bool(self.ordered.data),
         }
 
 
@@ -99,6 +102,9 @@ class NewWebhookForm(WebhookForm):
     """The values of a new webhook, and its organisation."""
 
     organisation = SelectField(_l("Organisation"), validators=[InputRequired()])
+    ordered = BooleanField(
+        _l("Each event waits for the one before it"), description=_l("It cannot be changed later.")
+    )
 
 
 class RotationForm(ActionForm):
@@ -154,9 +160,8 @@ def create() -> Response:
     def perform(session: Session) -> Done:
         settings = resources().settings
         owner = get_organisation(session, str(form.organisation.data)).id
-        _endpoint, secret = create_endpoint(
-            session, owner, address_rules(settings), seal(settings), form.values()
-        )
+        values = read_values(WebhookBodySchema(), form.values() | {"ordered": bool(form.ordered.data)})
+        _endpoint, secret = create_endpoint(session, owner, address_rules(settings), seal(settings), values)
         return Done(_("The webhook was created. Its secret is not shown again."), secret=secret)
 
     return act(form, preview, perform)
@@ -203,7 +208,7 @@ def change(webhook_id: UUID) -> Response:
         webhook = report_endpoint(session, _endpoint_of(session, webhook_id))
     now = {name: getattr(webhook, name) for name in ("url", "description", "event_types", "format", "email")}
     codes = " ".join(webhook.import_suppliers or ())
-    form = WebhookForm(data=now | {"ordered": webhook.ordered, "import_suppliers": codes})
+    form = WebhookForm(data=now | {"import_suppliers": codes})
     preview = Preview(
         title=_("Change webhook %(name)s", name=_name_of(webhook)),
         sentence=_("This applies to the events that happen from now on."),
@@ -214,7 +219,8 @@ def change(webhook_id: UUID) -> Response:
     def perform(session: Session) -> Done:
         endpoint = _endpoint_of(session, webhook_id, lock=True)
         settings = resources().settings
-        change_endpoint(session, endpoint, address_rules(settings), seal(settings), form.values())
+        values = read_values(WebhookChangeSchema(), form.values())
+        change_endpoint(session, endpoint, address_rules(settings), seal(settings), values)
         return Done(_("The webhook was changed."))
 
     return act(form, preview, perform)
