@@ -121,7 +121,10 @@ _EXPECTED = {
     "docs/operators/access.md": ["are no longer accepted", "nightly import"],
     "docs/suppliers/client.md": ["21 lines: 20 IMPORTED, 1 FAILED.", "21\t7\tFAILED\t-\t", "Clean: nothing"],
     "docs/suppliers/authentication.md": ["refreshExpiresIn", "SAMPLE_ENERGY"],
-    "docs/suppliers/from-csv.md": ["ean_check_digit", "8 lines: 2 changed, 8 without errors, 0 with errors."],
+    "docs/suppliers/from-csv.md": [
+        *("ean_check_digit", "8 lines: 2 changed, 8 without errors, 0 with errors."),
+        *("8 lines: 8 IMPORTED.", "8 created accounts compared. Clean: nothing is open"),
+    ],
     "docs/suppliers/testing.md": ["100 lines: 100 without errors"],
 }
 
