@@ -8,6 +8,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from migration_service.blueprints import (
     added_data,
+    api_key,
     attempts,
     batches,
     comparison,
@@ -101,6 +102,7 @@ def create_app(settings: Settings) -> Flask:
         erasure,
         events,
         sessions,
+        api_key,
         undo,
         waves,
         webhooks,

@@ -154,6 +154,7 @@ def test_every_route_that_is_not_open_refuses_requests_without_a_valid_token(
 _IDS = {"batch_id", "undo_id", "plan_id", "attempt_id", "session_id", "webhook_id"}
 #: Lists of everything that an organisation has, and names that are its own.
 _LISTS = {
+    "api_key.get_api_key",
     "batches.list_batches",
     "events.forget_event_consumer",
     "events.list_event_consumers",

@@ -1,6 +1,7 @@
 """The limits of a key over HTTP: scopes, import suppliers, networks and expiry."""
 
 from dataclasses import replace
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
@@ -47,6 +48,22 @@ def test_every_view_has_a_scope_and_every_scope_a_view(app: Flask) -> None:
     assert {endpoint for endpoint in endpoints if not scopes_of(endpoint)} == set()
     assert {name for name in SCOPES if "." in name} <= endpoints
     assert {scope for endpoint in endpoints for scope in scopes_of(endpoint)} == set(Scope)
+
+
+def test_a_key_shows_its_limits_and_those_of_the_service(
+    client: FlaskClient, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    unlimited = json_of(client.get(f"{PREFIX}/api-key/", headers=_token(client, customer.api_key)))
+    assert (unlimited["api_key"], unlimited["organisation"]) == (customer.prefix, customer.organisation)
+    without_limits = ("scopes", "import_suppliers", "allowed_networks", "expires_at")
+    assert {unlimited[name] for name in without_limits} == {None}
+    assert unlimited["limits"]["body_bytes"] == client.application.config["MAX_CONTENT_LENGTH"]
+    limits = {"scopes": [Scope.UNDO], "import_suppliers": [customer.import_supplier], "networks": ["0.0.0.0/0"]}
+    headers = _token(client, _issue(sessions, customer.organisation, **limits))
+    shown = json_of(client.get(f"{PREFIX}/api-key/", headers=headers))
+    assert (shown["scopes"], shown["import_suppliers"]) == (["undo"], [customer.import_supplier])
+    assert shown["allowed_networks"] == ["0.0.0.0/0"]
+    assert ip_address(shown["address"]) == ip_address(unlimited["address"])
 
 
 @pytest.mark.parametrize("scope", list(Scope))

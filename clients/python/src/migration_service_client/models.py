@@ -523,6 +523,20 @@ class AddedTransaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKeyAnswer:
+    api_key: str
+    api_key_name: "str | None"
+    organisation: str
+    scopes: "tuple[str, ...] | None"
+    import_suppliers: "tuple[str, ...] | None"
+    allowed_networks: "tuple[str, ...] | None"
+    expires_at: "datetime | None"
+    address: "str | None"
+    version: str
+    limits: "LimitsAnswer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKeyExpires:
     prefix: str
     expires_at: datetime
@@ -865,6 +879,13 @@ class ImportSupplierAnswer:
     profile: str
     time_zone: str
     counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsAnswer:
+    body_bytes: int
+    batch_bytes: int
+    batch_lines: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -678,6 +678,11 @@ def end_session(session_id: str) -> Request[models.SessionAnswer]:
     )
 
 
+def get_api_key() -> Request[models.ApiKeyAnswer]:
+    """Get your API key, and what holds for it."""
+    return Request("get_api_key", "GET", target("/v1/data-import/api-key/"), models.ApiKeyAnswer)
+
+
 def preview_undo(
     *,
     import_supplier: str,
@@ -1070,6 +1075,7 @@ class Operations:
     forget_event_consumer = Call(forget_event_consumer)
     list_sessions = Each(list_sessions)
     end_session = Call(end_session)
+    get_api_key = Call(get_api_key)
     preview_undo = Call(preview_undo)
     start_undo = Call(start_undo)
     list_undos = Each(list_undos)

@@ -22,6 +22,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "added_data": (Scope.ADDED_DATA,),
     "erasure": (Scope.ERASE,),
     "sessions": (Scope.SESSIONS,),
+    "api_key": tuple(Scope),
     "attempts": (Scope.READ, Scope.PROCESS),
     "import_suppliers": (Scope.READ,),
     "status": (Scope.READ,),

@@ -25,6 +25,7 @@ _LINES = {
     "listen": "Print events as they happen, and forward them to a receiver.",
     "trigger": "Send an example event of this TYPE to a receiver, or let the service send webhook.test.",
     "resend": "Let the service send an event again to a webhook: the delivery or the event with this ID.",
+    "doctor": "Check what lies between this machine and the service, and what your key may do.",
 }
 
 

@@ -22,7 +22,7 @@ from migration_service_client.command.forwarding import (
 )
 from migration_service_client.command.journal import Journal, Record
 from migration_service_client.command.online import Service, online
-from migration_service_client.command.output import escape, json_option, show_json
+from migration_service_client.command.output import escape, json_option, read_moment, show_json
 from migration_service_client.errors import UnexpectedAnswer
 from migration_service_client.models import EVENTS, FeedEvent
 
@@ -47,15 +47,7 @@ def _read_types(
 
 
 def _read_since(_context: click.Context, _parameter: click.Parameter, text: str) -> str | datetime:
-    if text in ("now", "start"):
-        return text
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = datetime.min
-    if moment.tzinfo is None:
-        raise click.BadParameter(f"{text!r} is not now, start, or a moment such as 2026-03-01T22:00:00Z.")
-    return moment
+    return text if text in ("now", "start") else read_moment(text)
 
 
 @click.command()

@@ -1,6 +1,9 @@
 """What commands need that use the service: its address and the key, which is never an argument."""
 
+import logging
+import math
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -15,6 +18,8 @@ from migration_service_client.command.errors import CannotRunError
 T = TypeVar("T", Client, AsyncClient)
 
 _KEY = "MIGRATION_CLIENT_KEY"
+#: Seconds without another message that the service does not answer.
+_SILENCE = 10.0
 
 _OPTIONS = (
     click.option(
@@ -80,6 +85,7 @@ def online(patience: float = 10.0) -> Callable[[Callable[..., Any]], Callable[..
         def run(
             *arguments: Any, url: str | None, key_file: Path | None, patience: float, **options: Any
         ) -> Any:
+            logging.getLogger("migration_service_client").addHandler(_Waiting(logging.WARNING))
             return command(*arguments, service=Service(url, key_file, patience), **options)
 
         waits = click.option(
@@ -96,6 +102,18 @@ def online(patience: float = 10.0) -> Callable[[Callable[..., Any]], Callable[..
         return made
 
     return add
+
+
+class _Waiting(logging.Handler):
+    """Says on standard error that a request has no answer and is sent again, but not at each try."""
+
+    _told_at = -math.inf
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a warning of the client, unless one was written a moment ago."""
+        if time.monotonic() - self._told_at > _SILENCE:
+            self._told_at = time.monotonic()
+            click.echo(f"{record.getMessage()}.", err=True)
 
 
 def _read_key(key_file: Path | None) -> str:

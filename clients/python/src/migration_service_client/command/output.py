@@ -39,6 +39,17 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def read_moment(text: str) -> datetime:
+    """Return the moment that an option has. Raise BadParameter if it is none, or has no zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = datetime.min
+    if moment.tzinfo is None:
+        raise click.BadParameter(f"{text!r} is not a moment such as 2026-03-01T22:00:00Z.")
+    return moment
+
+
 def show_json(value: Any) -> None:
     """Print a value, which may be a dataclass, as one line of JSON."""
     click.echo(json.dumps(value, default=_plain))

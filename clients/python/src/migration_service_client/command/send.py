@@ -11,7 +11,7 @@ from migration_service_client.command.book import is_small, read_book, read_line
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.journal import Journal, Record
 from migration_service_client.command.online import Service, online
-from migration_service_client.command.output import count, json_option, progress, show_json
+from migration_service_client.command.output import count, json_option, progress, read_moment, show_json
 from migration_service_client.command.runs import COMMAND, Run, Runs, journal_of, make_order
 from migration_service_client.command.single import LineSender, Payload
 from migration_service_client.models import BatchProgressAnswer
@@ -23,6 +23,16 @@ _KINDS = ("accounts", "notes", "transactions", "statements", "payment-instructio
 _OPEN = ("PENDING", "DEFERRED")
 #: States from which a batch does not go on without being told to.
 _ENDED = ("COMPLETED", "CANCELLED")
+_HOW_ON = {
+    "PAUSED": "Resume or cancel it. The same command then shows how it goes on.",
+    "STOPPED": "It can be resumed once the import supplier is Ongoing.",
+}
+
+
+def _read_extracted_at(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
+    if text is not None:
+        read_moment(text)
+    return text
 
 
 @click.command()
@@ -44,7 +54,10 @@ _ENDED = ("COMPLETED", "CANCELLED")
 )
 @click.option("--profile", type=click.Choice(["lenient", "strict"]), help="strict: warnings are errors.")
 @click.option(
-    "--extracted-at", metavar="MOMENT", help="When the accounts were extracted: 2026-03-01T22:00:00Z."
+    "--extracted-at",
+    callback=_read_extracted_at,
+    metavar="MOMENT",
+    help="When the accounts were extracted: 2026-03-01T22:00:00Z.",
 )
 @click.option("--name", metavar="TEXT", help="A name to recognise the batch by.")
 @click.option(
@@ -196,7 +209,7 @@ class _Sending:
                 bar.update(1)
 
             async with self._service.async_client() as client:
-                names = ("mode", "team", "profile", "extracted_at")
+                names = ("mode", "supplier", "team", "profile", "extracted_at")
                 sender = LineSender(
                     client, book=self._run.book, **{name: self._options[name] for name in names}
                 )
@@ -236,7 +249,7 @@ class _Sending:
             told = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
             click.echo(f"{count(sum(counts.values()), 'line')}: {told or 'nothing'}{batch}.")
             if state != "COMPLETED":
-                click.echo(f"The batch is {state}{f': {reason}' if reason else ''}.")
+                click.echo(f"The batch is {state}{f': {reason}' if reason else ''}. {_HOW_ON.get(state, '')}")
             if counts.get("FAILED"):
                 click.echo(
                     f"What is wrong: migration-client results {self._target} --status FAILED\n"

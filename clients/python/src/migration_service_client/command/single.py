@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from migration_payloads.errors import LineTooLongError
+from migration_payloads.errors import ImportSupplierMismatchError, LineTooLongError
 from migration_payloads.files.ndjson import Line
 from migration_service_client import AsyncClient, ServiceError, codes
 from migration_service_client.answers import parse
@@ -51,6 +51,7 @@ class LineSender:
 
     client: AsyncClient
     mode: str
+    supplier: str
     book: str
     team: str | None
     profile: str | None
@@ -81,6 +82,10 @@ class LineSender:
         record: Record = {"line_number": payload.line.number, "external_account_number": payload.account}
         if payload.line.text is None:
             return record | {"status": "FAILED", "errors": _found(LineTooLongError().errors)}
+        named = (payload.members or {}).get("import_supplier", self.supplier)
+        if named != self.supplier:
+            differs = ImportSupplierMismatchError(found=named, expected=self.supplier)
+            return record | {"status": "FAILED", "errors": _found(differs.errors)}
         try:
             return record | await self._outcome(payload, payload.line.text)
         except ServiceError as error:
