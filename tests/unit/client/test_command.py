@@ -44,7 +44,7 @@ def test_the_help_imports_no_command_and_no_http_library() -> None:
         [sys.executable, "-c", script], env=path, capture_output=True, text=True, check=True
     )
     assert "migration_service_client.command" in done.stderr.split()
-    assert not {"migration_service_client.client", "httpx2", "ssl"} & set(done.stderr.split())
+    assert not {"migration_service_client.client", "pycurl", "ssl"} & set(done.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,15 @@
 """The clients: they take the steps of `conversations`, one with threads and one with asyncio."""
 
 import asyncio
-import logging
-import ssl
+import os
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
-from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
-
-import httpx2
 
 from migration_service_client import conversations
 from migration_service_client.answers import LineReader
@@ -31,22 +28,13 @@ from migration_service_client.conversations import (
 from migration_service_client.errors import ClientError, ServiceUnreachable
 from migration_service_client.operations import Operations
 from migration_service_client.requests import Lines, Pages, Request
+from migration_service_client.transfers import Connections, Network
 from migration_service_client.uploads import Upload
 
 T = TypeVar("T")
 
-_VERSION = "0.1.0"
-
-_sends: ContextVar[bool] = ContextVar("migration_service_client_sends", default=False)
-
-
-def _not_ours(record: logging.LogRecord) -> bool:
-    return not _sends.get()
-
-
-# They log addresses, which have numbers of accounts. What others send with the library is logged as before.
-for _name in ("httpx2", "httpcore2.connection", "httpcore2.http11", "httpcore2.proxy"):
-    logging.getLogger(_name).addFilter(_not_ours)
+# A child that was forked leaves the connections of its parent open.
+_of_parents: list[Connections] = []
 
 
 class _Base(Operations):
@@ -64,51 +52,42 @@ class _Base(Operations):
         timeout: float = 120.0,
         patience: float = 600.0,
         connections: int = 100,
-        tls: ssl.SSLContext | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
         proxy: str | None = None,
     ) -> None:
         """Prepare a client. Nothing is sent yet.
 
         `timeout`: seconds without a byte after which a connection counts as broken. `patience`: seconds of
-        pauses after which a request is not sent again. `connections`: how many are open at most. `tls`:
-        another context than one with the certificates of the operating system. `proxy`: the address of a
-        proxy, instead of those in the environment's variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`.
+        pauses after which a request is not sent again. `connections`: how many are open at most. `ca_file`:
+        a file (PEM) with the certificates to trust, instead of those of the operating system. `proxy`: the
+        address of a proxy, instead of those in the environment's variables `https_proxy`, `http_proxy` and
+        `no_proxy`.
         """
-        if urlsplit(base_url).scheme not in ("http", "https") or not urlsplit(base_url).hostname:
+        address = urlsplit(base_url)
+        if address.scheme not in ("http", "https") or not address.hostname or "@" in address.netloc:
             raise ValueError("base_url is not an address that begins with https:// or http://.")
         self._base_url = base_url.rstrip("/")
         self._policy = Policy(patience)
         self._tokens = Tokens(api_key.strip())
-        self._options: dict[str, Any] = {
-            "timeout": timeout,
-            "limits": httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
-            "verify": True if tls is None else tls,
-            "proxy": proxy,
-            "headers": {"User-Agent": f"migration-service-client/{_VERSION}"},
-        }
+        self._network = Network(
+            self._base_url, timeout, connections, None if ca_file is None else os.fspath(ca_file), proxy
+        )
         self._prepare()
 
     def _prepare(self) -> None:
-        """Make the connection pool and the lock of the tokens."""
-        raise NotImplementedError
+        """Make what belongs to one process."""
+        self._connections = Connections(self._network)
+        self._process = os.getpid()
+
+    def _look_around(self) -> None:
+        """Begin anew in a process that was forked: two must not write to one connection."""
+        if self._process != os.getpid():
+            _of_parents.append(self._connections)
+            self._prepare()
 
     def __repr__(self) -> str:
         """Return a text without the key."""
         return f"{type(self).__name__}({self._base_url!r})"
-
-    def _arguments(self, step: Send, content: Any) -> dict[str, Any]:
-        request = step.request
-        headers = {name: value for name, value in request.headers.items() if value is not None}
-        if step.token is not None:
-            headers["Authorization"] = f"Token {step.token}"
-        if isinstance(request.body, Upload):
-            headers["Content-Length"] = str(request.body.size)
-        return {
-            "method": request.method,
-            "url": self._base_url + request.target,
-            "headers": headers,
-            "content": content,
-        }
 
 
 class Client(_Base):
@@ -116,8 +95,8 @@ class Client(_Base):
     statement."""
 
     def _prepare(self) -> None:
+        super()._prepare()
         self._lock = threading.Lock()
-        self._http = httpx2.Client(**self._options)
 
     def __enter__(self) -> Self:
         return self
@@ -129,7 +108,7 @@ class Client(_Base):
 
     def close(self) -> None:
         """Close all connections."""
-        self._http.close()
+        self._connections.close()
 
     def send(self, asked: Request[T] | Conversation[T]) -> T:
         """Send a request, as often as it takes, and return its answer."""
@@ -167,11 +146,8 @@ class Client(_Base):
         answer = self.send(conversations.exchange(request, self._policy, is_streamed=True))
         reader = LineReader(request.answer, request.accept)
         with closing(answer.stream):
-            try:
-                for chunk in answer.stream.iter_bytes():
-                    yield from reader.feed(chunk)
-            except httpx2.TransportError as error:
-                raise _broken(request, error) from error
+            while (chunk := answer.stream.take()) is not None:
+                yield from reader.feed(_whole(request, chunk))
             yield from reader.end()
 
     def _take(self, step: Step) -> Any:
@@ -194,31 +170,19 @@ class Client(_Base):
             return self.send(self._tokens.renewal(now))
 
     def _send(self, step: Send) -> Answer | NoAnswer:
-        body = step.request.body
-        if isinstance(body, Upload):
-            body.prepare()
-        content = body.chunks() if isinstance(body, Upload) else body
-        began, ours = time.monotonic(), _sends.set(True)
-        try:
-            sent = self._http.build_request(**self._arguments(step, content))
-            response = self._http.send(sent, stream=True)
-            if step.is_streamed and response.is_success:
-                return Answer(response.status_code, dict(response.headers), stream=response)
-            with closing(response):
-                text = response.read()
-        except httpx2.TransportError as error:
-            return _no_answer(error)
-        finally:
-            _sends.reset(ours)
-        return Answer(response.status_code, dict(response.headers), text, time.monotonic() - began)
+        self._look_around()
+        if isinstance(step.request.body, Upload):
+            step.request.body.prepare()
+        return self._connections.send(step)
 
 
 class AsyncClient(_Base):
     """A client for programs with asyncio. Close it, or use it in an `async with` statement."""
 
     def _prepare(self) -> None:
+        super()._prepare()
         self._lock = asyncio.Lock()
-        self._http = httpx2.AsyncClient(**self._options)
+        self._threads = ThreadPoolExecutor(self._network.connections, "migration-service-client")
 
     async def __aenter__(self) -> Self:
         return self
@@ -230,7 +194,8 @@ class AsyncClient(_Base):
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._http.aclose()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._connections.close()
 
     async def send(self, asked: Request[T] | Conversation[T]) -> T:
         """Send a request, as often as it takes, and return its answer."""
@@ -270,13 +235,10 @@ class AsyncClient(_Base):
     async def _lines(self, request: Lines[T]) -> AsyncGenerator[T, None]:
         answer = await self.send(conversations.exchange(request, self._policy, is_streamed=True))
         reader = LineReader(request.answer, request.accept)
-        async with aclosing(answer.stream):
-            try:
-                async for chunk in answer.stream.aiter_bytes():
-                    for item in reader.feed(chunk):
-                        yield item
-            except httpx2.TransportError as error:
-                raise _broken(request, error) from error
+        with closing(answer.stream):
+            while (chunk := await self._in_thread(answer.stream.take)) is not None:
+                for item in reader.feed(_whole(request, chunk)):
+                    yield item
             for item in reader.end():
                 yield item
 
@@ -300,33 +262,22 @@ class AsyncClient(_Base):
             return await self.send(self._tokens.renewal(now))
 
     async def _send(self, step: Send) -> Answer | NoAnswer:
-        body = step.request.body
-        if isinstance(body, Upload):
-            await body.prepare_async()
-        content = body.chunks_async() if isinstance(body, Upload) else body
-        began, ours = time.monotonic(), _sends.set(True)
+        self._look_around()
+        if isinstance(step.request.body, Upload):
+            await step.request.body.prepare_async()
+        cancelled = threading.Event()
         try:
-            sent = self._http.build_request(**self._arguments(step, content))
-            response = await self._http.send(sent, stream=True)
-            if step.is_streamed and response.is_success:
-                return Answer(response.status_code, dict(response.headers), stream=response)
-            async with aclosing(response):
-                text = await response.aread()
-        except httpx2.TransportError as error:
-            return _no_answer(error)
-        finally:
-            _sends.reset(ours)
-        return Answer(response.status_code, dict(response.headers), text, time.monotonic() - began)
+            return await self._in_thread(self._connections.send, step, cancelled.is_set)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
 
-def _no_answer(error: httpx2.TransportError) -> NoAnswer:
-    """Return why no answer came. A certificate that is refused would be refused again."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
-        cause = cause.__cause__ or cause.__context__
-    reason = f"{type(error).__name__}: {cause or error}"
-    return NoAnswer(reason, is_final=cause is not None or isinstance(error, httpx2.UnsupportedProtocol))
-
-
-def _broken(request: Request[Any], error: Exception) -> ServiceUnreachable:
-    return ServiceUnreachable(f"{request.operation} broke off: {type(error).__name__}")
+def _whole(request: Request[Any], chunk: bytes | NoAnswer) -> bytes:
+    """Return the chunk of a stream. Raise ServiceUnreachable if the stream broke off."""
+    if isinstance(chunk, NoAnswer):
+        raise ServiceUnreachable(f"{request.operation} broke off: {chunk.reason}")
+    return chunk

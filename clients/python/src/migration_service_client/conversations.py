@@ -158,9 +158,8 @@ def exchange(request: Request[Any], policy: Policy, *, is_streamed: bool = False
             waited += pause
             yield Pause(pause)
         elif isinstance(answer, NoAnswer):
-            raise ServiceUnreachable(
-                f"{request.operation} had no answer after {tries} tries: {answer.reason}"
-            )
+            counted = "1 try" if tries == 1 else f"{tries} tries"
+            raise ServiceUnreachable(f"{request.operation} had no answer after {counted}: {answer.reason}")
         else:
             raise error_of(answer)
 

@@ -38,6 +38,9 @@ class Request(Generic[T]):
     def __post_init__(self) -> None:
         given = {name: _text(value) for name, value in self.query.items() if value is not None}
         headers = {"Accept": self.accept} | {name: it for name, it in self.headers.items() if it is not None}
+        for name, value in headers.items():
+            if not (value.isascii() and value.isprintable()):
+                raise ValueError(f"The header {name} has other than printable ASCII characters: {value!r}.")
         if "Idempotency-Key" in self.headers:
             # It is the same for each repetition of this request.
             headers.setdefault("Idempotency-Key", str(uuid4()))

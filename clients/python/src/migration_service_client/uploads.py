@@ -5,7 +5,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -34,6 +34,9 @@ class Upload:
         self._source: Any = Path(source) if isinstance(source, str | os.PathLike) else source
         self._file: Any = None
         self._start = 0
+        self._sent = 0
+        # The progress of an upload with asyncio is reported in the thread of the loop.
+        self._loop: asyncio.AbstractEventLoop | None = None
         #: Its bytes. They are known once it is prepared.
         self.size: int | None = None
         name = getattr(self._source, "name", None)
@@ -55,10 +58,11 @@ class Upload:
             if not self._open():
                 self._fill()
             self._measure()
-        self._file.seek(self._start)
+        self.rewind()
 
     async def prepare_async(self) -> None:
         """Do the same with asyncio. Only an asynchronous generator is not read in a thread."""
+        self._loop = asyncio.get_running_loop()
         if self._file is None and isinstance(self._source, AsyncIterable):
             self._open()
             file: Any = self._file
@@ -73,21 +77,22 @@ class Upload:
             self._file.close()
             self._file = None if isinstance(self._source, Path) else self._file
 
-    def chunks(self) -> Iterator[bytes]:
-        """Yield the content, and report the progress."""
-        sent = 0
-        while chunk := self._file.read(_CHUNK):
-            yield chunk
-            sent += len(chunk)
-            self._report(sent)
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, and report the progress."""
+        chunk: bytes = self._file.read(size)
+        self._sent += len(chunk)
+        if self._progress is None:
+            pass
+        elif self._loop is None:
+            self._progress(self._sent, self.size)
+        else:
+            self._loop.call_soon_threadsafe(self._progress, self._sent, self.size)
+        return chunk
 
-    async def chunks_async(self) -> AsyncIterator[bytes]:
-        """Yield the content, which is read in a thread, and report the progress."""
-        sent = 0
-        while chunk := await asyncio.to_thread(self._file.read, _CHUNK):
-            yield chunk
-            sent += len(chunk)
-            self._report(sent)
+    def rewind(self, offset: int = 0) -> None:
+        """Go to this byte of the content."""
+        self._file.seek(self._start + offset)
+        self._sent = offset
 
     def _open(self) -> bool:
         """Open the file, or a temporary one that has to be filled. Return whether it has the content."""
@@ -109,10 +114,6 @@ class Upload:
 
     def _measure(self) -> None:
         self.size = self._file.seek(0, io.SEEK_END) - self._start
-
-    def _report(self, sent: int) -> None:
-        if self._progress is not None:
-            self._progress(sent, self.size)
 
 
 def _as_line(part: bytes | Mapping[str, Any]) -> bytes:

@@ -1,0 +1,221 @@
+"""Requests on their way, with libcurl: the only module that knows the HTTP library.
+
+Any thread may send, and waits for the answer. `AsyncClient` has threads of its own for it.
+"""
+
+import ssl
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pycurl
+
+from migration_service_client.conversations import Answer, NoAnswer, Send
+from migration_service_client.requests import Lines, Pages
+from migration_service_client.streams import Stream
+from migration_service_client.uploads import Upload
+
+_AGENT = "migration-service-client/0.1.0"
+_CHUNK = 256 * 1024
+#: Errors that another try would end with, too.
+_FINAL = (
+    pycurl.E_UNSUPPORTED_PROTOCOL,
+    pycurl.E_URL_MALFORMAT,
+    pycurl.E_PEER_FAILED_VERIFICATION,
+    pycurl.E_SSL_CACERT_BADFILE,
+)
+#: Files with the certificates that a system trusts, if Python does not know one.
+_CERTIFICATES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
+
+_Take: TypeAlias = Callable[[bytes], None]
+_IsCancelled: TypeAlias = Callable[[], bool]
+
+
+class CancelledError(Exception):
+    """Nobody waits for the answer any longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """How the service is reached. `Client` describes each."""
+
+    base_url: str
+    timeout: float
+    connections: int
+    ca_file: str | None
+    proxy: str | None
+
+
+class Connections:
+    """The connections of a client. Each sends one request at a time."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._options = _options(network)
+        self._idle: deque[Any] = deque()
+        self._places = threading.BoundedSemaphore(network.connections)
+
+    def send(self, step: Send, is_cancelled: _IsCancelled | None = None) -> Answer | NoAnswer:
+        """Send a request, and return its answer. Raise CancelledError soon after `is_cancelled` is true.
+
+        If the step is streamed, return a good answer when it begins, with a Stream.
+        """
+        if step.is_streamed:
+            stream = Stream(is_cancelled)
+            threading.Thread(target=self._receive, args=(step, stream), daemon=True).start()
+            return stream.answer()
+        head: list[bytes] = []
+        body: list[bytes] = []
+        began = time.monotonic()
+        error = self._perform(step, head.append, body.append, is_cancelled)
+        return error or Answer(*_parse(head), b"".join(body), time.monotonic() - began)
+
+    def close(self) -> None:
+        """Close the connections that are idle."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _receive(self, step: Send, stream: Stream) -> None:
+        head: list[bytes] = []
+
+        def begin() -> None:
+            if head:
+                stream.put(Answer(*_parse(head)))
+                head.clear()
+
+        def take_body(chunk: bytes) -> None:
+            begin()
+            stream.put(chunk)
+
+        end: NoAnswer | BaseException | None
+        try:
+            end = self._perform(step, head.append, take_body, stream.is_closed)
+            if end is None:
+                begin()
+        except BaseException as error:
+            end = error
+        stream.put(end)
+
+    def _perform(
+        self, step: Send, take_head: _Take, take_body: _Take, is_cancelled: _IsCancelled | None
+    ) -> NoAnswer | None:
+        with self._places:
+            try:
+                handle = self._idle.pop()
+            except IndexError:
+                handle = pycurl.Curl()
+            handle.reset()
+            for option, value in self._options:
+                handle.setopt(option, value)
+            _set_request(handle, self._network.base_url, step)
+            handle.setopt(pycurl.HEADERFUNCTION, take_head)
+            handle.setopt(pycurl.WRITEFUNCTION, take_body)
+            error = _perform(handle, step.request.body, is_cancelled)
+            # One that raised is not used again.
+            self._idle.append(handle)
+        return error
+
+
+def _options(network: Network) -> list[tuple[int, Any]]:
+    """Return what all requests have."""
+    seconds = max(1, round(network.timeout))
+    options: list[tuple[int, Any]] = [
+        (pycurl.NOSIGNAL, 1),
+        (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1),
+        (pycurl.USERAGENT, _AGENT),
+        (pycurl.TCP_KEEPALIVE, 1),
+        (pycurl.CONNECTTIMEOUT, seconds),
+        # A connection is broken after so many seconds with less than a byte.
+        (pycurl.LOW_SPEED_LIMIT, 1),
+        (pycurl.LOW_SPEED_TIME, seconds),
+    ]
+    if network.ca_file is not None:
+        options.append((pycurl.CAINFO, network.ca_file))
+    else:
+        known = (ssl.get_default_verify_paths().cafile, *_CERTIFICATES)
+        options += [(pycurl.CAINFO, it) for it in known if it and Path(it).exists()][:1]
+        options.append((pycurl.SSL_OPTIONS, pycurl.SSLOPT_NATIVE_CA))
+    if network.proxy is not None:
+        options += [(pycurl.PROXY, network.proxy), (pycurl.NOPROXY, "")]
+    return options
+
+
+def _set_request(handle: Any, base_url: str, step: Send) -> None:
+    request = step.request
+    # libcurl would wait for permission to send a large body, and name the type of an empty one.
+    headers = ["Expect:", "Content-Type:"] if request.body is None else ["Expect:"]
+    headers += [f"{name}: {value}" for name, value in request.headers.items()]
+    if step.token is not None:
+        headers.append(f"Authorization: Token {step.token}")
+    handle.setopt(pycurl.URL, base_url + request.target)
+    if isinstance(request.body, Upload):
+        handle.setopt(pycurl.POST, 1)
+        handle.setopt(pycurl.POSTFIELDSIZE_LARGE, request.body.size)
+        handle.setopt(pycurl.UPLOAD_BUFFERSIZE, _CHUNK)
+    elif request.method != "GET":
+        handle.setopt(pycurl.POSTFIELDS, request.body or b"")
+    handle.setopt(pycurl.CUSTOMREQUEST, request.method)
+    handle.setopt(pycurl.HTTPHEADER, headers)
+    if isinstance(request, Pages | Lines):
+        handle.setopt(pycurl.ACCEPT_ENCODING, "gzip")
+        handle.setopt(pycurl.BUFFERSIZE, _CHUNK)
+
+
+def _perform(handle: Any, body: Any, is_cancelled: _IsCancelled | None) -> NoAnswer | None:
+    """Send and receive. Return why no answer came. An error of the file, or of its progress, is raised."""
+    raised: list[BaseException] = []
+
+    def read(size: int) -> bytes | int:
+        try:
+            return bytes(body.read(size))
+        except BaseException as error:
+            raised.append(error)
+            return int(pycurl.READFUNC_ABORT)
+
+    def rewind(offset: int, _: int) -> int:
+        body.rewind(offset)
+        return int(pycurl.SEEKFUNC_OK)
+
+    if isinstance(body, Upload):
+        handle.setopt(pycurl.READFUNCTION, read)
+        handle.setopt(pycurl.SEEKFUNCTION, rewind)
+    # libcurl calls it at least once a second. In the main thread Python then notices Ctrl-C.
+    if is_cancelled is not None or threading.current_thread() is threading.main_thread():
+        handle.setopt(pycurl.NOPROGRESS, 0)
+        handle.setopt(pycurl.XFERINFOFUNCTION, lambda *_: is_cancelled is not None and is_cancelled())
+    try:
+        handle.perform()
+    except pycurl.error as error:
+        if raised:
+            raise raised[0] from None
+        code, message = error.args
+        if code == pycurl.E_ABORTED_BY_CALLBACK:
+            raise CancelledError from None
+        is_final = (
+            code in _FINAL
+            or handle.getinfo(pycurl.HTTP_CONNECTCODE) == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+        )
+        return NoAnswer(message, is_final)
+    return None
+
+
+def _parse(head: list[bytes]) -> tuple[int, dict[str, str]]:
+    """Return the status and the headers, with names in lower case, of the last head."""
+    status, headers = 0, {}
+    for line in head:
+        name, colon, value = line.decode("latin-1").partition(":")
+        if colon:
+            headers[name.lower()] = value.strip()
+        elif name.startswith("HTTP/"):
+            status, headers = int(name.split()[1]), {}
+    return status, headers
