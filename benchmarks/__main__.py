@@ -11,6 +11,7 @@ from benchmarks.compare import compare_checkouts
 from benchmarks.measures import (
     added_data,
     batches,
+    client,
     events,
     growth,
     lists,
@@ -32,6 +33,7 @@ MEASURES: dict[str, Callable[[Bench], Row | list[Row]]] = {
     "process-one": processing.measure_one_client,
     "process-many": processing.measure_many_clients,
     "status": staging.measure_status,
+    "client": client.measure_client,
     "check": batches.measure_checking,
     "import": batches.measure_import,
     "reconcile": batches.measure_reconciliation,

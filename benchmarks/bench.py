@@ -82,6 +82,7 @@ class Bench:
 
     stack: Stack
     extent: Extent
+    api_key: str
     token: str
     texts: Sequence[str]
     #: The folder of the files that the load generator reads.
@@ -129,13 +130,16 @@ class Bench:
         with metered(self.stack) as meter:
             result = self.peer(*arguments)
         count, seconds = result["requests"], result["seconds"]
-        return Reading(count, count / seconds, result["p50_ms"], result["p95_ms"], meter.of_one(count))
+        costs = meter.of_one(count) | result.get("costs", {})
+        return Reading(count, count / seconds, result["p50_ms"], result["p95_ms"], costs)
 
     def peer(self, *arguments: str) -> dict[str, Any]:
         """Return what a script of the peers printed (JSON)."""
         environment = peer_environment() | {
             "REDIS_URL": self.stack.settings.redis_url,
             "DATABASE_URL": self.stack.settings.owner_database_url,
+            "SERVICE_URL": self.url,
+            "API_KEY": self.api_key,
             "NORMALIZE__WORKERS": str(PROCESSES),
             "RUNTIME__DLTHUB_TELEMETRY": "false",
         }

@@ -19,7 +19,7 @@ def running_bench(extent: Extent, payloads: int, *, peers: bool = False) -> Iter
     with Stack() as stack, tempfile.TemporaryDirectory(prefix="migration-service-bench-") as name:
         folder = Path(name)
         texts = make_payloads(payloads)
-        token = set_up_caller(stack.settings)
+        api_key, token = set_up_caller(stack.settings)
         templates = stage_templates(stack.settings, texts[:500])
         stack.start_service()
         peer_port = random_free_port()
@@ -28,6 +28,7 @@ def running_bench(extent: Extent, payloads: int, *, peers: bool = False) -> Iter
         yield Bench(
             stack=stack,
             extent=extent,
+            api_key=api_key,
             token=token,
             texts=texts,
             folder=folder,

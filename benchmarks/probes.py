@@ -25,7 +25,7 @@ from migration_service.services.waves.running import run_batch as run_wave_batch
 from migration_service.states import BatchKind, BatchMode, LineStatus
 from migration_service.tasks.batches import feed_batches
 
-_INTERFACE = "/v1/data-import"
+INTERFACE = "/v1/data-import"
 STAGE = "/account-import-process/create-or-update/"
 VALIDATE = "/validate-account/"
 STATUS = f"/account-transfer-status/{SUPPLIER}/{NUMBER}/"
@@ -51,29 +51,29 @@ def send_payloads(bench: Bench, url: str, seconds: float, clients: int = CLIENTS
     return bench.load(url, mode="stage", seconds=seconds, clients=clients, **options)
 
 
-def ask_status(bench: Bench, url: str, seconds: float) -> Reading:
+def ask_status(bench: Bench, url: str, seconds: float, clients: int = CLIENTS) -> Reading:
     """Ask this endpoint for one account after the other."""
-    return bench.load(url, mode="get", seconds=seconds, clients=CLIENTS, count=bench.templates)
+    return bench.load(url, mode="get", seconds=seconds, clients=clients, count=bench.templates)
 
 
 def stage(bench: Bench, seconds: float) -> Reading:
     """Stage fresh accounts, all rules on."""
-    return send_payloads(bench, bench.url + _INTERFACE + STAGE, seconds)
+    return send_payloads(bench, bench.url + INTERFACE + STAGE, seconds)
 
 
 def stage_one(bench: Bench, seconds: float) -> Reading:
     """Stage fresh accounts, one after the other."""
-    return send_payloads(bench, bench.url + _INTERFACE + STAGE, seconds, clients=1)
+    return send_payloads(bench, bench.url + INTERFACE + STAGE, seconds, clients=1)
 
 
 def validate(bench: Bench, seconds: float) -> Reading:
     """Validate accounts through the interface, all rules on."""
-    return send_payloads(bench, bench.url + _INTERFACE + VALIDATE, seconds)
+    return send_payloads(bench, bench.url + INTERFACE + VALIDATE, seconds)
 
 
 def status(bench: Bench, seconds: float) -> Reading:
     """Ask for the status of accounts that exist."""
-    return ask_status(bench, bench.url + _INTERFACE + STATUS, seconds)
+    return ask_status(bench, bench.url + INTERFACE + STATUS, seconds)
 
 
 def live(bench: Bench, seconds: float) -> Reading:
@@ -83,22 +83,29 @@ def live(bench: Bench, seconds: float) -> Reading:
 
 def process_one(bench: Bench, seconds: float) -> Reading:
     """Create accounts that were staged beforehand, one after the other."""
-    return _process(bench, seconds, 1)
+    return process(bench, seconds, 1)
 
 
 def process_many(bench: Bench, seconds: float) -> Reading:
     """Create accounts that were staged beforehand, with 64 clients."""
-    return _process(bench, seconds, MANY_CLIENTS)
+    return process(bench, seconds, MANY_CLIENTS)
 
 
-def _process(bench: Bench, seconds: float, clients: int) -> Reading:
+def process(bench: Bench, seconds: float, clients: int) -> Reading:
+    """Create accounts that were staged beforehand, with so many clients."""
+    first, count = stage_ahead(bench, seconds, clients)
+    options = {"bodies": bench.process_body, "first": first, "count": count}
+    return bench.load(
+        bench.url + INTERFACE + _PROCESS, mode="process", seconds=seconds, clients=clients, **options
+    )
+
+
+def stage_ahead(bench: Bench, seconds: float, clients: int) -> tuple[int, int]:
+    """Stage more accounts than can be created in this time. Return the first number, and how many."""
     count = int(max(1, round(seconds)) * _HIGHEST_RATE) + 4 * clients
     first = bench.take_numbers(count)
     stage_copies(bench.stack.settings, first, count, bench.templates)
-    options = {"bodies": bench.process_body, "first": first, "count": count}
-    return bench.load(
-        bench.url + _INTERFACE + _PROCESS, mode="process", seconds=seconds, clients=clients, **options
-    )
+    return first, count
 
 
 _TODAY = time.strftime("%Y-%m-%d", time.gmtime())
@@ -178,7 +185,7 @@ def _add(bench: Bench, path: str, data: dict[str, object], seconds: float) -> Re
     import_batch(bench, first, _ADDED_TO)
     body = write_added_body(bench.folder / "added.json", data)
     options = {"bodies": body, "first": first, "count": _ADDED_TO}
-    return bench.load(bench.url + _INTERFACE + path, mode="add", seconds=seconds, clients=CLIENTS, **options)
+    return bench.load(bench.url + INTERFACE + path, mode="add", seconds=seconds, clients=CLIENTS, **options)
 
 
 def check_lines(bench: Bench, _seconds: float) -> Reading:

@@ -55,8 +55,8 @@ STAGE_COPIES = """
 """
 
 
-def set_up_caller(settings: Settings) -> str:
-    """Create an organisation with a key, a supplier and a team. Return the token for its requests."""
+def set_up_caller(settings: Settings) -> tuple[str, str]:
+    """Create an organisation with a key, a supplier and a team. Return the key and a token."""
     with sessions(settings).begin() as session:
         create_organisation(session, "Benchmark")
         create_import_supplier(
@@ -64,7 +64,7 @@ def set_up_caller(settings: Settings) -> str:
         )
         create_operations_team(session, TEAM)
         api_key = issue_api_key(session, organisation_name="Benchmark")
-        return obtain_tokens(session, settings, api_key).token
+        return api_key, obtain_tokens(session, settings, api_key).token
 
 
 def set_up_vendor(settings: Settings, url: str) -> None:

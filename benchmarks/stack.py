@@ -29,7 +29,10 @@ from migration_service_local.up.programs import Programs
 #: Processes of each kind, for the service and for its peers.
 PROCESSES = 2
 _SCALE = Scale(web_workers=PROCESSES, interactive_workers=PROCESSES, batch_workers=PROCESSES)
-_PEERS = Path(__file__).parent / ".venv" / "bin" / "python"
+_HERE = Path(__file__).parent
+_PEERS = _HERE / ".venv" / "bin" / "python"
+#: Folders in which the peers find their modules, and those of the suppliers' client.
+_MODULES = (_HERE / "peers", _HERE.parent / "clients" / "python" / "src")
 
 
 class Stack:
@@ -162,7 +165,7 @@ def peer_environment() -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
         "HOME": os.environ.get("HOME", "/"),
-        "PYTHONPATH": str(Path(__file__).parent / "peers"),
+        "PYTHONPATH": os.pathsep.join(map(str, _MODULES)),
         "PYTHONUNBUFFERED": "1",
     }
 

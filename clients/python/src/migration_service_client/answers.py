@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import json
 import types
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
@@ -10,7 +9,11 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import msgspec
+
 from migration_service_client.errors import UnexpectedAnswer
+
+_JSON = msgspec.json.Decoder(float_hook=Decimal)
 
 _Convert = Callable[[Any], Any] | None
 
@@ -18,7 +21,7 @@ _Convert = Callable[[Any], Any] | None
 def parse(text: bytes | str) -> Any:
     """Return parsed JSON with exact amounts. Raise UnexpectedAnswer if it is none."""
     try:
-        return json.loads(text, parse_float=Decimal)
+        return _JSON.decode(text)
     except ValueError as error:
         raise UnexpectedAnswer("The answer is not JSON.") from error
 

@@ -225,15 +225,14 @@ def _log(request: Request[Any], answer: Answer | NoAnswer, tries: int) -> None:
     if isinstance(answer, NoAnswer):
         logger.warning("%s had no answer in try %d: %s", request.operation, tries, answer.reason)
         return
-    logger.log(
-        logging.DEBUG if answer.is_ok else logging.INFO,
-        "%s was answered %d in %.3f s in try %d, request %s",
-        request.operation,
-        answer.status,
-        answer.seconds,
-        tries,
-        answer.headers.get("x-request-id", "-"),
-    )
+    level = logging.DEBUG if answer.is_ok else logging.INFO
+    if logger.isEnabledFor(level):
+        name = answer.headers.get("x-request-id", "-")
+        logger.log(
+            level,
+            "%s was answered %d in %.3f s in try %d, request %s",
+            *(request.operation, answer.status, answer.seconds, tries, name),
+        )
 
 
 _OBTAIN = """mutation Obtain($input: ObtainServiceTokenInput!) {

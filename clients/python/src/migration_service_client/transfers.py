@@ -3,6 +3,7 @@
 Any thread may send, and waits for the answer. `AsyncClient` has threads of its own for it.
 """
 
+import queue
 import ssl
 import threading
 import time
@@ -16,7 +17,7 @@ from typing import Any, TypeAlias
 import pycurl
 
 from migration_service_client.conversations import Answer, NoAnswer, Send
-from migration_service_client.requests import Lines, Pages
+from migration_service_client.requests import Lines, Pages, Request
 from migration_service_client.streams import Stream
 from migration_service_client.uploads import Upload
 
@@ -62,8 +63,11 @@ class Connections:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._options = _options(network)
+        # Those that are idle are ready for a request. The last one used is the first one taken.
         self._idle: deque[Any] = deque()
-        self._places = threading.BoundedSemaphore(network.connections)
+        self._places: queue.SimpleQueue[None] = queue.SimpleQueue()
+        for _ in range(network.connections):
+            self._places.put(None)
 
     def send(self, step: Send, is_cancelled: _IsCancelled | None = None) -> Answer | NoAnswer:
         """Send a request, and return its answer. Raise CancelledError soon after `is_cancelled` is true.
@@ -109,21 +113,35 @@ class Connections:
     def _perform(
         self, step: Send, take_head: _Take, take_body: _Take, is_cancelled: _IsCancelled | None
     ) -> NoAnswer | None:
-        with self._places:
-            try:
-                handle = self._idle.pop()
-            except IndexError:
-                handle = pycurl.Curl()
-            handle.reset()
-            for option, value in self._options:
-                handle.setopt(option, value)
+        self._places.get()
+        try:
+            handle = self._take()
             _set_request(handle, self._network.base_url, step)
             handle.setopt(pycurl.HEADERFUNCTION, take_head)
             handle.setopt(pycurl.WRITEFUNCTION, take_body)
             error = _perform(handle, step.request.body, is_cancelled)
             # One that raised is not used again.
-            self._idle.append(handle)
+            self._idle.append(handle if _is_plain(step.request) else self._ready(handle))
+        finally:
+            self._places.put(None)
         return error
+
+    def _take(self) -> Any:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._ready(pycurl.Curl())
+
+    def _ready(self, handle: Any) -> Any:
+        handle.reset()
+        for option, value in self._options:
+            handle.setopt(option, value)
+        return handle
+
+
+def _is_plain(request: Request[Any]) -> bool:
+    """Return whether each of its options is set again for the next request."""
+    return not isinstance(request, Pages | Lines) and not isinstance(request.body, Upload)
 
 
 def _options(network: Network) -> list[tuple[int, Any]]:
@@ -162,7 +180,9 @@ def _set_request(handle: Any, base_url: str, step: Send) -> None:
         handle.setopt(pycurl.POST, 1)
         handle.setopt(pycurl.POSTFIELDSIZE_LARGE, request.body.size)
         handle.setopt(pycurl.UPLOAD_BUFFERSIZE, _CHUNK)
-    elif request.method != "GET":
+    elif request.method == "GET":
+        handle.setopt(pycurl.HTTPGET, 1)
+    else:
         handle.setopt(pycurl.POSTFIELDS, request.body or b"")
     handle.setopt(pycurl.CUSTOMREQUEST, request.method)
     handle.setopt(pycurl.HTTPHEADER, headers)
@@ -190,8 +210,9 @@ def _perform(handle: Any, body: Any, is_cancelled: _IsCancelled | None) -> NoAns
         handle.setopt(pycurl.READFUNCTION, read)
         handle.setopt(pycurl.SEEKFUNCTION, rewind)
     # libcurl calls it at least once a second. In the main thread Python then notices Ctrl-C.
-    if is_cancelled is not None or threading.current_thread() is threading.main_thread():
-        handle.setopt(pycurl.NOPROGRESS, 0)
+    watches = is_cancelled is not None or threading.current_thread() is threading.main_thread()
+    handle.setopt(pycurl.NOPROGRESS, not watches)
+    if watches:
         handle.setopt(pycurl.XFERINFOFUNCTION, lambda *_: is_cancelled is not None and is_cancelled())
     try:
         handle.perform()
@@ -211,11 +232,7 @@ def _perform(handle: Any, body: Any, is_cancelled: _IsCancelled | None) -> NoAns
 
 def _parse(head: list[bytes]) -> tuple[int, dict[str, str]]:
     """Return the status and the headers, with names in lower case, of the last head."""
-    status, headers = 0, {}
-    for line in head:
-        name, colon, value = line.decode("latin-1").partition(":")
-        if colon:
-            headers[name.lower()] = value.strip()
-        elif name.startswith("HTTP/"):
-            status, headers = int(name.split()[1]), {}
-    return status, headers
+    text = b"\r\n".join((b"", *head)).decode("latin-1")
+    status, _, lines = text.rpartition("\r\nHTTP/")[2].partition("\r\n")
+    pairs = (line.partition(":") for line in lines.split("\r\n"))
+    return int(status.split()[1]), {name.lower(): value.strip() for name, colon, value in pairs if colon}

@@ -1,0 +1,61 @@
+"""Load from the suppliers' Python client, compared with wrk on the same endpoint.
+
+Both have the processors of the service, too, so the client's own processor time decides the ratio.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from benchmarks import probes
+from benchmarks.bench import Bench, Reading, Row, alternate, compared_rates
+
+_CLIENTS = 32
+_KINDS = {"threads": f"{_CLIENTS} threads", "asyncio": f"asyncio, {_CLIENTS} tasks"}
+#: The client wants to know what of an account is new.
+_STAGE = f"{probes.STAGE}?report=full"
+
+
+def measure_client(bench: Bench) -> list[Row]:
+    """Measure requests a second with threads and with asyncio, for one endpoint after the other."""
+    return [row for what in ("stage", "process", "status") for row in _measure(bench, what)]
+
+
+def _measure(bench: Bench, what: str) -> list[Row]:
+    loads: list[Callable[[float], Reading]] = [
+        partial(_wrk, bench, what),
+        *(partial(_client, bench, what, kind) for kind in _KINDS),
+    ]
+    for load in loads:
+        load(1)
+    seconds = bench.extent.seconds
+    wrk, *ours = alternate(bench.extent.rounds, *(partial(load, seconds) for load in loads))
+    return [
+        compared_rates(
+            f"{what} by the client, {name}",
+            "requests/s",
+            (readings, wrk),
+            peer_name="wrk",
+            goal="at least 0.9 x wrk",
+            needed=0.9,
+        )
+        for name, readings in zip(_KINDS.values(), ours, strict=True)
+    ]
+
+
+def _wrk(bench: Bench, what: str, seconds: float) -> Reading:
+    if what == "process":
+        return probes.process(bench, seconds, _CLIENTS)
+    if what == "stage":
+        return probes.send_payloads(bench, bench.url + probes.INTERFACE + _STAGE, seconds, _CLIENTS)
+    return probes.ask_status(bench, bench.url + probes.INTERFACE + probes.STATUS, seconds, _CLIENTS)
+
+
+def _client(bench: Bench, what: str, kind: str, seconds: float) -> Reading:
+    bodies, first, count = bench.bodies, 0, bench.templates
+    if what == "process":
+        bodies = bench.process_body
+        first, count = probes.stage_ahead(bench, seconds, _CLIENTS)
+    elif what == "stage":
+        count = 200_000
+        first = bench.take_numbers(count)
+    return bench.peer_reading("supplier_client.py", kind, what, str(seconds), f"{first}:{count}", str(bodies))
