@@ -58,7 +58,11 @@ def test_a_key_shows_its_limits_and_those_of_the_service(
     without_limits = ("scopes", "import_suppliers", "allowed_networks", "expires_at")
     assert {unlimited[name] for name in without_limits} == {None}
     assert unlimited["limits"]["body_bytes"] == client.application.config["MAX_CONTENT_LENGTH"]
-    limits = {"scopes": [Scope.UNDO], "import_suppliers": [customer.import_supplier], "networks": ["0.0.0.0/0"]}
+    limits = {
+        "scopes": [Scope.UNDO],
+        "import_suppliers": [customer.import_supplier],
+        "networks": ["0.0.0.0/0"],
+    }
     headers = _token(client, _issue(sessions, customer.organisation, **limits))
     shown = json_of(client.get(f"{PREFIX}/api-key/", headers=headers))
     assert (shown["scopes"], shown["import_suppliers"]) == (["undo"], [customer.import_supplier])
