@@ -57,7 +57,7 @@ def test_the_examples_of_the_page_work_in_a_bare_environment(scene: Scene, tmp_p
     venv.create(environment, symlinks=True)
     # What the client is allowed to need, and nothing else that the tests have.
     installed = Path(pytest.__file__).parents[1]
-    for name in ("click", "pycurl", "pycurl.libs"):
+    for name in ("click", "msgspec", "pycurl", "pycurl.libs"):
         for source in [*installed.glob(f"{name}.py"), *installed.glob(name), *installed.glob(f"{name}-*")]:
             _link(environment, source)
     _link(environment, ROOT / "clients/python/src/migration_service_client")

@@ -116,6 +116,9 @@ class Connections:
         self._places.get()
         try:
             handle = self._take()
+            if not _is_plain(step.request):
+                # The body of an earlier request would be sent instead of a file.
+                self._ready(handle)
             _set_request(handle, self._network.base_url, step)
             handle.setopt(pycurl.HEADERFUNCTION, take_head)
             handle.setopt(pycurl.WRITEFUNCTION, take_body)
