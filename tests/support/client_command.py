@@ -47,6 +47,9 @@ def start_command(
     environment = environment_of(service, folder)
     if clock and _FAKETIME:
         environment |= {"LD_PRELOAD": str(_FAKETIME[0]), "FAKETIME": clock}
+    if room is not None:
+        # Python would leave the byte code of the client cut off, and no other test could import it.
+        environment |= {"PYTHONDONTWRITEBYTECODE": "1"}
 
     def limit() -> None:
         if room is not None:
