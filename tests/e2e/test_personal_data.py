@@ -1,7 +1,6 @@
 """No name, e-mail address or telephone number of a customer is in a log, a message, an error or an event."""
 
 import gzip
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,9 +92,7 @@ def test_personal_data_is_in_no_log_message_metric_error_or_event(scene: Scene) 
         for account in broken:
             answer = scene.send("POST", "validate-account/", json=account)
             if answer.status_code == 400:
-                # A suggestion is the corrected value itself, for the one who sent it.
-                found = [it | {"suggestions": None} for it in answer.json()["errors"]]
-                answers.append(json.dumps(answer.json() | {"errors": found}))
+                answers.append(answer.text)
         _send_notes(scene, sound[0])
         _run_batch(scene, batch)
         texts = {

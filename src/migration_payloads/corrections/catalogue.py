@@ -7,8 +7,8 @@ from typing import Any
 
 from migration_payloads.corrections import customers, money, periods, supply, texts, values, words
 from migration_payloads.corrections.correction import Correction
-from migration_payloads.corrections.place import Place, Steps, find_place
-from migration_payloads.errors import ErrorItem, ParseError, Suggestion
+from migration_payloads.corrections.place import Place, Steps, find_place, may_be_personal
+from migration_payloads.errors import ErrorItem, Operation, ParseError, Suggestion
 from migration_payloads.schemas.json import parse_json
 
 #: The most findings of an answer that have suggestions, because they cost more than the findings.
@@ -59,12 +59,22 @@ def _correct(correction: Correction, place: Place) -> Steps:
 
 
 def add_suggestions(text: bytes, items: Sequence[ErrorItem]) -> list[ErrorItem]:
-    """Return the findings in the text of a payload with their suggestions, at most `MAX_SUGGESTED`."""
+    """Return the findings in the text of a payload with their suggestions, at most `MAX_SUGGESTED`.
+
+    They are for answers, which have no personal data: a correction with a value that may be one is left out.
+    """
     if not any(item.code in CODES for item in items):
         return list(items)
     try:
         payload = parse_json(text)
     except ParseError:
         return list(items)
-    head = [replace(item, suggestions=suggest(payload, item)) for item in items[:MAX_SUGGESTED]]
+    head = [replace(item, suggestions=_suggest_openly(payload, item)) for item in items[:MAX_SUGGESTED]]
     return [*head, *items[MAX_SUGGESTED:]]
+
+
+def _suggest_openly(payload: Any, item: ErrorItem) -> tuple[Suggestion, ...]:
+    suggestions = suggest(payload, item)
+    values = ((it.path, it.value) for it in suggestions if it.op is not Operation.REMOVE)
+    is_hidden = any(may_be_personal(find_place(payload, "", path), value) for path, value in values)
+    return () if is_hidden else suggestions

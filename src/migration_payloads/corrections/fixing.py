@@ -9,7 +9,7 @@ from marshmallow import missing
 
 from migration_payloads.corrections.applying import apply
 from migration_payloads.corrections.catalogue import suggest
-from migration_payloads.corrections.place import find_field, find_place, pattern_of
+from migration_payloads.corrections.place import find_place, may_be_personal, pattern_of
 from migration_payloads.errors import Confidence, ErrorItem, Operation, Suggestion
 from migration_payloads.schemas.json import encode_json
 from migration_payloads.validation import ValidatedAccount
@@ -79,11 +79,8 @@ def _proposal(payload: Any, item: ErrorItem, suggestions: tuple[Suggestion, ...]
 def _step(payload: Any, suggestion: Suggestion) -> Step:
     place = find_place(payload, "", suggestion.path)
     before = place.value if place else missing
-    field: Any = find_field(place.path) if place else None
     after = missing if suggestion.op is Operation.REMOVE else suggestion.value
-    is_inside = isinstance(before, list | dict) or isinstance(after, list | dict)
-    personal = field is None or is_inside or getattr(field, "personal", True)
-    return Step(suggestion.path, deepcopy(before), after, personal)
+    return Step(suggestion.path, deepcopy(before), after, may_be_personal(place, before, after))
 
 
 def fix_account(

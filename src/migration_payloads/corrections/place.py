@@ -116,6 +116,13 @@ def _find_field(names: tuple[str, ...], is_item: bool) -> Field[Any] | None:
     return found.inner if is_item and isinstance(found, Values) else found
 
 
+def may_be_personal(place: Place | None, *values: Any) -> bool:
+    """Return whether values at a place may be those of a person."""
+    if place is None or place.field is None or any(isinstance(it, list | dict) for it in values):
+        return True
+    return getattr(place.field, "personal", True)
+
+
 def is_accepted(field: Field[Any], value: Any) -> bool:
     """Return whether a value of a payload is valid for a field."""
     try:

@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
+from migration_payloads.corrections.applying import apply
+from migration_payloads.errors import Suggestion
+from migration_payloads.schemas.json import encode_json, parse_json
 from support.factories import json_of
 from support.imported_account import code_of, codes_of
 from support.supplier_client import SupplierClient
@@ -82,22 +85,21 @@ def test_an_unknown_kind_of_report_is_refused(
 def test_findings_have_the_correction_that_makes_them_disappear(
     supplier: SupplierClient, payload: dict[str, Any], send: _Send
 ) -> None:
-    faulty = payload | {"unknown_occupier": "nee", "billing_postcode": "1012.ab"}
+    faulty = _without_check_digit(payload) | {"unknown_occupier": "nee"}
     report = json_of(send(supplier, faulty, "?report=full"))
     [error], [warning] = report["errors"], report["warnings"]
     assert error["suggestions"] == json_of(send(supplier, faulty))["errors"][0]["suggestions"]
-    assert (error["code"], warning["code"]) == ("invalid", "invalid_postcode")
-    assert warning["suggestions"] == [
+    assert error["suggestions"] == [
         {
             "op": "replace",
-            "path": "billing_postcode",
-            "value": "1012 AB",
+            "path": "unknown_occupier",
+            "value": False,
             "confidence": "certain",
-            "kind": "postcode",
+            "kind": "true_or_false",
         }
     ]
-    for [step] in (error["suggestions"], warning["suggestions"]):
-        faulty[step["path"]] = step["value"]
+    assert {it["kind"] for it in warning["suggestions"]} == {"ean_check_digit"}
+    apply(faulty, [Suggestion(**step) for step in (*error["suggestions"], *warning["suggestions"])])
     answer = send(supplier, faulty)
     assert (answer.status_code < 300, answer.headers["X-Warning-Count"]) == (True, "0")
 
@@ -105,11 +107,18 @@ def test_findings_have_the_correction_that_makes_them_disappear(
 def test_what_is_stored_of_a_refused_account_has_no_suggestions(
     supplier: SupplierClient, payload: dict[str, Any]
 ) -> None:
-    staged = json_of(_stage(supplier, payload | {"billing_postcode": "1012.ab"}, "?report=full"))
+    staged = json_of(_stage(supplier, _without_check_digit(payload), "?report=full"))
     assert "suggestions" in staged["warnings"][0]
     number = payload["external_account_number"]
     history = json_of(supplier.get(f"/accounts/{payload['import_supplier']}/{number}/"))
     assert [sorted(it) for it in history["staged"]["warnings"]] == [["attr", "code", "detail"]]
+
+
+def _without_check_digit(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return a payload whose only warning is that its first EAN has 17 digits."""
+    ean = payload["supply_addresses"][0]["meter_points"][0]["ean"]
+    sent = parse_json(encode_json(payload).replace(ean.encode(), ean[:-1].encode()))
+    return sent | {"billing_postcode": "1012 AB"}
 
 
 def test_a_strict_validation_reports_warnings_as_errors(

@@ -29,6 +29,8 @@ _EXAMPLES: Sequence[CorrectedExample] = [*FIELD_EXAMPLES, *RULE_EXAMPLES]
 #: The changes, code and path of every example.
 _ALL = [(it.changes, it.code, it.attr) for it in _EXAMPLES]
 _ALL += [(it.changes, it.code, it.attr) for it in BREAKING_EXAMPLES]
+_METERS = "supply_addresses.0.meter_points.0.meters"
+_FROM_DATE = "supply_addresses.0.customer_at_supply_address_from_date"
 
 
 def _sent(changes: dict[str, Any]) -> Any:
@@ -134,28 +136,36 @@ def test_several_corrections_of_a_payload_are_applied_together() -> None:
     assert payload["customers"][1]["mobile"] == "0612345678"
 
 
-def test_an_error_object_has_suggestions_only_if_there_are_some() -> None:
-    text = encode_json(_sent({"customers.0.mobile": "06_12345678", "customers.1.mobile": "12"}))
+def test_a_finding_of_an_answer_has_suggestions_only_if_there_are_some() -> None:
+    text = encode_json(_sent({_FROM_DATE: "31-12-1980", "unknown_occupier": "perhaps"}))
     items = _find(parse_json(text))
-    [first, second] = [item.to_dict() for item in add_suggestions(text, items)]
-    assert first == items[0].to_dict() | {
-        "suggestions": [
-            {
-                "op": "replace",
-                "path": "customers.0.mobile",
-                "value": "0612345678",
-                "confidence": "likely",
-                "kind": "phone_number",
-            }
-        ]
-    }
-    assert second == items[1].to_dict()
-    assert "0612345678" not in repr(add_suggestions(text, items))
+    found = {item.attr: item for item in add_suggestions(text, items)}
+    dated, other = found[_FROM_DATE], found["unknown_occupier"]
+    assert dated.to_dict()["suggestions"] == [
+        {
+            "op": "replace",
+            "path": _FROM_DATE,
+            "value": "1980-12-31",
+            "confidence": "certain",
+            "kind": "date_in_iso",
+        }
+    ]
+    assert "suggestions" not in other.to_dict()
+    assert "1980-12-31" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("customers.0.mobile", "06_12345678"), ("customers.0.date_of_birth", "31-12-1980"), ("customers", {})],
+)
+def test_a_correction_with_a_value_of_a_person_is_in_no_answer(path: str, value: Any) -> None:
+    payload = _sent({path: value})
+    [item] = [it for it in _find(payload) if it.attr == path and suggest(payload, it)]
+    assert add_suggestions(encode_json(payload), [item]) == [item]
 
 
 def test_only_so_many_findings_of_an_answer_have_suggestions() -> None:
-    customers = [{"family_name": "Mulder", "date_of_birth": "31-12-1980"} for _ in range(MAX_SUGGESTED + 2)]
-    text = encode_json(_sent({"customers": customers}))
+    text = encode_json(_sent({_METERS: [{"active_from": "31-12-1980"} for _ in range(MAX_SUGGESTED + 2)]}))
     items = [it for it in _find(parse_json(text)) if it.code == "invalid_date"]
     found = add_suggestions(text, items)
     assert [bool(item.suggestions) for item in found] == [True] * MAX_SUGGESTED + [False] * 2
