@@ -1,6 +1,7 @@
 -- Sends prepared requests. Arguments: mode, file, token, first number, share of each thread.
 --   stage    the file has one body a line, in which @NUMBER@ is replaced by a fresh external account number
 --   process  the file has one body, in which @NUMBER@ is replaced likewise; ends when the share is used up
+--   keyed    the same, with an Idempotency-Key
 --   add      the file has one body, in which @NUMBER@ is replaced by one number of the share after the other, and
 --            @UNIQUE@ by a number that no other request has
 --   get      the path is asked for again and again; with @NUMBER@ in it, one number after another
@@ -33,7 +34,7 @@ function request()
   local number = string.format("%08d", next_number)
   next_number = next_number + 1
   if next_number >= last_number then
-    if mode == "process" then wrk.thread:stop() else next_number = first + id * share end
+    if mode == "process" or mode == "keyed" then wrk.thread:stop() else next_number = first + id * share end
   end
   if mode == "get" then
     return wrk.format(nil, (wrk.path:gsub("@NUMBER@", number)))
@@ -42,6 +43,9 @@ function request()
   if mode == "add" then
     unique = unique + 1
     return wrk.format(nil, nil, nil, heads[at] .. number .. (tails[at]:gsub("@UNIQUE@", started .. id .. "-" .. unique)))
+  end
+  if mode == "keyed" then
+    wrk.headers["Idempotency-Key"] = started .. number
   end
   return wrk.format(nil, nil, nil, heads[at] .. number .. tails[at])
 end

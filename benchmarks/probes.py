@@ -91,12 +91,12 @@ def process_many(bench: Bench, seconds: float) -> Reading:
     return process(bench, seconds, MANY_CLIENTS)
 
 
-def process(bench: Bench, seconds: float, clients: int) -> Reading:
-    """Create accounts that were staged beforehand, with so many clients."""
+def process(bench: Bench, seconds: float, clients: int, *, keyed: bool = False) -> Reading:
+    """Create accounts that were staged beforehand, with so many clients. `keyed`: with idempotency keys."""
     first, count = stage_ahead(bench, seconds, clients)
     options = {"bodies": bench.process_body, "first": first, "count": count}
     return bench.load(
-        bench.url + INTERFACE + _PROCESS, mode="process", seconds=seconds, clients=clients, **options
+        bench.url + INTERFACE + _PROCESS, mode="keyed" if keyed else "process", seconds=seconds, clients=clients, **options
     )
 
 

@@ -1,10 +1,13 @@
-"""Load from the suppliers' Python client, compared with wrk on the same endpoint.
+"""Load from the suppliers' Python client, compared with wrk: the same requests to the same endpoint.
 
-Both have the processors of the service, too, so the client's own processor time decides the ratio.
+A supplier's machine is another one, so the service has one half of the processors, and who sends the other.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 from benchmarks import probes
 from benchmarks.bench import Bench, Reading, Row, alternate, compared_rates
@@ -17,7 +20,30 @@ _STAGE = f"{probes.STAGE}?report=full"
 
 def measure_client(bench: Bench) -> list[Row]:
     """Measure requests a second with threads and with asyncio, for one endpoint after the other."""
-    return [row for what in ("stage", "process", "status") for row in _measure(bench, what)]
+    with _processors_of_their_own(bench):
+        return [row for what in ("stage", "process", "status") for row in _measure(bench, what)]
+
+
+@contextmanager
+def _processors_of_their_own(bench: Bench) -> Iterator[None]:
+    everywhere = sorted(os.sched_getaffinity(0))
+    half = len(everywhere) // 2
+    served = [it.pid for name in bench.stack.programs() for it in bench.stack.processes(name)]
+    if half:
+        _limit(served, everywhere[:half])
+        _limit([os.getpid()], everywhere[half:])
+    try:
+        yield
+    finally:
+        _limit([os.getpid(), *served], everywhere)
+
+
+def _limit(processes: list[int], processors: list[int]) -> None:
+    """Let all threads of the processes, and what they start from now on, run on these processors only."""
+    for process in processes:
+        with suppress(OSError):  # it has ended
+            for thread in Path(f"/proc/{process}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), processors)
 
 
 def _measure(bench: Bench, what: str) -> list[Row]:
@@ -44,7 +70,7 @@ def _measure(bench: Bench, what: str) -> list[Row]:
 
 def _wrk(bench: Bench, what: str, seconds: float) -> Reading:
     if what == "process":
-        return probes.process(bench, seconds, _CLIENTS)
+        return probes.process(bench, seconds, _CLIENTS, keyed=True)
     if what == "stage":
         return probes.send_payloads(bench, bench.url + probes.INTERFACE + _STAGE, seconds, _CLIENTS)
     return probes.ask_status(bench, bench.url + probes.INTERFACE + probes.STATUS, seconds, _CLIENTS)

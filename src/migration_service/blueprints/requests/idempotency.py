@@ -45,19 +45,20 @@ KEY_ERRORS = (IdempotencyKeyReusedError, IdempotencyRequestInProgressError)
 
 def idempotent(
     blueprint: Blueprint,
-    replay_attempt: Callable[[UUID], Any] = lambda _attempt_id: None,
+    replay_attempt: Callable[[UUID], Any] | None = None,
     as_error: Callable[[InvalidError], InvalidError] = lambda error: error,
 ) -> Callable[[View], View]:
     """Answer a repeated request with the same Idempotency-Key in the same way as the first one.
 
-    Place it above every decorator that changes the response. `replay_attempt` makes the response if the first
-    request started an attempt. `as_error` converts errors about keys to the form of the endpoint's errors.
+    Place it above every decorator that changes the response. `replay_attempt` is for requests that start an
+    attempt, and makes the response if the first request did. A second attempt is refused anyway, so their
+    keys are only looked up then. `as_error` converts errors about keys to the form of the endpoint's errors.
     """
 
-    def find() -> KeptAnswer | EarlierAttempt | None:
+    def find(*, now: bool = True) -> KeptAnswer | EarlierAttempt | None:
         try:
             g.keyed_request = _read_request()
-            if g.keyed_request is None:
+            if g.keyed_request is None or not now:
                 return None
             with resources().Session.begin() as session:
                 return find_answer(session, g.keyed_request)
@@ -67,7 +68,7 @@ def idempotent(
     def decorate(view: View) -> View:
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            earlier = find()
+            earlier = find(now=replay_attempt is None)
             if earlier is None:
                 try:
                     return view(*args, **kwargs)
@@ -78,7 +79,7 @@ def idempotent(
                         raise
             if isinstance(earlier, KeptAnswer):
                 return Response(earlier.body, earlier.status, earlier.headers)
-            return replay_attempt(earlier.attempt_id)
+            return replay_attempt(earlier.attempt_id) if replay_attempt else None
 
         return document_parameters(blueprint, KEY)(wrapper)
 
