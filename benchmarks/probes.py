@@ -96,7 +96,11 @@ def process(bench: Bench, seconds: float, clients: int, *, keyed: bool = False) 
     first, count = stage_ahead(bench, seconds, clients)
     options = {"bodies": bench.process_body, "first": first, "count": count}
     return bench.load(
-        bench.url + INTERFACE + _PROCESS, mode="keyed" if keyed else "process", seconds=seconds, clients=clients, **options
+        bench.url + INTERFACE + _PROCESS,
+        mode="keyed" if keyed else "process",
+        seconds=seconds,
+        clients=clients,
+        **options,
     )
 
 

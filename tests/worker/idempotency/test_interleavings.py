@@ -6,6 +6,7 @@ from uuid import uuid4
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.sql import OpenTransaction
 from migration_service.errors import IdempotencyRequestInProgressError
 from migration_service.models import OperationsTeam
 from migration_service.services.idempotency.keys import (
@@ -28,7 +29,7 @@ class Sender:
     earlier: KeptAnswer | EarlierAttempt | None = None
 
     def find(self, session: Session) -> KeptAnswer | EarlierAttempt | None:
-        self.earlier = find_answer(session, self.request)
+        self.earlier = find_answer(OpenTransaction.of(session), self.request)
         session.commit()
         return self.earlier
 
@@ -36,7 +37,7 @@ class Sender:
         if self.earlier is None:
             session.add(OperationsTeam(name=self.name))
             session.flush()
-            keep_answer(session, self.request, KeptAnswer(201, {}, self.name.encode()))
+            keep_answer(OpenTransaction.of(session), self.request, KeptAnswer(201, {}, self.name.encode()))
 
 
 def _effects(sessions: sessionmaker[Session], *senders: Sender) -> list[str]:
@@ -59,7 +60,9 @@ def test_the_effect_happens_once_and_every_repetition_finds_its_answer(
                 assert isinstance(error, IdempotencyRequestInProgressError), f"{name}: {error}"
             (effect,) = _effects(sessions, one, other)
             with sessions() as session:
-                assert find_answer(session, request) == KeptAnswer(201, {}, effect.encode())
+                assert find_answer(OpenTransaction.of(session), request) == KeptAnswer(
+                    201, {}, effect.encode()
+                )
             # Whoever had no effect found the answer, or was told to look again.
             for name, sender in {"one": one, "other": other}.items():
                 assert (sender.name == effect) != bool(sender.earlier or f"{name}.act" in run.errors)

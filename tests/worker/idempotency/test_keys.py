@@ -11,7 +11,7 @@ from sqlalchemy import func, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
-from migration_service.db.sql import begin
+from migration_service.db.sql import OpenTransaction, begin
 from migration_service.errors import IdempotencyKeyReusedError, IdempotencyRequestInProgressError
 from migration_service.models import IdempotencyKey
 from migration_service.services.idempotency import keys
@@ -54,12 +54,12 @@ def neighbours(sessions: sessionmaker[Session], request_: KeyedRequest) -> list[
 
 def _keep(sessions: sessionmaker[Session], request: KeyedRequest) -> None:
     with sessions.begin() as session:
-        keep_answer(session, request, _ANSWER)
+        keep_answer(OpenTransaction.of(session), request, _ANSWER)
 
 
 def _find(sessions: sessionmaker[Session], request: KeyedRequest) -> KeptAnswer | EarlierAttempt | None:
     with sessions() as session:
-        return find_answer(session, request)
+        return find_answer(OpenTransaction.of(session), request)
 
 
 def _age(sessions: sessionmaker[Session], request: KeyedRequest, **age: int) -> None:
@@ -97,17 +97,17 @@ def test_another_request_under_the_same_key_is_an_error(
 def test_an_answer_is_kept_once(sessions: sessionmaker[Session], request_: KeyedRequest) -> None:
     _keep(sessions, request_)
     with sessions() as session, pytest.raises(IdempotencyRequestInProgressError):
-        keep_answer(session, request_, replace(_ANSWER, body=b"another"))
+        keep_answer(OpenTransaction.of(session), request_, replace(_ANSWER, body=b"another"))
 
 
 def test_whoever_waits_too_long_for_the_effect_of_the_same_request_is_told_to_retry(
     sessions: sessionmaker[Session], request_: KeyedRequest
 ) -> None:
     with sessions() as running, sessions() as session:
-        keep_answer(running, request_, _ANSWER)
+        keep_answer(OpenTransaction.of(running), request_, _ANSWER)
         session.execute(text("SET LOCAL lock_timeout = '10ms'"))
         with pytest.raises(IdempotencyRequestInProgressError):
-            keep_answer(session, request_, _ANSWER)
+            keep_answer(OpenTransaction.of(session), request_, _ANSWER)
 
 
 def test_the_keys_of_the_named_accounts_of_one_supplier_are_voided(
@@ -162,7 +162,7 @@ def test_the_oldest_answers_of_an_organisation_are_removed_beyond_its_bytes(
     mine = [replace(request_, key=str(number)) for number in range(4)]
     for request in (neighbours[0], *mine):
         with sessions.begin() as session:
-            keep_answer(session, request, large)
+            keep_answer(OpenTransaction.of(session), request, large)
     with patch.object(keys, "MOST_BYTES", 25_000), sessions.begin() as session:
         assert remove_old_keys(session) >= 2
     left = [_find(sessions, request) for request in (neighbours[0], *mine)]
@@ -175,7 +175,7 @@ def test_an_attempt_is_the_answer_to_its_request_unless_it_was_withdrawn(
 ) -> None:
     sessions, attempt_id = supplier.Session, new_id()
     with sessions.begin() as session:
-        keep_answer(session, request_, EarlierAttempt(attempt_id))
+        keep_answer(OpenTransaction.of(session), request_, EarlierAttempt(attempt_id))
     _start_attempt(supplier, attempt_id, outcome)
     if outcome is Outcome.WITHDRAWN:
         assert _find(sessions, request_) is None

@@ -22,6 +22,7 @@ from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.requests.error_bodies import status_of
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.reference import wait_until_known
+from migration_service.db.sql import OpenTransaction, autocommit
 from migration_service.errors import (
     IdempotencyKeyReusedError,
     InvalidError,
@@ -135,7 +136,7 @@ def _do(
             back = preview(session).back
             done = perform(session)
             answer = KeptAnswer(303, {"Location": done.location or back}, done.message.encode())
-            keep_answer(session, _keyed(form), answer)
+            keep_answer(OpenTransaction.of(session), _keyed(form), answer)
         if feeds:
             feed_batches(resources().celery, resources().Session)
         if done.secret is not None:
@@ -197,8 +198,8 @@ def _keyed(form: ActionForm) -> KeyedRequest:
 
 def _find_earlier(form: ActionForm) -> KeptAnswer | None:
     try:
-        with resources().Session.begin() as session:
-            found = find_answer(session, _keyed(form))
+        with autocommit(resources().Session) as connection:
+            found = find_answer(connection, _keyed(form))
     except IdempotencyKeyReusedError:
         message = _("This form was already sent, with other values or in another session. Open it again.")
         raise InvalidError(message) from None

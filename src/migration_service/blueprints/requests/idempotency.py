@@ -22,6 +22,7 @@ from migration_service.blueprints.requests.body import document_parameters, read
 from migration_service.blueprints.requests.describing import View
 from migration_service.blueprints.requests.description_headers import KEY
 from migration_service.blueprints.requests.resources import resources
+from migration_service.db.sql import OpenTransaction, autocommit
 from migration_service.errors import (
     IdempotencyKeyReusedError,
     IdempotencyRequestInProgressError,
@@ -60,8 +61,8 @@ def idempotent(
             g.keyed_request = _read_request()
             if g.keyed_request is None or not now:
                 return None
-            with resources().Session.begin() as session:
-                return find_answer(session, g.keyed_request)
+            with autocommit(resources().Session) as connection:
+                return find_answer(connection, g.keyed_request)
         except InvalidError as error:
             raise as_error(error) from error
 
@@ -109,7 +110,9 @@ def keep_with_effect(session: Session, answer: Response) -> None:
     """Store the response in the transaction of its effect. Without a key, do nothing."""
     if keyed := keyed_request():
         headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
-        keep_answer(session, keyed, KeptAnswer(answer.status_code, headers, answer.get_data()))
+        keep_answer(
+            OpenTransaction.of(session), keyed, KeptAnswer(answer.status_code, headers, answer.get_data())
+        )
 
 
 def _read_request() -> KeyedRequest | None:

@@ -14,11 +14,12 @@ from uuid import UUID
 
 from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
-from sqlalchemy import TextClause, text
+from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
+from migration_service.db.sql import OpenTransaction, SqlConnection
 from migration_service.errors import (
     ErrorItem,
     IdempotencyKeyReusedError,
@@ -75,14 +76,15 @@ class EarlierAttempt:
     attempt_id: UUID
 
 
-def find_answer(session: Session, request: KeyedRequest) -> KeptAnswer | EarlierAttempt | None:
+def find_answer(connection: SqlConnection, request: KeyedRequest) -> KeptAnswer | EarlierAttempt | None:
     """Return the answer to an earlier request with the same key, or None if there is none.
 
     Raise IdempotencyKeyReusedError if the key was used for a different request.
     """
-    found = session.execute(_FIND, _values(request)).one_or_none()
-    if found is None:
+    rows = connection.execute(_FIND, _values(request))
+    if not rows:
         return None
+    (found,) = rows
     if found.request_sha256 != request.sha256:
         raise IdempotencyKeyReusedError
     if found.status is None:
@@ -90,7 +92,9 @@ def find_answer(session: Session, request: KeyedRequest) -> KeptAnswer | Earlier
     return KeptAnswer(found.status, found.headers, found.body)
 
 
-def keep_answer(session: Session, request: KeyedRequest, answer: KeptAnswer | EarlierAttempt) -> None:
+def keep_answer(
+    transaction: OpenTransaction, request: KeyedRequest, answer: KeptAnswer | EarlierAttempt
+) -> None:
     """Store the answer to a request in the transaction of its effect.
 
     Raise IdempotencyRequestInProgressError if another request with the same key has stored one, or is about
@@ -102,12 +106,12 @@ def keep_answer(session: Session, request: KeyedRequest, answer: KeptAnswer | Ea
     else:
         values |= {"status": answer.status, "headers": Jsonb(answer.headers), "body": answer.body}
     try:
-        kept = session.execute(_KEEP, _values(request) | values).first()
+        kept = transaction.execute(_KEEP, _values(request) | values)
     except OperationalError as error:
         if isinstance(error.orig, LockNotAvailable):
             raise IdempotencyRequestInProgressError from error
         raise
-    if kept is None:
+    if not kept:
         raise IdempotencyRequestInProgressError
 
 
@@ -143,7 +147,7 @@ _CONSOLE = 0
 
 # A withdrawn attempt never ran, so it is no answer.
 _COUNTS = f"""(
-    idempotency_key.created_at >= now() - make_interval(hours => :kept_for)
+    idempotency_key.created_at >= now() - make_interval(hours => %(kept_for)s)
     AND (idempotency_key.status IS NOT NULL OR EXISTS (
         SELECT FROM attempt
         WHERE attempt.id = idempotency_key.claim_id
@@ -151,30 +155,26 @@ _COUNTS = f"""(
 """
 
 
-def _statement(sql: str) -> TextClause:
-    return text(sql.replace("{counts}", _COUNTS))
-
-
-_FIND = _statement("""
+_FIND = f"""
     SELECT request_sha256, claim_id, status, headers, body
     FROM idempotency_key
-    WHERE organisation_id = :organisation_id AND endpoint = :endpoint AND key = :key AND {counts}
-""")
+    WHERE organisation_id = %(organisation_id)s AND endpoint = %(endpoint)s AND key = %(key)s AND {_COUNTS}
+"""
 
 # `leased_until` is for processes of the version before, which claim a key before they act.
-_KEEP = _statement("""
+_KEEP = f"""
     INSERT INTO idempotency_key
         (organisation_id, endpoint, key, request_sha256, claim_id, status, headers, body, import_supplier,
          external_account_number, leased_until)
-    VALUES (:organisation_id, :endpoint, :key, :sha256, :claim_id, :status, :headers, :body, :import_supplier,
-            :external_account_number, now())
+    VALUES (%(organisation_id)s, %(endpoint)s, %(key)s, %(sha256)s, %(claim_id)s, %(status)s, %(headers)s,
+            %(body)s, %(import_supplier)s, %(external_account_number)s, now())
     ON CONFLICT (organisation_id, endpoint, key) DO UPDATE
     SET request_sha256 = excluded.request_sha256, claim_id = excluded.claim_id, status = excluded.status,
         headers = excluded.headers, body = excluded.body, import_supplier = excluded.import_supplier,
         external_account_number = excluded.external_account_number, leased_until = now(), created_at = now()
-    WHERE NOT {counts}
+    WHERE NOT {_COUNTS}
     RETURNING key
-""")
+"""
 
 # The answers are only added up if the table is so large that an organisation may have too many.
 _REMOVE = text("""

@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
 from migration_service.db.holding import is_lost, repeat
-from migration_service.db.sql import OpenTransaction, SqlConnection, autocommit, begin
+from migration_service.db.sql import SqlConnection, autocommit, begin
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
@@ -204,9 +204,9 @@ def _store(d: Dispatch, attempt: RunningAttempt, keyed: KeyedRequest | None, *, 
     """Commit the attempt, together with its idempotency key. Return False if the account is not PENDING."""
     if keyed is None:
         return repeat(d.Session, partial(_start, d, attempt, durable=durable))
-    with d.Session.begin() as session:
-        if started := states.start(OpenTransaction.of(session), attempt, durable=durable):
-            keep_answer(session, keyed, EarlierAttempt(attempt.id))
+    with begin(d.Session) as transaction:
+        if started := states.start(transaction, attempt, durable=durable):
+            keep_answer(transaction, keyed, EarlierAttempt(attempt.id))
         return started
 
 
