@@ -61,6 +61,22 @@ def test_every_field_of_an_answer_is_an_attribute(description: dict[str, Any]) -
         assert fields == set(schemas[name]["properties"])
 
 
+def test_every_member_of_an_answer_with_an_error_is_an_attribute(description: dict[str, Any]) -> None:
+    bodies = {name: it for name, it in description["components"]["schemas"].items() if "ErrorBody" in name}
+    members = {member for body in bodies.values() for member in body["properties"]}
+    assert {"service_account_number", "cursor", "transaction_data"} <= members
+    example = {
+        member: it["example"]
+        for body in bodies.values()
+        for member, it in body["properties"].items()
+        if "example" in it
+    }
+    error = codes.AccountAlreadyImported(400, example)
+    # An account with an error is not valid, and not returned.
+    assert {member for member in members if not hasattr(error, member)} == {"valid", "account"}
+    assert error.service_account_number == example["service_account_number"]
+
+
 def test_every_example_of_an_answer_has_its_type(description: dict[str, Any]) -> None:
     seen = 0
     for operation, request in _requests(description):

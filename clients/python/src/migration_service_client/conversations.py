@@ -306,7 +306,7 @@ def create_account(
         # One that differs from what was sent is told as the error that it is.
         if {it.code for it in error.errors} != {error.code}:
             raise
-        return CreatedAccount(service_account_number=str(error.body["service_account_number"]))
+        return CreatedAccount(service_account_number=str(error.service_account_number))
     return created
 
 

@@ -48,8 +48,10 @@ class ServiceError(ClientError):
     """An answer with an error.
 
     `status` is the HTTP status. `errors` has everything that was found, each with `code`, `detail` and
-    `attr`, the path to the value at fault, and `suggestions` if a correction is known. `body` has all
-    members of the answer. `request_id` helps the operator to find the request.
+    `attr`, the path to the value at fault, and `suggestions` if a correction is known; so has `warnings`
+    for an account. Members that only some answers have are None in the others: the two numbers of
+    AccountAlreadyImported, the `cursor` of EventCursorExpired and its like, and what is wrong with
+    transactions. `body` has all members of the answer. `request_id` helps the operator to find the request.
     """
 
     #: The code of the class. An error of a code that this version does not know is a ServiceError.
@@ -61,6 +63,12 @@ class ServiceError(ClientError):
         self.code = str(body.get("code", self.code))
         self.detail = str(body.get("detail", ""))
         self.errors = tuple(map(_finding, body.get("errors") or ()))
+        self.warnings = tuple(map(_finding, body.get("warnings") or ()))
+        self.external_account_number: str | None = body.get("external_account_number")
+        self.service_account_number: str | None = body.get("service_account_number")
+        self.cursor: str | None = body.get("cursor")
+        self.error_detail: str | None = body.get("error_detail")
+        self.transaction_data: dict[str, Any] | None = body.get("transaction_data")
         self.request_id = request_id
         super().__init__(status, self.code)
 

@@ -182,7 +182,7 @@ class _Listener:
                     self._handle(event)
             except codes.EventCursorAhead as error:
                 click.echo("The service's database was set back. What is known is left out.", err=True)
-                self._position.cursor = error.body["cursor"]
+                self._position.cursor = error.cursor
                 continue
             except ClientError as error:
                 self._endure(error)

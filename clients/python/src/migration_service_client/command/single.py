@@ -124,7 +124,7 @@ def _refused(error: ServiceError) -> Record:
     """Return what came of a line, in the words that a batch has for it."""
     if isinstance(error, codes.AccountAlreadyImported):
         differing = [it for it in error.errors if it.code != error.code]
-        number = error.body.get("service_account_number")
+        number = error.service_account_number
         return {
             "status": "ALREADY_IMPORTED",
             "service_account_number": number,
