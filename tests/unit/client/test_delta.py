@@ -3,19 +3,23 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from migration_service_client.command import main
+from migration_service_client.command import comparison, main
 from migration_service_local.samples import generate_accounts
 from support.batch_client import ndjson
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(params=["remembered", "forgotten"])
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+    """The folder with the books, whose lines are in memory, or forgotten but for a hash."""
     monkeypatch.chdir(tmp_path)
+    if request.param == "forgotten":
+        monkeypatch.setattr(comparison, "_WINDOW", 0)
     return tmp_path
 
 
@@ -99,6 +103,40 @@ def test_the_first_line_of_an_account_counts_and_the_others_are_reported(folder:
         },
     )
     assert part("repeated") == [account("1", a=2), account("3"), account("2")]
+
+
+@pytest.mark.parametrize("window", [0, 300, 3_000, 30_000])
+def test_the_order_of_large_books_makes_no_difference(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    monkeypatch.setattr(comparison, "_WINDOW", window)
+    chance = Random(window)
+    old = {f"{number}": account(f"{number}", a=0) for number in range(300)}
+    new = {
+        number: it | {"a": chance.choice([0, 0, 0, 1])} for number, it in old.items() if chance.random() < 0.9
+    }
+    new |= {f"{number}": account(f"{number}", a=0) for number in range(300, 330)}
+    lines = sorted(
+        new.values(), key=lambda it: int(it["external_account_number"]) + chance.randrange(-40, 40)
+    )
+    lines += chance.sample(lines, 20)
+    _, counts = delta([*chance.sample([*old.values()], 5), *old.values()], lines)
+    changed = {number for number, it in new.items() if it["a"]}
+    assert counts == {
+        "unchanged": len(new) - 30 - len(changed),
+        "changed": len(changed),
+        "new": 30,
+        "vanished": len(old.keys() - new.keys()),
+        "repeated": 20,
+        "repeated_in_new": 20,
+        "repeated_in_old": 5,
+    }
+    for name, numbers in (
+        ("changed", changed),
+        ("vanished", old.keys() - new.keys()),
+        ("new", new.keys() - old.keys()),
+    ):
+        assert {it["external_account_number"] for it in part(name)} == numbers
 
 
 def test_lines_without_a_number_are_counted(folder: Path) -> None:

@@ -7,7 +7,7 @@ and `AsyncClient` take the steps. docs/suppliers/retries.md is the contract.
 import json
 import logging
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -40,6 +40,8 @@ T = TypeVar("T")
 #: Seconds between two questions, if the service does not say.
 _POLL = 1.0
 _LONGEST_PAUSE = 60.0
+#: The first pause while a batch or an undo is waited for.
+_FIRST_PAUSE = 0.1
 #: Part of a pause by which it is longer at most, so that clients that began together do not go on together.
 _JITTER = 0.25
 
@@ -313,26 +315,36 @@ def create_account(
 def wait_for_batch(
     batch_id: str, *, seconds: float = 2.0, progress: Callable[[BatchProgressAnswer], None] | None = None
 ) -> Conversation[BatchProgressAnswer]:
-    """Ask for a batch every so many seconds until it is neither RUNNING nor WAITING, and return it.
+    """Ask for a batch until it is neither RUNNING nor WAITING, and return it.
 
+    It is asked for every so many seconds, and more often at the beginning, because a small batch ends soon.
     `progress` is called with each answer.
     """
+    pauses = _pauses(seconds)
     while True:
         batch: BatchProgressAnswer = yield get_batch(batch_id)
         if progress is not None:
             progress(batch)
         if batch.state not in ("RUNNING", "WAITING"):
             return batch
-        yield Pause(seconds)
+        yield Pause(next(pauses))
 
 
 def wait_for_undo(undo_id: str, *, seconds: float = 2.0) -> Conversation[UndoProgressAnswer]:
-    """Ask for an undo every so many seconds until it has ended, and return it."""
+    """Ask for an undo until it has ended, and return it. `seconds` is as for `wait_for_batch`."""
+    pauses = _pauses(seconds)
     while True:
         undo: UndoProgressAnswer = yield get_undo(undo_id)
         if undo.finished_at is not None:
             return undo
-        yield Pause(seconds)
+        yield Pause(next(pauses))
+
+
+def _pauses(seconds: float) -> Iterator[float]:
+    pause = min(_FIRST_PAUSE, seconds)
+    while True:
+        yield pause
+        pause = min(2 * pause, seconds)
 
 
 def conversation(asked: Request[T] | Conversation[T], policy: Policy) -> Conversation[T]:

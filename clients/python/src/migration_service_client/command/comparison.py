@@ -1,14 +1,16 @@
 """What differs between two books, in memory that does not grow with them.
 
-The first pass over the old book keeps a hash of each line in a temporary file: 64 bits, with a key of this
-process. A line of the new book with the same account and hash is unchanged, and is not even parsed. The other
-lines with a known account are kept in the temporary file, too, until the second pass over the old book comes
-to their account.
+Both are read at the same pace. Most accounts have not moved far, so their two lines are in memory at the same
+time, and are compared as they are. A line of the old book whose account does not come soon is forgotten but
+for a hash: 64 bits, with a key of this process, in a temporary file. A line of the new book that has another
+hash waits there for a second pass over the old book. While too many lines of the new book have found no
+account, only the old one is read.
 """
 
 import re
 import sqlite3
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from hashlib import blake2b
@@ -23,13 +25,15 @@ from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.values import differing_paths
 
 _TABLES = """
-CREATE TABLE old (account BLOB PRIMARY KEY, hash INTEGER, line INTEGER) WITHOUT ROWID;
+CREATE TABLE old (account BLOB PRIMARY KEY, line INTEGER, hash INTEGER) WITHOUT ROWID;
 CREATE TABLE waiting (old_line INTEGER PRIMARY KEY, new_line INTEGER, text BLOB);
 CREATE TABLE new (account BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 #: What is known of a line of the old book: its account has not been met in the new one, has been met, or
 #: waits for the second pass. Lines without an account of their own have none of these states.
 _NOT_MET, _MET, _WAITING = 1, 2, 3
+#: The bytes of lines that each book may have in memory.
+_WINDOW = 16_000_000
 
 
 class Verdict(StrEnum):
@@ -54,13 +58,50 @@ _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _read_number = msgspec.json.Decoder(_Number).decode
 
 
+#: The verdict on a line, the line, and for a changed one what differs.
+Outcome = tuple[Verdict, bytes, dict[str, Any] | None]
+
+
+class _Window:
+    """Lines by their account, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._lines: OrderedDict[bytes, Line] = OrderedDict()
+        self._size = 0
+
+    def __contains__(self, account: bytes) -> bool:
+        return account in self._lines
+
+    @property
+    def is_full(self) -> bool:
+        return self._size > _WINDOW
+
+    def add(self, account: bytes, line: Line) -> None:
+        self._lines[account] = line
+        self._size += len(line.text or b"")
+
+    def take(self, account: bytes) -> Line | None:
+        line = self._lines.pop(account, None)
+        self._size -= len(line.text or b"") if line else 0
+        return line
+
+    def take_first(self) -> tuple[bytes, Line] | None:
+        if not self._lines:
+            return None
+        account, line = self._lines.popitem(last=False)
+        self._size -= len(line.text or b"")
+        return account, line
+
+
 class Comparison:
-    """Compares two books: call `add_old`, `compare_new` and `explain` in this order."""
+    """Compares two books: call `compare`, then `explain`."""
 
     def __init__(self) -> None:
         # An empty name is a temporary file that is deleted in the end, and that a cache of 32 MB precedes.
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.executescript("PRAGMA cache_size = -32000; PRAGMA journal_mode = OFF; BEGIN;" + _TABLES)
+        self._old, self._new = _Window(), _Window()
+        self._old_has_ended = False
         #: The state of each line of the old book, by its number.
         self._states = bytearray()
         self._counts = dict.fromkeys(
@@ -75,43 +116,37 @@ class Comparison:
 
     def counts(self) -> dict[str, int]:
         """Return the number of lines with each verdict, and of those that cannot be compared."""
-        return dict(self._counts)
+        return self._counts | {"repeated_in_new": self._counts[Verdict.REPEATED]}
 
-    def add_old(self, lines: Iterable[Line]) -> None:
-        """Remember the accounts of the old book."""
-        insert = "INSERT OR IGNORE INTO old VALUES (?, ?, ?)"
-        for line, account in self._readable(lines, "unreadable_in_old"):
-            if self._db.execute(insert, (account, hash(line.text), line.number)).rowcount:
-                self._states.extend(bytes(line.number - len(self._states)))
-                self._states.append(_NOT_MET)
-            else:
-                self._counts["repeated_in_old"] += 1
+    def compare(self, old: Iterable[Line], new: Iterable[Line]) -> Iterator[Outcome]:
+        """Yield the lines whose verdict is known without a second pass over the old book."""
+        old_lines = self._readable(old, "unreadable_in_old")
+        for line, account in self._readable(new, "unreadable_in_new"):
+            yield from self._read_old_lines(old_lines)
+            yield from self._read_new(line, account)
+        while not self._old_has_ended:
+            yield from self._read_old_lines(old_lines)
 
-    def compare_new(self, lines: Iterable[Line]) -> Iterator[tuple[Verdict, bytes]]:
-        """Yield the lines of the new book whose verdict is known without the old line."""
-        for line, account in self._readable(lines, "unreadable_in_new"):
-            verdict = self._compare(line, account)
-            if verdict is not None:
-                yield self._count(verdict), line.text or b""
-        self._counts["repeated_in_new"] = self._counts[Verdict.REPEATED]
-
-    def explain(self, lines: Iterable[Line]) -> Iterator[tuple[Verdict, bytes, dict[str, Any] | None]]:
+    def explain(self, lines: Iterable[Line]) -> Iterator[Outcome]:
         """Yield the other lines with their verdicts, and for each changed one what differs.
 
         `lines` are those of the old book once more. Raise CannotRunError if it is no longer the same.
         """
         wanted = self._states.count(_NOT_MET) + self._states.count(_WAITING)
+        if not wanted:
+            return
         for line in lines:
             state = self._states[line.number] if line.number < len(self._states) else _MET
             if state == _NOT_MET:
-                yield self._count(Verdict.VANISHED), line.text or b"", None
+                yield self._judge(Verdict.VANISHED, line)
             elif state == _WAITING:
-                yield self._explain(line)
+                select = "SELECT new_line, text FROM waiting WHERE old_line = ?"
+                number, packed = self._db.execute(select, (line.number,)).fetchone()
+                yield self._explain(line, Line(number, zlib.decompress(packed)))
             wanted -= state in (_NOT_MET, _WAITING)
             if not wanted:
                 return
-        if wanted:
-            raise CannotRunError("The old book has lost lines while delta ran. Run it again.")
+        raise CannotRunError("The old book has lost lines while delta ran. Run it again.")
 
     def _readable(self, lines: Iterable[Line], otherwise: str) -> Iterator[tuple[Line, bytes]]:
         for line in lines:
@@ -121,41 +156,71 @@ class Comparison:
             else:
                 yield line, blake2b(number, digest_size=16).digest()
 
-    def _compare(self, line: Line, account: bytes) -> Verdict | None:
-        """Return the verdict, or None if the account waits for the second pass over the old book."""
-        select = "SELECT hash, line FROM old WHERE account = ?"
-        known = self._db.execute(select, (account,)).fetchone()
-        if known is None:
-            added = self._db.execute("INSERT OR IGNORE INTO new VALUES (?)", (account,)).rowcount
-            return Verdict.NEW if added else Verdict.REPEATED
-        hashed, old_line = known
-        if self._states[old_line] != _NOT_MET:
-            return Verdict.REPEATED
-        self._states[old_line] = _MET
-        if hashed == hash(line.text):
-            return Verdict.UNCHANGED
-        self._states[old_line] = _WAITING
-        packed = zlib.compress(line.text or b"", 1)
-        self._db.execute("INSERT INTO waiting VALUES (?, ?, ?)", (old_line, line.number, packed))
-        return None
+    def _read_new(self, new: Line, account: bytes) -> Iterator[Outcome]:
+        if old := self._old.take(account):
+            self._states[old.number] = _MET
+            yield self._explain(old, new)
+        elif known := self._db.execute("SELECT line, hash FROM old WHERE account = ?", (account,)).fetchone():
+            old_line, hashed = known
+            if self._states[old_line] != _NOT_MET:
+                yield self._judge(Verdict.REPEATED, new)
+            elif hashed == hash(new.text):
+                self._states[old_line] = _MET
+                yield self._judge(Verdict.UNCHANGED, new)
+            else:
+                self._states[old_line] = _WAITING
+                packed = zlib.compress(new.text or b"", 1)
+                self._db.execute("INSERT INTO waiting VALUES (?, ?, ?)", (old_line, new.number, packed))
+        elif account in self._new:
+            yield self._judge(Verdict.REPEATED, new)
+        elif self._old_has_ended:
+            yield self._judge_unknown(new, account)
+        else:
+            self._new.add(account, new)
 
-    def _explain(self, old: Line) -> tuple[Verdict, bytes, dict[str, Any] | None]:
-        select = "SELECT new_line, text FROM waiting WHERE old_line = ?"
-        new_line, packed = self._db.execute(select, (old.number,)).fetchone()
-        new = zlib.decompress(packed)
-        paths = list(_differing_paths(old.text or b"", new))
+    def _judge_unknown(self, new: Line, account: bytes) -> Outcome:
+        added = self._db.execute("INSERT OR IGNORE INTO new VALUES (?)", (account,)).rowcount
+        return self._judge(Verdict.NEW if added else Verdict.REPEATED, new)
+
+    def _read_old_lines(self, lines: Iterator[tuple[Line, bytes]]) -> Iterator[Outcome]:
+        """Read a line of the old book, or more if lines of the new one have no room."""
+        for line, account in lines:
+            yield from self._read_old(line, account)
+            if not self._new.is_full:
+                return
+        self._old_has_ended = True
+        while first := self._new.take_first():
+            yield self._judge_unknown(first[1], first[0])
+
+    def _read_old(self, old: Line, account: bytes) -> Iterator[Outcome]:
+        insert = "INSERT OR IGNORE INTO old VALUES (?, ?, NULL)"
+        if not self._db.execute(insert, (account, old.number)).rowcount:
+            self._counts["repeated_in_old"] += 1
+            return
+        self._states.extend(bytes(old.number - len(self._states)))
+        new = self._new.take(account)
+        self._states.append(_MET if new else _NOT_MET)
+        if new:
+            yield self._explain(old, new)
+            return
+        self._old.add(account, old)
+        if self._old.is_full and (first := self._old.take_first()):
+            update = "UPDATE old SET hash = ? WHERE account = ?"
+            self._db.execute(update, (hash(first[1].text), first[0]))
+
+    def _explain(self, old: Line, new: Line) -> Outcome:
+        if old.text == new.text:
+            return self._judge(Verdict.UNCHANGED, new)
+        paths = list(_differing_paths(old.text or b"", new.text or b""))
         if not paths:
-            return self._count(Verdict.UNCHANGED), new, None
-        number = (_find_number(new) or b"").decode(errors="replace")
-        places = {"external_account_number": number, "old_line": old.number, "new_line": new_line}
-        return self._count(Verdict.CHANGED), new, places | {"paths": paths}
+            return self._judge(Verdict.UNCHANGED, new)
+        number = (_find_number(new.text or b"") or b"").decode(errors="replace")
+        places = {"external_account_number": number, "old_line": old.number, "new_line": new.number}
+        return self._judge(Verdict.CHANGED, new, places | {"paths": paths})
 
-    def _count(self, verdict: Verdict) -> Verdict:
+    def _judge(self, verdict: Verdict, line: Line, difference: dict[str, Any] | None = None) -> Outcome:
         self._counts[verdict] += 1
-        return verdict
-
-
-_NOTHING = (None, None, b"")
+        return verdict, line.text or b"", difference
 
 
 def _differing_paths(old: bytes, new: bytes) -> Iterator[str]:

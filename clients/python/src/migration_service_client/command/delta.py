@@ -1,12 +1,12 @@
 """`migration-client delta`."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import click
 
 from migration_payloads.schemas.json import encode_json
-from migration_service_client.command.comparison import Comparison, Verdict
+from migration_service_client.command.comparison import Comparison, Outcome, Verdict
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.offline import open_lines
 from migration_service_client.command.output import count, json_option, show_json
@@ -50,16 +50,13 @@ def delta(*, old: Path, new: Path, output: Path, unchanged: bool, as_json: bool)
         raise CannotRunError(f"{output} is not empty. Name a new folder for the parts.")
     output.mkdir(parents=True, exist_ok=True)
     with Comparison() as comparison, _Parts(output, unchanged=unchanged) as parts:
-        with open_lines(old, f"Reading {old.name}") as lines:
-            comparison.add_old(lines)
-        with open_lines(new, f"Reading {new.name}") as lines:
-            for verdict, text in comparison.compare_new(lines):
-                parts.write(verdict, text)
-        with open_lines(old, f"Comparing {old.name}") as lines:
-            for verdict, text, difference in comparison.explain(lines):
-                parts.write(verdict, text)
-                if difference:
-                    parts.write_paths(difference)
+        with (
+            open_lines(old) as old_lines,
+            open_lines(new, f"Comparing {new.name}") as new_lines,
+        ):
+            parts.write_all(comparison.compare(old_lines, new_lines))
+        with open_lines(old, f"Reading {old.name} again") as lines:
+            parts.write_all(comparison.explain(lines))
         counts = comparison.counts()
     if as_json:
         show_json(counts)
@@ -76,12 +73,12 @@ class _Parts:
         names = [it for it in (*Verdict, "paths") if unchanged or it != Verdict.UNCHANGED]
         self._files = {name: (folder / f"{name}.ndjson").open("wb") for name in names}
 
-    def write(self, verdict: Verdict, text: bytes) -> None:
-        if file := self._files.get(verdict):
-            file.write(text + b"\n")
-
-    def write_paths(self, difference: dict[str, Any]) -> None:
-        self._files["paths"].write(encode_json(difference) + b"\n")
+    def write_all(self, outcomes: Iterable[Outcome]) -> None:
+        for verdict, text, difference in outcomes:
+            if file := self._files.get(verdict):
+                file.write(text + b"\n")
+            if difference:
+                self._files["paths"].write(encode_json(difference) + b"\n")
 
     def __enter__(self) -> "_Parts":
         return self

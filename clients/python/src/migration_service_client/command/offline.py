@@ -18,8 +18,8 @@ _STEP = 200
 
 
 @contextmanager
-def open_lines(file: Path, label: str) -> Iterator[Iterator[Line]]:
-    """Open NDJSON, plain or gzip, or standard input for `-`. The label names the progress.
+def open_lines(file: Path, label: str = "") -> Iterator[Iterator[Line]]:
+    """Open NDJSON, plain or gzip, or standard input for `-`. Without a label, no progress is shown.
 
     Raise CannotRunError here or while the lines are read.
     """

@@ -79,10 +79,12 @@ def show_record(record: Record, as_json: bool) -> None:
 
 
 def progress(label: str, length: int) -> "AbstractContextManager[ProgressBar[int]]":
-    """Return a progress bar on standard error, which is silent if that is no terminal. Call its `update`."""
-    return click.progressbar(
-        length=length, label=label, file=sys.stderr, hidden=not sys.stderr.isatty(), show_pos=True
-    )
+    """Return a progress bar on standard error. Call its `update`.
+
+    It is silent without a label, and if standard error is no terminal.
+    """
+    hidden = not label or not sys.stderr.isatty()
+    return click.progressbar(length=length, label=label, file=sys.stderr, hidden=hidden, show_pos=True)
 
 
 def _show_rows(heading: list[list[str]], first: Sequence[Record], rest: Iterable[Record]) -> None:
