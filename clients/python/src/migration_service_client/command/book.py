@@ -1,22 +1,17 @@
 """The file that a supplier sends: NDJSON, plain or gzip. Its lines, and what tells it from other files."""
 
 import hashlib
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from migration_payloads.errors import BatchFileError
-from migration_payloads.files.formats import require_ndjson
-from migration_payloads.files.ndjson import FileLimits, Line, read_blocks
-from migration_payloads.files.ndjson import read_lines as read_lines_of
+from migration_payloads.files.ndjson import Line
 from migration_service_client.command.errors import CannotRunError
+from migration_service_client.command.lines import open_lines
 from migration_service_client.command.output import progress
 
 _BLOCK = 1024 * 1024
-#: A line may be as long as the service accepts by default. A file may have any length.
-_LIMITS = FileLimits(line=8_000_000, total=sys.maxsize)
 #: The most bytes of a file that is small.
 _SMALL = 10_000_000
 
@@ -49,8 +44,5 @@ def is_small(path: Path, lines: int) -> bool:
 
 def read_lines(path: Path) -> Iterator[Line]:
     """Yield the lines that are not blank. Raise CannotRunError if the file is not NDJSON, or is broken."""
-    with path.open("rb") as file:
-        try:
-            yield from require_ndjson(read_lines_of(read_blocks(file), _LIMITS))
-        except BatchFileError as error:
-            raise CannotRunError(f"{path} cannot be sent: {error.detail}") from error
+    with open_lines(path) as lines:
+        yield from lines

@@ -8,7 +8,7 @@ import click
 from migration_payloads.files.check import Summary, check_lines
 from migration_payloads.files.check_options import check_options, write_totals
 from migration_payloads.profile import Profile
-from migration_service_client.command.offline import open_lines
+from migration_service_client.command.lines import open_lines
 from migration_service_client.command.output import json_option, show_json, show_list
 
 

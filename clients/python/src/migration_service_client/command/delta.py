@@ -8,7 +8,7 @@ import click
 from migration_payloads.schemas.json import encode_json
 from migration_service_client.command.comparison import Comparison, Outcome, Verdict
 from migration_service_client.command.errors import CannotRunError
-from migration_service_client.command.offline import open_lines
+from migration_service_client.command.lines import open_lines
 from migration_service_client.command.output import count, json_option, show_json
 
 _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)

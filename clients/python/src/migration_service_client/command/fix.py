@@ -15,19 +15,16 @@ import click
 from migration_payloads.corrections.catalogue import CODES
 from migration_payloads.corrections.fixing import Accepts, Group, fix_account, lesser, propose
 from migration_payloads.corrections.recipes import Recipe, RecipeError, read_recipe, write_recipe
-from migration_payloads.errors import BatchFileError, Confidence, ParseError
-from migration_payloads.files.formats import require_ndjson
-from migration_payloads.files.ndjson import FileLimits, Line, read_blocks, read_lines
+from migration_payloads.errors import Confidence, ParseError
+from migration_payloads.files.reading import LIMITS
 from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_payloads.validation import validate_account, validate_text
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.fix_report import Report, show_group
+from migration_service_client.command.lines import open_lines
 from migration_service_client.command.output import json_option
-
-# A line may be as long as the interface accepts by default. A file may have any length.
-_LIMITS = FileLimits(line=8_000_000, total=sys.maxsize)
 
 
 class _Terms(NamedTuple):
@@ -118,18 +115,15 @@ def fix(
         raise click.UsageError("Expected --accept or --recipe, not both.")
     if out is not None and out.exists() and out.samefile(file):
         raise click.UsageError("OUT is FILE. Expected another name, so that the book remains as it was.")
-    try:
-        if words:
-            accepts = _accept(words)
-        elif recipe_file:
-            accepts = _read(recipe_file).get
-        elif out is None:
-            accepts = _accept_nothing
-        else:
-            accepts = _ask(file, terms, values=values).get
-        report = _write(file, out, terms, accepts)
-    except BatchFileError as error:
-        raise CannotRunError(f"{file} cannot be read: {error}") from error
+    if words:
+        accepts = _accept(words)
+    elif recipe_file:
+        accepts = _read(recipe_file).get
+    elif out is None:
+        accepts = _accept_nothing
+    else:
+        accepts = _ask(file, terms, values=values).get
+    report = _write(file, out, terms, accepts)
     if out is not None and not recipe_file:
         _keep(report, accepts, Path(f"{out}.recipe.json"))
     report.show(as_json=as_json, values=values)
@@ -178,10 +172,14 @@ def _write(file: Path, out: Path | None, terms: _Terms, accepts: Accepts) -> Rep
     """Write the corrected lines of a book to `out`, if there is one, each with the number that it had."""
     report, last = Report(), 0
     with ExitStack() as stack:
-        stream = stack.enter_context(file.open("rb"))
+        lines = stack.enter_context(open_lines(file, "Correcting"))
         written = None if out is None else stack.enter_context(_replacing(out))
-        for line in require_ndjson(read_lines(read_blocks(stream), _LIMITS)):
-            text = _fix_line(line, terms, accepts, report)
+        for line in lines:
+            if line.text is None:
+                raise CannotRunError(
+                    f"{file} cannot be read: line {line.number} is longer than {LIMITS.line:,} bytes."
+                )
+            text = _fix_line(line.text, line.number, terms, accepts, report)
             if written is not None:
                 written.write(b"\n" * (line.number - last - 1) + text + b"\n")
             last = line.number
@@ -205,25 +203,23 @@ def _replacing(out: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def _fix_line(line: Line, terms: _Terms, accepts: Accepts, report: Report) -> bytes:
+def _fix_line(text: bytes, number: int, terms: _Terms, accepts: Accepts, report: Report) -> bytes:
     """Return the corrected line. One in which nothing was corrected remains as it is."""
-    if line.text is None:
-        raise BatchFileError(f"line {line.number} is longer than {_LIMITS.line:,} bytes.")
     report.lines += 1
     try:
-        account = validate_text(line.text, *terms)
+        account = validate_text(text, *terms)
     except ParseError as error:
         report.failed += 1
         report.errors.update({item.code for item in error.errors})
-        return line.text
+        return text
     if not account.errors and not account.warnings:
-        return line.text
-    payload: Any = parse_json(line.text)
+        return text
+    payload: Any = parse_json(text)
     applied, account = fix_account(payload, account, accepts, lambda it: validate_account(it, *terms))
     for proposal in applied:
-        report.add(proposal, line.number, accepted=True)
+        report.add(proposal, number, accepted=True)
     for proposal in propose(payload, account):
-        report.add(proposal, line.number, accepted=False)
+        report.add(proposal, number, accepted=False)
     report.leave(account)
     report.changed += bool(applied)
-    return encode_json(payload) if applied else line.text
+    return encode_json(payload) if applied else text

@@ -12,7 +12,7 @@ import click
 from migration_service_client.command.book_profile import profile_book
 from migration_service_client.command.drift import find_drift
 from migration_service_client.command.errors import CannotRunError
-from migration_service_client.command.offline import file_argument, open_lines
+from migration_service_client.command.lines import file_argument, open_lines
 from migration_service_client.command.output import count, json_option, show_json, show_list
 from migration_service_client.command.sketches import POINTS
 

@@ -12,7 +12,7 @@ from migration_payloads.errors import ParseError
 from migration_payloads.files.ndjson import Line
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service_client.command.errors import CannotRunError
-from migration_service_client.command.offline import file_argument, open_lines
+from migration_service_client.command.lines import file_argument, open_lines
 from migration_service_client.command.output import count, json_option, show_json
 from migration_service_client.command.redaction import Redaction, find
 

@@ -1,4 +1,4 @@
-"""What commands need that use no service: the lines of a file, with progress."""
+"""The lines of a file, with progress."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
