@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from drill.faults import FAULTS
 from drill.scene import SUPPLIER, Scene
 from migration_service.db.engine import make_engine, make_sessionmaker
@@ -27,6 +29,7 @@ _SINCE = """
 """
 
 
+@pytest.mark.timeout(60 + 120 * _RESTARTS)
 def test_every_event_is_forwarded_once_over_restarts_of_both_sides(scene: Scene, tmp_path: Path) -> None:
     [(organisation_id,)] = scene.query(_OF_SUPPLIER, SUPPLIER)
     before = [id_ for (id_,) in scene.query(_SINCE, organisation_id, [])]

@@ -130,6 +130,7 @@ class Sending:
         self.said.append(output)
 
 
+@pytest.mark.timeout(7200 if _FAULTS else 300)
 @pytest.mark.parametrize("way", ["single", "batch"])
 def test_each_account_is_created_once_although_command_service_and_disk_fail(
     way: str, scene: Scene, tmp_path: Path

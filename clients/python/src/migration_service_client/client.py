@@ -57,7 +57,8 @@ class _Base(Operations):
     ) -> None:
         """Prepare a client. Nothing is sent yet.
 
-        `timeout`: seconds without a byte after which a connection counts as broken. `patience`: seconds of
+        `timeout`: seconds without a byte after which a connection counts as broken, and one more for each
+        10 MB of a file that is sent, which the service stores before it answers. `patience`: seconds of
         pauses after which a request is not sent again. `connections`: how many are open at most. `ca_file`:
         a file (PEM) with the certificates to trust, instead of those of the operating system. `proxy`: the
         address of a proxy, instead of those in the environment's variables `https_proxy`, `http_proxy` and

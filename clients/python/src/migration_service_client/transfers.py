@@ -23,6 +23,8 @@ from migration_service_client.uploads import Upload
 
 _AGENT = "migration-service-client/0.1.0"
 _CHUNK = 256 * 1024
+#: Bytes of a file for which the service may take another second before it answers.
+_STORED_IN_A_SECOND = 10_000_000
 #: Errors that another try would end with, too.
 _FINAL = (
     pycurl.E_UNSUPPORTED_PROTOCOL,
@@ -119,7 +121,7 @@ class Connections:
             if not _is_plain(step.request):
                 # The body of an earlier request would be sent instead of a file.
                 self._ready(handle)
-            _set_request(handle, self._network.base_url, step)
+            _set_request(handle, self._network, step)
             handle.setopt(pycurl.HEADERFUNCTION, take_head)
             handle.setopt(pycurl.WRITEFUNCTION, take_body)
             error = _perform(handle, step.request.body, is_cancelled)
@@ -171,18 +173,21 @@ def _options(network: Network) -> list[tuple[int, Any]]:
     return options
 
 
-def _set_request(handle: Any, base_url: str, step: Send) -> None:
+def _set_request(handle: Any, network: Network, step: Send) -> None:
     request = step.request
     # libcurl would wait for permission to send a large body, and name the type of an empty one.
     headers = ["Expect:", "Content-Type:"] if request.body is None else ["Expect:"]
     headers += [f"{name}: {value}" for name, value in request.headers.items()]
     if step.token is not None:
         headers.append(f"Authorization: Token {step.token}")
-    handle.setopt(pycurl.URL, base_url + request.target)
+    handle.setopt(pycurl.URL, network.base_url + request.target)
     if isinstance(request.body, Upload):
         handle.setopt(pycurl.POST, 1)
         handle.setopt(pycurl.POSTFIELDSIZE_LARGE, request.body.size)
         handle.setopt(pycurl.UPLOAD_BUFFERSIZE, _CHUNK)
+        # No byte comes while the service stores the file.
+        patience = network.timeout + request.body.size / _STORED_IN_A_SECOND
+        handle.setopt(pycurl.LOW_SPEED_TIME, max(1, round(patience)))
     elif request.method == "GET":
         handle.setopt(pycurl.HTTPGET, 1)
     else:
