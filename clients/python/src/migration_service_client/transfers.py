@@ -186,7 +186,7 @@ def _set_request(handle: Any, network: Network, step: Send) -> None:
         handle.setopt(pycurl.POSTFIELDSIZE_LARGE, request.body.size)
         handle.setopt(pycurl.UPLOAD_BUFFERSIZE, _CHUNK)
         # No byte comes while the service stores the file.
-        patience = network.timeout + request.body.size / _STORED_IN_A_SECOND
+        patience = network.timeout + (request.body.size or 0) / _STORED_IN_A_SECOND
         handle.setopt(pycurl.LOW_SPEED_TIME, max(1, round(patience)))
     elif request.method == "GET":
         handle.setopt(pycurl.HTTPGET, 1)
