@@ -1,15 +1,22 @@
-"""Webhooks sent by real workers, of which some are killed with everything that they are about to send."""
+"""Webhooks sent by real workers, while workers, Redis, PostgreSQL and receivers are killed.
+
+MIGRATION_SERVICE_WEBHOOK_EVENTS=50000 makes a long run of it.
+"""
 
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import psutil
+import pytest
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -20,11 +27,17 @@ from migration_service.services.events.recording import record
 from migration_service.services.webhooks.endpoints import create_endpoint
 from migration_service.services.webhooks.secrets import Seal
 from support.factories import Customer, make_customer
-from support.receivers import Receiver, receiving
+from support.receivers import Receiver
 from support.servers import EmbeddedServers, ending_with_us, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-EVENTS = 300
+EVENTS = int(os.environ.get("MIGRATION_SERVICE_WEBHOOK_EVENTS", "400"))
+_IS_LONG = EVENTS > 1_000
+#: How often something is killed.
+_KILLS = 20 if _IS_LONG else 4
+#: What a receiver does at first. Those that recover answer after half of the events.
+_RECOVER = ("answer", "answer in order", "fail", "hang", "cut")
+_NEVER = ("redirect", "gone")
 
 
 @contextmanager
@@ -61,59 +74,119 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def test_each_event_arrives_although_the_worker_redis_and_the_database_are_killed(
+class _Ids(list[Any]):
+    """What a receiver was sent: the ids only, because there are many."""
+
+    def append(self, request: Any) -> None:
+        super().append(request[0]["webhook-id"])
+
+
+class _Endpoints:
+    """A receiver for each kind, with its endpoint."""
+
+    def __init__(self, sessions: sessionmaker[Session], customer: Customer) -> None:
+        rules = AddressRules.from_texts("127.0.0.0/8", allows_http=True)
+        self.sent: dict[str, list[str]] = {kind: _Ids() for kind in (*_RECOVER, *_NEVER)}
+        self._receivers = {kind: self._start(kind) for kind in self.sent}
+        for kind, receiver in self._receivers.items():
+            values = {"url": receiver.url, "ordered": kind == "answer in order", "description": kind}
+            with sessions.begin() as session:
+                create_endpoint(session, customer.organisation_id, rules, Seal([]), values)
+
+    def restart(self, kind: str) -> None:
+        """Kill a receiver, and start it again on its port."""
+        receiver = self._receivers[kind]
+        receiver.close()
+        self._receivers[kind] = self._start(kind, receiver.port)
+        self._receivers[kind].manner = receiver.manner
+
+    def recover(self) -> None:
+        for kind in _RECOVER:
+            self._receivers[kind].answer(204)
+            self._receivers[kind].let_go.set()
+
+    def close(self) -> None:
+        for receiver in self._receivers.values():
+            receiver.close()
+
+    def _start(self, kind: str, port: int = 0) -> Receiver:
+        receiver = Receiver(port)
+        receiver.requests = self.sent[kind]  # type: ignore[assignment]
+        match kind:
+            case "hang" | "cut":
+                receiver.manner = kind
+            case "fail":
+                receiver.answer(503)
+            case "gone":
+                receiver.answer(410)
+            case "redirect":
+                receiver.answer(307, Location=f"{receiver.url}/elsewhere")
+        return receiver
+
+
+@pytest.mark.timeout(3600 if _IS_LONG else 300)
+def test_each_event_arrives_at_each_endpoint_that_recovers_whatever_is_killed(
     prepared_servers: Path, tmp_path: Path
 ) -> None:
-    with EmbeddedServers.copy_of(prepared_servers) as servers, receiving() as receiver:
+    chance = Random(EVENTS)
+    with EmbeddedServers.copy_of(prepared_servers, durable=True) as servers, ExitStack() as over:
         engine = make_engine(servers.database_url, pool_size=2, max_overflow=0, application_name="tests")
+        over.callback(engine.dispose)
         sessions = make_sessionmaker(engine)
         customer = make_customer(sessions)
-        for ordered in (False, True):
-            _add(sessions, customer, receiver, ordered=ordered)
-        with _worker(servers, tmp_path) as worker:
-            _tell(sessions, customer)
-            wait_until(lambda: len(receiver.requests) > 50, "the first messages")
-            _kill(worker)
-        _end_leases(sessions)
-        with _worker(servers, tmp_path):
-            servers.kill("valkey")
-            servers.start("valkey")
-            servers.kill("postgres")
-            servers.start("postgres")
-            engine.dispose()
-            _end_leases(sessions)
-            _tell(sessions, customer)
-            wait_until(lambda: not _run(sessions, _WAITING), "everything has arrived", 120)
+        endpoints = _Endpoints(sessions, customer)
+        over.callback(endpoints.close)
+        running = ExitStack()
+        over.callback(running.close)
+        worker = running.enter_context(_worker(servers, tmp_path))
+        victims = chance.sample(["valkey", "postgres", "receiver", "worker"] * (_KILLS // 4), _KILLS)
+        # What was claimed while PostgreSQL was killed waits for the end of its lease.
+        victims.append("worker")
+        for number, victim in enumerate(victims):
+            if number == _KILLS // 2:
+                endpoints.recover()
+            _tell(sessions, customer, EVENTS // len(victims))
+            wait_until(partial(_have_arrived, sessions, 30 * number), "the first messages", 120)
+            match victim:
+                case "worker":
+                    _kill(worker)
+                    running.close()
+                    _end_leases(sessions)
+                    worker = running.enter_context(_worker(servers, tmp_path))
+                case "receiver":
+                    endpoints.restart(chance.choice(_RECOVER))
+                case server:
+                    servers.kill(server)
+                    servers.start(server)
+                    engine.dispose()
+        count = EVENTS // len(victims) * len(victims)
+        patience = 1800 if _IS_LONG else 120
+        wait_until(
+            lambda: _hurry(sessions) and _have_arrived(sessions, len(_RECOVER) * count),
+            "everything has arrived",
+            patience,
+        )
         recorded = [str(row.id) for row in _run(sessions, "SELECT id FROM event ORDER BY transaction_id, id")]
-        assert len(recorded) == 2 * EVENTS
-        sent: dict[str, list[str]] = {"/False": [], "/True": []}
-        for headers, _body in receiver.requests:
-            sent[headers["x-path"]].append(headers["webhook-id"])
-        assert {*sent["/False"]} == {*recorded}
+        # That the endpoint which is gone was switched off is an event, too.
+        told = [id_ for id_ in recorded if id_ in set(endpoints.sent["answer"])]
+        assert len(told) >= count
+        for kind in _RECOVER:
+            assert set(endpoints.sent[kind]) == set(told), kind
         # Each for the first time in the order of the feed.
-        assert list(dict.fromkeys(sent["/True"])) == recorded
-        engine.dispose()
+        assert list(dict.fromkeys(endpoints.sent["answer in order"])) == told
+        off = _run(sessions, "SELECT description FROM webhook_endpoint WHERE disabled_reason IS NOT NULL")
+        assert [row.description for row in off] == ["gone"]
+        if _IS_LONG:
+            more = {kind: len(ids) - len(told) for kind, ids in endpoints.sent.items() if kind in _RECOVER}
+            sys.stdout.write(f"{len(told)} events; sent more than once: {more}\n")
 
 
-_WAITING = """
-    SELECT FROM webhook_endpoint AS endpoint JOIN event ON event.organisation_id = endpoint.organisation_id
-    WHERE NOT EXISTS (SELECT FROM webhook_delivery
-                      WHERE endpoint_id = endpoint.id AND event_id = event.id AND state = 'DELIVERED')
-    LIMIT 1
-"""
-
-
-def _add(sessions: sessionmaker[Session], customer: Customer, receiver: Receiver, *, ordered: bool) -> None:
-    rules = AddressRules.from_texts("127.0.0.0/8", allows_http=True)
-    values = {"url": f"http://127.0.0.1:{receiver.port}/{ordered}", "ordered": ordered}
-    with sessions.begin() as session:
-        create_endpoint(session, customer.organisation_id, rules, Seal([]), values)
-
-
-def _tell(sessions: sessionmaker[Session], customer: Customer) -> None:
-    for _ in range(EVENTS):
-        with sessions.begin() as session:
-            record(session, EventType.BATCH_ENDED, {}, organisation_id=customer.organisation_id)
+def _have_arrived(sessions: sessionmaker[Session], deliveries: int) -> bool:
+    counted = """
+        SELECT count(DISTINCT (endpoint_id, event_id)) AS number FROM webhook_delivery
+        JOIN webhook_endpoint ON webhook_endpoint.id = endpoint_id
+        WHERE state = 'DELIVERED' AND description = ANY (:kinds) AND event_type = 'batch.ended'"""
+    return bool(_run(sessions, counted, kinds=list(_RECOVER))[0].number >= deliveries)
 
 
 def _end_leases(sessions: sessionmaker[Session]) -> None:
@@ -122,7 +195,23 @@ def _end_leases(sessions: sessionmaker[Session]) -> None:
     _run(sessions, "UPDATE webhook_endpoint SET leased_until = NULL")
 
 
-def _run(sessions: sessionmaker[Session], statement: str) -> list[Any]:
+def _hurry(sessions: sessionmaker[Session]) -> bool:
+    """Let the time pass until the next attempts."""
+    _run(
+        sessions,
+        "UPDATE webhook_delivery SET next_attempt_at = now() WHERE state = 'PENDING' AND attempts > 0",
+    )
+    time.sleep(5.0 if _IS_LONG else 0.5)
+    return True
+
+
+def _tell(sessions: sessionmaker[Session], customer: Customer, count: int) -> None:
+    for _ in range(count):
+        with sessions.begin() as session:
+            record(session, EventType.BATCH_ENDED, {}, organisation_id=customer.organisation_id)
+
+
+def _run(sessions: sessionmaker[Session], statement: str, **values: Any) -> list[Any]:
     with sessions.begin() as session:
-        result: Any = session.execute(text(statement))
+        result: Any = session.execute(text(statement), values)
         return list(result) if result.returns_rows else []

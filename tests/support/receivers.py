@@ -4,10 +4,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.message import Message
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from standardwebhooks import Webhook
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """Say nothing: who sends may be killed meanwhile."""
 
 
 class Receiver:
@@ -18,9 +26,9 @@ class Receiver:
         #: What it does: a status with its headers, "cut" or "hang".
         self.manner: tuple[int, dict[str, str]] | str = (204, {})
         self.let_go = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._server = _Server(("127.0.0.1", port), self._handler())
+        serve = partial(self._server.serve_forever, poll_interval=0.02)
+        self._thread = threading.Thread(target=serve, daemon=True)
         self._thread.start()
 
     @property
