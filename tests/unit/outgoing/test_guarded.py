@@ -1,5 +1,6 @@
 """Which addresses are connected to, and that exactly the checked one is."""
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -130,3 +131,20 @@ def test_a_certificate_is_that_of_the_name(
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
         assert _send(f"https://localhost:{right.port}/") == (204, None)
         assert _send(f"https://localhost:{wrong.port}/") == (None, DeliveryFailure.TLS)
+
+
+def test_a_body_does_not_wait_until_its_headers_are_acknowledged(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[socket.socket] = []
+    connect = socket.create_connection
+
+    def remember(address: tuple[str, int], timeout: float) -> socket.socket:
+        opened.append(connect(address, timeout))
+        return opened[-1]
+
+    monkeypatch.setattr(socket, "create_connection", remember)
+    client = GuardedClient(LOOPBACK, RequestLimits())
+    HttpDestination(client).send(Message(receiver.url, {"webhook-id": "1"}, b"{}"))
+    assert [bool(it.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)) for it in opened] == [True]
+    client.close()
