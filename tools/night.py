@@ -32,6 +32,14 @@ def steps_of(seed: int) -> dict[str, tuple[str, ...]]:
         "coverage": ("make", "coverage", f"ARGS=--randomly-seed={seed}"),
         "drill": ("make", "drill", f"ARGS=--seed {seed}"),
         "failover-drill": ("make", "failover-drill", "ARGS=--short"),
+        "client": (
+            *("env", "MIGRATION_SERVICE_CLIENT_FAULTS=20", *_LONG),
+            *("tests/e2e/test_client_send.py", "tests/e2e/test_client_listen.py"),
+        ),
+        "webhooks": (
+            *("env", "MIGRATION_SERVICE_WEBHOOK_EVENTS=50000", *_LONG),
+            "tests/e2e/test_webhooks_for_real.py",
+        ),
         "injected-bugs": ("make", "drill", "ARGS=--inject"),
         "fuzz": (
             *(*_LONG, "tests/api/test_fuzz.py", "tests/api/imports/test_damaged_accounts.py"),
