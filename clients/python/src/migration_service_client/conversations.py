@@ -344,7 +344,7 @@ def _pauses(seconds: float) -> Iterator[float]:
     pause = min(_FIRST_PAUSE, seconds)
     while True:
         yield pause
-        pause = min(2 * pause, seconds)
+        pause = min(1.5 * pause, seconds)
 
 
 def conversation(asked: Request[T] | Conversation[T], policy: Policy) -> Conversation[T]:
