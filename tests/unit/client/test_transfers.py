@@ -260,10 +260,15 @@ def test_ctrl_c_ends_a_request(server: Server) -> None:
         server.hangs.wait(30)
         os.kill(os.getpid(), signal.SIGINT)
 
-    server.manners = [Handler.hang]
-    threading.Thread(target=interrupt).start()
-    with client_of(server) as client, pytest.raises(KeyboardInterrupt):
-        client.send(ask())
+    # As in a program: a library that an earlier test has used may have left another handler.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        server.manners = [Handler.hang]
+        threading.Thread(target=interrupt).start()
+        with client_of(server) as client, pytest.raises(KeyboardInterrupt):
+            client.send(ask())
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_cancelled_task_does_not_wait_for_its_answer(server: Server) -> None:
