@@ -32,7 +32,7 @@ Written by `make docs` from the code; do not edit it by hand.
 Every error has the same form of body. `detail` is for people: it may change, so do not parse it. `code` is
 stable. `errors` lists everything that was found, each with its own `detail` and `code`, and in `attr` the
 dot-delimited path to the value at fault, or `null`. Below, *what to do* is in italics. Validate and stage add
-`suggestions` if a [correction](#corrections) is known.
+`suggestions` if a [correction](#corrections) is known that has no value of a person.
 
 ```json
 {example}

@@ -61,7 +61,8 @@ def _correct(correction: Correction, place: Place) -> Steps:
 def add_suggestions(text: bytes, items: Sequence[ErrorItem]) -> list[ErrorItem]:
     """Return the findings in the text of a payload with their suggestions, at most `MAX_SUGGESTED`.
 
-    They are for answers, which have no personal data: a correction with a value that may be one is left out.
+    They are for answers, which have no personal data: a correction that may have a value of a person is left
+    out.
     """
     if not any(item.code in CODES for item in items):
         return list(items)

@@ -117,15 +117,17 @@ class SuggestionSchema(AnswerSchema):
         "replace",
         words=Operation,
     )
-    path = answers.String("The path of the value to change.", "customers.1.landline")
-    value = answers.Raw("The value to put there. Absent if it is removed.", "+31132420868")
+    path = answers.String(
+        "The path of the value to change.", "supply_addresses.0.meter_points.0.supply_start_date"
+    )
+    value = answers.Raw("The value to put there. Absent if it is removed.", "2022-12-01")
     confidence = answers.String(
         "`certain`: the same in another form. `likely`: it follows from the value or from others. "
         "`guess`: only your system knows.",
-        "likely",
+        "certain",
         words=Confidence,
     )
-    kind = answers.String("What the correction does. It is stable.", "phone_number")
+    kind = answers.String("What the correction does. It is stable.", "date_in_iso")
 
 
 class FindingSchema(ErrorObjectSchema):
@@ -134,7 +136,8 @@ class FindingSchema(ErrorObjectSchema):
     optional = frozenset({"suggestions"})
 
     suggestions = answers.List(
-        SuggestionSchema, "The correction: apply all of them. Absent if none is known."
+        SuggestionSchema,
+        "The correction: apply all of them. Absent if none is known, or if it has a value of a person.",
     )
 
 

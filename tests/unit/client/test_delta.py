@@ -176,7 +176,7 @@ def test_the_new_book_may_come_from_a_pipe(folder: Path) -> None:
     [
         ("none", "book", "'none' does not exist"),
         ("book", "none", "none cannot be read: No such file or directory."),
-        ("/dev/null", "book", "/dev/null is not a regular file, and it is read twice."),
+        ("/dev/null", "book", "/dev/null is not a regular file, and it may be read again."),
         ("table", "book", "table cannot be read: This looks like a CSV file."),
     ],
 )

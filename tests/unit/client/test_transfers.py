@@ -260,7 +260,7 @@ def test_ctrl_c_ends_a_request(server: Server) -> None:
         server.hangs.wait(30)
         os.kill(os.getpid(), signal.SIGINT)
 
-    # As in a program: a library that an earlier test has used may have left another handler.
+    # What a shell starts in the background ignores SIGINT, and so do the tests then.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         server.manners = [Handler.hang]

@@ -41,11 +41,14 @@ def delta(*, old: Path, new: Path, output: Path, unchanged: bool, as_json: bool)
     Accounts are matched by external_account_number. The order of members and the way numbers are written make
     no difference: "1.10" is 1.1, and 1e2 is 100. If a book has an account twice, its first line counts.
 
-    The books are NDJSON, plain or gzip. NEW may be - for standard input. OLD is read twice, so it is a file.
+    The books are NDJSON, plain or gzip. NEW may be - for standard input. OLD is a file, because
+    parts of it may be read again.
     The exit status is 0 if the books say the same, 1 if they differ, and 2 if delta could not run.
     """
     if not old.is_file():
-        raise CannotRunError(f"{old} is not a regular file, and it is read twice. Write its content to one.")
+        raise CannotRunError(
+            f"{old} is not a regular file, and it may be read again. Write its content to one."
+        )
     if output.is_dir() and any(output.iterdir()):
         raise CannotRunError(f"{output} is not empty. Name a new folder for the parts.")
     output.mkdir(parents=True, exist_ok=True)
