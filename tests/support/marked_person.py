@@ -54,7 +54,7 @@ def find_mark(sessions: sessionmaker[Session], mark: str) -> list[str]:
     """The tables that have the mark anywhere, in whatever column."""
     with sessions() as session:
         tables = session.scalars(
-            # Not the parts of a divided table: the service reads them by the table, and may not by their names.
+            # Not the parts of a divided table: the service may read them by the table, not by their names.
             text(
                 "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace "
                 "AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY relname"
