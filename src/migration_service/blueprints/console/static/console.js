@@ -118,7 +118,9 @@ function watchUpload(form) {
 watchUpload(document.querySelector("form[data-upload]"));
 
 // On a phone, the menu is one line, and the current page may be out of sight.
-document.querySelector(".side .here")?.scrollIntoView({ block: "nearest", inline: "center" });
+// Not scrollIntoView: from Chromium 150 on, the first Tab would then begin there and miss the skip link.
+const here = document.querySelector(".side .here")?.getBoundingClientRect();
+if (here) document.querySelector(".side").scrollLeft += here.left + (here.width - innerWidth) / 2;
 
 // A secret is easier to copy when it is selected.
 document.getElementById("secret")?.select();
