@@ -118,7 +118,7 @@ function watchUpload(form) {
 watchUpload(document.querySelector("form[data-upload]"));
 
 // On a phone, the menu is one line, and the current page may be out of sight.
-// Not scrollIntoView: from Chromium 150 on, the first Tab would then begin there and miss the skip link.
+// Not by scrollIntoView: in Chromium 150, the first Tab would then begin there and miss the skip link.
 const here = document.querySelector(".side .here")?.getBoundingClientRect();
 if (here) document.querySelector(".side").scrollLeft += here.left + (here.width - innerWidth) / 2;
 
