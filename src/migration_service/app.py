@@ -48,6 +48,7 @@ from migration_service.db import reference
 from migration_service.db.commits import CommitWatch
 from migration_service.db.engine import make_sessionmaker, service_engine
 from migration_service.db.holding import Outage
+from migration_service.db.known_commits import KnownCommit
 from migration_service.payment_vendors.measured import CALLS as VENDOR_CALLS
 from migration_service.services.access.refusals import RefusalLog
 from migration_service.services.access.throttle import Throttle
@@ -143,7 +144,7 @@ def _connect(settings: Settings) -> Resources:
         "migration-web",
         pool_size=settings.database_pool_size,
         max_overflow=0,
-        marks_commits=True,
+        kind=KnownCommit,
     )
     session_maker = make_sessionmaker(engine)
     redis = make_redis(settings.redis_url, max_connections=_MOST_WAITING)

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 from flask import Flask
-from sqlalchemy import func, make_url, select
+from sqlalchemy import func, make_url, select, text
+from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.celery_app import create_celery
@@ -25,7 +27,7 @@ from support.console_client import ConsoleClient, make_operator
 from support.factories import MakeClient, close_celery, json_of
 from support.imported_account import ImportedAccount
 from support.proxy import CuttingProxy
-from support.servers import EmbeddedServers
+from support.servers import EmbeddedServers, wait_until
 from support.standby import Standby, standby_of
 from support.supplier_client import SupplierClient
 
@@ -194,3 +196,58 @@ def test_no_request_fails_while_another_server_becomes_the_primary(
     assert client.get("/health/ready").status_code == 200
     assert count(sessions, AccountImportProcess) == len(statuses)
     sessions.kw["bind"].dispose()
+
+
+def test_a_primary_that_does_not_know_that_it_was_replaced_is_not_asked(
+    standby: Standby, settings: Settings, make_client: MakeClient
+) -> None:
+    servers = standby.primary
+    with CuttingProxy("127.0.0.1", servers.postgres.port) as proxy:
+        address = through(proxy, servers.database_url)
+        client = make_client(replace(settings, database_url=address, redis_url=servers.redis_url))
+        assert isinstance(client.application, Flask)
+        sessions = make_sessionmaker(
+            make_engine(address, pool_size=1, max_overflow=2, application_name="tests")
+        )
+        supplier = SupplierClient.create(client.application, sessions)
+        sessions.kw["bind"].dispose()
+        with servers.connect_as_superuser() as old, standby.connect() as new:
+            wait_until(lambda: _has_everything(new, old), "the standby has everything")
+            new.execute("SELECT pg_promote()")
+            _lead_to(proxy, standby.port, old)
+            (number,) = supplier.stage_new()
+            _lead_to(proxy, servers.postgres.port, new)
+            accepted, statuses = proxy.accepted, []
+            asking = threading.Thread(target=lambda: statuses.append(supplier.status(number).status_code))
+            asking.start()
+            wait_until(lambda: statuses or proxy.accepted > accepted + 1, "another connection is tried")
+            proxy.forward_to(standby.port)
+            asking.join()
+    assert statuses == [200]
+
+
+def _has_everything(standby: psycopg.Connection, primary: psycopg.Connection) -> bool:
+    written = primary.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
+    return standby.execute("SELECT pg_last_wal_replay_lsn() >= %s", written).fetchone() == (True,)
+
+
+def _lead_to(proxy: CuttingProxy, port: int, before: psycopg.Connection) -> None:
+    """Lead new connections to another server, and end those to the one before."""
+    proxy.forward_to(port)
+    before.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'migration_service'"
+    )
+
+
+def test_a_server_that_does_not_tell_its_timeline_is_used(standby: Standby) -> None:
+    standby.switch_over()
+    with standby.connect() as admin:
+        wait_until(lambda: admin.execute("SELECT pg_is_in_recovery()").fetchone() == (False,), "promoted")
+        admin.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM public")
+    address = standby.address(standby.primary.database_url)
+    engine = make_engine(address, pool_size=1, max_overflow=0, application_name="tests")
+    with engine.connect() as connection:
+        assert connection.scalar(select(1)) == 1
+        with pytest.raises(ProgrammingError, match="InsufficientPrivilege"):
+            connection.execute(text("SELECT pg_control_system()"))
+    engine.dispose()

@@ -103,7 +103,7 @@ class _Drill:
         books = self._supplier_of_books()
         books.start()
         poisoned = self._order_poison()
-        wait_until(lambda: len(self.journal.created()) >= self.options.clients, "the first accounts", 60)
+        wait_until(lambda: len(self.journal.created()) >= self.options.clients, "the first accounts")
         self._rounds()
         wait_until(self._asked_for_all, "all accounts asked for", 600)
         self.enough.set()

@@ -17,11 +17,13 @@ from support.servers import copy_home, temporary_folder
 def scene(prepared_servers: Path) -> Iterator[Scene]:
     """One running service for all tests of a process. Each leaves it running and idle, with the limit at 250.
 
-    It logs everything, so that tests can search the log for values that must not be there.
+    It logs everything, so that tests can search the log for values that must not be there. Requests wait for
+    longer than usual, because a machine that runs five tests at once may stop for some time.
     """
     folder = temporary_folder()
     copy_home(prepared_servers, folder)
-    with Scene(folder, environment={"MIGRATION_SERVICE_LOG_LEVEL": "DEBUG"}) as scene:
+    environment = {"MIGRATION_SERVICE_LOG_LEVEL": "DEBUG", "MIGRATION_SERVICE_PROCESS_WAIT_SECONDS": "60"}
+    with Scene(folder, environment=environment) as scene:
         yield scene
     shutil.rmtree(folder)
 

@@ -51,7 +51,7 @@ class Clients:
     def wait_for(self, further: int) -> None:
         """Wait until as many requests more were answered."""
         before = self.answers.total()
-        wait_until(lambda: self.answers.total() >= before + further, "further answers", 60)
+        wait_until(lambda: self.answers.total() >= before + further, "further answers")
 
     def _run(self, keeps: bool) -> None:
         headers = {"Authorization": f"Token {self._supplier.token}", "Content-Type": "application/json"}

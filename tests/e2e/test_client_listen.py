@@ -46,7 +46,7 @@ def test_every_event_is_forwarded_once_over_restarts_of_both_sides(scene: Scene,
                 record(session, EventType.BATCH_ENDED, {}, organisation_id=organisation_id)
 
     listener = start_command(scene, tmp_path, *arguments)
-    wait_until(lambda: (tmp_path / "listen.journal").exists() and _has_begun(tmp_path), "it listens", 60)
+    wait_until(lambda: (tmp_path / "listen.journal").exists() and _has_begun(tmp_path), "it listens")
     for number in range(_RESTARTS):
         tell()
         with receiving(port) as receiver:

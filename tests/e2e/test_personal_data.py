@@ -131,7 +131,7 @@ def _send_notes(scene: Scene, account: dict[str, Any]) -> None:
 
 def _run_batch(scene: Scene, accounts: list[dict[str, Any]]) -> None:
     scene.start_batch(gzip.compress(ndjson(accounts)), content_type="application/gzip")
-    wait_until(lambda: scene.states("PRIVATE-BATCH-") == {"IMPORTED": len(accounts)}, "the batch is done", 60)
+    wait_until(lambda: scene.states("PRIVATE-BATCH-") == {"IMPORTED": len(accounts)}, "the batch is done")
 
 
 def _dump(redis: Redis) -> str:

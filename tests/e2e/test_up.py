@@ -132,7 +132,7 @@ def test_every_killed_process_is_started_again(scene: Scene) -> None:
         process.kill()
     for name, process in killed.items():
         wait_until(partial(is_replaced, scene, name, process), f"{name} is back")
-    wait_until(lambda: is_at_rest(scene), "requests are answered again", 60)
+    wait_until(lambda: is_at_rest(scene), "requests are answered again")
     assert count_accounts(scene.home) == accounts
 
 

@@ -36,7 +36,7 @@ def _accounts(wave: int) -> Iterator[dict[str, Any]]:
 
 def _stage(scene: Scene, lines: bytes) -> None:
     path = f"batches/{scene.start_batch(lines, 'stage')}/"
-    wait_until(lambda: scene.send("GET", path).json()["state"] == "COMPLETED", "everything is staged", 60)
+    wait_until(lambda: scene.send("GET", path).json()["state"] == "COMPLETED", "everything is staged")
 
 
 def _states(scene: Scene, plan_id: str) -> list[str]:
@@ -77,7 +77,7 @@ def test_waves_run_by_themselves_while_workers_and_beat_are_killed(scene: Scene)
     plan_id = answer.json()["plan_id"]
 
     _kill(scene, "background")
-    wait_until(lambda: _is_creating(scene, plan_id, 1), "the first wave is in the middle", 60)
+    wait_until(lambda: _is_creating(scene, plan_id, 1), "the first wave is in the middle")
     _kill(scene, "background")
     wait_until(lambda: _is_creating(scene, plan_id, 2), "the second wave is in the middle", 150)
     rng.choice(scene.main_process("background").children()).kill()

@@ -38,7 +38,7 @@ class Pooler:
         listens = f"listen_addr = {host.address}\nlisten_port = {_PORT}\n"
         (host.folder / "pgbouncer.ini").write_text(pooler + listens)
         host.run("pgbouncer", str(host.folder / "pgbouncer.ini"), account=ServerAccount.choose())
-        wait_until(self._answers, "pgbouncer answers", 60)
+        wait_until(self._answers, "pgbouncer answers")
 
     @property
     def url(self) -> str:

@@ -124,7 +124,7 @@ def run_scenario(world: World, name: str, *, synchronous: bool, seconds: float |
         failures=dict(Counter(_name(it) for it in journal.history.events if it.result is Result.UNKNOWN)),
         wrong=wrong,
     )
-    _compare(world, journal, reader, outcome, stale=(repaired_at, ended_at) if scenario.stale else None)
+    _compare(world, journal, reader, outcome)
     return outcome
 
 
@@ -157,13 +157,8 @@ def _name(event: Event) -> str:
     return f"{event.question.act} {event.status or 'no answer'} {event.said}".strip()
 
 
-def _compare(
-    world: World, journal: Journal, reader: Supplier, outcome: Outcome, stale: tuple[float, float] | None
-) -> None:
-    """Compare what clients were told with the tables, by the drill's model and by the doctor.
-
-    The times of `stale` are those within which reads may have been answered by the old primary.
-    """
+def _compare(world: World, journal: Journal, reader: Supplier, outcome: Outcome) -> None:
+    """Compare what clients were told with the tables, by the drill's model and by the doctor."""
     try:
         wait_until(world.is_idle, "idle", 120)
     except AssertionError:
@@ -184,11 +179,7 @@ def _compare(
             outcome.lost.append(number)
     outcome.named = _ask_doctor(world, journal)
     tables, lost = read_tables(world), set(outcome.lost)
-    ours = {
-        number: [event for event in events if not _is_stale(event, stale)]
-        for number, events in histories.items()
-        if number not in lost
-    }
+    ours = {number: events for number, events in histories.items() if number not in lost}
     tables = replace(tables, attempts=[row for row in tables.attempts if row.number in ours])
     for promise, check in MODEL.items():
         outcome.wrong += [f"{promise}: {loss}" for loss in check(ours, tables)]
@@ -201,11 +192,6 @@ def _compare(
     # With its commits a batch is lost, too.
     excused = ("batch with", *lost) if lost and not outcome.synchronous else ()
     outcome.wrong += [it for it in surprises if not it.startswith(excused)]
-
-
-def _is_stale(event: Event, stale: tuple[float, float] | None) -> bool:
-    reads = event.question.act is Act.STATUS or event.said == "account_not_staged"
-    return reads and stale is not None and stale[0] < event.ended < stale[1]
 
 
 def _is_lost(events: list[Event], row: tuple[Any, ...] | None, attempts: set[str]) -> bool:

@@ -34,9 +34,6 @@ class Scenario:
     acts: tuple[Act, ...] = (Act.STAGE, Act.PROCESS)
     #: Whether the time counts from the repair, before which nothing can be written.
     from_repair: bool = False
-    #: Whether the old primary answers reads after the repair, until Patroni has stopped it. Only a watchdog
-    #: would prevent that.
-    stale: bool = False
     #: Whether no request may fail.
     fails_nothing: bool = False
     #: The goal for the median, and for the longest time, in seconds.
@@ -207,7 +204,7 @@ def _replace(world: World, host: Host) -> None:
     _stop(host)
     world.hosts.start_on(host)
     if host in world.hosts.web:
-        wait_until(lambda: world.hosts.is_ready(host), host.name, 60)
+        wait_until(lambda: world.hosts.is_ready(host), host.name)
         time.sleep(4)  # the balancer has it back
 
 
@@ -227,7 +224,7 @@ SCENARIOS: dict[str, Scenario] = {
     "switch-over on request": Scenario(_switch_over, fails_nothing=True, goals=(3, 10)),
     "primary: process killed": Scenario(_kill_primary, goals=(25, 40)),
     "primary: host gone": Scenario(_lose_primary, lasts=25, goals=(25, 40)),
-    "primary: host frozen": Scenario(_freeze_primary, lasts=25, stale=True, goals=(25, 40)),
+    "primary: host frozen": Scenario(_freeze_primary, lasts=25, goals=(25, 40)),
     "primary: cut from its peers": Scenario(_cut_primary, lasts=30, goals=(25, 40)),
     "primary: slow network": Scenario(_slow_network, lasts=30),
     "primary: disk full": Scenario(_fill(lambda world: world.cluster.leader()), lasts=15),

@@ -44,7 +44,7 @@ class Sentinels:
                 (folder / "valkey.conf").write_text(f"dir {folder}\n{lines}".replace("''", '""'))
                 host.run(str(binary), str(folder / "valkey.conf"), *options)
         self._binary = binary
-        wait_until(self.is_whole, "three servers of Valkey with their Sentinels", 60)
+        wait_until(self.is_whole, "three servers of Valkey with their Sentinels")
 
     @property
     def url(self) -> str:
@@ -100,7 +100,7 @@ class Sentinels:
         configuration.write_text("\n".join([*lines, f"replicaof {master.address} 6379", ""]))
         host.run(str(self._binary), str(configuration))
         time.sleep(0.5)
-        wait_until(self.is_whole, "all servers of Valkey", 60)
+        wait_until(self.is_whole, "all servers of Valkey")
 
     def _ask(self, host: Host, command: str) -> Any:
         with redis.Redis(host.address, PORT, socket_timeout=1, decode_responses=True) as client:

@@ -13,6 +13,12 @@ class Proxy:
         self._target = (host, port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
+        #: The number of connections so far.
+        self.accepted = 0
+
+    def forward_to(self, port: int) -> None:
+        """Lead new connections to another server of the same host."""
+        self._target = (self._target[0], port)
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -29,6 +35,7 @@ class Proxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            self.accepted += 1
             threading.Thread(target=self._serve, args=[client], daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
@@ -68,8 +75,9 @@ class CuttingProxy(Proxy):
         is_cut = threading.Event()
 
         def send_back() -> None:
-            while (data := _receive(server)) and not is_cut.is_set():
-                client.sendall(data)
+            with suppress(OSError):  # the client is gone
+                while (data := _receive(server)) and not is_cut.is_set():
+                    client.sendall(data)
             _shut(client)
 
         with client, self._connect() as server:

@@ -64,7 +64,11 @@ class Receiver:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
+                size = int(self.headers["Content-Length"])
+                body = self.rfile.read(size)
+                if len(body) < size:  # the sender was killed meanwhile, so nothing was received
+                    self.close_connection = True
+                    return
                 self.headers["x-path"] = self.path
                 receiver.requests.append((self.headers, body))
                 if receiver.manner == "hang":

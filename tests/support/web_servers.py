@@ -54,7 +54,7 @@ def web_server(
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_until(bind.exists if isinstance(bind, Path) else lambda: is_answered(bind), "the web server", 60)
+        wait_until(bind.exists if isinstance(bind, Path) else lambda: is_answered(bind), "the web server")
         yield server
     finally:
         server.terminate()
@@ -88,7 +88,7 @@ def nginx(bind: int | Path, *further: tuple[str, str], secrets: Path | None = No
     process = subprocess.Popen(ending_with_us(*command))
     try:
         certificate = str(secrets / "TLS_CERTIFICATE") if secrets else None
-        wait_until(lambda: is_answered(port, certificate=certificate), "nginx and the web server", 60)
+        wait_until(lambda: is_answered(port, certificate=certificate), "nginx and the web server")
         yield port
     finally:
         process.terminate()

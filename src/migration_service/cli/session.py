@@ -9,7 +9,6 @@ from uuid import uuid4
 import click
 import psycopg
 from psycopg.pq import TransactionStatus
-from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 
@@ -101,16 +100,13 @@ def open_sessions(settings: Settings, *, connections: int = 1) -> Iterator[sessi
     Up to `connections` of them can be open at the same time.
     """
     try:
-        engine = service_engine(settings, "migration-command", pool_size=connections, max_overflow=0)
+        engine = service_engine(
+            settings, "migration-command", pool_size=connections, max_overflow=0, kind=CommandConnection
+        )
     except (ArgumentError, ValueError) as error:
         raise CannotRunError(
             "DATABASE_URL is not an address. Expected: postgresql://user:password@host:port/name"
         ) from error
-    event.listen(
-        engine,
-        "do_connect",
-        lambda _dialect, _record, args, options: CommandConnection.open(*args, **options),
-    )
     try:
         sessions = make_sessionmaker(engine)
         repeat(sessions, lambda: engine.connect().close())  # wait for a server

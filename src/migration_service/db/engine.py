@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.config import Settings
 from migration_service.db.known_commits import KnownCommit
 from migration_service.db.redaction import hide_values_of
+from migration_service.db.timelines import Timelines
 
 # jit: compiling the large INSERT of account creation takes 0.6 s and gains nothing. The time-outs end the
 # transaction of a disconnected client, so that its row locks are released.
@@ -71,14 +72,14 @@ def make_engine(
     max_overflow: int,
     application_name: str,
     pooler: bool = False,
-    marks_commits: bool = False,
+    kind: "type[psycopg.Connection[Any]]" = psycopg.Connection,
 ) -> Engine:
     """Return an engine for `database_url`, which connects on first use. `postgresql://` means psycopg 3.
 
     `pooler` means that connections go through a pgbouncer in transaction mode, which may give each
     transaction another connection. No statements are prepared then, and the settings above must be set on the
-    database role (docs/operators/scaling.md). `marks_commits` means that a COMMIT whose answer is lost is
-    looked up (`known_commits`).
+    database role (docs/operators/scaling.md). `kind` is the class of the connections: a KnownCommit looks up
+    what became of a COMMIT whose answer was lost.
     """
     options = " ".join(f"-c {name}={value}" for name, value in _SERVER_SETTINGS.items())
     session: dict[str, Any] = {"prepare_threshold": None} if pooler else {"options": options}
@@ -102,8 +103,7 @@ def make_engine(
             "tcp_user_timeout": 10_000,
         },
     )
-    if marks_commits:
-        _mark_commits(engine)
+    _connect_to_the_newest_primary(engine, kind)
     hide_values_of(engine)
     _roll_back_open_transactions(engine)
     _open_transactions_for_sessions(engine)
@@ -118,7 +118,7 @@ def service_engine(
     *,
     pool_size: int = 1,
     max_overflow: int = 1,
-    marks_commits: bool = False,
+    kind: "type[psycopg.Connection[Any]]" = psycopg.Connection,
 ) -> Engine:
     """Return an engine for the database in the settings."""
     return make_engine(
@@ -127,14 +127,21 @@ def service_engine(
         max_overflow=max_overflow,
         application_name=application_name,
         pooler=settings.database_pooler,
-        marks_commits=marks_commits,
+        kind=kind,
     )
 
 
-def _mark_commits(engine: Engine) -> None:
+def _connect_to_the_newest_primary(engine: Engine, kind: "type[psycopg.Connection[Any]]") -> None:
+    timelines = Timelines()
+
     @event.listens_for(engine, "do_connect")
-    def connect(_dialect: Any, _record: Any, args: Any, options: Any) -> KnownCommit:
-        return KnownCommit.open(*args, **options)
+    def connect(_dialect: Any, _record: Any, args: Any, options: Any) -> "psycopg.Connection[Any]":
+        connection = timelines.check(lambda: kind.connect(*args, **options))
+        if isinstance(connection, KnownCommit):
+            connection.reconnect = lambda: timelines.check(
+                lambda: psycopg.Connection.connect(*args, **options)
+            )
+        return connection
 
 
 def _leave_servers_that_do_not_write(engine: Engine) -> None:

@@ -53,13 +53,6 @@ class KnownCommit(psycopg.Connection[Any]):
     #: Opens another connection with the same options.
     reconnect: "Callable[[], psycopg.Connection[Any]]"
 
-    @classmethod
-    def open(cls, *args: Any, **options: Any) -> "KnownCommit":
-        """Connect, as `connect` does."""
-        connection = cls.connect(*args, **options)
-        connection.reconnect = lambda: psycopg.Connection.connect(*args, **options)
-        return connection
-
     def commit(self) -> None:
         """Commit. If the answer is lost, ask the next primary server.
 

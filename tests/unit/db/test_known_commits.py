@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.config import Settings
 from migration_service.db import known_commits
 from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.db.known_commits import MARK, count_effects
+from migration_service.db.known_commits import MARK, KnownCommit, count_effects
 from migration_service.db.sql import begin
 from migration_service.errors import ServiceUnavailableError
 from support.proxy import CuttingProxy
@@ -31,7 +31,7 @@ def proxy(migrated: Settings) -> Iterator[CuttingProxy]:
 @pytest.fixture
 def engine(migrated: Settings, proxy: CuttingProxy) -> Iterator[Engine]:
     url = make_url(migrated.database_url).set(port=proxy.port).render_as_string(hide_password=False)
-    engine = make_engine(url, pool_size=2, max_overflow=0, application_name="cut", marks_commits=True)
+    engine = make_engine(url, pool_size=2, max_overflow=0, application_name="cut", kind=KnownCommit)
     yield engine
     engine.dispose()
 
@@ -146,6 +146,6 @@ def test_without_a_server_to_ask_it_is_said_that_nobody_knows(
     with unknown, own_sessions.begin() as session:
         session.execute(text(WRITE))
         connection = session.connection().connection.driver_connection
-        assert isinstance(connection, known_commits.KnownCommit)
+        assert isinstance(connection, KnownCommit)
         connection.reconnect = nobody
     wait_until(lambda: rows(own_sessions) == 1, "it took effect")

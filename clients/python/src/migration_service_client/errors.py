@@ -8,9 +8,10 @@ ClientError
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from migration_service_client.models import Finding, Suggestion
+if TYPE_CHECKING:
+    from migration_service_client.models import Finding
 
 
 class ClientError(Exception):
@@ -29,7 +30,10 @@ class WebhookNotVerified(ClientError):
     """The service did not sign this message, or long ago. Answer 401, and do not read it."""
 
 
-def _finding(item: Mapping[str, Any]) -> Finding:
+def _finding(item: Mapping[str, Any]) -> "Finding":
+    # Imported when something is refused: importing the types of all answers takes a tenth of a second.
+    from migration_service_client.models import Finding, Suggestion  # noqa: PLC0415
+
     suggestions = tuple(
         Suggestion(
             op=it.get("op", ""),

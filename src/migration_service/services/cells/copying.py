@@ -174,8 +174,11 @@ def count_late_writes(session: Session, organisation_id: int, since: int) -> dic
     return counts
 
 
+# A table that is divided into partitions has no pages of its own. Each of its partitions begins with page 0.
 _PAGES = text("""
-    SELECT pg_relation_size(CAST(quote_ident(:table) AS regclass)) / current_setting('block_size')::bigint
+    SELECT max(pg_relation_size(part)) / current_setting('block_size')::bigint
+    FROM (SELECT CAST(quote_ident(:table) AS regclass) AS name) AS divided,
+         LATERAL (SELECT name UNION SELECT relid FROM pg_partition_tree(name)) AS parts (part)
 """)
 
 

@@ -17,6 +17,7 @@ from migration_service.errors import (
 )
 
 _LIMITS = FileLimits(line=1_000, total=100_000)
+_TOO_LONG = Line(2, None, b"y" * 1_001)
 
 
 def _blocks(data: bytes, size: int) -> Iterator[bytes]:
@@ -32,8 +33,11 @@ def _blocks(data: bytes, size: int) -> Iterator[bytes]:
         (b"a", [Line(1, b"a")]),
         (b"a\nb\n", [Line(1, b"a"), Line(2, b"b")]),
         (b"\xef\xbb\xbfa\r\n\r\n b \n\t\nc", [Line(1, b"a"), Line(3, b"b"), Line(5, b"c")]),
-        (b"x" * 1_000 + b"\n" + b"y" * 1_001 + b"\nz", [Line(1, b"x" * 1_000), Line(2, None), Line(3, b"z")]),
-        (b"a\n" + b"y" * 2_000, [Line(1, b"a"), Line(2, None)]),
+        (
+            b"x" * 1_000 + b"\n" + b"y" * 1_001 + b"\nz",
+            [Line(1, b"x" * 1_000), _TOO_LONG, Line(3, b"z")],
+        ),
+        (b"a\n" + b"y" * 2_000, [Line(1, b"a"), _TOO_LONG]),
     ],
 )
 @pytest.mark.parametrize("size", [1, 7, 100_000])
@@ -120,7 +124,7 @@ def test_a_file_may_have_as_many_bytes_and_lines_as_the_limits_say() -> None:
 def test_gzip_data_may_hold_ten_million_bytes_whatever_their_ratio_is() -> None:
     limits = FileLimits(line=10, total=100_000_000, ratio=2)
     packed = zlib.compress(b"\0" * 10_000_000, level=9, wbits=31)
-    assert list(read_lines([packed], limits)) == [Line(1, None)]
+    assert list(read_lines([packed], limits)) == [Line(1, None, b"\0" * 11)]
     packed = zlib.compress(b"\0" * 10_000_001, level=9, wbits=31)
     with pytest.raises(BatchCompressionError, match="more than 2 bytes for each"):
         list(read_lines([packed], limits))

@@ -34,6 +34,10 @@ CREATE TABLE new (account BLOB PRIMARY KEY) WITHOUT ROWID;
 _NOT_MET, _MET, _WAITING = 1, 2, 3
 #: The bytes of lines that each book may have in memory.
 _WINDOW = 16_000_000
+#: The bytes that stand for a longer account number.
+_DIGEST = 16
+#: How many accounts of the old book are written to the temporary file together.
+_TOGETHER = 50_000
 
 
 class Verdict(StrEnum):
@@ -93,6 +97,30 @@ class _Window:
         return account, line
 
 
+class _Accounts:
+    """The accounts of the old book, each with its line and, once that is forgotten, with its hash."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._recent: dict[bytes, tuple[int, int | None]] = {}
+        self._has_written = False
+
+    def get(self, account: bytes) -> tuple[int, int | None] | None:
+        known = self._recent.get(account)
+        if known is None and self._has_written:
+            select = "SELECT line, hash FROM old WHERE account = ?"
+            known = self._db.execute(select, (account,)).fetchone()
+        return known
+
+    def put(self, account: bytes, line: int, hashed: int | None = None) -> None:
+        self._recent[account] = (line, hashed)
+        if len(self._recent) >= _TOGETHER:
+            rows = ((key, *self._recent[key]) for key in sorted(self._recent))
+            self._db.executemany("INSERT OR REPLACE INTO old VALUES (?, ?, ?)", rows)
+            self._recent.clear()
+            self._has_written = True
+
+
 class Comparison:
     """Compares two books: call `compare`, then `explain`."""
 
@@ -100,6 +128,7 @@ class Comparison:
         # An empty name is a temporary file that is deleted in the end, and that a cache of 32 MB precedes.
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.executescript("PRAGMA cache_size = -32000; PRAGMA journal_mode = OFF; BEGIN;" + _TABLES)
+        self._accounts = _Accounts(self._db)
         self._old, self._new = _Window(), _Window()
         self._old_has_ended = False
         #: The state of each line of the old book, by its number.
@@ -154,13 +183,14 @@ class Comparison:
             if number is None:
                 self._counts[otherwise] += 1
             else:
-                yield line, blake2b(number, digest_size=16).digest()
+                # So a long number takes no more memory than others.
+                yield line, number if len(number) < _DIGEST else blake2b(number, digest_size=_DIGEST).digest()
 
     def _read_new(self, new: Line, account: bytes) -> Iterator[Outcome]:
         if old := self._old.take(account):
             self._states[old.number] = _MET
             yield self._explain(old, new)
-        elif known := self._db.execute("SELECT line, hash FROM old WHERE account = ?", (account,)).fetchone():
+        elif known := self._accounts.get(account):
             old_line, hashed = known
             if self._states[old_line] != _NOT_MET:
                 yield self._judge(Verdict.REPEATED, new)
@@ -193,10 +223,10 @@ class Comparison:
             yield self._judge_unknown(first[1], first[0])
 
     def _read_old(self, old: Line, account: bytes) -> Iterator[Outcome]:
-        insert = "INSERT OR IGNORE INTO old VALUES (?, ?, NULL)"
-        if not self._db.execute(insert, (account, old.number)).rowcount:
+        if self._accounts.get(account):
             self._counts["repeated_in_old"] += 1
             return
+        self._accounts.put(account, old.number)
         self._states.extend(bytes(old.number - len(self._states)))
         new = self._new.take(account)
         self._states.append(_MET if new else _NOT_MET)
@@ -205,8 +235,7 @@ class Comparison:
             return
         self._old.add(account, old)
         if self._old.is_full and (first := self._old.take_first()):
-            update = "UPDATE old SET hash = ? WHERE account = ?"
-            self._db.execute(update, (hash(first[1].text), first[0]))
+            self._accounts.put(first[0], first[1].number, hash(first[1].text))
 
     def _explain(self, old: Line, new: Line) -> Outcome:
         if old.text == new.text:

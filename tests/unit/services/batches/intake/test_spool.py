@@ -27,7 +27,7 @@ def test_lines_are_counted_with_their_rows_and_can_be_read_again() -> None:
     with spool(blocks, _LIMITS, identity=b"") as lines:
         assert (lines.count, lines.stored_bytes) == (3, 3 * 200 + 2 + 7)
         for _ in range(2):
-            assert list(lines) == [Line(1, b"{}"), Line(3, b'{"a":1}'), Line(4, None)]
+            assert list(lines) == [Line(1, b"{}"), Line(3, b'{"a":1}'), Line(4, None, b"x" * 21)]
 
 
 def test_the_hash_is_that_of_the_lines_and_of_what_is_asked_for() -> None:
