@@ -1,5 +1,6 @@
 """The work for a body is bounded. Each bound has its own code, and the work grows linearly."""
 
+import gc
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -156,11 +157,13 @@ def _count_work(work: Callable[[], Any]) -> int:
         return trace
 
     before = sys.gettrace()
+    gc.disable()  # what other tests left would be cleared away here, and counted
     sys.settrace(trace)
     try:
         work()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 
