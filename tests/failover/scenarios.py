@@ -233,9 +233,9 @@ SCENARIOS: dict[str, Scenario] = {
     "new primary stays read-only": Scenario(_read_only_leader, lasts=15, from_repair=True),
     "RabbitMQ: a node killed": Scenario(_kill_broker_node, lasts=15, acts=(Act.PROCESS,)),
     "Sentinel: master killed": Scenario(_kill_sentinel_master, lasts=10, acts=(Act.PROCESS,), goals=(6, 10)),
-    "web host gone": Scenario(_frozen(lambda world: world.hosts.web[1]), lasts=15),
+    "web host frozen": Scenario(_frozen(lambda world: world.hosts.web[1]), lasts=15),
     "web host cut off": Scenario(_cut_off(lambda world: world.hosts.web[1]), lasts=15),
-    "worker host gone": Scenario(
+    "worker host frozen": Scenario(
         _frozen(lambda world: world.hosts.workers[2]), lasts=20, acts=(Act.PROCESS,)
     ),
     "worker host cut off": Scenario(
