@@ -5,6 +5,7 @@ writes on the timeline that it had, and each promotion begins a greater one.
 """
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import psycopg
@@ -22,6 +23,8 @@ class Timelines:
     def __init__(self) -> None:
         self._database = 0
         self._greatest = ""
+        # Between comparing and remembering, another thread may meet the new primary.
+        self._lock = Lock()
 
     def check(self, connect: "Callable[[], psycopg.Connection[Any]]") -> "psycopg.Connection[Any]":
         """Return a new connection. Raise OperationalError if its server was replaced by another primary."""
@@ -44,9 +47,10 @@ class Timelines:
                 connection.autocommit = False
         if timeline is None:
             return
-        if database == self._database and timeline < self._greatest:
-            raise psycopg.OperationalError(
-                f"The server writes on timeline {timeline}, and was replaced by a primary on timeline "
-                f"{self._greatest}. If an older backup was restored, restart the service."
-            )
-        self._database, self._greatest = database, timeline
+        with self._lock:
+            if database == self._database and timeline < self._greatest:
+                raise psycopg.OperationalError(
+                    f"The server writes on timeline {timeline}, and was replaced by a primary on timeline "
+                    f"{self._greatest}. If an older backup was restored, restart the service."
+                )
+            self._database, self._greatest = database, timeline
