@@ -28,9 +28,6 @@ PAUSE_SECONDS = 3.0
 #: Seconds after which a revision fails without the lock.
 TIMEOUT_SECONDS = 300.0
 
-#: The first revision that this version upgrades from. Earlier ones were merged into it.
-_FIRST = "0029"
-
 #: The privileges of the service. It only reads the table of revisions.
 _GRANTS = (
     "GRANT USAGE ON SCHEMA public TO {role}",
@@ -134,11 +131,6 @@ def obstacle(found: str | None) -> str | None:
     known = {script.revision for script in _scripts().walk_revisions()}
     if found is None or found in known:
         return None
-    if found < _FIRST:
-        return (
-            f"This version upgrades tables from {_FIRST} on. Upgrade them first with the version that "
-            "docs/contributors/revisions.md names."
-        )
     return "Only the version that made that revision, or a later one, can upgrade them."
 
 

@@ -17,7 +17,6 @@ from migration_service.db.revisions import (
     alembic_config,
     current_revision,
     newest_revision,
-    obstacle,
     upgrade,
 )
 from migration_service.models import Account
@@ -66,23 +65,16 @@ def test_each_revision_can_be_taken_back_and_applied_again(engine: Engine) -> No
         assert connection.scalar(text("SELECT concurrency_limit FROM service_limit")) == 250
 
 
-def test_no_merged_revision_is_taken_for_another() -> None:
-    merged = [f"{number:04}" for number in range(1, 29)]
-    assert all("docs/contributors/revisions.md" in str(obstacle(revision)) for revision in merged)
-    assert obstacle("0029") is None
-    assert "or a later one" in str(obstacle("9999"))
-
-
 def test_a_revision_does_not_wait_forever_for_a_long_transaction(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(revisions, "LOCK_SECONDS", 0.1)
-    upgrade(_url(engine), "0029_1")
+    upgrade(_url(engine), "0001")
     with engine.connect() as somebody:
         somebody.execute(WRITE_LOCK)
         with pytest.raises(CannotUpgradeError, match="nothing was changed"):
             upgrade(_url(engine), timeout=0)
-        assert current_revision(somebody) == "0029_1"
+        assert current_revision(somebody) == "0001"
 
 
 def test_other_sessions_continue_while_a_revision_waits_and_it_is_applied_afterwards(
@@ -91,7 +83,7 @@ def test_other_sessions_continue_while_a_revision_waits_and_it_is_applied_afterw
     monkeypatch.setattr(revisions, "LOCK_SECONDS", 0.1)
     monkeypatch.setattr(revisions, "PAUSE_SECONDS", 0.1)
     caplog.set_level(logging.WARNING)
-    upgrade(_url(engine), "0029_1")
+    upgrade(_url(engine), "0001")
     waiting = threading.Thread(target=upgrade, args=[_url(engine)])
     with engine.connect() as somebody:
         somebody.execute(WRITE_LOCK)

@@ -1,13 +1,13 @@
 """Import processes, their attempts, and accounts with everything that belongs to them
 
-Revision ID: 0029_2
-Revises: 0029_1
+Revision ID: 0002
+Revises: 0001
 """
 
 from alembic import op
 
-revision = "0029_2"
-down_revision = "0029_1"
+revision = "0002"
+down_revision = "0001"
 
 _PROCESSES = """
     CREATE TABLE account_import_process (

@@ -1,13 +1,13 @@
 """Supply addresses, and the meter points of accounts with what belongs to them
 
-Revision ID: 0029_3
-Revises: 0029_2
+Revision ID: 0003
+Revises: 0002
 """
 
 from alembic import op
 
-revision = "0029_3"
-down_revision = "0029_2"
+revision = "0003"
+down_revision = "0002"
 
 _METER_POINTS = """
     CREATE TABLE supply_address (

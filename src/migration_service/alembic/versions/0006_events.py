@@ -1,13 +1,13 @@
 """The outbox of events, and the positions of their readers
 
-Revision ID: 0031
-Revises: 0030
+Revision ID: 0006
+Revises: 0005
 """
 
 from alembic import op
 
-revision = "0031"
-down_revision = "0030"
+revision = "0006"
+down_revision = "0005"
 
 _TABLES = """
     CREATE TABLE event (
@@ -41,8 +41,6 @@ _TABLES = """
         asked_at timestamptz NOT NULL DEFAULT now(),
         CONSTRAINT pk_event_consumer PRIMARY KEY (organisation_id, name)
     );
-
-    ALTER TABLE api_key ADD COLUMN expiry_told smallint;
 """
 
 
@@ -51,5 +49,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("ALTER TABLE api_key DROP COLUMN expiry_told")
     op.execute("DROP TABLE event_consumer, event_history, event")

@@ -1,14 +1,14 @@
 """The audit, whose entries nobody can change
 
-Revision ID: 0029
-Revises: 0029_4
+Revision ID: 0008
+Revises: 0007
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0029"
-down_revision = "0029_4"
+revision = "0008"
+down_revision = "0007"
 
 _TABLES = """
     CREATE TABLE audit_entry (
@@ -25,10 +25,13 @@ _TABLES = """
         outcome text NOT NULL CONSTRAINT ck_audit_entry_outcome CHECK (outcome IN ('DONE', 'REFUSED')),
         code text,
         details jsonb,
-        once text
+        once text,
+        timeline bigint,
+        move_id uuid
     );
     CREATE INDEX ix_audit_entry_at ON audit_entry (at);
     CREATE UNIQUE INDEX uq_audit_entry_once ON audit_entry (once) WHERE once IS NOT NULL;
+    CREATE INDEX ix_audit_entry_move_id ON audit_entry (move_id) WHERE move_id IS NOT NULL;
 
     CREATE TABLE audit_day (
         day date CONSTRAINT pk_audit_day PRIMARY KEY,
@@ -40,13 +43,18 @@ _TABLES = """
     );
 """
 
-# Every change is refused, whoever asks; a function of the owner may say that it removes days. With one role
-# for everything that is no protection against somebody who means it, but against every mistake.
+# An entry gets the time of the server, and the timeline, from the name of its current WAL file. Every change
+# is refused, whoever asks; a function of the owner may say that it removes days. With one role for
+# everything that is no protection against somebody who means it, but against every mistake.
 _GUARD = """
     CREATE FUNCTION audit_guard() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
         IF TG_TABLE_NAME = 'audit_entry' AND TG_OP = 'INSERT' THEN
-            NEW.at := clock_timestamp();
+            IF NEW.move_id IS NULL THEN
+                NEW.at := clock_timestamp();
+                NEW.timeline :=
+                    ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint;
+            END IF;
             RETURN NEW;
         END IF;
         IF current_setting('migration_service.audit_keeper', true) = 'on'
@@ -67,16 +75,19 @@ _TRIGGERS = """
     CREATE TRIGGER audit_guard_truncate BEFORE TRUNCATE ON {table} EXECUTE FUNCTION audit_guard()
 """
 
-# As JSON of listed columns: a column that a later revision adds changes no hash.
+# As JSON of listed columns: a column that a later revision adds changes no hash. A day has only what was
+# written here, not what a move brought.
 _HASH = """
     CREATE FUNCTION audit_hash(of_day date, OUT entries bigint, OUT sha256 bytea)
     LANGUAGE sql STABLE SET search_path = pg_catalog, {schema}, pg_temp AS $$
-        SELECT count(*), sha256(coalesce(string_agg(sha256(convert_to(jsonb_build_array(
+        SELECT count(*), sha256(coalesce(string_agg(sha256(convert_to((jsonb_build_array(
             id, extract(epoch FROM at), actor_kind, actor, organisation_id, address, request_id, action,
-            subject_kind, subject, outcome, code, details, once)::text, 'UTF8')), ''::bytea ORDER BY id),
-            ''::bytea))
+            subject_kind, subject, outcome, code, details, once)
+            || CASE WHEN timeline IS NULL THEN '[]' ELSE to_jsonb(timeline) END)::text, 'UTF8')), ''::bytea
+            ORDER BY id), ''::bytea))
         FROM audit_entry
         WHERE at >= of_day::timestamp AT TIME ZONE 'UTC' AND at < (of_day + 1)::timestamp AT TIME ZONE 'UTC'
+              AND move_id IS NULL
     $$
 """
 
@@ -107,7 +118,8 @@ _SEAL = """
     END $$
 """
 
-# Whoever took over the service still cannot remove the last ninety days.
+# Whoever took over the service still cannot remove the last ninety days. Moved entries, which can be older
+# than the chain, are removed with its first days.
 _REMOVE = """
     CREATE FUNCTION audit_remove_days(before date) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, {schema}, pg_temp AS $$
@@ -119,7 +131,7 @@ _REMOVE = """
         PERFORM set_config('migration_service.audit_keeper', 'on', true);
         until := least(before, (now() AT TIME ZONE 'UTC')::date - 90, (SELECT max(day) + 1 FROM audit_day));
         DELETE FROM audit_entry WHERE at < until::timestamp AT TIME ZONE 'UTC'
-            AND EXISTS (SELECT FROM audit_day);
+            AND EXISTS (SELECT FROM audit_day WHERE day < until);
         GET DIAGNOSTICS removed = ROW_COUNT;
         UPDATE audit_day SET removed_at = clock_timestamp() WHERE day < until AND removed_at IS NULL;
         PERFORM set_config('migration_service.audit_keeper', 'off', true);

@@ -1,13 +1,13 @@
 """Webhooks: endpoints, secrets, and the deliveries that the trigger of `event` writes
 
-Revision ID: 0034
-Revises: 0033
+Revision ID: 0007
+Revises: 0006
 """
 
 from alembic import op
 
-revision = "0034"
-down_revision = "0033"
+revision = "0007"
+down_revision = "0006"
 
 _TABLES = """
     CREATE TABLE webhook_endpoint (
@@ -33,6 +33,7 @@ _TABLES = """
         held_until timestamptz,
         leased_until timestamptz,
         removed_at timestamptz,
+        credentials text,
         CONSTRAINT ck_webhook_endpoint_disabled
             CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL))
     );
@@ -58,7 +59,7 @@ _TABLES = """
         state text NOT NULL DEFAULT 'PENDING'
             CONSTRAINT ck_webhook_delivery_state CHECK (state IN ('PENDING', 'DELIVERED', 'FAILED')),
         attempts smallint NOT NULL DEFAULT 0,
-        next_attempt_at timestamptz NOT NULL DEFAULT now(),
+        next_attempt_at timestamptz NOT NULL DEFAULT clock_timestamp(),
         created_at timestamptz NOT NULL DEFAULT now(),
         settled_at timestamptz,
         CONSTRAINT ck_webhook_delivery_settled_at
@@ -69,6 +70,8 @@ _TABLES = """
         WHERE state = 'PENDING';
     CREATE INDEX ix_webhook_delivery_ordered ON webhook_delivery (endpoint_id, id)
         WHERE state = 'PENDING' AND lane = 'ORDERED';
+    CREATE INDEX ix_webhook_delivery_undelivered ON webhook_delivery (endpoint_id, id)
+        WHERE state <> 'DELIVERED';
 
     CREATE TABLE webhook_attempt (
         delivery_id bigint NOT NULL,
