@@ -29,7 +29,7 @@ def create_set(task: "Task[[], str]") -> str:
     redelivered = bool((task.request.delivery_info or {}).get("redelivered"))
     ended, apart = perform_set(resources.Session, resources.redis, publish=more, redelivered=redelivered)
     numbers = {it.attempt.id: it.service_account_number for it in ended}
-    notify(resources.redis, resources.slots, numbers | dict.fromkeys(apart.exhausted))
+    notify(resources.redis, resources.slots, numbers | dict.fromkeys(it.attempt.id for it in apart.exhausted))
     for it in ended:
         told = {"attempt_id": str(it.attempt.id), "outcome": it.outcome, "request_id": it.attempt.request_id}
         logger.info("Attempt %s %s, in a set of %d", it.attempt.id, it.outcome, len(ended), extra=told)

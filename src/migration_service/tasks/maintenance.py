@@ -82,7 +82,7 @@ def sweep_attempts() -> None:
         has_waiting = is_waiting(session)
     for attempt_id in lost.waiting:
         logger.warning("Attempt %s was lost before a worker finished it, and is given out again", attempt_id)
-    notify(resources.redis, resources.slots, dict.fromkeys(lost.exhausted))
+    notify(resources.redis, resources.slots, dict.fromkeys(it.attempt.id for it in lost.exhausted))
     if has_waiting:
         announce(resources.redis, partial(publish_set, app))
     with resources.Session.begin() as session:

@@ -172,7 +172,8 @@ def test_after_its_last_try_an_attempt_is_out_of_tries(begun: Begun, session: Or
     begun.grow_old()
     assert lost(session) == SetApart([begun.attempt_id], [])
     begun.grow_old()
-    assert lost(session) == SetApart([], [begun.attempt_id])
+    (ended,) = lost(session).exhausted
+    assert (ended.attempt.id, ended.outcome) == (begun.attempt_id, Outcome.FAILED)
 
 
 def test_the_sweep_fails_an_attempt_out_of_tries_and_notifies_the_request(
@@ -184,7 +185,7 @@ def test_the_sweep_fails_an_attempt_out_of_tries_and_notifies_the_request(
     sweep_attempts()
     attempt = begun.attempt()
     assert (attempt.outcome, attempt.error_code) == (Outcome.FAILED, "account_creation_failed")
-    assert attempt.error_detail == "Given up after 5 tries: the worker ended each time."
+    assert attempt.error_detail == "Given up after 5 tries: the worker or its connection ended each time."
     assert begun.process().state == ImportState.PENDING
     assert worker_resources.redis.lpop(NOTIFICATION_KEY.format(begun.attempt_id)) == ASK_DATABASE.encode()
     assert worker_resources.redis.zscore("migration:slots", str(begun.attempt_id)) is None

@@ -1,12 +1,15 @@
 """Sets of attempts: one message, one statement and one commit for all that wait, and nothing lost by it."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 from sqlalchemy import func, select, text, update
 
+from migration_service.config import Settings
 from migration_service.connections import make_redis
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
@@ -91,6 +94,23 @@ def wait_for_workers(supplier: SupplierClient, count: int, **fields: Any) -> Wai
 def messages(resources: WorkerResources, task: str) -> int:
     name = f'"task": "{task}"'.encode()
     return sum(name in message for message in resources.redis.lrange("migration:interactive", 0, -1))
+
+
+@pytest.fixture
+def end_connections(migrated: Settings) -> Iterator[Callable[[str], None]]:
+    """Lets the server end each connection that creates the account with this external account number."""
+
+    def make(number: str) -> None:
+        owner.execute(
+            f"""CREATE OR REPLACE FUNCTION end_connection() RETURNS trigger LANGUAGE plpgsql AS $$
+                BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$;
+            CREATE OR REPLACE TRIGGER end_connection BEFORE INSERT ON account FOR EACH ROW
+                WHEN (NEW.external_account_number = '{number}') EXECUTE FUNCTION end_connection()"""
+        )
+
+    with psycopg.connect(migrated.owner_database_url, autocommit=True) as owner:
+        yield make
+        owner.execute("DROP TRIGGER end_connection ON account; DROP FUNCTION end_connection()")
 
 
 def create_all(resources: WorkerResources) -> tuple[int, int]:
@@ -193,6 +213,21 @@ def test_an_account_that_the_database_refuses_fails_alone(
     expected[7] = Outcome.FAILED
     assert waiting.outcomes() == expected
     assert len(waiting.created()) == 31
+
+
+def test_an_account_that_ends_the_connection_fails_after_five_tries_and_the_others_are_created(
+    supplier: SupplierClient, worker_resources: WorkerResources, end_connections: Callable[[str], None]
+) -> None:
+    waiting = wait_for_workers(supplier, 3)
+    end_connections(waiting.numbers[1])
+    for _ in range(2 * MAX_TRIES):
+        tasks.create_set.run()
+    assert waiting.outcomes() == [Outcome.SUCCEEDED, Outcome.FAILED, Outcome.SUCCEEDED]
+    assert sorted(waiting.created()) == sorted([waiting.numbers[0], waiting.numbers[2]])
+    assert waiting.states()[1] == ImportState.PENDING
+    told = worker_resources.redis.lpop(NOTIFICATION_KEY.format(waiting.ids[1]))
+    assert told == ASK_DATABASE.encode(), "its request reads the reason"
+    assert worker_resources.redis.zscore("migration:slots", str(waiting.ids[1])) is None
 
 
 def test_payloads_of_older_rules_are_set_apart_and_the_others_created(

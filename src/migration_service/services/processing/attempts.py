@@ -108,8 +108,10 @@ def withdraw_attempt(transaction: OpenTransaction, attempt_id: UUID) -> bool:
 
 
 def out_of_tries() -> AccountCreationFailedError:
-    """Return the error of an account whose attempt ended MAX_TRIES workers."""
-    return AccountCreationFailedError(f"Given up after {MAX_TRIES} tries: the worker ended each time.")
+    """Return the error of an account whose attempt ended MAX_TRIES workers or their connections."""
+    return AccountCreationFailedError(
+        f"Given up after {MAX_TRIES} tries: the worker or its connection ended each time."
+    )
 
 
 # The sweep finds older ones. The bound skips ended attempts that an old transaction keeps from removal.
@@ -180,7 +182,7 @@ class SetApart:
     #: Attempts that wait for their turn to run alone.
     waiting: Sequence[UUID] = ()
     #: Attempts that were out of tries, and have failed.
-    exhausted: Sequence[UUID] = ()
+    exhausted: Sequence[EndedAttempt] = ()
 
 
 # A worker locks the row that it processes, so SKIP LOCKED skips exactly the running ones. Without
@@ -206,10 +208,8 @@ def set_apart(session: Session, attempt_ids: Sequence[UUID] | None = None, *, ag
     """
     transaction = OpenTransaction.of(session)
     rows = transaction.lock(_SET_APART, {"attempt_ids": attempt_ids, "age": age})
-    exhausted = [row.id for row in rows if row.tries > MAX_TRIES]
-    for attempt_id in exhausted:
-        fail_attempt(transaction, attempt_id, out_of_tries())
-    return SetApart([row.id for row in rows if row.tries <= MAX_TRIES], exhausted)
+    failed = [fail_attempt(transaction, row.id, out_of_tries()) for row in rows if row.tries > MAX_TRIES]
+    return SetApart([row.id for row in rows if row.tries <= MAX_TRIES], [it for it in failed if it])
 
 
 def is_waiting(session: Session) -> bool:

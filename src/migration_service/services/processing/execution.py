@@ -17,6 +17,7 @@ from redis import Redis
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.holding import is_lost
 from migration_service.db.sql import autocommit, begin
 from migration_service.errors import ServiceError
 from migration_service.services.imports.states import EndedAttempt
@@ -47,9 +48,10 @@ def perform_set(
     """Create the accounts of waiting attempts together, up to the size of a set.
 
     Return the attempts that created their accounts, and those that run alone instead. If the database refuses
-    an account, none is created, and each attempt runs alone. After a message was redelivered because its
-    worker died (`redelivered`), all waiting attempts run alone: any of them may be the cause, and it is not
-    known which of them the worker had. Any other error is raised, and leaves them waiting.
+    an account, or ends the connection, none is created, and each attempt runs alone. After a message was
+    redelivered because its worker died (`redelivered`), all waiting attempts run alone: any of them may be
+    the cause, and it is not known which of them the worker had. Any other error is raised, and leaves them
+    waiting.
 
     `publish` is called to announce the rest if there may be more attempts than fit into the set. Attempts
     that were in an earlier set run alone, so that an attempt that crashes its worker does so in one set only.
@@ -66,7 +68,7 @@ def perform_set(
                 together = [row for row in taken if row.id in new and not row.unchecked_payload]
                 ended = create_set(transaction, together)
         except DBAPIError as error:
-            if not is_refusal(error):
+            if not (is_refusal(error) or is_lost(sessions, error)):
                 raise
         others = list({row.id for row in taken} - {it.attempt.id for it in ended})
         if not others:
@@ -82,6 +84,8 @@ def perform_alone(
 
     If others are waiting, they are announced with `publish`, so that more workers run them, or this one in
     its next round. An organisation with many attempts thus delays others by only one attempt.
+
+    An attempt whose connection to the database ended waits for its next try, as if its worker had ended.
     """
     served: set[int] = set()
     until = time.monotonic() + _LONGEST_ROUND
@@ -93,8 +97,19 @@ def perform_alone(
         if taken.is_followed and not served:
             announce(redis, publish)
         served.add(taken.organisation_id)
-        if ended := perform_attempt(sessions, taken.id):
-            yield ended
+        try:
+            ended = perform_attempt(sessions, taken.id)
+        except DBAPIError as error:
+            if not is_lost(sessions, error):
+                raise
+            with sessions.begin() as session:
+                apart = set_apart(session, [taken.id])
+            yield from apart.exhausted
+            if apart.waiting:
+                announce(redis, publish)
+        else:
+            if ended:
+                yield ended
 
 
 def perform_attempt(sessions: sessionmaker[Session], attempt_id: UUID) -> EndedAttempt | None:

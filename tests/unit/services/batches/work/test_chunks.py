@@ -233,7 +233,7 @@ def test_after_too_many_tries_only_the_first_line_is_given_up(
     assert lines_of(session, key)[0].errors == [
         {
             "code": code,
-            "detail": f"Given up after {MAX_TRIES} tries: the worker ended each time.",
+            "detail": f"Given up after {MAX_TRIES} tries: the worker or its connection ended each time.",
             "attr": None,
         }
     ]
