@@ -1,6 +1,7 @@
 """Attempts: the outcome of each request to create an account."""
 
 from typing import Any
+from uuid import UUID
 
 from flask import Response, jsonify
 
@@ -11,7 +12,7 @@ from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.error_bodies import error_body
 from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_path
-from migration_service.blueprints.requests.paging import answer_page, read_page
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas.attempts import AttemptAnswerSchema, AttemptListArgumentsSchema
 from migration_service.services.reporting import attempts
@@ -58,13 +59,13 @@ def list_attempts(
 
     Dry runs are included. The response is one page. A Link header (rel="next") leads to the next one.
     """
-    limit, before = read_page(arguments)
+    listing = Listing.read(arguments, UUID)
     with resources().Session.begin() as session:
         supplier = supplier_in_path(session, import_supplier_code)
         found = attempts.list_attempts(
-            session, supplier, external_account_number, before=before, limit=limit + 1
+            session, supplier, external_account_number, before=listing.after, limit=listing.wanted
         )
-    return answer_page([_record(attempt) for attempt in found], limit, "attempt_id")
+    return listing.answer(found, "attempt_id", _record)
 
 
 def _record(attempt: AttemptReport) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Batches: whole books of accounts, from a file or from the pending accounts, processed by workers."""
 
 from typing import Any
+from uuid import UUID
 
 from flask import Response, jsonify, url_for
 from sqlalchemy.orm import Session
@@ -15,7 +16,7 @@ from migration_service.blueprints.requests.body import document_parameters, quer
 from migration_service.blueprints.requests.description_headers import CSV, KEY, LINES, refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_body
-from migration_service.blueprints.requests.paging import answer_page, read_page
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream, stream_lines
 from migration_service.models import Batch
@@ -34,7 +35,7 @@ from migration_service.schemas.error_threshold import ErrorThresholdArgumentsSch
 from migration_service.services.batches import control as batches
 from migration_service.services.batches import retry
 from migration_service.services.batches.error_thresholds import NO_THRESHOLD, set_threshold
-from migration_service.services.batches.results import listing
+from migration_service.services.batches.results import listing as results
 from migration_service.services.batches.results.line_results import (
     ResultFilter,
     stream_failed_lines,
@@ -97,16 +98,16 @@ def list_batches(arguments: dict[str, Any]) -> Response:
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
-    limit, before = read_page(arguments)
+    listing = Listing.read(arguments, UUID)
     with resources().Session.begin() as session:
-        reports = listing.list_batches(
+        reports = results.list_batches(
             session,
             organisation_id=caller().organisation_id,
             import_supplier=arguments.get("import_supplier"),
-            before=before,
-            limit=limit + 1,
+            before=listing.after,
+            limit=listing.wanted,
         )
-    return answer_page(BatchAnswerSchema(many=True).dump(reports), limit, "batch_id")
+    return listing.answer(reports, "batch_id", BatchAnswerSchema().dump)
 
 
 @blueprint.get("/<batch_id>/")

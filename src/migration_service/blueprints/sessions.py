@@ -1,6 +1,7 @@
 """The organisation's sessions, which show who holds tokens. Each one can be ended."""
 
 from typing import Any
+from uuid import UUID
 
 from flask import Response
 
@@ -9,7 +10,7 @@ from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.interface import make_blueprint
-from migration_service.blueprints.requests.paging import answer_page, read_page
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.reference import wait_until_known
 from migration_service.errors import RequestFailedValidationError, TokenSessionNotFoundError
@@ -39,12 +40,12 @@ def list_sessions(arguments: dict[str, Any]) -> Response:
     The sessions of all its API keys. The response is one page. A Link header (rel="next") leads to the next
     one.
     """
-    limit, before = read_page(arguments)
+    listing = Listing.read(arguments, UUID)
     with resources().Session.begin() as session:
         found = list_sessions_of_organisation(
-            session, caller().organisation_id, before=before, limit=limit + 1
+            session, caller().organisation_id, before=listing.after, limit=listing.wanted
         )
-    return answer_page(SessionAnswerSchema(many=True).dump(found), limit, "session_id")
+    return listing.answer(found, "session_id", _SCHEMA.dump)
 
 
 @blueprint.post("/<session_id>/end/", endpoint="end_session")

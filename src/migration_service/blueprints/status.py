@@ -13,7 +13,7 @@ from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_path
-from migration_service.blueprints.requests.paging import link_next, require_page_size
+from migration_service.blueprints.requests.paging import Listing, link_next
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream_array
 from migration_service.db.sql import autocommit
@@ -170,11 +170,10 @@ def list_failed_account_imports(arguments: dict[str, Any], import_supplier_code:
 
 
 def _list(kind: ListKind, import_supplier_code: str, arguments: dict[str, Any]) -> Response:
-    limit = arguments.get("limit")
-    if limit is None:
+    if "limit" not in arguments:
         return _stream(kind, import_supplier_code, arguments.get("cursor", ""))
-    require_page_size(limit, LARGEST_PAGE)
-    return _page(kind, import_supplier_code, arguments.get("cursor", ""), limit)
+    listing = Listing.read(arguments, str, largest=LARGEST_PAGE)
+    return _page(kind, import_supplier_code, listing.after or "", listing.limit)
 
 
 def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:

@@ -1,6 +1,7 @@
 """Undo: removal of created accounts, until their supplier goes live."""
 
 from typing import Any
+from uuid import UUID
 
 from flask import Response, jsonify, url_for
 from sqlalchemy.orm import Session
@@ -13,7 +14,7 @@ from migration_service.blueprints.requests.body import json_body, query_argument
 from migration_service.blueprints.requests.description_headers import CSV, refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_body
-from migration_service.blueprints.requests.paging import answer_page, read_page
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream_lines
 from migration_service.schemas.undo import (
@@ -100,16 +101,16 @@ def list_all(arguments: dict[str, Any]) -> Response:
 
     The response is one page. A Link header (rel="next") leads to the next one.
     """
-    limit, before = read_page(arguments)
+    listing = Listing.read(arguments, UUID)
     with resources().Session.begin() as session:
         reports = list_undos(
             session,
             organisation_id=caller().organisation_id,
             import_supplier=arguments.get("import_supplier"),
-            before=before,
-            limit=limit + 1,
+            before=listing.after,
+            limit=listing.wanted,
         )
-    return answer_page(UndoAnswerSchema(many=True).dump(reports), limit, "undo_id")
+    return listing.answer(reports, "undo_id", UndoAnswerSchema().dump)
 
 
 @blueprint.get("/<undo_id>/", endpoint="get_undo")

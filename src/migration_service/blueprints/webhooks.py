@@ -12,7 +12,7 @@ from migration_service.blueprints.requests.body import json_body, query_argument
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.requests.interface import make_blueprint
-from migration_service.blueprints.requests.paging import answer_page, require_page_size
+from migration_service.blueprints.requests.paging import Listing, row_id
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import WebhookEndpoint
 from migration_service.schemas.webhooks import (
@@ -184,14 +184,13 @@ def list_all_deliveries(arguments: dict[str, Any], webhook_id: str) -> Response:
     The last 30 days, each with its last attempt. The response is one page. A Link header (rel="next") leads
     to the next one.
     """
-    limit = arguments["limit"]
-    require_page_size(limit, 500)
+    listing = Listing.read(arguments, row_id)
     state = DeliveryState(arguments["state"]) if "state" in arguments else None
     with resources().Session.begin() as session:
         found = list_deliveries(
-            session, _find(session, webhook_id), state=state, before=_read_cursor(arguments), limit=limit + 1
+            session, _find(session, webhook_id), state=state, before=listing.after, limit=listing.wanted
         )
-    return answer_page(WebhookDeliveryAnswerSchema(many=True).dump(found), limit, "delivery_number")
+    return listing.answer(found, "delivery_number", WebhookDeliveryAnswerSchema().dump)
 
 
 @blueprint.get("/<webhook_id>/deliveries/<delivery_number>/", endpoint="get_webhook_delivery")
@@ -246,13 +245,3 @@ def _find(session: Session, webhook_id: str, *, lock: bool = False) -> WebhookEn
 def _dump(session: Session, endpoint: WebhookEndpoint) -> dict[str, Any]:
     dumped: dict[str, Any] = WebhookAnswerSchema().dump(report_endpoint(session, endpoint))
     return dumped
-
-
-def _read_cursor(arguments: dict[str, Any]) -> int | None:
-    cursor = arguments.get("cursor")
-    if cursor is None:
-        return None
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-        detail = "This is not a cursor from a Link header."
-        raise errors.RequestFailedValidationError(errors=[errors.ErrorItem("invalid", detail, "cursor")])
-    return int(cursor)

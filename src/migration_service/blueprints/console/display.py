@@ -194,9 +194,12 @@ def prose(sentence: str) -> Markup:
 
 
 def here_with(**values: Any) -> str:
-    """Return the address of this page with some arguments changed. None removes an argument."""
-    given = {**request.args.to_dict(), **values}
-    wanted = {name: value for name, value in given.items() if name != "part" and value is not None}
+    """Return the address of this page with some arguments changed. None removes an argument.
+
+    It is that of the first page of a list, unless a cursor is among them.
+    """
+    given = {**request.args.to_dict(), "cursor": None, "part": None, **values}
+    wanted = {name: value for name, value in given.items() if value is not None}
     # `url_for` would mistake some argument names in the address for its own parameters.
     return f"{quote(request.script_root + request.path)}?{urlencode(wanted)}".rstrip("?")
 

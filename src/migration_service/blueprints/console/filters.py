@@ -1,11 +1,15 @@
 """Filters in the address of a page."""
 
+from enum import StrEnum
+from typing import TypeVar
 from uuid import UUID
 
 from flask import request
 
 from migration_service.services.batches.results.line_results import ResultFilter
 from migration_service.states import LineStatus
+
+_Word = TypeVar("_Word", bound=StrEnum)
 
 #: The largest line number. No line has a larger one.
 _LARGEST = 2**31 - 1
@@ -19,16 +23,26 @@ def read_id(text: str | None) -> UUID | None:
         return None
 
 
+def read_line(text: str) -> int | None:
+    """Return the number of a line, or None if `text` is not a number."""
+    return min(int(text[:20]), _LARGEST) if text.isdecimal() else None
+
+
+def read_word(words: type[_Word], name: str) -> _Word | None:
+    """Return the argument of this name as one of the words, or None if it is not one of them."""
+    given = request.args.get(name)
+    return words(given) if given in set(words) else None
+
+
 def read_filter() -> ResultFilter:
     """Return the filter of lines in the arguments of the request.
 
     Unknown and empty values filter nothing.
     """
     given = request.args
-    status, line = given.get("status"), given.get("line", "")
     return ResultFilter(
-        status=LineStatus(status) if status in set(LineStatus) else None,
+        status=read_word(LineStatus, "status"),
         code=given.get("code") or None,
         path=given.get("path") or None,
-        line=min(int(line[:20]), _LARGEST) if line.isdecimal() else None,
+        line=read_line(given.get("line", "")),
     )

@@ -1,27 +1,80 @@
-"""The pages of lists: the requested number of entries, the entry they come after, and the next page."""
+"""The pages of lists: how many entries a page has, which one it follows, and where the next page starts."""
 
-from typing import Any
-from uuid import UUID
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from flask import Response, jsonify, request, url_for
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 
 LARGEST_PAGE = 500
+#: The entries of a page of the console.
+SHOWN = 50
+#: The largest id of a row.
+_LARGEST_ID = 2**63 - 1
+
+_Key = TypeVar("_Key")
+_Entry = TypeVar("_Entry")
 
 
-def read_page(arguments: dict[str, Any]) -> tuple[int, UUID | None]:
-    """Return the requested number of entries, and the id they come after.
+@dataclass(slots=True)
+class Listing(Generic[_Key]):
+    """A page of a list: the first entries, or those that follow the entry with the key `after`."""
 
-    Raise RequestFailedValidationError.
-    """
-    limit = arguments["limit"]
-    require_page_size(limit, LARGEST_PAGE)
-    try:
-        return limit, UUID(arguments["cursor"]) if "cursor" in arguments else None
-    except ValueError:
-        detail = "This is not a cursor from a Link header."
-        raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "cursor")]) from None
+    limit: int
+    after: _Key | None
+    #: The key of the last entry, if more entries follow it.
+    cursor: _Key | None = None
+
+    @classmethod
+    def read(
+        cls, arguments: Mapping[str, Any], key: Callable[[str], _Key], *, largest: int = LARGEST_PAGE
+    ) -> "Listing[_Key]":
+        """Return the page that a request asks for. Raise RequestFailedValidationError.
+
+        `key` reads a cursor: the key of an entry, as text. It raises ValueError.
+        """
+        require_page_size(arguments["limit"], largest)
+        try:
+            return cls(arguments["limit"], key(arguments["cursor"]) if "cursor" in arguments else None)
+        except ValueError:
+            detail = "This is not a cursor from a Link header."
+            raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "cursor")]) from None
+
+    @classmethod
+    def shown(cls, key: Callable[[str], _Key]) -> "Listing[_Key]":
+        """Return the page that the console shows: the first one if the address has no valid cursor."""
+        try:
+            return cls(SHOWN, key(request.args["cursor"]) if request.args.get("cursor") else None)
+        except ValueError:
+            return cls(SHOWN, None)
+
+    @property
+    def wanted(self) -> int:
+        """Return how many entries to find: one more than the page has tells that there is a next page."""
+        return self.limit + 1
+
+    def cut(self, found: Sequence[_Entry], key: str) -> list[_Entry]:
+        """Return the entries of the page. Those found are at most `wanted`, and have their key as `key`."""
+        page = [*found[: self.limit]]
+        if len(found) > self.limit:
+            self.cursor = getattr(page[-1], key)
+        return page
+
+    def answer(self, found: Sequence[_Entry], key: str, write: Callable[[_Entry], Any]) -> Response:
+        """Return the page as a response, with each entry written, and a link to the next page."""
+        response = jsonify([write(entry) for entry in self.cut(found, key)])
+        if self.cursor is not None:
+            link_next(response, self.limit, str(self.cursor))
+        return response
+
+
+def row_id(text: str) -> int:
+    """Return the id of a row, or another whole number. Raise ValueError."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= _LARGEST_ID):
+        raise ValueError
+    return int(text)
 
 
 def require_page_size(limit: int, largest: int) -> None:
@@ -29,14 +82,6 @@ def require_page_size(limit: int, largest: int) -> None:
     if not 1 <= limit <= largest:
         detail = f"A page has 1 to {largest} entries, not {limit}."
         raise RequestFailedValidationError(errors=[ErrorItem("page_size_out_of_range", detail, "limit")])
-
-
-def answer_page(records: list[dict[str, Any]], limit: int, cursor: str) -> Response:
-    """Return the first `limit` records, with a link to the next page after the last one's `cursor`."""
-    response = jsonify(records[:limit])
-    if len(records) > limit:
-        link_next(response, limit, records[limit - 1][cursor])
-    return response
 
 
 def link_next(response: Response, limit: int, cursor: str) -> None:

@@ -9,9 +9,10 @@ from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.access import current_operator, supplier_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act, reason_field
-from migration_service.blueprints.console.filters import read_id
+from migration_service.blueprints.console.filters import read_id, read_line
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.requests.paging import Listing, row_id
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.batches.control import get_batch_to_reconcile
 from migration_service.services.reconciliation.acknowledgements import (
@@ -27,7 +28,6 @@ from migration_service.states import OpenReason
 
 blueprint = Blueprint("acknowledgements", __name__, url_prefix="/suppliers/<code>/acknowledgements")
 
-_PAGE = 50
 #: The most accounts and lines that one form acknowledges.
 _MOST = 10_000
 #: The most accounts that a form lists.
@@ -43,22 +43,17 @@ class AcknowledgementForm(ActionForm):
 @blueprint.get("/")
 def show_all(code: str) -> str:
     """List acknowledgements, newest first."""
-    before = request.args.get("before", "")
+    listing = Listing.shown(row_id)
     with resources().Session.begin() as session:
         supplier = supplier_of(session, code)
         number = count_acknowledgements(session, supplier.id)
-        found = list_acknowledgements(
-            session,
-            supplier.id,
-            before=int(before[:9]) if before.isdecimal() else None,
-            limit=_PAGE + 1,
-        ).all()
+        found = list_acknowledgements(session, supplier.id, before=listing.after, limit=listing.wanted).all()
     return render_template(
         "acknowledgements.html",
         supplier=supplier,
         number=number,
-        found=found[:_PAGE],
-        next_before=found[_PAGE - 1].id if len(found) > _PAGE else None,
+        found=listing.cut(found, "id"),
+        listing=listing,
     )
 
 
@@ -106,8 +101,8 @@ def _find(session: Session, supplier: KnownSupplier) -> list[OpenItem]:
         items = [OpenItem(number, OpenReason.REFUSED) for number in given.getlist("account")]
         for text in given.getlist("line"):
             batch, _dot, line = text.partition(".")
-            if (batch_id := read_id(batch)) and line.isdecimal():
-                items.append(OpenItem(None, OpenReason.REFUSED, batch_id, int(line[:9])))
+            if (batch_id := read_id(batch)) and (line_number := read_line(line)) is not None:
+                items.append(OpenItem(None, OpenReason.REFUSED, batch_id, line_number))
         return items
     batch_id = get_batch_to_reconcile(session, given.get("batch") or None, supplier)
     wanted = given.get("error") or None

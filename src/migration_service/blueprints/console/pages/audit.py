@@ -9,6 +9,7 @@ from flask import Blueprint, Response, render_template, request
 from migration_payloads.moments import write_moments
 from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.console.access import current_operator
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import TrailFilter, read_trail, stream_trail
@@ -16,7 +17,6 @@ from migration_service.states import AuditOutcome
 
 blueprint = Blueprint("audit", __name__, url_prefix="/audit")
 
-_PAGE = 50
 #: Without an account, every request is listed for this time only, because many large tables are read.
 _RECENT = timedelta(hours=1)
 
@@ -24,14 +24,14 @@ _RECENT = timedelta(hours=1)
 @blueprint.get("/")
 def show() -> str:
     """Show the audit, newest first: what people did, or every request."""
-    wanted = _wanted()
+    wanted, listing = _wanted(), Listing.shown(str)
     with resources().Session.begin() as session:
-        entries, cursor = read_trail(session, wanted, limit=_PAGE, cursor=request.args.get("after") or None)
+        entries, listing.cursor = read_trail(session, wanted, limit=listing.limit, cursor=listing.after)
     return render_template(
         "audit.html",
         entries=entries,
         refused=sum(entry["outcome"] == AuditOutcome.REFUSED for entry in entries),
-        cursor=cursor,
+        listing=listing,
         wanted=wanted,
         actions=[action.value for action in AuditAction],
         everything=not wanted.only_entries,

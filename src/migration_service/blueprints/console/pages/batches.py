@@ -5,9 +5,10 @@ from uuid import UUID
 from flask import Blueprint, Response, render_template, request
 
 from migration_service.blueprints.console.access import batch_of, may, visible
-from migration_service.blueprints.console.filters import read_id
+from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.batches.control import report_batch
 from migration_service.services.batches.results.listing import count_batches, list_batches
@@ -18,17 +19,14 @@ from migration_service.states import BatchKind, BatchState, LineStatus
 
 blueprint = Blueprint("batches", __name__, url_prefix="/batches")
 
-PAGE = 50
 _OPEN = (BatchState.RUNNING, BatchState.WAITING)
 
 
 @blueprint.get("/")
 def show_all() -> str:
     """List batches, newest first."""
-    code, before = request.args.get("supplier") or None, read_id(request.args.get("before"))
-    given = request.args.get("kind"), request.args.get("state")
-    kind = BatchKind(given[0]) if given[0] in set(BatchKind) else None
-    state = BatchState(given[1]) if given[1] in set(BatchState) else None
+    code, listing = request.args.get("supplier") or None, Listing.shown(UUID)
+    kind, state = read_word(BatchKind, "kind"), read_word(BatchState, "state")
     with resources().Session.begin() as session:
         suppliers = [supplier.code for supplier, _owner in visible(list_import_suppliers(session))]
         totals = count_batches(session, organisation_id=None, import_supplier=code, kind=kind, state=state)
@@ -38,20 +36,19 @@ def show_all() -> str:
             import_supplier=code,
             kind=kind,
             state=state,
-            before=before,
-            limit=PAGE + 1,
+            before=listing.after,
+            limit=listing.wanted,
         )
-    batches = found[:PAGE]
     return render_template(
         "batches.html",
-        batches=batches,
+        batches=listing.cut(found, "batch_id"),
         totals=totals,
         filters=(
             ("supplier", suppliers, code),
             ("kind", list(BatchKind), kind),
             ("state", list(BatchState), state),
         ),
-        next_before=batches[-1].batch_id if len(found) > PAGE else None,
+        listing=listing,
     )
 
 

@@ -7,9 +7,11 @@ from flask import Blueprint, abort, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.access import batch_of, may
+from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.masking import is_personal, is_revealed, mask, reveal
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.blueprints.console.remedies import remedy_of
+from migration_service.blueprints.requests.paging import Listing, row_id
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import get_batch_with_lines, report_batch
@@ -25,7 +27,6 @@ from migration_service.states import BatchState, LineStatus
 
 blueprint = Blueprint("findings", __name__, url_prefix="/batches/<uuid:batch_id>")
 
-PAGE = 50
 #: The states in which failed lines can be retried.
 _RETRIED = frozenset(BatchState) - {BatchState.CANCELLED}
 
@@ -35,13 +36,13 @@ def show_code(batch_id: UUID, code: str) -> str:
     """Show the paths and values of a batch's errors (or warnings) with a certain code."""
     warnings = request.args.get("kind") == "warning"
     path = request.args.get("path") or None
-    wanted = ResultFilter(code=code, path=path)
+    wanted, listing = ResultFilter(code=code, path=path), Listing.shown(row_id)
     with resources().Session.begin() as session:
         batch = batch_of(session, batch_id)
         get_batch_with_lines(session, str(batch_id), organisation_id=None)
         report = report_batch(session, batch)
         paths = count_paths(session, batch_id, code, warnings=warnings)
-        lines = list_lines(session, batch_id, wanted, after=_after(), limit=PAGE + 1)
+        lines = list_lines(session, batch_id, wanted, after=listing.after or 0, limit=listing.wanted)
         values = []
         if path and not is_personal(path):
             values = count_values(session, batch_id, wanted)
@@ -63,26 +64,25 @@ def show_code(batch_id: UUID, code: str) -> str:
         retryable=retryable,
         everything=everything,
         is_personal=is_personal,
-        lines=lines[:PAGE],
-        next_after=lines[PAGE - 1].line_number if len(lines) > PAGE else None,
+        lines=listing.cut(lines, "line_number"),
+        listing=listing,
     )
 
 
 @blueprint.get("/lines/")
 def show_lines(batch_id: UUID) -> str:
     """List the lines of a batch, all or those of a status."""
-    given = request.args.get("status")
-    status = LineStatus(given) if given in set(LineStatus) else None
+    status, listing = read_word(LineStatus, "status"), Listing.shown(row_id)
     wanted = ResultFilter(status)
     with resources().Session.begin() as session:
         report = report_batch(session, batch_of(session, batch_id))
-        lines = list_lines(session, batch_id, wanted, after=_after(), limit=PAGE + 1)
+        lines = list_lines(session, batch_id, wanted, after=listing.after or 0, limit=listing.wanted)
     return render_template(
         "lines.html",
         batch=report,
         status=status,
-        lines=lines[:PAGE],
-        next_after=lines[PAGE - 1].line_number if len(lines) > PAGE else None,
+        lines=listing.cut(lines, "line_number"),
+        listing=listing,
     )
 
 
@@ -139,8 +139,3 @@ class _Shown:
 
 def _subject(batch_id: UUID, line_number: int) -> str:
     return f"line {batch_id} {line_number}"
-
-
-def _after() -> int:
-    text = request.args.get("after", "0")
-    return int(text[:18]) if text.isdecimal() else 0

@@ -11,11 +11,11 @@ from wtforms import SelectMultipleField
 
 from migration_service.blueprints.console.access import batch_of, current_operator, sees, supplier_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, reason_field
-from migration_service.blueprints.console.filters import read_id
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
 from migration_service.blueprints.console.polling import BUSY, CALM, page
+from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import UndoNotFoundError
 from migration_service.models import Undo
@@ -31,8 +31,6 @@ from migration_service.states import UndoBlocker, UndoState
 from migration_service.tasks.undo import dispatch_undos
 
 blueprint = Blueprint("undo", __name__)
-
-PAGE = 50
 
 
 class UndoForm(ActionForm):
@@ -136,17 +134,23 @@ def show(undo_id: UUID) -> Response:
 @blueprint.get("/undos/")
 def show_all() -> Response:
     """List undos, newest first."""
-    code, before = request.args.get("supplier") or None, read_id(request.args.get("before"))
+    code, listing = request.args.get("supplier") or None, Listing.shown(UUID)
     with resources().Session.begin() as session:
-        found = list_undos(session, organisation_id=None, import_supplier=code, before=before, limit=PAGE + 1)
-    undos = found[:PAGE]
+        found = list_undos(
+            session,
+            organisation_id=None,
+            import_supplier=code,
+            before=listing.after,
+            limit=listing.wanted,
+        )
+    undos = listing.cut(found, "undo_id")
     return page(
         "undos.html",
         poll=CALM if any(it.state == UndoState.RUNNING for it in undos) else None,
         undos=undos,
         running=sum(it.state == UndoState.RUNNING for it in undos),
         supplier=code,
-        next_before=undos[-1].undo_id if len(found) > PAGE else None,
+        listing=listing,
     )
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from flask import Blueprint, render_template, request, url_for
+from flask import Blueprint, render_template, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 from wtforms import BooleanField, EmailField, IntegerField, SelectField, SelectMultipleField, StringField
@@ -12,9 +12,11 @@ from wtforms.validators import InputRequired, Length, NumberRange
 
 from migration_service.blueprints.console.access import current_operator, sees, visible_organisations
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.filters import read_word
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.requests.paging import Listing, row_id
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import WebhookNotFoundError
 from migration_service.models import WebhookEndpoint
@@ -49,7 +51,6 @@ from migration_service.services.webhooks.setup import address_rules, read_values
 from migration_service.states import DeliveryState, EventFormat
 
 blueprint = Blueprint("webhooks", __name__, url_prefix="/setup/webhooks")
-PAGE = 50
 
 
 class WebhookForm(ActionForm):
@@ -170,24 +171,17 @@ def create() -> Response:
 @blueprint.get("/<uuid:webhook_id>/")
 def show(webhook_id: UUID) -> str:
     """Show a webhook with its deliveries, newest first, all or those in a state."""
-    given, before = request.args.get("state"), request.args.get("before", "")
-    state = DeliveryState(given) if given in set(DeliveryState) else None
+    state, listing = read_word(DeliveryState, "state"), Listing.shown(row_id)
     with resources().Session.begin() as session:
         endpoint = _endpoint_of(session, webhook_id)
         webhook = report_endpoint(session, endpoint)
-        found = list_deliveries(
-            session,
-            endpoint,
-            state=state,
-            before=int(before[:18]) if before.isdecimal() else None,
-            limit=PAGE + 1,
-        )
+        found = list_deliveries(session, endpoint, state=state, before=listing.after, limit=listing.wanted)
     return render_template(
         "webhook.html",
         webhook=webhook,
         state=state,
-        deliveries=found[:PAGE],
-        next_before=found[PAGE - 1].delivery_number if len(found) > PAGE else None,
+        deliveries=listing.cut(found, "delivery_number"),
+        listing=listing,
     )
 
 
