@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test coverage night bench chaos neighbours webhooks cells bench-tools bench-lock site-lock supply-lock sbom audit drill failover-drill failover-lock compose-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz tests-of check format lock docs site clean environment environment-dev
+.PHONY: run test coverage night bench chaos neighbours webhooks bench-tools bench-lock site-lock supply-lock sbom audit drill failover-drill failover-lock compose-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz tests-of check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 # If this is set, as in many containers, each of the many processes compiles all modules again.
@@ -87,10 +87,6 @@ webhooks: environment-dev
 # What a hostile organisation costs another one:   make neighbours ARGS="--seconds 20 --connections 10"
 neighbours: environment
 	PYTHONPATH=tools $(BIN)/python -m benchmarks.neighbours $(ARGS)
-
-# What the death of a cell costs the others:       make cells ARGS="--seconds 30 --rounds 1"
-cells: environment-dev
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.cells $(ARGS)
 
 benchmarks/.venv/installed: benchmarks/requirements.lock
 	$(PYTHON) -m venv benchmarks/.venv

@@ -15,7 +15,6 @@ from migration_service.blueprints.graphql_schema import SCHEMA
 from migration_service.blueprints.requests.error_bodies import HTTP_CODES, ErrorType, status_of
 from migration_service.errors import (
     ErrorItem,
-    OrganisationMovedError,
     ParseError,
     PermissionDeniedError,
     ServiceError,
@@ -132,7 +131,7 @@ def describe_service_error(error: ServiceError, place: dict[str, Any] | None = N
             return Problem(
                 ErrorType.APPLICATION, error.code, error.detail, status, error.retry_seconds[0], place
             )
-        case PermissionDeniedError() | OrganisationMovedError():
+        case PermissionDeniedError():
             return Problem(ErrorType.AUTHENTICATION, error.code, error.detail, status, place=place)
         case UnauthenticatedError():
             # GraphQL has executed the document, so the HTTP status is no error.

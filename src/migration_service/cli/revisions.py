@@ -7,9 +7,8 @@ from psycopg.errors import InsufficientPrivilege
 from sqlalchemy.exc import ProgrammingError
 
 from migration_service.cli.output import json_option, show_done, show_record
-from migration_service.cli.session import CannotRunError, RefusedError, open_session, read_settings
+from migration_service.cli.session import CannotRunError, open_session, read_settings
 from migration_service.config import Settings
-from migration_service.db.cells import MOST, CellInUseError, number_cell
 from migration_service.db.engine import parse_database_url
 from migration_service.db.revisions import CannotUpgradeError, current_revision, newest_revision, upgrade
 
@@ -61,27 +60,6 @@ def current(as_json: bool) -> None:
     show_record({"current": found, "newest": newest}, as_json)
     if found != newest:
         raise click.exceptions.Exit(1)
-
-
-@revisions.command("number-cell")
-@click.argument("number", type=click.IntRange(1, MOST))
-@json_option
-def number_database(number: int, as_json: bool) -> None:
-    """Give the ids of this database a beginning of their own, so that it can be one of several cells.
-
-    Do this after the first `revisions upgrade`, before the first organisation is created.
-    """
-    settings = read_settings(without=_NOT_NEEDED)
-    owner = replace(settings, database_url=settings.owner_database_url or settings.database_url)
-    try:
-        with open_session(owner) as session:
-            number_cell(session.connection(), number)
-    except CellInUseError as error:
-        raise RefusedError(
-            "The database has organisations already, whose ids could be those of another cell. Only a new "
-            "database gets a number."
-        ) from error
-    show_done({"cell": number}, as_json, f"The database is cell {number} now.")
 
 
 def _current(settings: Settings) -> str | None:

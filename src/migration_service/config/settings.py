@@ -196,15 +196,6 @@ class Settings:
         "on if DATABASE_URL is a pgbouncer in transaction mode. Connections then keep no state.",
         False,
     )
-    cells: str = setting(
-        "The other cells, to which organisations can be moved, as a JSON object with the name of each, for "
-        'example {"two": {"database_url": "postgresql://…", "address": "https://two.example.com"}}. Clients '
-        "of a moved organisation are sent to the address.",
-        "{}",
-        check=is_json_object,
-        allowed="a JSON object",
-        secret=True,
-    )
     broker_url: str = setting(
         "The broker of the queues, if it is not REDIS_URL. Any broker that Celery supports is possible, for "
         "example RabbitMQ with quorum queues: amqp://user:password@one:5672//;amqp://user:password@two:5672//.",

@@ -12,7 +12,6 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import OperationalError
 
 from migration_service.db import known_commits
-from migration_service.db.cells import number_new_tables
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.holding import is_lost, repeat
 
@@ -105,7 +104,6 @@ def _upgrade_once(engine: Engine, revision: str, runtime_role: str | None) -> bo
             if reason := obstacle(found):
                 raise CannotUpgradeError(f"The tables are at revision {found}. {reason}")
             command.upgrade(alembic_config(connection), revision)
-            number_new_tables(connection)
             if runtime_role and runtime_role != engine.url.username:
                 _grant(connection, runtime_role)
     except OperationalError as error:

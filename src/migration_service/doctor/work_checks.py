@@ -8,7 +8,6 @@ from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, ok, warn
 from migration_service.metrics.broker import read_broker
 from migration_service.payment_vendors.answers import read_failing
 from migration_service.services.batches.results.activity import STALLED_AFTER
-from migration_service.services.cells.moving import list_closed_organisations
 from migration_service.services.events.horizon import find_holder
 from migration_service.services.processing.slots import Slots
 from migration_service.services.reporting.counts import (
@@ -146,21 +145,6 @@ def check_slots(parts: ServiceParts) -> Iterator[Diagnosis]:
             "slots",
             "the limit is 1: batches and requests compete for one slot",
             "Set a limit of 2 or more (limit set): then one slot always stays for requests.",
-        )
-
-
-def check_organisations(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Report each organisation that is closed for a move, which may have been killed."""
-    with parts.sessions.begin() as session:
-        closed = list_closed_organisations(session)
-    if not closed:
-        yield ok("organisations", "none is being moved")
-    for name, since in closed:
-        yield warning(
-            "organisations",
-            f"{name!r} has been closed for a move since {since:%Y-%m-%d %H:%M} UTC",
-            "If the move does not run any more, repeat it, or open it in the cell that it was to leave: "
-            "organisations reopen NAME",
         )
 
 

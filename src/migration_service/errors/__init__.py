@@ -32,7 +32,6 @@ ServiceError                              (payloads)
 │   │   ├── NameTakenError                (setup)
 │   │   ├── NameInvalidError              (setup)
 │   │   ├── PaymentVendorInvalidError     (setup)
-│   │   ├── OrganisationNotMovableError   (setup)
 │   │   ├── GoLivePastError               (undo)
 │   │   └── GoLiveFarError                (undo)
 │   ├── BatchFileError                    (payloads)
@@ -96,7 +95,6 @@ ServiceError                              (payloads)
 │   ├── WaveNotFoundError                 (waves)
 │   ├── WebhookNotFoundError              (webhooks)
 │   └── WebhookDeliveryNotFoundError      (webhooks)
-├── OrganisationMovedError                (access) 421
 ├── ConcurrencyLimitReachedError          (imports) 429
 │   └── NoWorkerAvailableError            (imports)
 ├── StagedQuotaReachedError               (imports) 429
@@ -108,7 +106,6 @@ ServiceError                              (payloads)
 │   └── BatchStorageQuotaError            (batches)
 ├── PaymentVendorUnavailableError         (added_data) 500: retry unchanged
 └── ServiceUnavailableError               (base) 503
-    ├── OrganisationMovingError           (access)
     └── UploadStorageFullError            (batches)
 """
 

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from migration_payloads.errors import InvalidError, ServiceError
-from migration_service.errors.base import NotFoundError, OperatorError, ServiceUnavailableError
+from migration_service.errors.base import NotFoundError, OperatorError
 
 
 class HostNotAllowedError(InvalidError):
@@ -67,27 +67,6 @@ class PermissionDeniedError(ServiceError):
     code = "permission_denied"
     default_detail = "The API key may not be used for this."
     remedy = "Use a key with the permission that the detail names, or ask the operator for one."
-
-
-class OrganisationMovingError(ServiceUnavailableError):
-    """The organisation is being moved to another installation. Nothing was changed.
-
-    It can still be read.
-    """
-
-    code = "organisation_moving"
-    default_detail = "The organisation is being moved. Until that has ended, it can only be read."
-    remedy = "Send the same request again after the number of seconds in `Retry-After`."
-    retry_seconds = (5, 15)
-
-
-class OrganisationMovedError(ServiceError):
-    """The organisation was moved to another installation. The detail has its address. Nothing was changed."""
-
-    code = "organisation_moved"
-    default_detail = "The organisation was moved to another address."
-    detail_with_found = "The organisation was moved. Send requests to the address {found}."
-    remedy = "Send the same request to the address in the detail. The API key is valid there."
 
 
 class TokenSessionNotFoundError(NotFoundError):

@@ -114,11 +114,3 @@ class PaymentVendorInvalidError(OperatorError):
     code = "payment_vendor_invalid"
     default_detail = "A payment vendor cannot be set up with these values."
     remedy = "Correct the address, or the name of the variable, that the detail names."
-
-
-class OrganisationNotMovableError(OperatorError):
-    """An organisation cannot be moved to another cell. It stays where it is."""
-
-    code = "organisation_not_movable"
-    default_detail = "The organisation cannot be moved."
-    remedy = "Read the detail, and repeat the command when its cause is gone."

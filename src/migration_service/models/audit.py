@@ -6,7 +6,6 @@ tables (see the revision that creates the tables).
 
 from datetime import date, datetime
 from typing import Any
-from uuid import UUID
 
 from sqlalchemy import CheckConstraint, FetchedValue, Identity, Index, LargeBinary, func, text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -23,11 +22,10 @@ class AuditEntry(Base):
         CheckConstraint(f"outcome IN ({literals(AuditOutcome)})", name="outcome"),
         # Refusals have one entry per address and minute.
         Index("uq_audit_entry_once", "once", unique=True, postgresql_where=text("once IS NOT NULL")),
-        Index("ix_audit_entry_move_id", "move_id", postgresql_where=text("move_id IS NOT NULL")),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
-    #: Set by the database, overriding any inserted value, except for entries from another cell.
+    #: Set by the database, overriding any inserted value.
     at: Mapped[datetime] = mapped_column(server_default=func.clock_timestamp(), index=True)
     #: The kind of actor, and its identity: the prefix of a key, or the name of an operator or system user.
     actor_kind: Mapped[str]
@@ -50,8 +48,6 @@ class AuditEntry(Base):
     #: PostgreSQL's timeline, which a promoted standby and a restored backup increase. Set by the database.
     #: None in entries of earlier versions.
     timeline: Mapped[int | None] = mapped_column(server_default=FetchedValue())
-    #: The move that brought the entry from another cell with its organisation. None if it was written here.
-    move_id: Mapped[UUID | None]
 
 
 class AuditDay(Base):

@@ -31,10 +31,6 @@ class Organisation(Base):
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: Since when it is closed for writing, because it is being moved to another cell.
-    closed_at: Mapped[datetime | None]
-    #: The address of the cell to which it was moved. None if it is here.
-    moved_to: Mapped[str | None]
 
 
 class ApiKey(Base):

@@ -1,6 +1,5 @@
 """The operators' commands, with `--json` and for people, and their exit statuses after errors."""
 
-import json
 import platform
 import secrets
 from importlib.metadata import version
@@ -245,27 +244,3 @@ def test_the_version_is_shown_without_settings() -> None:
         f"migration-service {version('migration-service')}, newest revision {newest_revision()}, "
         f"Python {platform.python_version()}\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("cell", "sentence"),
-    [
-        ({}, "has no cell 'two'. Its cells: none."),
-        ({"one": {}}, "has no cell 'two'. Its cells: 'one'."),
-        (
-            {"two": {"database_url": "postgresql://a:b@c/d"}},
-            "Cell 'two' of MIGRATION_SERVICE_CELLS has no 'address'",
-        ),
-        ({"two": {"database_url": "nonsense", "address": "https://two"}}, "The 'database_url' of cell 'two'"),
-        (
-            {"two": {"database_url": "mysql://a:b@c/d", "address": "https://two"}},
-            "The 'database_url' of cell 'two'",
-        ),
-    ],
-)
-def test_a_move_to_a_cell_that_is_not_described_says_what_is_missing(
-    run: Run, cell: dict[str, object], sentence: str
-) -> None:
-    result = run("organisations", "move", "x", "--to", "two", MIGRATION_SERVICE_CELLS=json.dumps(cell))
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert sentence in result.stderr

@@ -38,9 +38,6 @@ _HELD = """
     FROM webhook_endpoint AS endpoint JOIN webhook_delivery ON endpoint_id = endpoint.id
     WHERE endpoint.id = :id AND attempts = 1
 """
-_COPIED = """
-    INSERT INTO event (organisation_id, generation, type, data) SELECT id, -1, 't', '{}' FROM organisation
-"""
 _LOCKED = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 _LATER = "UPDATE webhook_delivery SET next_attempt_at = next_attempt_at - make_interval(secs => :seconds)"
 
@@ -89,20 +86,6 @@ def test_an_endpoint_gets_the_types_and_suppliers_that_it_wants(hooks: Hooks, re
     hooks.tell(type=EventType.ACCOUNT_FAILED, with_supplier=False)
     found = [len(hooks.deliveries(it)) for it in (everything, failures, of_supplier, off)]
     assert found == [2, 1, 1, 0]
-
-
-def test_nothing_of_an_organisation_that_moves_is_sent(hooks: Hooks, receiver: Receiver) -> None:
-    hooks.tell()
-    hooks.add(receiver.url)
-    hooks.add(receiver.url, ordered=True)
-    hooks.tell()
-    hooks.run("UPDATE organisation SET closed_at = now()")
-    hooks.sender.run(0.5)
-    assert receiver.requests == []
-    hooks.run("UPDATE organisation SET closed_at = NULL")
-    hooks.run(_COPIED)
-    hooks.send(until=lambda: len(receiver.requests) == 2)
-    assert len(set(receiver.ids())) == 1
 
 
 def test_what_is_rolled_back_is_not_sent(hooks: Hooks, receiver: Receiver) -> None:

@@ -276,18 +276,6 @@ class OperationsTeamNotFound(ServiceError):
     code = "operations_team_not_found"
 
 
-class OrganisationMoved(ServiceError):
-    """The organisation was moved to another installation. The detail has its address. Nothing was changed."""
-
-    code = "organisation_moved"
-
-
-class OrganisationMoving(ServiceError):
-    """The organisation is being moved to another installation. Nothing was changed."""
-
-    code = "organisation_moving"
-
-
 class ParseError(ServiceError):
     """The body is not JSON that this service accepts."""
 
@@ -539,8 +527,6 @@ BY_CODE: dict[str, type[ServiceError]] = {
     "not_found": NotFound,
     "nothing_to_undo": NothingToUndo,
     "operations_team_not_found": OperationsTeamNotFound,
-    "organisation_moved": OrganisationMoved,
-    "organisation_moving": OrganisationMoving,
     "parse_error": ParseError,
     "payment_instruction_rejected": PaymentInstructionRejected,
     "payment_vendor_not_found": PaymentVendorNotFound,

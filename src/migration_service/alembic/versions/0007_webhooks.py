@@ -102,8 +102,7 @@ _TRIGGER = """
         INSERT INTO webhook_delivery (endpoint_id, event_id, event_type, body)
         SELECT endpoint.id, added.id, added.type, event_message(added)
         FROM added JOIN webhook_endpoint AS endpoint
-            -- Those of an organisation that moves here from another cell are told already.
-            ON added.generation = 0 AND endpoint.organisation_id = added.organisation_id
+            ON endpoint.organisation_id = added.organisation_id
             AND endpoint.disabled_at IS NULL AND endpoint.removed_at IS NULL AND NOT endpoint.is_ordered
             AND (endpoint.event_types IS NULL OR added.type = ANY (endpoint.event_types))
             AND (endpoint.import_supplier_ids IS NULL OR added.type = 'feed.rewound'

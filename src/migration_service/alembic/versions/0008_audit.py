@@ -26,12 +26,10 @@ _TABLES = """
         code text,
         details jsonb,
         once text,
-        timeline bigint,
-        move_id uuid
+        timeline bigint
     );
     CREATE INDEX ix_audit_entry_at ON audit_entry (at);
     CREATE UNIQUE INDEX uq_audit_entry_once ON audit_entry (once) WHERE once IS NOT NULL;
-    CREATE INDEX ix_audit_entry_move_id ON audit_entry (move_id) WHERE move_id IS NOT NULL;
 
     CREATE TABLE audit_day (
         day date CONSTRAINT pk_audit_day PRIMARY KEY,
@@ -50,11 +48,9 @@ _GUARD = """
     CREATE FUNCTION audit_guard() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
         IF TG_TABLE_NAME = 'audit_entry' AND TG_OP = 'INSERT' THEN
-            IF NEW.move_id IS NULL THEN
-                NEW.at := clock_timestamp();
-                NEW.timeline :=
-                    ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint;
-            END IF;
+            NEW.at := clock_timestamp();
+            NEW.timeline :=
+                ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint;
             RETURN NEW;
         END IF;
         IF current_setting('migration_service.audit_keeper', true) = 'on'
@@ -75,8 +71,7 @@ _TRIGGERS = """
     CREATE TRIGGER audit_guard_truncate BEFORE TRUNCATE ON {table} EXECUTE FUNCTION audit_guard()
 """
 
-# As JSON of listed columns: a column that a later revision adds changes no hash. A day has only what was
-# written here, not what a move brought.
+# As JSON of listed columns: a column that a later revision adds changes no hash.
 _HASH = """
     CREATE FUNCTION audit_hash(of_day date, OUT entries bigint, OUT sha256 bytea)
     LANGUAGE sql STABLE SET search_path = pg_catalog, {schema}, pg_temp AS $$
@@ -87,7 +82,6 @@ _HASH = """
             ORDER BY id), ''::bytea))
         FROM audit_entry
         WHERE at >= of_day::timestamp AT TIME ZONE 'UTC' AND at < (of_day + 1)::timestamp AT TIME ZONE 'UTC'
-              AND move_id IS NULL
     $$
 """
 
@@ -118,8 +112,7 @@ _SEAL = """
     END $$
 """
 
-# Whoever took over the service still cannot remove the last ninety days. Moved entries, which can be older
-# than the chain, are removed with its first days.
+# Whoever took over the service still cannot remove the last ninety days.
 _REMOVE = """
     CREATE FUNCTION audit_remove_days(before date) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, {schema}, pg_temp AS $$
@@ -131,7 +124,7 @@ _REMOVE = """
         PERFORM set_config('migration_service.audit_keeper', 'on', true);
         until := least(before, (now() AT TIME ZONE 'UTC')::date - 90, (SELECT max(day) + 1 FROM audit_day));
         DELETE FROM audit_entry WHERE at < until::timestamp AT TIME ZONE 'UTC'
-            AND EXISTS (SELECT FROM audit_day WHERE day < until);
+            AND EXISTS (SELECT FROM audit_day);
         GET DIAGNOSTICS removed = ROW_COUNT;
         UPDATE audit_day SET removed_at = clock_timestamp() WHERE day < until AND removed_at IS NULL;
         PERFORM set_config('migration_service.audit_keeper', 'off', true);

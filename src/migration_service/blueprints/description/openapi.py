@@ -20,8 +20,6 @@ from migration_service.errors import (
     AccountFailedValidationError,
     InvalidError,
     NotAuthenticatedError,
-    OrganisationMovedError,
-    OrganisationMovingError,
     ParseError,
     PermissionDeniedError,
     RequestFailedValidationError,
@@ -39,8 +37,6 @@ _EVERYWHERE: tuple[type[ServiceError], ...] = (
     PermissionDeniedError,
     ShareUsedError,
     RequestFailedValidationError,  # for an unknown query parameter
-    OrganisationMovedError,
-    OrganisationMovingError,
     ServiceUnavailableError,
 )
 

@@ -120,11 +120,6 @@ _FAILURES = {
     "411": ("VALIDATION", "length_required", "The request does not state the length of its body."),
     "413": ("VALIDATION", "request_too_large", "The body is larger than the service accepts."),
     "415": ("VALIDATION", "unsupported_media_type", "The body is not JSON."),
-    "421": (
-        "AUTHENTICATION",
-        "organisation_moved",
-        "The organisation was moved. The message has its address.",
-    ),
     "429": ("THROTTLING", "throttled", "Too many failed attempts. Wait for the time in Retry-After."),
     "500": ("APPLICATION", "error", "An unexpected error. Nothing was changed."),
     "503": ("APPLICATION", "service_unavailable", "The service is temporarily unavailable. Try again."),

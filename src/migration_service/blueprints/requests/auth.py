@@ -7,7 +7,7 @@ from flask import g, request
 
 from migration_service.blueprints.requests.places import enter_place
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import NotAuthenticatedError, OrganisationMovingError, UnauthenticatedError
+from migration_service.errors import NotAuthenticatedError, UnauthenticatedError
 from migration_service.log import request_id
 from migration_service.origin import ActorKind, Origin, set_origin
 from migration_service.services.access.callers import Caller
@@ -47,8 +47,6 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "webhooks": (Scope.WEBHOOKS,),
 }
 
-#: The methods that an organisation can use while it is being moved.
-_READING = ("GET", "HEAD")
 _SCHEMES = ("token", "bearer", "jwt")
 _BLANKS = re.compile(r"[ \t]+")
 
@@ -57,9 +55,8 @@ def require_token() -> None:
     """Let only requests with a valid access token through. For `Blueprint.before_request`.
 
     Raise NotAuthenticatedError and UnauthenticatedError (401), PermissionDeniedError (403) if the key may not
-    be used for this, OrganisationMovedError (421), ShareUsedError (429), and OrganisationMovingError (503)
-    if something is to be written. OPTIONS needs no token: Flask answers it with the
-    methods of the path and calls no view.
+    be used for this, and ShareUsedError (429). OPTIONS needs no token: Flask answers it with the methods of
+    the path and calls no view.
     """
     if request.method == "OPTIONS":
         return
@@ -70,8 +67,6 @@ def require_token() -> None:
         _act_as(g.caller)
         enter_place(g.caller.organisation_id)
         require_scope(g.caller.scopes, scopes_of(request.endpoint or ""))
-        if g.caller.closed and request.method not in _READING:
-            raise OrganisationMovingError
     except UnauthenticatedError as error:
         if not isinstance(error, NotAuthenticatedError):  # no identity was claimed
             shared.refusals.note_refused_request(error)

@@ -13,7 +13,6 @@ STATUS: dict[type[errors.ServiceError], HTTPStatus] = {
     errors.UnauthenticatedError: HTTPStatus.UNAUTHORIZED,
     errors.PermissionDeniedError: HTTPStatus.FORBIDDEN,
     errors.NotFoundError: HTTPStatus.NOT_FOUND,
-    errors.OrganisationMovedError: HTTPStatus.MISDIRECTED_REQUEST,
     errors.ConcurrencyLimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.ShareUsedError: HTTPStatus.TOO_MANY_REQUESTS,
     errors.StagedQuotaReachedError: HTTPStatus.TOO_MANY_REQUESTS,

@@ -15,5 +15,3 @@ class Caller:
     scopes: frozenset[str] | None = None
     #: The import suppliers that the key is limited to, or None for all of the organisation.
     import_supplier_ids: frozenset[int] | None = None
-    #: Whether its organisation is closed for writing, because it is being moved.
-    closed: bool = False

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.config import Settings
 from migration_service.db.sql import SqlConnection
-from migration_service.errors import ApiKeyRevokedError, OrganisationMovedError, UnauthenticatedError
+from migration_service.errors import ApiKeyRevokedError, UnauthenticatedError
 from migration_service.models import ApiKey
 from migration_service.origin import current_origin
 from migration_service.services.access.api_keys import authenticate_api_key, note_use
@@ -27,17 +27,14 @@ from migration_service.services.access.callers import Caller
 from migration_service.services.access.scopes import require_address
 from migration_service.services.access.sessions import RefreshGrant, begin_session, exchange
 from migration_service.services.access.signing import read_claims, sign
-from migration_service.services.audit.entries import require_open
 
 #: Finds the caller of a token by the prefix of its key.
 FIND_CALLER = """
     SELECT key.id, key.organisation_id, key.scopes, key.import_supplier_ids, key.allowed_networks,
            key.revoked_at IS NOT NULL AS revoked,
            extract(epoch FROM key.expires_at - now())::float8 AS seconds_left,
-           session.id IS NOT NULL AND session.ended_at IS NULL AS session_holds,
-           organisation.closed_at IS NOT NULL AS closed, organisation.moved_to
+           session.id IS NOT NULL AND session.ended_at IS NULL AS session_holds
     FROM api_key AS key
-    JOIN organisation ON organisation.id = key.organisation_id
     LEFT JOIN token_session AS session
          ON session.id = %(session_id)s::uuid AND session.api_key_id = key.id
     WHERE key.prefix = %(prefix)s
@@ -68,11 +65,9 @@ class Tokens:
 def obtain_tokens(session: Session, settings: Settings, api_key: str) -> Tokens:
     """Exchange an API key for an access token and a refresh token, which starts a session.
 
-    Raise UnauthenticatedError, PermissionDeniedError if the key may not be used from this address, and
-    OrganisationMovingError or OrganisationMovedError.
+    Raise UnauthenticatedError, and PermissionDeniedError if the key may not be used from this address.
     """
     key = authenticate_api_key(session, api_key)
-    require_open(session, key.organisation_id)
     expires_at = int(time.time()) + settings.refresh_token_lifetime_seconds
     ends = datetime.fromtimestamp(expires_at, UTC)
     return _tokens(settings, key, begin_session(session, key, ends, settings.max_sessions))
@@ -91,7 +86,6 @@ def refresh_tokens(session: Session, settings: Settings, refresh_token: str) -> 
     if key.expires_at and key.expires_at <= datetime.now(UTC):
         raise UnauthenticatedError(_KEY_EXPIRED)
     require_address(key.allowed_networks, current_origin().address)
-    require_open(session, key.organisation_id)
     note_use(key)
     return _tokens(settings, key, exchange(session, key, claims))
 
@@ -99,8 +93,8 @@ def refresh_tokens(session: Session, settings: Settings, refresh_token: str) -> 
 def authenticate_token(connection: SqlConnection, settings: Settings, token: str) -> Caller:
     """Return the sender of a request with this access token.
 
-    Raise UnauthenticatedError with the reason if the token is not valid, PermissionDeniedError if its key may
-    not be used from this address, and OrganisationMovedError.
+    Raise UnauthenticatedError with the reason if the token is not valid, and PermissionDeniedError if its key
+    may not be used from this address.
     """
     claims = _verify(settings, token, TokenKind.ACCESS)
     session_id = claims.get("sid")
@@ -110,8 +104,6 @@ def authenticate_token(connection: SqlConnection, settings: Settings, token: str
     (row,) = rows
     if row.seconds_left is not None and row.seconds_left <= 0:
         raise UnauthenticatedError(_KEY_EXPIRED)
-    if row.moved_to is not None:
-        raise OrganisationMovedError(found=row.moved_to)
     # Tokens issued before sessions existed name none. The last of them expires in an hour.
     if session_id is not None and not row.session_holds:
         raise UnauthenticatedError("The session of the token was ended. Obtain a token with the API key.")
@@ -122,7 +114,6 @@ def authenticate_token(connection: SqlConnection, settings: Settings, token: str
         claims["sub"],
         None if row.scopes is None else frozenset(row.scopes),
         None if row.import_supplier_ids is None else frozenset(row.import_supplier_ids),
-        row.closed,
     )
 
 

@@ -11,14 +11,12 @@ server.
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
-from uuid import UUID
 
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.models import AuditDay, AuditEntry
 from migration_service.schemas.events import EventType
-from migration_service.services.audit.entries import AuditAction
 from migration_service.services.events.recording import record_for_all
 
 #: How long after the end of a day `verify_chain` accepts that the day is not sealed.
@@ -99,7 +97,6 @@ def verify_chain(session: Session, known_head: str | None = None) -> Verificatio
     problems += _check_ends(session, days[0] if days else None, previous)
     gaps = [_Gap(*row) for row in session.execute(_GAPS)]
     named = [str(gap) for gap in gaps]
-    problems += _check_moved(session, max((day.day for day in days if day.removed_at), default=date.min))
     heads = {day.chain_sha256.hex() for day in days}
     if known_head is not None and known_head.lower() not in heads:
         # The day after the last one may have been sealed, too.
@@ -144,38 +141,8 @@ def _check_entries(session: Session, day: AuditDay) -> list[str]:
     return []
 
 
-def hash_moved_days(session: Session, move_id: UUID) -> dict[str, list[int | str]]:
-    """Return the number and the hash of the entries that a move has brought from another cell, by day."""
-    found = session.execute(_MOVED_DAYS, {"move_id": move_id})
-    return {row.day: [row.entries, row.sha256] for row in found}
-
-
-def _check_moved(session: Session, removed_to: date) -> list[str]:
-    """Compare the entries from other cells with the hashes in the entries of their moves."""
-    arrived = session.scalars(
-        select(AuditEntry)
-        .where(AuditEntry.action == AuditAction.ORGANISATION_MOVED_IN)
-        .order_by(AuditEntry.id)
-    )
-    recorded = {
-        UUID(it.details["move"]): it.details["days"] for it in arrived if it.details and not it.move_id
-    }
-    problems = []
-    for move_id in session.scalars(_MOVES):
-        if move_id not in recorded:
-            problems.append(f"Move {move_id}: there are entries, but the audit has no such move.")
-    for move_id, days in recorded.items():
-        found = hash_moved_days(session, move_id)
-        for day in sorted(found | days):
-            is_removed = day not in found and date.fromisoformat(day) <= removed_to
-            if found.get(day) != days.get(day) and not is_removed:
-                problems.append(f"{day}: an entry that move {move_id} brought was changed, added or removed.")
-    return problems
-
-
 def _check_ends(session: Session, first: AuditDay | None, last: AuditDay | None) -> list[str]:
-    own = select(func.min(AuditEntry.at)).where(AuditEntry.move_id.is_(None))
-    oldest: datetime | None = session.scalar(own)
+    oldest: datetime | None = session.scalar(select(func.min(AuditEntry.at)))
     problems = []
     if first and oldest and oldest.astimezone(UTC).date() < first.day:
         problems.append(f"{oldest.astimezone(UTC).date()}: there are entries before the first sealed day.")
@@ -190,20 +157,8 @@ def _check_ends(session: Session, first: AuditDay | None, last: AuditDay | None)
 _GAPS = text("""
     SELECT since, at, earlier, timeline FROM (
         SELECT at, timeline, lag(at) OVER entries AS since, lag(timeline) OVER entries AS earlier
-        FROM audit_entry WHERE timeline IS NOT NULL AND move_id IS NULL
+        FROM audit_entry WHERE timeline IS NOT NULL
         WINDOW entries AS (ORDER BY id)
     ) AS entry
     WHERE timeline <> earlier ORDER BY at
 """)
-
-# The same JSON as in audit_hash().
-_MOVED_DAYS = text("""
-    SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(*) AS entries,
-           encode(sha256(string_agg(sha256(convert_to((jsonb_build_array(
-               id, extract(epoch FROM at), actor_kind, actor, organisation_id, address, request_id, action,
-               subject_kind, subject, outcome, code, details, once)
-               || CASE WHEN timeline IS NULL THEN '[]' ELSE to_jsonb(timeline) END)::text, 'UTF8')), ''::bytea
-               ORDER BY id)), 'hex') AS sha256
-    FROM audit_entry WHERE move_id = :move_id GROUP BY 1
-""")
-_MOVES = text("SELECT DISTINCT move_id FROM audit_entry WHERE move_id IS NOT NULL")

@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from migration_service.errors import OrganisationMovedError, OrganisationMovingError
-from migration_service.models import AuditEntry, Organisation
+from migration_service.models import AuditEntry
 from migration_service.origin import current_origin
 from migration_service.states import AuditOutcome
 
@@ -21,14 +19,6 @@ class AuditAction(StrEnum):
     """The kinds of acts that have an audit entry."""
 
     ORGANISATION_CREATED = "organisation.created"
-    #: The organisation was closed for writing, to be moved to another cell, and opened again without a move.
-    ORGANISATION_CLOSED = "organisation.closed"
-    ORGANISATION_REOPENED = "organisation.reopened"
-    #: It was copied from another cell. The details have the hashes of its audit there, by day.
-    ORGANISATION_MOVED_IN = "organisation.moved_in"
-    ORGANISATION_MOVED_OUT = "organisation.moved_out"
-    #: Its rows were removed from the cell that it has left.
-    ORGANISATION_REMOVED = "organisation.removed"
     SUPPLIER_CREATED = "import_supplier.created"
     SUPPLIER_STATUS_SET = "import_supplier.status_set"
     SUPPLIER_TIME_ZONE_SET = "import_supplier.time_zone_set"
@@ -104,34 +94,6 @@ class AuditAction(StrEnum):
     PERMISSION_REFUSED = "permission.refused"
 
 
-#: Acts that are possible while an organisation is closed: its move, and what only reads.
-_WHILE_CLOSED = frozenset(
-    {
-        AuditAction.ORGANISATION_REOPENED,
-        AuditAction.ORGANISATION_MOVED_IN,
-        AuditAction.ORGANISATION_MOVED_OUT,
-        AuditAction.ORGANISATION_REMOVED,
-        AuditAction.ACCOUNT_READ,
-        AuditAction.BATCH_RESULTS_READ,
-        AuditAction.AUDIT_EXPORTED,
-    }
-)
-
-
-def require_open(session: Session, organisation_id: int) -> None:
-    """Raise OrganisationMovingError while an organisation is being moved, and OrganisationMovedError then."""
-    closed = select(Organisation.moved_to).where(
-        Organisation.id == organisation_id, Organisation.closed_at.is_not(None)
-    )
-    found = session.execute(closed).one_or_none()
-    if found is not None:
-        raise (
-            OrganisationMovingError
-            if found.moved_to is None
-            else OrganisationMovedError(found=found.moved_to)
-        )
-
-
 def record(
     session: Session,
     action: AuditAction,
@@ -145,13 +107,10 @@ def record(
 
     `subject` is the name, prefix or id of the object that was changed; for an account, the id of its process.
     Neither it nor `details` may contain personal data. `organisation_id` is the organisation concerned, by
-    default the actor's. Raise the errors of `require_open`: operators cannot change a closed organisation
-    either.
+    default the actor's.
     """
     origin = current_origin()
     organisation_id = organisation_id or origin.organisation_id
-    if organisation_id is not None and action not in _WHILE_CLOSED:
-        require_open(session, organisation_id)
     session.add(
         AuditEntry(
             actor_kind=origin.kind,

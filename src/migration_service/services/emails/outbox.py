@@ -146,12 +146,11 @@ def _pause_seconds(failures: int) -> int:
     return min(60 << min(failures, 6), 3600)
 
 
-# Those that an older version recorded take turns as one more organisation. An organisation that is being
-# moved waits for its new cell.
+# Those that an older version recorded take turns as one more organisation.
 _TAKE_BY_TURNS = text(f"""
     WITH next AS MATERIALIZED (
         SELECT email.*, row_number() OVER (PARTITION BY owner.id ORDER BY next_try_at) AS turn
-        FROM (SELECT id FROM organisation WHERE closed_at IS NULL UNION ALL SELECT 0) AS owner
+        FROM (SELECT id FROM organisation UNION ALL SELECT 0) AS owner
         CROSS JOIN LATERAL (
             SELECT id AS email_id, next_try_at FROM customer_email
             WHERE organisation_id = owner.id AND state = '{EmailState.PENDING}' AND next_try_at <= now()

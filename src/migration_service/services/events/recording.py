@@ -39,7 +39,7 @@ def record(
 
 
 def record_for_all(session: Session, type: EventType, data: Mapping[str, Any]) -> None:
-    """Add an event about the whole service for each organisation that is not being moved to another cell."""
+    """Add an event about the whole service for each organisation."""
     values = {"type": type, "data": encode_json(dict(data)).decode()}
     _connection(session).execute(_RECORD_FOR_ALL, values)
 
@@ -55,6 +55,6 @@ _RECORD = """
 """
 _RECORD_FOR_ALL = """
     INSERT INTO event (organisation_id, type, data)
-    SELECT id, %(type)s, %(data)s::jsonb FROM organisation WHERE closed_at IS NULL
+    SELECT id, %(type)s, %(data)s::jsonb FROM organisation
     RETURNING id
 """

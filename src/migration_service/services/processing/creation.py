@@ -20,7 +20,6 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from migration_payloads.schemas.json import encode_json
-from migration_service.db.cells import IDS
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import AccountNotStorableError, ServiceError
 from migration_service.models import Account
@@ -96,8 +95,7 @@ def creation_statement() -> str:
     """Return the statement of `create_accounts`, which is generated once per process."""
     account_columns = [column for column in payload_columns(Account) if column.name not in _GIVEN]
     inserted = ", ".join(["id", *_GIVEN, *(column.name for column in account_columns)])
-    given = [_MARKED if name == "service_account_number" else name for name in _GIVEN]
-    selected = ", ".join(["id", *given, *(_value(column) for column in account_columns)])
+    selected = ", ".join(["id", *_GIVEN, *(_value(column) for column in account_columns)])
     expressions = [
         # `|| '{}'` only unpacks the payload, once instead of in each expression that reads it.
         """account_source AS MATERIALIZED (
@@ -128,13 +126,6 @@ _GIVEN = (
     "service_account_number",
     "external_account_number",
 )
-
-
-# Random numbers of two large cells would meet, and an organisation could not be moved. In each cell with a
-# number, one of the eight characters is therefore one that no other cell has there, and base32 does not have.
-_MARKED = f"""CASE WHEN id < {IDS} THEN service_account_number
-    ELSE overlay(service_account_number PLACING substr('0189', mod(id / {IDS}, 4)::int + 1, 1)
-                 FROM (id / {IDS} / 4)::int + 3) END"""
 
 
 def _part_expressions(model: type[Part]) -> list[str]:

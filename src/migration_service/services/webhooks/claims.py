@@ -233,7 +233,6 @@ _CLAIM = text(f"""
         SELECT endpoint.id, lane.name, coalesce(known.room, 1) AS room,
                coalesce(known.since, CAST(:since AS timestamptz), '-infinity') AS since
         FROM webhook_endpoint AS endpoint
-        JOIN organisation AS owner ON owner.id = endpoint.organisation_id AND owner.closed_at IS NULL
         LEFT JOIN unnest(CAST(:ids AS uuid[]), CAST(:rooms AS integer[]), CAST(:times AS timestamptz[]))
             AS known (id, room, since) ON known.id = endpoint.id
         CROSS JOIN (VALUES ('{DeliveryLane.LIVE}'), ('{DeliveryLane.REPLAY}')) AS lane (name)
@@ -307,7 +306,6 @@ _END_LEASES = text("UPDATE webhook_endpoint SET leased_until = NULL WHERE id = A
 _FREE_ORDERED = text(f"""
     SELECT endpoint.id, organisation_id, event_types, import_supplier_ids
     FROM webhook_endpoint AS endpoint
-    JOIN organisation AS owner ON owner.id = endpoint.organisation_id AND owner.closed_at IS NULL
     WHERE is_ordered AND disabled_at IS NULL AND removed_at IS NULL
       AND (held_until IS NULL OR held_until <= clock_timestamp())
       AND (leased_until IS NULL OR leased_until <= clock_timestamp())

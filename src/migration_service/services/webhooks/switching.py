@@ -79,7 +79,6 @@ def _tell(session: Session, endpoint: WebhookEndpoint, reason: EndpointOff) -> N
 
 _FAILING = text("""
     SELECT endpoint.id FROM webhook_endpoint AS endpoint
-    JOIN organisation AS owner ON owner.id = endpoint.organisation_id AND owner.closed_at IS NULL
     WHERE disabled_at IS NULL AND removed_at IS NULL
       AND failing_since < now() - make_interval(days => :days)
       AND last_failed_at >= failing_since + make_interval(hours => :hours)
