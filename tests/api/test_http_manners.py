@@ -25,7 +25,9 @@ def test_a_compressed_body_is_read(supplier: SupplierClient) -> None:
 
 
 def test_another_host_than_the_allowed_ones_is_refused(make_client: MakeClient, migrated: Settings) -> None:
-    client = make_client(replace(migrated, console=True, allowed_hosts="migration.example, [::1]"))
+    client = make_client(
+        replace(migrated, console=True, allowed_hosts="migration.example, [::1]", metrics_token="let-me-in")
+    )
     page = "/v1/openapi.json"
     answers = {
         host: client.get(page, headers={"Host": host}).status_code
@@ -36,6 +38,8 @@ def test_another_host_than_the_allowed_ones_is_refused(make_client: MakeClient, 
     assert refused.json is not None
     assert refused.json["code"] == "host_not_allowed"
     assert client.get("/health/live", headers={"Host": "10.0.0.7"}).status_code == 200
+    by_prometheus = {"Host": "10.0.0.7:8443", "Authorization": "Bearer let-me-in"}
+    assert client.get("/metrics", headers=by_prometheus).status_code == 200
     for host, status in (("migration.example", 200), ("evil.example", 400)):
         assert client.get("/console/login/", headers={"Host": host}).status_code == status
 

@@ -16,8 +16,8 @@ from migration_service.errors import HostNotAllowedError
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
-#: The paths for load balancers and orchestrators, which address a process by its IP address.
-_ANY_HOST = "/health/"
+#: The paths for load balancers, orchestrators and Prometheus, which address a process by its IP address.
+_ANY_HOST = ("/health/", "/metrics")
 
 
 class WholeResponse(Response):

@@ -70,6 +70,7 @@ def perform_set(
         except DBAPIError as error:
             if not (is_refusal(error) or is_lost(sessions, error)):
                 raise
+            ended = []  # the connection may have ended at the commit
         others = list({row.id for row in taken} - {it.attempt.id for it in ended})
         if not others:
             return ended, SetApart()
