@@ -1,6 +1,6 @@
 """Runs the containers of deployment/kubernetes as a node would: `make kubernetes-containers`.
 
-The image is that of docker-compose.yml, and so is PostgreSQL. Every container of the overlay `operators` is
+The image is that of docker-compose.yml, and so is PostgreSQL. Every container of the overlay is
 started with the command, user, restrictions, settings and files of its manifest, without an init process. It
 is asked by its probes, migrates a few accounts through nginx, and is told to end as a pod is. This needs a
 container engine, docker-compose 1.29 or newer, and root, who gives the files of a Secret to the group of the
@@ -31,7 +31,7 @@ from compose_check import (
     migrate,
     wait_until_healthy,
 )
-from kubernetes_check import FOLDER, build, pods
+from kubernetes_check import OVERLAY, build, pods
 
 ACCOUNTS = 50
 _IMAGES = {
@@ -126,7 +126,7 @@ class Node:
     """What a node does with the pods of an overlay."""
 
     def __init__(self, project: Project, secrets: Path, folder: Path) -> None:
-        manifests = build(FOLDER / "overlays/operators")
+        manifests = build(OVERLAY)
         self.name = project.name
         self.pods = pods(manifests)
         self._project, self._folder = project, folder
@@ -137,8 +137,6 @@ class Node:
                 "tls.crt": (secrets / "TLS_CERTIFICATE").read_text(),
                 "tls.key": (secrets / "TLS_KEY").read_text(),
             },
-            # RabbitMQ's operator makes it. Here, Valkey is the broker.
-            "rabbitmq-default-user": {"connection_string": (secrets / "REDIS_URL").read_text()},
         }
         self.started: list[Container] = []
 
@@ -195,7 +193,7 @@ class Node:
         group = pod["securityContext"]["fsGroup"]
         found = []
         for mount in container["volumeMounts"]:
-            volume = volumes.get(mount["name"], {"emptyDir": {}})  # or the claim of a StatefulSet
+            volume = volumes.get(mount["name"], {"emptyDir": {}})
             path = mount["mountPath"]
             folder = Path(tempfile.mkdtemp(dir=self._folder))
             os.chown(folder, 0, group)
