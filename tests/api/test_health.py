@@ -12,6 +12,7 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.db.needed_tables import NEEDED
 from migration_service.db.revisions import newest_revision, upgrade
+from migration_service_local.servers.postgres import DATABASE
 from support.factories import MakeClient
 from support.servers import EmbeddedServers
 
@@ -55,7 +56,7 @@ def test_a_process_is_ready_only_if_the_tables_are_as_new_as_its_code(
 ) -> None:
     assert newest_revision() == NEEDED
     with embedded_servers.new_database() as (database_url, owner_url):
-        upgrade(owner_url, runtime_role=psycopg.conninfo.conninfo_to_dict(database_url)["user"])
+        upgrade(owner_url, runtime_role=DATABASE)
         own = replace(migrated, database_url=database_url)
         client = make_client(own)
         expected = [
@@ -67,7 +68,9 @@ def test_a_process_is_ready_only_if_the_tables_are_as_new_as_its_code(
             for revision, status, database in expected:
                 owner.execute("UPDATE alembic_version SET version_num = %s", [revision])
                 ready = client.get("/health/ready")
-                assert (ready.status_code, ready.json["database"]) == (status, database), revision
+                assert (ready.status_code, ready.json and ready.json["database"]) == (status, database), (
+                    revision
+                )
                 assert client.get("/health/pod").status_code == status
 
 
@@ -77,7 +80,7 @@ def test_a_pod_that_was_ready_stays_so_while_there_is_no_database(
     nobody = make_client(replace(migrated, database_url="postgresql://nobody@127.0.0.1:1/none"))
     assert nobody.get("/health/pod").status_code == 503, "it has never seen the tables"
     with embedded_servers.new_database() as (database_url, owner_url):
-        upgrade(owner_url, runtime_role=psycopg.conninfo.conninfo_to_dict(database_url)["user"])
+        upgrade(owner_url, runtime_role=DATABASE)
         client = make_client(replace(migrated, database_url=database_url))
         assert client.get("/health/pod").json == {"status": "ok"}
     assert client.get("/health/ready").status_code == 503
