@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test coverage night bench chaos neighbours webhooks bench-tools bench-lock site-lock supply-lock sbom audit drill failover-drill failover-lock compose-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz tests-of check format lock docs site clean environment environment-dev
+.PHONY: run test coverage night bench chaos bench-tools bench-lock site-lock supply-lock sbom audit drill failover-drill failover-lock compose-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz tests-of check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 # If this is set, as in many containers, each of the many processes compiles all modules again.
@@ -67,26 +67,19 @@ failover-lock:
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-annotate --no-header \
 	    tests/failover/requirements.in -o tests/failover/requirements.lock
 
-# Compares the speed of the service with the usual alternatives: make bench ARGS=--quick
-# What a change made faster or slower:                    make bench ARGS="--compare main"
-bench: bench-tools environment benchmarks/.venv/installed
-	$(BIN)/python -m benchmarks $(ARGS)
+# What docs/performance.md and docs/contributors/reliability.md publish: the speed beside the usual alternatives, what
+# a hostile organisation costs another one, and the public chaos of queues, which takes an hour:
+#   make bench ARGS=--quick    make bench ARGS="--compare main"    make bench ARGS="neighbours --seconds 20"
+#   make bench ARGS=webhooks   make chaos ARGS="--part 6"
+bench: bench-tools environment-dev benchmarks/.venv/installed
+	PYTHONPATH=tests:tools $(BIN)/python -m benchmarks $(ARGS)
 
 # What is missing on the machine, before anything is built.
 bench-tools:
 	@command -v wrk > /dev/null || { echo "The load generator wrk is missing: \`apt install wrk\` (Debian, Ubuntu), \`brew install wrk\`." >&2; exit 1; }
 
-# The public chaos of queues against batches, an hour (docs/contributors/reliability.md):   make chaos ARGS="--part 6"
-chaos: environment
-	$(BIN)/python -m benchmarks.chaos $(ARGS)
-
-# Deliveries of webhooks a second, and how long events wait:   make webhooks
-webhooks: environment-dev
-	PYTHONPATH=tests:tools $(BIN)/python -m benchmarks.webhooks $(ARGS)
-
-# What a hostile organisation costs another one:   make neighbours ARGS="--seconds 20 --connections 10"
-neighbours: environment
-	PYTHONPATH=tools $(BIN)/python -m benchmarks.neighbours $(ARGS)
+chaos: environment-dev
+	PYTHONPATH=tests:tools $(BIN)/python -m benchmarks chaos $(ARGS)
 
 benchmarks/.venv/installed: benchmarks/requirements.lock
 	$(PYTHON) -m venv benchmarks/.venv
@@ -120,9 +113,13 @@ kubernetes-containers: environment-dev
 docs-check: environment-dev
 	MIGRATION_SERVICE_DOCS=all $(BIN)/pytest -n 0 tests/documentation tests/e2e/test_docs.py
 
-# Tries the dashboard and the alerts with a real Prometheus. It needs Debian's package prometheus.
+# Tries each alert on the series of its fault and of a healthy batch, and reads the queries of the dashboard. It needs
+# promtool, from Debian's package prometheus.
 prometheus-check: environment
-	$(BIN)/python tools/prometheus_check.py
+	promtool check config monitoring/prometheus.yml
+	promtool test rules monitoring/alerts_test.yml
+	$(BIN)/python tools/dashboard_queries.py > .make/dashboard.json
+	promtool check rules .make/dashboard.json
 
 # Checks the interface description with two linters and their recommended rules. It needs node.
 describe-check: environment
@@ -214,7 +211,6 @@ docs: environment-dev
 	$(BIN)/python tools/event_docs.py
 	$(BIN)/python tools/field_reference.py
 	$(BIN)/python tools/settings_docs.py
-	$(BIN)/python tools/dashboard.py
 	$(BIN)/python tools/client_code.py
 
 clean:

@@ -1,11 +1,11 @@
-"""`python -m benchmarks`; `make bench` creates the peers' environment first. `--help` lists the options."""
+"""Everything that is measured: `make bench`, which creates the peers' environment. `--help` lists it."""
 
 import sys
 from collections.abc import Callable
 
 import click
 
-from benchmarks import report
+from benchmarks import chaos, neighbours, report, webhooks
 from benchmarks.bench import FULL, QUICK, Bench, Row
 from benchmarks.compare import compare_checkouts
 from benchmarks.measures import (
@@ -48,13 +48,25 @@ MEASURES: dict[str, Callable[[Bench], Row | list[Row]]] = {
 }
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--quick", is_flag=True, help="Fewer and shorter rounds, smaller tables.")
 @click.option("--only", multiple=True, type=click.Choice([*MEASURES, *PROBES]), help="Measure only this.")
 @click.option("--compare", metavar="REF", help="Measure this checkout beside that of a branch or commit.")
 @click.option("--rounds", default=5, type=click.IntRange(2), help="Rounds of --compare; 5 by default.")
-def main(quick: bool, only: tuple[str, ...], compare: str | None, rounds: int) -> None:
+@click.option("--write", is_flag=True, help="Write the results into docs/performance.md.")
+@click.pass_context
+def main(
+    context: click.Context,
+    *,
+    quick: bool,
+    only: tuple[str, ...],
+    compare: str | None,
+    rounds: int,
+    write: bool,
+) -> None:
     """Measure the service and its peers on this machine. Compare ratios of one run."""
+    if context.invoked_subcommand:
+        return
     require_wrk()
     extent = QUICK if quick else FULL
     if compare:
@@ -74,6 +86,12 @@ def main(quick: bool, only: tuple[str, ...], compare: str | None, rounds: int) -
     sys.stdout.write(f"{report.describe_machine()}\n\n{report.format_results(rows)}\n\n")
     sys.stdout.write(f"{report.format_costs(rows)}\n")
     say(f"written: {report.write_results(rows, extent)}")
+    if write:
+        report.publish_results()
+
+
+for command in (neighbours.main, chaos.main, webhooks.main):
+    main.add_command(command)
 
 
 if __name__ == "__main__":

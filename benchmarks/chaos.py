@@ -1,4 +1,4 @@
-"""The public chaos of queues, on batches of staged accounts: `python -m benchmarks.chaos`.
+"""The public chaos of queues, on batches of staged accounts: `python -m benchmarks chaos`.
 
 These are the five chaos and the four pressure scenarios, with their phases, rates and faults, of
 https://github.com/hardbyte/postgresql-job-queue-benchmarking (commit 93677cab, `scripts/run_full_sweep.sh`).
@@ -7,9 +7,9 @@ batch of them every second; workers create them. Those rates are of four process
 them, because what has no processor time to spare cannot catch up. All nine take an hour, and 25 GB of disk
 while they run.
 
-    python -m benchmarks.chaos --only crash_recovery         one of them
-    python -m benchmarks.chaos --part 10 --only idle_in_tx   phases of a tenth of their time
-    python -m benchmarks.chaos --write                       writes our rows into the page
+    python -m benchmarks chaos --only crash_recovery         one of them
+    python -m benchmarks chaos --part 10 --only idle_in_tx   phases of a tenth of their time
+    python -m benchmarks chaos --write                       writes our rows into the page
 
 The page is docs/contributors/reliability.md. The exit status is 1 if an account is lost or created twice, or
 if a scenario recovers less than 98 % of its rate.
@@ -408,7 +408,7 @@ def write_rows(page: str, rows: Sequence[str]) -> str:
     return re.sub(r"^(?=\| awa \|)", lambda _: f"{next(left)}\n", others, flags=re.MULTILINE)
 
 
-@click.command()
+@click.command("chaos")
 @click.option("--only", multiple=True, type=click.Choice(list(SCENARIOS)), help="Run only this scenario.")
 @click.option(
     "--part", default=1.0, type=click.FloatRange(1, 12), help="Divide the time of all phases by this."
@@ -432,7 +432,3 @@ def main(only: tuple[str, ...], part: float, write: bool) -> None:
         PAGE.write_text(write_rows(PAGE.read_text(), rows))
     if not all(result.has_recovered for result in results.values()):
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

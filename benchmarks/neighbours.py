@@ -1,7 +1,7 @@
 """A quiet organisation beside a hostile one, which orders everything that the description has.
 
-    make neighbours ARGS="--seconds 20 --connections 10"      a shorter run
-    make neighbours ARGS="--each --seconds 8"                 each operation by itself
+    make bench ARGS="neighbours --seconds 20 --connections 10"      a shorter run
+    make bench ARGS="neighbours --each --seconds 8"                 each operation by itself
 
 The service is started as `make run` starts it. The quiet organisation stages and creates accounts, and then
 sends batches of 200 lines: alone, and beside the hostile one (`benchmarks.hostile`), for each number of
@@ -199,7 +199,7 @@ def _measure_two(pair: Sequence[Quiet], seconds: float) -> list[Times]:
         return list(pool.map(lambda one: one.measure(seconds), pair))
 
 
-@click.command()
+@click.command("neighbours")
 @click.option(
     "--seconds", type=click.FloatRange(min=5), default=60.0, show_default=True, help="Of each part."
 )
@@ -256,7 +256,3 @@ def _is_ready(url: str) -> bool:
         return requests.get(f"{url}/health/ready", timeout=5).ok
     except requests.RequestException:
         return False
-
-
-if __name__ == "__main__":
-    main()

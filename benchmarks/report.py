@@ -3,16 +3,25 @@
 import json
 import os
 import platform
+import re
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from benchmarks.bench import Extent, Reading, Row
 
 #: The results of the last run.
 RESULTS = Path(__file__).parent / "results" / "latest.json"
+_DOCS = Path(__file__).parent.parent / "docs"
+PAGE = _DOCS / "performance.md"
+DATA = _DOCS / "performance.json"
+_TABLE = re.compile(
+    r"(?<=<!-- measured: `make bench ARGS=--write` writes this -->\n).*?(?=<!-- /measured -->\n)", re.DOTALL
+)
 
 
 def format_results(rows: list[Row]) -> str:
@@ -96,3 +105,30 @@ def write_results(rows: list[Row], extent: Extent) -> Path:
     }
     RESULTS.write_text(json.dumps(content, indent=2) + "\n")
     return RESULTS
+
+
+def publish_results() -> None:
+    """Write the last results into docs/performance.md, and every round of them into docs/performance.json."""
+    results = json.loads(RESULTS.read_text())
+    PAGE.write_text(replace_table(PAGE.read_text(), results))
+    DATA.write_text(json.dumps(results).replace('{"what"', '\n{"what"') + "\n")  # a line for each row
+
+
+def replace_table(page: str, results: dict[str, Any]) -> str:
+    """Return the page with the table of these results."""
+    extent = results["extent"]
+    machine = (
+        f"{results['machine']}. {extent['rounds']} rounds of {extent['seconds']} seconds, load average "
+        f"at the end {results['load_average_at_the_end'][0]:.1f}."
+    )
+    table = format_results([_row(row) for row in results["rows"]])
+    table = re.sub(r"\(([a-g]): [^)]*\)", r"(\1)", table)  # the page says what each peer is
+    replaced, count = _TABLE.subn(lambda _: f"\n{machine}\n\n{table}\n\n", page)
+    if count != 1:
+        sys.exit(f"{PAGE.name} must have the comments `measured` and `/measured` once.")
+    return replaced
+
+
+def _row(values: dict[str, Any]) -> Row:
+    readings = {name: [Reading(**one) for one in values[name]] for name in ("readings", "peer_readings")}
+    return Row(**(values | readings))

@@ -1,6 +1,6 @@
 """Deliveries of webhooks a second, and how long events wait, also if half of the endpoints hang.
 
-    make webhooks ARGS="--seconds 20"
+    make bench ARGS="webhooks --seconds 20"
 
 A worker process sends to endpoints of a receiver on this machine, over http. First events are recorded at
 once, and the deliveries a second counted. Then events are recorded at a constant rate, and the time of each
@@ -41,7 +41,7 @@ _PORT = 18_473
 _RULES = AddressRules.from_texts("127.0.0.0/8", allows_http=True)
 
 
-@click.command()
+@click.command("webhooks")
 @click.option("--seconds", default=20.0, show_default=True, help="How long events are recorded at a rate.")
 @click.option("--events-per-second", default=10, show_default=True, help="Each goes to every endpoint.")
 @click.option("--burst", default=500, show_default=True, help="Events that are recorded at once.")
@@ -82,7 +82,7 @@ def _running(servers: EmbeddedServers) -> Iterator[None]:
     }
     worker = ("celery", "--quiet", "-A", "celery_worker", "worker", "--without-gossip", "--without-mingle")
     commands = (
-        ending_with_us(sys.executable, "-m", "benchmarks.webhooks", "--receive"),
+        ending_with_us(sys.executable, "-m", "benchmarks", "webhooks", "--receive"),
         ending_with_us(sys.executable, "-m", *worker, "-Q", "webhooks", "-c", "1"),
     )
     settings = Settings(
@@ -189,7 +189,3 @@ async def _converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
             await writer.drain()
     except (asyncio.IncompleteReadError, ConnectionError):
         writer.close()
-
-
-if __name__ == "__main__":
-    main()

@@ -2,14 +2,21 @@
 reconciliation.
 """
 
+import threading
 import time
 from statistics import median
 
+import psycopg
+
 from benchmarks import probes
 from benchmarks.bench import Bench, Reading, Row, alternate, compared_rates
-from benchmarks.copy_limit import CopyLimit
 from benchmarks.costs import metered
 from benchmarks.payloads import SUPPLIER
+from benchmarks.seed import account_tables
+from benchmarks.stack import PROCESSES
+from migration_service.db import revisions
+from migration_service.db.base import Base
+from migration_service.models.part import Part, parent_column, table_of
 from migration_service.services.reconciliation.book_totals import count_book
 from migration_service.services.reconciliation.created_accounts import find_differences
 from migration_service.services.reconciliation.differences import Totals
@@ -29,16 +36,15 @@ def measure_checking(bench: Bench) -> Row:
 def measure_import(bench: Bench) -> list[Row]:
     """Measure created accounts per second from NDJSON, compared with dlt and with COPY of the same rows."""
     count = bench.extent.batch
-    limit = CopyLimit(bench.stack)
     first = bench.take_numbers(count)
     probes.import_batch(bench, first, count)
-    limit.take_rows(first, count)
+    rows = _read_rows(bench, first, count)
     _dlt(bench, 200)  # creates its tables
     mine, c, d = alternate(
         max(2, bench.extent.rounds // 2),
         lambda: probes.import_accounts(bench, 0),
         lambda: _dlt(bench, count),
-        limit.copy,
+        lambda: _copy(bench, rows, count),
     )
     what, unit = "batch import", "accounts/s"
     copy = "d: plain COPY of the same rows"
@@ -48,6 +54,72 @@ def measure_import(bench: Bench) -> list[Row]:
             what, unit, (mine, d), peer_name=copy, goal="at least a quarter of peer d", needed=0.25
         ),
     ]
+
+
+#: Rows of a table as COPY writes them, for each table.
+_Rows = list[tuple[str, bytes]]
+
+
+def _read_rows(bench: Bench, first: int, count: int) -> list[_Rows]:
+    """Return the rows of these accounts, in as many parts as there are batch workers.
+
+    The rows that they refer to are copied into a second database with the same revisions, and so with the
+    same indexes and constraints.
+    """
+    with psycopg.connect(bench.stack.superuser_url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE copy_limit")
+    target_url = bench.stack.superuser_url("copy_limit")
+    revisions.upgrade(target_url)
+    numbers = f"external_account_number BETWEEN '{first:08d}' AND '{first + count - 1:08d}'"
+    with psycopg.connect(bench.stack.superuser_url()) as source, psycopg.connect(target_url) as target:
+        for table in ("organisation", "import_supplier", "operations_team"):
+            _write(target, table, _read(source, f"SELECT * FROM {table}"))
+        described = source.execute("SELECT * FROM account_import_process LIMIT 0").description or ()
+        columns = ", ".join(it.name for it in described if it.name not in ("payload", "warnings"))
+        processes = f"SELECT {columns} FROM account_import_process WHERE {numbers}"
+        _write(target, f"account_import_process ({columns})", _read(source, processes))
+        parts = [f"{numbers} AND id % {PROCESSES} = {part}" for part in range(PROCESSES)]
+        return [
+            [(table_of(it).name, _read(source, _rows(it, part))) for it in account_tables()] for part in parts
+        ]
+
+
+def _rows(model: type[Base], accounts: str, columns: str = "*") -> str:
+    """Return the query of a table's rows that belong to the accounts with this condition."""
+    if issubclass(model, Part):
+        accounts = f"{parent_column(model).name} IN ({_rows(model.sources[0].parent, accounts, 'id')})"
+    return f"SELECT {columns} FROM {table_of(model).name} WHERE {accounts}"
+
+
+def _copy(bench: Bench, parts: list[_Rows], count: int) -> Reading:
+    """Copy the rows into empty tables, with a connection for each part."""
+    url = bench.stack.superuser_url("copy_limit")
+
+    def copy_part(rows: _Rows) -> None:
+        with psycopg.connect(url) as connection:
+            for table, content in rows:
+                _write(connection, table, content)
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("TRUNCATE account CASCADE")
+        connection.execute("CHECKPOINT")
+    copies = [threading.Thread(target=copy_part, args=[rows]) for rows in parts]
+    started = time.perf_counter()
+    for copy in copies:
+        copy.start()
+    for copy in copies:
+        copy.join()
+    return Reading(count, count / (time.perf_counter() - started))
+
+
+def _read(connection: psycopg.Connection, query: str) -> bytes:
+    with connection.cursor().copy(f"COPY ({query}) TO STDOUT (FORMAT binary)") as rows:
+        return b"".join(rows)
+
+
+def _write(connection: psycopg.Connection, table: str, rows: bytes) -> None:
+    with connection.cursor().copy(f"COPY {table} FROM STDIN (FORMAT binary)") as copy:
+        copy.write(rows)
 
 
 def _dlt(bench: Bench, count: int) -> Reading:

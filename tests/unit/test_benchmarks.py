@@ -9,7 +9,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks import chaos, publish  # benchmarks is beside src, not installed
+from benchmarks import chaos  # benchmarks is beside src, not installed
+from benchmarks import report as bench_report
 from benchmarks.compare import change_of
 
 from failover import report
@@ -39,9 +40,9 @@ def test_one_round_proves_nothing() -> None:
 
 
 def test_the_table_of_the_page_is_that_of_its_data() -> None:
-    """`python -m benchmarks.publish` writes both."""
-    page, results = publish.PAGE.read_text(), json.loads(publish.DATA.read_text())
-    assert publish.replace_table(page, results) == page
+    """`make bench ARGS=--write` writes both."""
+    page, results = bench_report.PAGE.read_text(), json.loads(bench_report.DATA.read_text())
+    assert bench_report.replace_table(page, results) == page
     assert len(results["rows"]) > 10
     assert all(f"| {row['what']} |" in page for row in results["rows"])
 

@@ -1,12 +1,9 @@
 """The dashboard and the alert rules use metrics that exist."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
-from alert_rules import FAULTS
-from dashboard import FILE, render
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -34,12 +31,6 @@ def exported(
     return {family.name + suffix for family in families for suffix in SUFFIXES.get(family.type, ())}
 
 
-def test_the_committed_dashboard_is_the_generated_one() -> None:
-    assert FILE.read_text() == render(), "run `make docs`"
-    panels = json.loads(FILE.read_text())["panels"]
-    assert len({panel["id"] for panel in panels}) == len(panels)
-
-
 @pytest.mark.parametrize("file", ["grafana-dashboard.json", "alerts.yml"])
 def test_every_metric_of_a_query_is_exported(file: str, exported: set[str]) -> None:
     asked = set(NAME.findall((FOLDER / file).read_text()))
@@ -48,7 +39,7 @@ def test_every_metric_of_a_query_is_exported(file: str, exported: set[str]) -> N
 
 
 def test_every_metric_of_the_service_is_on_the_dashboard(exported: set[str]) -> None:
-    shown = set(NAME.findall(FILE.read_text()))
+    shown = set(NAME.findall((FOLDER / "grafana-dashboard.json").read_text()))
     ours = {name for name in exported if name.startswith("migration_")}
     stems = {re.sub(r"_(bucket|count|sum)$", "", name) for name in ours}
     on_an_alert_only = {"migration_counted_timestamp_seconds"}
@@ -77,4 +68,6 @@ def test_each_section_says_what_it_means_how_to_find_the_cause_and_what_to_do() 
 
 
 def test_each_alert_is_tried_in_its_fault() -> None:
-    assert set(FAULTS) == set(_alerts())
+    """`make prometheus-check` tries them with promtool."""
+    tried = re.findall(r"^  - name: (\w+)$", (FOLDER / "alerts_test.yml").read_text(), re.MULTILINE)
+    assert sorted(tried) == sorted(_alerts())
