@@ -83,8 +83,11 @@ def nginx(bind: int | Path, *further: tuple[str, str], secrets: Path | None = No
         assert before in text
         text = text.replace(before, after)
     (folder / "nginx.conf").write_text(text)
-    running = f"daemon off; pid {folder}/nginx.pid; {'user root;' if os.getuid() == 0 else ''}"
+    running = f"daemon off; pid {folder}/nginx.pid;"
     command = (str(NGINX), "-e", "stderr", "-c", str(folder / "nginx.conf"), "-g", running)
+    if isinstance(bind, Path) and os.getuid() == 0:
+        # As docs/operators/install.md makes nginx a member of the service's group.
+        shutil.chown(bind, group="www-data")
     process = subprocess.Popen(ending_with_us(*command))
     try:
         certificate = str(secrets / "TLS_CERTIFICATE") if secrets else None

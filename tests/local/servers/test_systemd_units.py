@@ -1,6 +1,7 @@
 """The units of deployment/systemd: their commands, queues, times and secrets agree with the service's own."""
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -112,3 +113,39 @@ def test_flower_is_on_loopback_with_its_password() -> None:
 
 def _tmpfiles() -> str:
     return (FOLDER / "tmpfiles.conf").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("A=plain", "plain"),
+        ("A=Migration <migration@sample-energy.example>", "Migration <migration@sample-energy.example>"),
+        ("A=a@x, b@x", "a@x, b@x"),
+        ("  A = blanks around  ", "blanks around"),
+        ("A='single $HOME \\ kept '", "single $HOME \\ kept "),
+        ('A="double \\" \\$ \\n " and more', 'double " $ \\n and more'),
+        ('A=say \\"hi\\" `id` $(id); # no comment', 'say "hi" `id` $(id); # no comment'),
+        ("A=it's", "it's"),
+        ("A=one \\\n  two", "one   two"),
+        ('A="two\nlines"', "two\nlines"),
+        ("A=", ""),
+        ("A=first\nA=second", "second"),
+        ("#B=1\n;C=2 \\\nD=3\nA=4", "4"),
+        ("no variable\nA=5", "5"),
+        ("A=https://x.example/?a=b&c=d", "https://x.example/?a=b&c=d"),
+    ],
+)
+def test_the_command_reads_the_environment_as_systemd_does(line: str, value: str) -> None:
+    """The values are those of the units with systemd 252."""
+    parse = runpy.run_path(str(FOLDER / "command.py"))["parse"]
+    assert parse(line) == {"A": value}
+    assert parse(f"{line}\nB=2\n") == {"A": value, "B": "2"}
+
+
+def test_the_example_of_the_environment_is_read() -> None:
+    parse = runpy.run_path(str(FOLDER / "command.py"))["parse"]
+    example = (FOLDER / "environment.example").read_text()
+    assert parse(example) == {"MIGRATION_SERVICE_TRUSTED_PROXIES": "1"}
+    everything = parse(re.sub(r"^#(\w+=)", r"\1", example, flags=re.MULTILINE))
+    assert everything["MIGRATION_SERVICE_EMAIL_FROM"] == "Migration <migration@example.com>"
+    assert everything["MIGRATION_SERVICE_ALERT_EMAILS"] == "anne@example.com, bob@example.com"
