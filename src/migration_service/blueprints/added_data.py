@@ -8,8 +8,9 @@ from flask import Response
 from sqlalchemy.orm import Session
 
 from migration_payloads.schemas.base import Fields
+from migration_payloads.schemas.coded import example_of
 from migration_service import errors
-from migration_service.blueprints.description import added_data_examples as examples
+from migration_service.blueprints.description.examples import STAGED
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import (
@@ -111,12 +112,21 @@ def _answers(schema: Any, report: type[Fields], example: Any) -> Callable[[View]
     return lambda view: added(dry_run(view))
 
 
+_NOTES, _TRANSACTIONS_EXAMPLE, _STATEMENTS, _INSTRUCTION = (
+    example_of(it) | STAGED
+    for it in (
+        NotesRequestSchema,
+        TransactionsRequestSchema,
+        StatementsRequestSchema,
+        PaymentInstructionRequestSchema,
+    )
+)
 _arguments = query_arguments(blueprint, AddedDataArgumentsSchema())
 
 
 @blueprint.post("/notes/create/")
 @idempotent(blueprint)
-@_answers(NoteResultSchema(many=True), NotesReportSchema, examples.NOTE_RESULTS)
+@_answers(NoteResultSchema(many=True), NotesReportSchema, [NoteResultSchema.example()])
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -127,7 +137,7 @@ _arguments = query_arguments(blueprint, AddedDataArgumentsSchema())
     *KEY_ERRORS,
 )
 @_arguments
-@_posted_body(NotesRequestSchema(), check_notes, examples.NOTES)
+@_posted_body(NotesRequestSchema(), check_notes, _NOTES)
 def create_notes(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add notes to an account
 
@@ -166,13 +176,15 @@ def _transaction_example(error: errors.InvalidError) -> errors.TransactionImport
     about_a_transaction = isinstance(
         error, errors.TransactionOutsideOpenPeriodError | errors.TransactionIdAlreadyUsedError
     )
-    return errors.TransactionImportError(error, examples.TRANSACTION if about_a_transaction else None)
+    return errors.TransactionImportError(
+        error, _TRANSACTIONS_EXAMPLE["transactions"][0] if about_a_transaction else None
+    )
 
 
 @blueprint.post("/transactions/create/")
 @idempotent(blueprint, as_error=errors.TransactionImportError)
-@document_body(blueprint, _TRANSACTIONS, examples.TRANSACTIONS)
-@_answers(TransactionResultsSchema, TransactionsReportSchema, examples.TRANSACTION_RESULTS)
+@document_body(blueprint, _TRANSACTIONS, _TRANSACTIONS_EXAMPLE)
+@_answers(TransactionResultsSchema, TransactionsReportSchema, TransactionResultsSchema.example())
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -206,7 +218,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
 
 @blueprint.post("/historical-statements/create/")
 @idempotent(blueprint)
-@_answers(StatementsRequestSchema, StatementsReportSchema, examples.STATEMENTS)
+@_answers(StatementsRequestSchema, StatementsReportSchema, _STATEMENTS)
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -218,7 +230,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     *KEY_ERRORS,
 )
 @_arguments
-@_posted_body(StatementsRequestSchema(), check_statements, examples.STATEMENTS)
+@_posted_body(StatementsRequestSchema(), check_statements, _STATEMENTS)
 def create_historical_statements(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add statements from before the migration to an account
 
@@ -230,7 +242,9 @@ def create_historical_statements(arguments: dict[str, Any], body: PostedBody) ->
 
 @blueprint.post("/payment-instruction/create/")
 @idempotent(blueprint)
-@_answers(PaymentInstructionResultSchema, PaymentInstructionReportSchema, examples.PAYMENT_INSTRUCTION_RESULT)
+@_answers(
+    PaymentInstructionResultSchema, PaymentInstructionReportSchema, PaymentInstructionResultSchema.example()
+)
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -245,7 +259,7 @@ def create_historical_statements(arguments: dict[str, Any], body: PostedBody) ->
     *KEY_ERRORS,
 )
 @_arguments
-@_posted_body(PaymentInstructionRequestSchema(), check_instruction, examples.PAYMENT_INSTRUCTION)
+@_posted_body(PaymentInstructionRequestSchema(), check_instruction, _INSTRUCTION)
 def create_payment_instruction(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add a payment instruction to an account, once its vendor has confirmed it
 

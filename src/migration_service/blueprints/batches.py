@@ -8,7 +8,6 @@ from sqlalchemy.orm import Session
 
 from migration_service import errors
 from migration_service.blueprints.batch_upload import BODY, read_order, read_threshold_arguments, take_in
-from migration_service.blueprints.description import batch_examples as examples
 from migration_service.blueprints.description.error_catalogue import require_known_code
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.auth import caller
@@ -48,6 +47,24 @@ blueprint = make_blueprint(
     "batches", "batches", "Rehearse, migrate and retry whole books of accounts, or data for many accounts."
 )
 
+_RUNNING = dict.fromkeys(
+    (
+        "reason",
+        "finished_at",
+        "lines_removed_at",
+        "runs_until",
+        "next_try_at",
+        "waits_for_vendors",
+        "condition",
+    )
+)
+_PROGRESS = BatchProgressAnswerSchema.example(**_RUNNING)
+_BATCH = {name: _PROGRESS[name] for name in BatchAnswerSchema().fields}
+_LINE_CSV = (
+    "line_number,external_account_number,status,service_account_number,severity,code,path,detail,value\r\n"
+    "4,10000004,IMPORTED,A-7KX2M9QD,,,,,\r\n"
+)
+
 
 @blueprint.post("/", endpoint="start_batch")
 @blueprint.doc(requestBody=BODY)
@@ -55,7 +72,7 @@ blueprint = make_blueprint(
 @query_arguments(
     blueprint, BatchArgumentsSchema(), hints={"dry_run": "For a dry run of a batch, use mode=dry-run."}
 )
-@blueprint.response(202, BatchProgressAnswerSchema, example=examples.PROGRESS)
+@blueprint.response(202, BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -91,7 +108,7 @@ def start(arguments: dict[str, Any]) -> Any:
 
 @blueprint.get("/")
 @query_arguments(blueprint, BatchListArgumentsSchema())
-@blueprint.response(200, BatchAnswerSchema(many=True), example=[examples.BATCH], headers=refer("Link"))
+@blueprint.response(200, BatchAnswerSchema(many=True), example=[_BATCH], headers=refer("Link"))
 @answers_errors(blueprint, errors.RequestFailedValidationError)
 def list_batches(arguments: dict[str, Any]) -> Response:
     """List the organisation's batches, newest first
@@ -111,7 +128,7 @@ def list_batches(arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.get("/<batch_id>/")
-@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
+@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(blueprint, errors.BatchNotFoundError)
 def get_batch(batch_id: str) -> Response:
     """Get the progress of a batch
@@ -123,8 +140,13 @@ def get_batch(batch_id: str) -> Response:
 
 @blueprint.get("/<batch_id>/results/", endpoint="get_batch_results")
 @query_arguments(blueprint, ResultArgumentsSchema())
-@blueprint.response(200, LineResultSchema, content_type="application/x-ndjson", example=examples.LINE)
-@blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=examples.LINE_CSV)
+@blueprint.response(
+    200,
+    LineResultSchema,
+    content_type="application/x-ndjson",
+    example=LineResultSchema.example(service_account_number=None),
+)
+@blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_LINE_CSV)
 @answers_errors(blueprint, errors.RequestFailedValidationError, errors.BatchNotFoundError)
 def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     """Get the result of each line, streamed
@@ -163,7 +185,7 @@ def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/pause/", endpoint="pause_batch")
-@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS | {"state": "PAUSED"})
+@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS | {"state": "PAUSED"})
 @answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def pause(batch_id: str) -> Response:
     """Pause a batch
@@ -177,7 +199,7 @@ def pause(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/resume/", endpoint="resume_batch")
-@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
+@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def resume(batch_id: str) -> Response:
     """Resume a batch
@@ -192,7 +214,7 @@ def resume(batch_id: str) -> Response:
 
 
 @blueprint.post("/<batch_id>/cancel/", endpoint="cancel_batch")
-@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS | {"state": "CANCELLED"})
+@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS | {"state": "CANCELLED"})
 @answers_errors(blueprint, errors.BatchNotFoundError, errors.BatchStateError)
 def cancel(batch_id: str) -> Response:
     """Cancel a batch
@@ -207,7 +229,7 @@ def cancel(batch_id: str) -> Response:
 
 @blueprint.post("/<batch_id>/brake/", endpoint="set_batch_brake")
 @query_arguments(blueprint, ErrorThresholdArgumentsSchema())
-@blueprint.response(200, BatchProgressAnswerSchema, example=examples.PROGRESS)
+@blueprint.response(200, BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(
     blueprint, errors.RequestFailedValidationError, errors.BatchNotFoundError, errors.BatchStateError
 )
@@ -227,7 +249,7 @@ def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response
 @blueprint.post("/<batch_id>/retry-failed/", endpoint="retry_failed_lines")
 @idempotent(blueprint)
 @query_arguments(blueprint, RetryArgumentsSchema())
-@blueprint.response(200, RetryAnswerSchema, example={**examples.PROGRESS, "retried": 12, "left": 988})
+@blueprint.response(200, RetryAnswerSchema, example={**_PROGRESS, "retried": 12, "left": 988})
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,

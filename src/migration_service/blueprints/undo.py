@@ -6,8 +6,8 @@ from uuid import UUID
 from flask import Response, jsonify, url_for
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.coded import example_of
 from migration_service import errors
-from migration_service.blueprints.description import undo_examples as examples
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import json_body, query_arguments
@@ -36,6 +36,14 @@ from migration_service.tasks.undo import dispatch_undos
 
 blueprint = make_blueprint("undo", "undos", "Remove created accounts, until their supplier goes live.")
 
+_NO_WAVE = {"plan_id": None, "wave_number": None}
+_PROGRESS = UndoProgressAnswerSchema.example(**_NO_WAVE, finished_at=None)
+_UNDO = {name: _PROGRESS[name] for name in UndoAnswerSchema().fields}
+_OUTCOME_CSV = (
+    "external_account_number,service_account_number,outcome,reasons\r\n"
+    "10000001,A-7KX2M9QD,KEPT,email_sent\r\n"
+)
+_BODY = {name: it for name, it in example_of(UndoBodySchema).items() if name not in ("batch", "wave")}
 _TARGET_ERRORS = (
     errors.RequestFailedValidationError,
     errors.ParseError,
@@ -50,9 +58,9 @@ _TARGET_ERRORS = (
 
 
 @blueprint.post("/preview/", endpoint="preview_undo")
-@blueprint.response(200, UndoPreviewAnswerSchema, example=examples.PREVIEW)
+@blueprint.response(200, UndoPreviewAnswerSchema, example=UndoPreviewAnswerSchema.example(**_NO_WAVE))
 @answers_errors(blueprint, *_TARGET_ERRORS)
-@json_body(blueprint, UndoTargetSchema(), examples.TARGET)
+@json_body(blueprint, UndoTargetSchema(), {name: it for name, it in _BODY.items() if name != "reason"})
 def preview(body: dict[str, Any]) -> Any:
     """Preview an undo
 
@@ -64,7 +72,7 @@ def preview(body: dict[str, Any]) -> Any:
 
 @blueprint.post("/", endpoint="start_undo")
 @idempotent(blueprint)
-@blueprint.response(202, UndoProgressAnswerSchema, example=examples.PROGRESS)
+@blueprint.response(202, UndoProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(
     blueprint,
     *_TARGET_ERRORS,
@@ -73,7 +81,7 @@ def preview(body: dict[str, Any]) -> Any:
     errors.AccountInUndoError,
     *KEY_ERRORS,
 )
-@json_body(blueprint, UndoBodySchema(), examples.BODY)
+@json_body(blueprint, UndoBodySchema(), _BODY)
 def start(body: dict[str, Any]) -> Response:
     """Start an undo
 
@@ -94,7 +102,7 @@ def start(body: dict[str, Any]) -> Response:
 
 @blueprint.get("/", endpoint="list_undos")
 @query_arguments(blueprint, UndoListArgumentsSchema())
-@blueprint.response(200, UndoAnswerSchema(many=True), example=[examples.UNDO], headers=refer("Link"))
+@blueprint.response(200, UndoAnswerSchema(many=True), example=[_UNDO], headers=refer("Link"))
 @answers_errors(blueprint, errors.RequestFailedValidationError)
 def list_all(arguments: dict[str, Any]) -> Response:
     """List the organisation's undos, newest first
@@ -114,7 +122,7 @@ def list_all(arguments: dict[str, Any]) -> Response:
 
 
 @blueprint.get("/<undo_id>/", endpoint="get_undo")
-@blueprint.response(200, UndoProgressAnswerSchema, example=examples.PROGRESS)
+@blueprint.response(200, UndoProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(blueprint, errors.UndoNotFoundError)
 def get_one(undo_id: str) -> Response:
     """Get the progress of an undo
@@ -128,9 +136,12 @@ def get_one(undo_id: str) -> Response:
 @blueprint.get("/<undo_id>/results/", endpoint="get_undo_results")
 @query_arguments(blueprint, UndoResultArgumentsSchema())
 @blueprint.response(
-    200, UndoOutcomeAnswerSchema, content_type="application/x-ndjson", example=examples.OUTCOME
+    200,
+    UndoOutcomeAnswerSchema,
+    content_type="application/x-ndjson",
+    example=UndoOutcomeAnswerSchema.example(),
 )
-@blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=examples.OUTCOME_CSV)
+@blueprint.alt_response(200, schema=CSV, content_type="text/csv", example=_OUTCOME_CSV)
 @answers_errors(blueprint, errors.RequestFailedValidationError, errors.UndoNotFoundError)
 def get_results(arguments: dict[str, Any], undo_id: str) -> Response:
     """Get the outcome of each account, streamed
@@ -144,7 +155,7 @@ def get_results(arguments: dict[str, Any], undo_id: str) -> Response:
 
 
 @blueprint.post("/<undo_id>/cancel/", endpoint="cancel_undo")
-@blueprint.response(200, UndoProgressAnswerSchema, example=examples.PROGRESS | {"state": "CANCELLED"})
+@blueprint.response(200, UndoProgressAnswerSchema, example=_PROGRESS | {"state": "CANCELLED"})
 @answers_errors(blueprint, errors.UndoNotFoundError, errors.UndoStateError)
 def cancel(undo_id: str) -> Response:
     """Cancel an undo

@@ -6,8 +6,8 @@ from typing import Any
 from flask import jsonify, url_for
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.coded import example_of
 from migration_service import errors
-from migration_service.blueprints.description import wave_examples as examples
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import json_body, query_arguments
@@ -37,7 +37,7 @@ blueprint = make_blueprint(
     "Migrate pending accounts in waves, each with a window, an error threshold and a decision after it.",
 )
 
-_DECISION_EXAMPLE = {"reason": "Two meters are corrected by hand."}
+_PLAN = WavePlanAnswerSchema.example(finished_at=None, undo_id=None)
 _WAVE_ERRORS = (
     errors.RequestFailedValidationError,
     errors.WavePlanNotFoundError,
@@ -48,7 +48,7 @@ _WAVE_ERRORS = (
 
 @blueprint.post("/", endpoint="plan_waves")
 @idempotent(blueprint)
-@blueprint.response(201, WavePlanAnswerSchema, example=examples.PLAN, headers=refer("Location"))
+@blueprint.response(201, WavePlanAnswerSchema, example=_PLAN, headers=refer("Location"))
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -63,7 +63,7 @@ _WAVE_ERRORS = (
     errors.BatchStorageQuotaError,
     errors.ParseError,
 )
-@json_body(blueprint, WavePlanBodySchema(), examples.BODY)
+@json_body(blueprint, WavePlanBodySchema(), example_of(WavePlanBodySchema))
 def plan(body: dict[str, Any]) -> Any:
     """Plan the waves of a supplier
 
@@ -86,7 +86,7 @@ def plan(body: dict[str, Any]) -> Any:
 
 @blueprint.get("/", endpoint="list_plans")
 @query_arguments(blueprint, WavePlanListArgumentsSchema())
-@blueprint.response(200, WavePlanAnswerSchema(many=True), example=[examples.PLAN])
+@blueprint.response(200, WavePlanAnswerSchema(many=True), example=[_PLAN])
 @answers_errors(blueprint, errors.RequestFailedValidationError)
 def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
     """List the organisation's wave plans, newest first
@@ -99,7 +99,7 @@ def list_all(arguments: dict[str, Any]) -> list[PlanReport]:
 
 
 @blueprint.get("/<plan_id>/", endpoint="get_plan")
-@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, errors.WavePlanNotFoundError)
 def get(plan_id: str) -> PlanReport:
     """Get a wave plan and the progress of its waves
@@ -112,7 +112,7 @@ def get(plan_id: str) -> PlanReport:
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/start/", endpoint="start_wave")
-@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS, errors.WaveWindowClosedError)
 def start(plan_id: str, number: int) -> PlanReport:
     """Start a wave by hand
@@ -123,7 +123,7 @@ def start(plan_id: str, number: int) -> PlanReport:
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/pause/", endpoint="pause_wave")
-@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS)
 def pause(plan_id: str, number: int) -> PlanReport:
     """Pause a wave until it is resumed by hand
@@ -134,7 +134,7 @@ def pause(plan_id: str, number: int) -> PlanReport:
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/resume/", endpoint="resume_wave")
-@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS)
 def resume(plan_id: str, number: int) -> PlanReport:
     """Resume a paused wave
@@ -146,7 +146,7 @@ def resume(plan_id: str, number: int) -> PlanReport:
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/reconcile/", endpoint="reconcile_wave")
-@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS)
 def reconcile(plan_id: str, number: int) -> PlanReport:
     """Reconcile a wave again
@@ -157,9 +157,9 @@ def reconcile(plan_id: str, number: int) -> PlanReport:
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/approve/", endpoint="approve_wave")
-@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS, errors.ParseError)
-@json_body(blueprint, WaveDecisionBodySchema(), _DECISION_EXAMPLE)
+@json_body(blueprint, WaveDecisionBodySchema(), example_of(WaveDecisionBodySchema))
 def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Approve a reconciled wave, so that the next one can start
 
@@ -170,9 +170,9 @@ def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/stop/", endpoint="stop_wave")
-@blueprint.response(200, WavePlanAnswerSchema, example=examples.PLAN)
+@blueprint.response(200, WavePlanAnswerSchema, example=_PLAN)
 @answers_errors(blueprint, *_WAVE_ERRORS, errors.ParseError)
-@json_body(blueprint, WaveDecisionBodySchema(), _DECISION_EXAMPLE)
+@json_body(blueprint, WaveDecisionBodySchema(), example_of(WaveDecisionBodySchema))
 def stop(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     """Stop a wave and every later one
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.blueprints.description import added_data_examples as examples
+from migration_payloads.schemas.coded import example_of
 from migration_service.db.base import new_id
 from migration_service.db.sql import begin
 from migration_service.errors import AccountFailedValidationError
@@ -25,6 +25,7 @@ from migration_service.models import (
     WavePlan,
 )
 from migration_service.origin import ActorKind, Origin, acting_as
+from migration_service.schemas import added_data
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import (
@@ -44,8 +45,8 @@ from support.vendor_servers import make_sandbox_vendor
 
 Told = dict[str, dict[str, Any]]
 
-TRANSACTION = examples.TRANSACTIONS["transactions"][0]
-STATEMENT = examples.STATEMENTS["statements"][0]
+TRANSACTION = example_of(added_data.TransactionsRequestSchema)["transactions"][0]
+STATEMENT = example_of(added_data.StatementsRequestSchema)["statements"][0]
 
 
 def _told(sessions: sessionmaker[Session], **wanted: Any) -> list[dict[str, Any]]:

@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from werkzeug.test import TestResponse
 
-from migration_service.blueprints.description import added_data_examples as examples
+from migration_payloads.schemas.coded import example_of
+from migration_service.schemas import added_data
 from migration_service.services.setup.suppliers import set_time_zone
 from support.factories import json_of
 from support.imported_account import ImportedAccount, codes_of
@@ -23,7 +24,7 @@ _PAYMENT = {
     "reference": "",
     "payment_type": "DIRECT_CREDIT",
 }
-_STATEMENT = examples.STATEMENTS["statements"][0]
+_STATEMENT = example_of(added_data.StatementsRequestSchema)["statements"][0]
 
 
 def _add(account: ImportedAccount, path: str, query: str = "", **body: Any) -> TestResponse:

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from migration_payloads.schemas.coded import example_of
 from migration_payloads.schemas.json import parse_json
-from migration_service.blueprints.description import added_data_examples as examples
+from migration_service.schemas import added_data
 from migration_service.states import SupplierStatus
 from support.imported_account import ImportedAccount, at_once, codes_of
 
@@ -17,7 +18,7 @@ _TRANSACTION = {
     "type": "PAYMENT",
     "payment_type": "DIRECT_CREDIT",
 }
-_STATEMENT = examples.STATEMENTS["statements"][0]
+_STATEMENT = example_of(added_data.StatementsRequestSchema)["statements"][0]
 
 each_kind = pytest.mark.parametrize(
     ("path", "name", "item"),
@@ -88,10 +89,10 @@ def test_a_dry_run_is_refused_with_the_errors_of_the_real_request(
 @pytest.mark.parametrize(
     ("path", "example", "items"),
     [
-        ("/notes/create/", examples.NOTES, "notes"),
-        ("/transactions/create/", examples.TRANSACTIONS, "transactions"),
-        ("/historical-statements/create/", examples.STATEMENTS, "statements"),
-        ("/payment-instruction/create/", examples.PAYMENT_INSTRUCTION, None),
+        ("/notes/create/", example_of(added_data.NotesRequestSchema), "notes"),
+        ("/transactions/create/", example_of(added_data.TransactionsRequestSchema), "transactions"),
+        ("/historical-statements/create/", example_of(added_data.StatementsRequestSchema), "statements"),
+        ("/payment-instruction/create/", example_of(added_data.PaymentInstructionRequestSchema), None),
     ],
 )
 def test_unknown_fields_are_errors_at_the_top_and_below_it_for_a_strict_supplier(

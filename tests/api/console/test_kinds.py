@@ -8,8 +8,9 @@ from typing import Any
 
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.blueprints.description import added_data_examples as examples
+from migration_payloads.schemas.coded import example_of
 from migration_service.payment_vendors.protocol import VendorKind
+from migration_service.schemas import added_data
 from migration_service.services.setup.vendors import create_payment_vendor
 from support.audit import audited
 from support.batch_client import BatchClient, counts, ndjson
@@ -108,7 +109,10 @@ def test_what_a_line_adds_is_masked(
 def test_boxes_that_are_cleared_are_options_of_transactions(
     administrator: ConsoleClient, batches: BatchClient, account: ImportedAccount
 ) -> None:
-    lines, fields = [examples.TRANSACTIONS | account.pair], {"kind": "transactions", "step": "dry-run"}
+    lines, fields = (
+        [example_of(added_data.TransactionsRequestSchema) | account.pair],
+        {"kind": "transactions", "step": "dry-run"},
+    )
     boxes = {"check_previously_added": "1", "force_add_to_current_statement": "1"}
     answer = administrator.upload(batches.supplier.code, ndjson(lines), **fields, **boxes)
     assert batches.get(answer.location.split("/")[-2])["options"] == {}

@@ -1,12 +1,13 @@
 """The whole description: the operations that flask-smorest describes, and the parts that they share."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from flask import Flask
 from flask_smorest.spec.plugins import FlaskPlugin
 
-from migration_service.blueprints.description import token_operation
 from migration_service.blueprints.description.event_catalogue import describe_webhooks
 from migration_service.blueprints.description.examples import NUMBER, SUPPLIER
 from migration_service.blueprints.description.responses import add_common_responses, common_responses
@@ -23,6 +24,9 @@ INFO = {
     "accept gzip, and bodies may be sent with `Content-Encoding: gzip`.",
     "contact": {"name": "The service operator, who issued your API key"},
 }
+#: The GraphQL mutation for tokens as an operation with JSON bodies: `schemas`, the operations `post` and
+#: `get`, and of each failure of `post` its status, its kind, its code and its text.
+_TOKEN: dict[str, Any] = json.loads(Path(__file__).with_name("token_operation.json").read_bytes())
 #: The tags that differ from the name of the blueprint.
 _TAGS = {"status": "Status and lists"}
 _ACCESS = {"name": "Access", "description": "Obtain the token that every other operation requires."}
@@ -66,7 +70,7 @@ def complete_description(app: Flask, description: dict[str, Any]) -> dict[str, A
     components = description["components"]
     components["headers"] = HEADERS
     components["responses"] = common_responses()
-    components["schemas"] |= token_operation.SCHEMAS
+    components["schemas"] |= _TOKEN["schemas"]
     for name in _UNUSED:
         del components["schemas"][name]
     endpoints = {FlaskPlugin.flaskpath2openapi(rule.rule): rule.endpoint for rule in app.url_map.iter_rules()}
@@ -79,11 +83,8 @@ def complete_description(app: Flask, description: dict[str, Any]) -> dict[str, A
             parameter.update(_PATH_PARAMETERS.get(parameter["name"], {}))
     _name_operations(app, description["paths"])
     access = {"tags": [_ACCESS["name"]]}
-    token = {
-        "post": token_operation.token_operation() | access,
-        "get": token_operation.hint_operation() | access,
-    }
-    description["paths"] = {token_operation.PATH: token} | description["paths"]
+    token = {method: operation | access for method, operation in _token_operations().items()}
+    description["paths"] = {"/v1/graphql/": token} | description["paths"]
     for item in description["paths"].values():
         for operation in _operations(item):
             _complete_operation(operation)
@@ -91,6 +92,31 @@ def complete_description(app: Flask, description: dict[str, Any]) -> dict[str, A
     tags = [tag | {"name": _tag(tag["name"])} for tag in description.get("tags", [])]
     description["tags"] = [_ACCESS, *tags]
     return description
+
+
+def _token_operations() -> dict[str, Any]:
+    """Return both operations. Each response has both media types of GraphQL over HTTP."""
+    operations = {method: json.loads(json.dumps(_TOKEN[method])) for method in ("post", "get")}
+    answer = {"$ref": "#/components/schemas/TokenAnswer"}
+    # A request can also be refused before GraphQL runs.
+    either = {"anyOf": [answer, {"$ref": "#/components/schemas/ErrorBody"}]}
+    for status, (kind, code, detail) in _TOKEN["failures"].items():
+        extensions = {"errorType": kind, "errorCode": code, "errorDescription": detail}
+        operations["post"]["responses"][status] = {
+            "description": detail,
+            "content": {
+                "schema": either if status in ("400", "503") else answer,
+                "example": {"errors": [{"message": detail, "extensions": extensions}]},
+            },
+        }
+    for operation in operations.values():
+        for response in operation["responses"].values():
+            media = response["content"]
+            response["content"] = {
+                "application/json": media,
+                "application/graphql-response+json": media,
+            }
+    return operations
 
 
 def _operations(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
