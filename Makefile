@@ -52,7 +52,7 @@ drill: environment-dev
 	PYTHONPATH=tests $(BIN)/python -m drill $(ARGS)
 
 # Lets servers, hosts and networks fail under a service on several hosts. It needs root, Linux, and Debian's etcd-server,
-# haproxy, ethtool, libfaketime, and rabbitmq-server for --broker rabbitmq. What docs/contributors/reliability.md publishes:
+# haproxy, ethtool and libfaketime. What docs/contributors/reliability.md publishes:
 #   make failover-drill ARGS="--rounds 10 --goals --write"
 failover-drill: environment-dev build/failover-venv/installed
 	PYTHONPATH=tests $(BIN)/python -m failover --patroni build/failover-venv/bin/python $(ARGS)

@@ -4,7 +4,6 @@ PostgreSQL is the queue of record. A message only tells a worker to read a row. 
 publishes it again some seconds later. If one is delivered twice, the second delivery finds nothing to do.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -36,7 +35,6 @@ from migration_service.tasks.names import (
     WATCH_INTERVAL,
 )
 
-_RABBITMQ = ("amqp", "amqps", "pyamqp")
 #: The most publishing connections of a web process. With fewer, requests would queue behind a broker that
 #: does not respond.
 _BROKER_POOL = 200
@@ -56,16 +54,14 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
 
     Beat and Flower load no tasks, only their names.
     """
-    broker = settings.broker_url or settings.redis_url
-    sentinels = Sentinels.of(broker)
-    celery = MigrationCelery(
-        settings, broker=sentinels.broker_url if sentinels else broker, set_as_current=True
-    )
+    sentinels = Sentinels.of(settings.redis_url)
+    broker = sentinels.broker_url if sentinels else settings.redis_url
+    celery = MigrationCelery(settings, broker=broker, set_as_current=True)
     if settings.heartbeat_file:
         show_heartbeat(Path(settings.heartbeat_file))
     celery.conf.update(
         imports=_TASKS if loads_tasks else [],
-        task_queues=[Queue(name, queue_arguments=_queue_arguments(broker)) for name in QUEUES],
+        task_queues=[Queue(name) for name in QUEUES],
         task_default_queue="interactive",
         task_create_missing_queues=False,
         task_routes={
@@ -89,27 +85,18 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
             "removal": _every(REMOVAL_INTERVAL, REMOVE_OLD_DATA),
         },
         **_RELIABILITY,
-        broker_transport_options=_transport_options(settings),
+        broker_transport_options=_transport_options(settings, sentinels),
         broker_use_ssl=_tls_options(settings) or False,
     )
     return celery
-
-
-def _queue_arguments(broker: str) -> dict[str, str]:
-    """Return the type of the queues in RabbitMQ: replicated, so that one node may be lost."""
-    return {"x-queue-type": "quorum"} if broker.partition(":")[0] in _RABBITMQ else {}
 
 
 def _every(seconds: float, task: str) -> dict[str, Any]:
     """Return an entry of beat's schedule. A message that no worker takes within an hour expires.
 
     It must not expire sooner, because the clock of the worker's host decides, which may be ahead of beat's.
-
-    `retry` is needed because beat keeps one connection, and only a publisher that may retry reopens a lost
-    one. (A connection to Redis reopens itself. After a restart of RabbitMQ, beat never published again
-    without this.)
     """
-    return {"task": task, "schedule": seconds, "options": {"expires": 3_700.0, "retry": True}}
+    return {"task": task, "schedule": seconds, "options": {"expires": 3_700.0}}
 
 
 _RELIABILITY: dict[str, Any] = {
@@ -135,11 +122,6 @@ _RELIABILITY: dict[str, Any] = {
     "broker_connection_retry_on_startup": True,
     "broker_connection_max_retries": None,
     "broker_pool_limit": _BROKER_POOL,
-    # RabbitMQ: the queues for events and commands belong to one connection, so they never stay behind on a
-    # node that is lost, and later versions take no others. A node that is silent is left after ten seconds.
-    "event_queue_exclusive": True,
-    "control_queue_exclusive": True,
-    "broker_heartbeat": 10,
     # Requests do not retry, because the sweep does.
     "task_publish_retry": False,
     "accept_content": ["json"],
@@ -149,30 +131,15 @@ _RELIABILITY: dict[str, Any] = {
 }
 
 
-def _transport_options(settings: Settings) -> dict[str, Any]:
-    scheme = (settings.broker_url or settings.redis_url).partition(":")[0]
-    usual: dict[str, Any] = {}
-    if scheme in ("redis", "rediss", "sentinel"):
-        usual = _redis_options(settings)
-        if sentinels := Sentinels.of(settings.broker_url or settings.redis_url):
-            usual |= {"master_name": sentinels.master_name, "sentinel_kwargs": sentinels.own_login}
-    elif scheme in _RABBITMQ:
-        # A message counts as published when most nodes have it. A node that is frozen, or takes nothing
-        # because its disk is full, would not even answer that a connection is closed.
-        usual = {"confirm_publish": True, "read_timeout": 2, "write_timeout": 2}
-    own: dict[str, Any] = json.loads(settings.broker_options)
-    return usual | own
-
-
 def _tls_options(settings: Settings) -> dict[str, str]:
     """Return the TLS options of a rediss:// address. Flower reads them from here instead of the address."""
-    address = urlsplit(settings.broker_url or settings.redis_url)
+    address = urlsplit(settings.redis_url)
     given = dict(parse_qsl(address.query)) if address.scheme == "rediss" else {}
     return {name: value for name, value in given.items() if name.startswith("ssl_")}
 
 
-def _redis_options(settings: Settings) -> dict[str, Any]:
-    return {
+def _transport_options(settings: Settings, sentinels: Sentinels | None) -> dict[str, Any]:
+    options: dict[str, Any] = {
         "unacked_key": UNACKED_KEY,
         "visibility_timeout": settings.broker_visibility_timeout,
         # Without these an unacknowledged message is redelivered up to 100 seconds late.
@@ -185,6 +152,9 @@ def _redis_options(settings: Settings) -> dict[str, Any]:
         "max_connections": _BROKER_POOL + 50,
         "global_keyprefix": KEY_PREFIX,
     }
+    if sentinels:
+        options |= {"master_name": sentinels.master_name, "sentinel_kwargs": sentinels.own_login}
+    return options
 
 
 @setup_logging.connect

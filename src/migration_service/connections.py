@@ -84,11 +84,6 @@ class Sentinels:
         )
 
 
-def is_redis(address: str) -> bool:
-    """Return whether `make_redis` takes this address of a broker."""
-    return address.startswith(("redis:", "rediss:")) or Sentinels.of(address) is not None
-
-
 def try_write(redis: Redis) -> None:
     """Write to Redis. Raise RedisError if it does not respond, or refuses writes because it is full."""
     redis.set("migration:written", b"1")

@@ -20,7 +20,7 @@ from support.supplier_client import SupplierClient
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = [
-    *("settings", "database", "redis", "broker", "revisions", "clocks"),
+    *("settings", "database", "redis", "revisions", "clocks"),
     *(
         "queue interactive",
         "queue batch",
@@ -31,7 +31,6 @@ PARTS = [
         "slots",
     ),
     *("attempts", "suppliers", "batches", "vendors", "disk data", "disk uploads", "events"),
-    "organisations",
 ]
 
 
@@ -133,6 +132,6 @@ def test_checks_that_need_an_unavailable_part_are_left_out(migrated: Settings, t
     environment = environment_of(migrated, tmp_path) | {"REDIS_URL": "redis://127.0.0.1:1/0"}
     status, verdicts = run_doctor(environment)
     assert status == 1
-    assert verdicts["redis"] == verdicts["broker"] == "wrong"
+    assert verdicts["redis"] == "wrong"
     assert verdicts["clocks"] == verdicts["workers"] == verdicts["slots"] == "unknown"
     assert verdicts["revisions"] == verdicts["attempts"] == "ok"

@@ -2,6 +2,6 @@
 
 make failover-drill ARGS="--rounds 3 --only primary"
 
-Every host is a network namespace. `namespaces` makes them, `cluster` (etcd, Patroni), `sentinels`, `rabbit`
-and `hosts` (with HAProxy) start what runs there, and `scenarios` are the faults. The suppliers are `drill`'s.
+Every host is a network namespace. `namespaces` makes them, `cluster` (etcd, Patroni), `sentinels` and
+`hosts` (with HAProxy) start what runs there, and `scenarios` are the faults. The suppliers are `drill`'s.
 """

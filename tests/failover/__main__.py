@@ -26,7 +26,6 @@ _NEEDED = {
     "ethtool": "ethtool",
     "ip": "iproute2",
     "pgbouncer": "pgbouncer",
-    "rabbitmqctl": "rabbitmq-server",
 }
 _KEPT = ROOT / ".make" / "failover"
 #: The scenarios of `make night`.
@@ -48,7 +47,6 @@ _SHORT = ("switch-over on request", "primary: process killed", "Sentinel: master
     show_default=True,
     help="Whether commits wait for a standby.",
 )
-@click.option("--broker", type=click.Choice(["redis", "rabbitmq"]), default="redis", show_default=True)
 @click.option("--pooler", is_flag=True, help="Reach PostgreSQL through pgbouncer and HAProxy.")
 @click.option("--seconds", type=float, help="How long each fault lasts, instead of its usual time.")
 @click.option(
@@ -63,7 +61,6 @@ def main(
     goals: bool,
     writes: bool,
     kinds: tuple[str, ...],
-    broker: str,
     pooler: bool,
     seconds: float | None,
     patroni: Path,
@@ -72,8 +69,7 @@ def main(
     """Let servers, hosts and networks fail under load, and count what was lost."""
     if writes and (pooler or seconds is not None):
         raise click.UsageError("Only usual faults are written: leave out --seconds and --pooler.")
-    chosen = {"pgbouncer": pooler, "rabbitmqctl": broker == "rabbitmq"}
-    needed = [name for name in _NEEDED if chosen.get(name, True)]
+    needed = [name for name in _NEEDED if pooler or name != "pgbouncer"]
     if missing := [_NEEDED[name] for name in needed if not shutil.which(name)]:
         raise click.ClickException(f"Install what is missing: apt-get install {' '.join(missing)}")
     names = [
@@ -82,7 +78,6 @@ def main(
         if (not only or name.startswith(only))
         and (not short or name in _SHORT)
         and (not goals or scenario.goals)
-        and (broker == "rabbitmq" or not name.startswith("RabbitMQ"))
     ]
     if not names:
         raise click.ClickException(f"No scenario begins like that: {', '.join(SCENARIOS)}")
@@ -99,7 +94,6 @@ def main(
             patroni=str(patroni.absolute()),
             names=names * rounds,
             synchronous=kind == "synchronous",
-            rabbitmq=broker == "rabbitmq",
             pooler=pooler,
             seconds=seconds,
         )

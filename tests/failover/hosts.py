@@ -42,14 +42,13 @@ listen web
 class ServiceHosts:
     """The hosts of the service. `environment` has its settings.
 
-    A host runs the code in `roots`, or this checkout. Those in `clocks` are so many minutes ahead.
+    Those in `clocks` are so many minutes ahead.
     """
 
     def __init__(self, network: Network, environment: Mapping[str, str]) -> None:
         self.balancer = network.add("balancer")
         self.web = [network.add(f"web{number}") for number in (1, 2)]
         self.workers = [network.add(f"worker{number}") for number in (1, 2, 3)]
-        self.roots: dict[str, Path] = {}
         self.clocks: dict[str, int] = {}
         self._environment = environment
 
@@ -108,13 +107,12 @@ class ServiceHosts:
         return [host.log for host in self.web]
 
     def _python(self, host: Host, *module: str) -> None:
-        root = self.roots.get(host.name, ROOT)
         scratch = host.folder / module[0].rpartition(".")[2]
         scratch.mkdir(exist_ok=True)
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(scratch),
-            "PYTHONPATH": f"{root}:{root / 'src'}",
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}",
             "PYTHONUNBUFFERED": "1",
             "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
             "MALLOC_ARENA_MAX": "2",

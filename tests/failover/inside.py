@@ -26,7 +26,6 @@ class Plan:
     patroni: str
     names: list[str]
     synchronous: bool
-    rabbitmq: bool
     #: Whether the service reaches the database through pgbouncer.
     pooler: bool
     #: How long each fault lasts, instead of its usual time.
@@ -36,7 +35,7 @@ class Plan:
 def run(plan: Plan) -> None:
     """Start everything, and run one scenario after the other."""
     console = Console(width=180, highlight=False)
-    kinds = {"synchronous": plan.synchronous, "rabbitmq": plan.rabbitmq, "pooler": plan.pooler}
+    kinds = {"synchronous": plan.synchronous, "pooler": plan.pooler}
     world = World(Path(plan.folder), Path(plan.patroni), **kinds)
     for name in plan.names:
         began = time.monotonic()

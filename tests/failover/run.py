@@ -19,7 +19,7 @@ from drill.history import Act, Event, Result
 from drill.load import Load
 from drill.model import MODEL
 from drill.scene import SUPPLIER
-from failover.scenarios import SCENARIOS, prepare_upgrade
+from failover.scenarios import SCENARIOS
 from failover.world import World
 from support.servers import COMMAND, wait_until
 
@@ -69,8 +69,6 @@ class Outcome:
 def run_scenario(world: World, name: str, *, synchronous: bool, seconds: float | None = None) -> Outcome:
     """Run a scenario, which lasts `seconds` instead of its usual time."""
     scenario = SCENARIOS[name]
-    if name == "hosts upgraded in turn":
-        prepare_upgrade(world)
     enough = threading.Event()
     with Load(world, suppliers=6) as load:
         journal = load.journal

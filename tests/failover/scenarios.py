@@ -1,7 +1,5 @@
 """The faults. Each is a generator: up to its `yield` something fails, and after it all is made well again."""
 
-import re
-import subprocess
 import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -9,15 +7,10 @@ from dataclasses import dataclass
 
 import psutil
 import psycopg
-from alembic import command
 
 from drill.history import Act
-from failover.hosts import ROOT
 from failover.namespaces import Host
 from failover.world import World
-from migration_service.db.engine import make_engine
-from migration_service.db.revisions import alembic_config, newest_revision, upgrade
-from migration_service_local.servers.postgres import DATABASE, OWNER
 from support.servers import wait_until
 
 Fault = Callable[[World], Generator[None]]
@@ -117,15 +110,6 @@ def _read_only_leader(world: World) -> Generator[None]:
     on_candidate("ALTER SYSTEM RESET default_transaction_read_only")
 
 
-def _kill_broker_node(world: World) -> Generator[None]:
-    assert world.rabbit, "RabbitMQ is the broker: --broker rabbitmq"
-    host = world.rabbit.hosts[0]
-    host.kill()
-    yield
-    world.rabbit.start(host)
-    wait_until(world.rabbit.is_whole, "three nodes of RabbitMQ", 120)
-
-
 def _kill_sentinel_master(world: World) -> Generator[None]:
     host = world.sentinels.kill_master()
     yield
@@ -164,39 +148,12 @@ def _wrong_clock(world: World) -> Generator[None]:
         _replace(world, host)
 
 
-def _upgrade_hosts(world: World) -> Generator[None]:
-    """The tables and the code before the newest revision; the tables are upgraded, then host by host."""
+def _replace_hosts(world: World) -> Generator[None]:
+    """Replace the hosts of the service in turn, as a deployment does."""
     yield
-    upgrade(world.cluster.url(OWNER), runtime_role=DATABASE)
     for host in (*world.hosts.web, *world.hosts.workers):
-        del world.hosts.roots[host.name]
         _replace(world, host)
         time.sleep(3)
-
-
-def prepare_upgrade(world: World) -> None:
-    """Take the tables and all hosts back to the commit before the newest revision, before there is load."""
-    newest = newest_revision()
-    (file,) = (ROOT / "src/migration_service/alembic/versions").glob(f"{newest}_*.py")
-    git = ("git", "-C", str(ROOT))
-    added = subprocess.check_output(
-        [*git, "log", "-1", "--diff-filter=A", "--format=%H", "--", str(file)], text=True
-    )
-    old = world.folder / "old"
-    old.mkdir(exist_ok=True)
-    archive = subprocess.run([*git, "archive", f"{added.strip()}^"], check=True, stdout=subprocess.PIPE)
-    subprocess.run(["tar", "-x", "-C", str(old)], input=archive.stdout, check=True)
-    every = (*world.hosts.web, *world.hosts.workers)
-    for host in every:
-        world.hosts.roots[host.name] = old
-        _stop(host)
-    previous = re.search(r'^down_revision = "(.+)"', file.read_text(), re.MULTILINE)
-    assert previous
-    engine = make_engine(world.cluster.url(OWNER), pool_size=1, max_overflow=0, application_name="drill")
-    with engine.begin() as connection:
-        command.downgrade(alembic_config(connection), previous[1])
-    engine.dispose()
-    world.hosts.start_service()
 
 
 def _replace(world: World, host: Host) -> None:
@@ -231,7 +188,6 @@ SCENARIOS: dict[str, Scenario] = {
     "etcd: a disk full": Scenario(_fill(lambda world: world.cluster.etcd[0]), lasts=15),
     "xmin horizon pinned": Scenario(_pin_xmin, lasts=600),
     "new primary stays read-only": Scenario(_read_only_leader, lasts=15, from_repair=True),
-    "RabbitMQ: a node killed": Scenario(_kill_broker_node, lasts=15, acts=(Act.PROCESS,)),
     "Sentinel: master killed": Scenario(_kill_sentinel_master, lasts=10, acts=(Act.PROCESS,), goals=(6, 10)),
     "web host frozen": Scenario(_frozen(lambda world: world.hosts.web[1]), lasts=15),
     "web host cut off": Scenario(_cut_off(lambda world: world.hosts.web[1]), lasts=15),
@@ -242,5 +198,5 @@ SCENARIOS: dict[str, Scenario] = {
         _cut_off(lambda world: world.hosts.workers[2]), lasts=20, acts=(Act.PROCESS,)
     ),
     "clocks ten minutes ahead": Scenario(_wrong_clock, lasts=20),
-    "hosts upgraded in turn": Scenario(_upgrade_hosts),
+    "hosts replaced in turn": Scenario(_replace_hosts),
 }

@@ -20,7 +20,7 @@ _DOWN_AFTER = 2_000
 
 
 class Sentinels:
-    """The servers of the slots, the notifications, and of the queues unless RabbitMQ has them."""
+    """The servers of the slots, the notifications and the queues."""
 
     def __init__(self, network: Network) -> None:
         binary = find_valkey(ServerAccount.choose(), network.folder / "runtime")

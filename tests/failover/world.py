@@ -8,7 +8,6 @@ from failover.feed import FeedReader
 from failover.hosts import ServiceHosts
 from failover.namespaces import Network
 from failover.pooler import Pooler
-from failover.rabbit import Rabbit
 from failover.sentinels import Sentinels
 from migration_service.db.revisions import upgrade
 from migration_service_local.servers.postgres import DATABASE, OWNER
@@ -17,14 +16,11 @@ from migration_service_local.servers.postgres import DATABASE, OWNER
 class World(Service):
     """A running service whose parts are on hosts of their own."""
 
-    def __init__(
-        self, folder: Path, patroni: Path, *, synchronous: bool, rabbitmq: bool, pooler: bool
-    ) -> None:
+    def __init__(self, folder: Path, patroni: Path, *, synchronous: bool, pooler: bool) -> None:
         self.folder = folder
         network = Network(folder)
         self.cluster = Cluster(network, patroni, synchronous=synchronous)
         self.sentinels = Sentinels(network)
-        self.rabbit = Rabbit(network) if rabbitmq else None
         self.cluster.make_database()
         self.database_url = self.cluster.url()
         owner_url = self.cluster.url(OWNER)
@@ -37,15 +33,7 @@ class World(Service):
             "MIGRATION_SERVICE_BROKER_VISIBILITY_TIMEOUT": str(VISIBILITY_TIMEOUT),
         }
         self.hosts = ServiceHosts(network, self.environment)
-        if self.rabbit:
-            self.environment["MIGRATION_SERVICE_BROKER_URL"] = self.rabbit.url
         self.hosts.start()
         self.redis = self.sentinels.connect()
         self.feed = FeedReader()
         self.prepare(self.hosts.url, owner_url, limit=64)
-
-    def messages(self) -> dict[str, int]:
-        """Return how many messages wait in each queue."""
-        if self.rabbit:
-            return {str(it["name"]): int(str(it.get("messages", 0))) for it in self.rabbit.queues()}
-        return super().messages()

@@ -56,12 +56,12 @@ def test_a_value_that_is_not_allowed_is_named(
     assert str(refused.value) == f"{variable} must be {expected}, not {text!r}."
 
 
-@pytest.mark.parametrize("text", ["master_name: main", "[]"])
-def test_a_secret_that_is_not_allowed_is_not_shown(text: str, tmp_path: Path) -> None:
-    name = "MIGRATION_SERVICE_BROKER_OPTIONS"
+def test_a_secret_that_is_not_allowed_is_not_shown(tmp_path: Path) -> None:
+    name = "MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS"
     with pytest.raises(SettingsError) as refused:
-        Settings.from_env({**NEEDED, "MIGRATION_SERVICE_HOME": str(tmp_path), name: text})
-    assert str(refused.value) == f"{name} must be a JSON object."
+        Settings.from_env({**NEEDED, "MIGRATION_SERVICE_HOME": str(tmp_path), name: "hunter2"})
+    assert str(refused.value).startswith(f"{name} must be ")
+    assert "hunter2" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,6 @@ def test_a_secret_that_is_not_allowed_is_not_shown(text: str, tmp_path: Path) ->
         ("MIGRATION_SERVICE_AUDIT_RETENTION_DAYS", "90", "audit_retention_days", 90),
         ("MIGRATION_SERVICE_CONSOLE", "ON", "console", True),
         ("MIGRATION_SERVICE_LOG_LEVEL", "debug", "log_level", "DEBUG"),
-        (
-            "MIGRATION_SERVICE_BROKER_OPTIONS",
-            '{"master_name": "main"}',
-            "broker_options",
-            '{"master_name": "main"}',
-        ),
         ("MIGRATION_SERVICE_CONSOLE_TIME_ZONE", "UTC", "console_time_zone", "UTC"),
     ],
 )
@@ -167,7 +161,6 @@ SECRETS = {
     "REDIS_URL": "redis_url",
     "MIGRATION_SERVICE_SECRET_KEY": "secret_key",
     "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS": "accepted_secret_keys",
-    "MIGRATION_SERVICE_BROKER_URL": "broker_url",
     "MIGRATION_SERVICE_SMTP_URL": "smtp_url",
     "MIGRATION_SERVICE_METRICS_TOKEN": "metrics_token",
     "MIGRATION_SERVICE_OPENID_CLIENT_SECRET": "openid_client_secret",

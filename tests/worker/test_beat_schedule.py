@@ -1,4 +1,4 @@
-"""Beat's schedule: every entry runs on a queue that a worker consumes, also after a restart of the broker."""
+"""Beat's schedule: every entry runs on a queue that a worker consumes."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -35,12 +35,6 @@ ENTRIES = (
 def _celery(app: Flask) -> MigrationCelery:
     with app.app_context():
         return resources().celery
-
-
-def test_beat_retries_because_only_that_opens_a_lost_connection_again(app: Flask) -> None:
-    schedule = _celery(app).conf.beat_schedule
-    assert schedule
-    assert all(entry["options"]["retry"] for entry in schedule.values())
 
 
 def test_each_entry_is_sent_at_the_start_and_once_in_its_interval_whatever_the_clock_says(

@@ -1,11 +1,8 @@
-"""Which messages Flower is told of when they are sent (`tasks/publishing.py`), and the queues for them."""
+"""Which messages Flower is told of when they are sent (`tasks/publishing.py`)."""
 
 import json
 from base64 import b64decode
-from dataclasses import replace
 from uuid import uuid4
-
-import pytest
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
@@ -30,16 +27,4 @@ def test_flower_is_told_of_a_chunk_when_it_is_sent_and_of_a_set_when_it_is_recei
     assert (told["type"], told["name"]) == ("task-sent", RUN_CHUNK)
     assert redis.llen("migration:interactive") == 1
     redis.close()
-    celery.close()
-
-
-@pytest.mark.parametrize(
-    ("broker", "kind"), [("amqp://one//;amqp://two//", "quorum"), ("", None), ("redis://one/0", None)]
-)
-def test_the_queues_are_replicated_by_a_broker_that_can(
-    migrated: Settings, broker: str, kind: str | None
-) -> None:
-    celery = create_celery(replace(migrated, broker_url=broker))
-    assert {(it.queue_arguments or {}).get("x-queue-type") for it in celery.conf.task_queues} == {kind}
-    assert celery.conf.broker_transport_options.get("confirm_publish", False) == (kind is not None)
     celery.close()

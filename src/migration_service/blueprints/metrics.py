@@ -5,12 +5,9 @@ import re
 from ipaddress import ip_address
 
 from flask import Blueprint, Response, current_app, request
-from redis import Redis
 
 from migration_service.blueprints.metrics_collector import ServiceMetrics
 from migration_service.blueprints.requests.resources import resources
-from migration_service.config import Settings
-from migration_service.connections import is_redis, make_redis
 from migration_service.errors import NotFoundError, UnauthenticatedError
 from migration_service.metrics.process import CONTENT_TYPE, exposition
 
@@ -55,11 +52,6 @@ def _service_metrics() -> ServiceMetrics:
     known = current_app.extensions.get(_EXTENSION)
     if not isinstance(known, ServiceMetrics):
         shared = resources()
-        known = ServiceMetrics(shared, _make_broker(shared.settings))
+        known = ServiceMetrics(shared)
         current_app.extensions[_EXTENSION] = known
     return known
-
-
-def _make_broker(settings: Settings) -> Redis | None:
-    url = settings.broker_url or settings.redis_url
-    return make_redis(url, max_connections=4) if is_redis(url) else None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
-from redis import Redis, RedisError
+from redis import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
 from migration_service.blueprints.requests.resources import Resources
@@ -48,14 +48,13 @@ FRESH_SECONDS = 2.0
 
 
 class ServiceMetrics(Collector):
-    """The metrics of the whole service. `broker` is None if the broker is not a Redis."""
+    """The metrics of the whole service."""
 
-    def __init__(self, shared: Resources, broker: Redis | None) -> None:
+    def __init__(self, shared: Resources) -> None:
         self._Session = shared.Session
         self._redis = shared.redis
         self._settings = shared.settings
         self._commits = shared.commits
-        self._broker = broker
         self._lock = threading.Lock()
         self._known: list[Metric] = []
         self._known_at = -math.inf
@@ -176,9 +175,7 @@ class ServiceMetrics(Collector):
         yield from self._read_counts()
 
     def _read_queues(self) -> Iterator[Metric]:
-        if self._broker is None:
-            return
-        counts = read_broker(self._broker, QUEUES, KEY_PREFIX)
+        counts = read_broker(self._redis, QUEUES, KEY_PREFIX)
         waiting = GaugeMetricFamily(
             "migration_queue_messages", "Messages that no worker has taken.", labels=["queue"]
         )

@@ -27,9 +27,9 @@ _COLOURS = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.WRONG: "red"
 def doctor(files: tuple[TextIO, ...], as_json: bool) -> None:
     """Check every part of the running service, and advise what to do.
 
-    Prints a line or more for each part: settings, disks of this machine, database, Redis, broker, revisions,
-    clocks, the workers of each queue, beat, slots, suppliers, batches and attempts. Changes nothing. The exit
-    status is 0 if no part is wrong, 1 if one is wrong, and 2 if the command could not run.
+    Prints a line or more for each part: settings, disks of this machine, database, Redis, revisions, clocks,
+    the workers of each queue, beat, slots, suppliers, batches and attempts. Changes nothing. The exit status
+    is 0 if no part is wrong, 1 if one is wrong, and 2 if the command could not run.
     """
     if files:
         _list_lost(files, as_json)

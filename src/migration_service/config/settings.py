@@ -14,7 +14,6 @@ from migration_service.config.variables import (
     are_keys,
     are_networks,
     convert,
-    is_json_object,
     read_text,
     setting,
     variable_of,
@@ -195,19 +194,6 @@ class Settings:
     database_pooler: bool = setting(
         "on if DATABASE_URL is a pgbouncer in transaction mode. Connections then keep no state.",
         False,
-    )
-    broker_url: str = setting(
-        "The broker of the queues, if it is not REDIS_URL. Any broker that Celery supports is possible, for "
-        "example RabbitMQ with quorum queues: amqp://user:password@one:5672//;amqp://user:password@two:5672//.",
-        "",
-        secret=True,
-    )
-    broker_options: str = setting(
-        'Further options of the broker\'s transport as a JSON object, for example {"master_name": "main"}.',
-        "{}",
-        check=is_json_object,
-        allowed="a JSON object",
-        secret=True,
     )
     broker_visibility_timeout: int = setting(
         "Seconds after which an unacknowledged message is redelivered.",

@@ -1,7 +1,6 @@
 """A single setting: its description, and the parsing of its environment variable."""
 
 import base64
-import json
 import math
 import os
 import pwd
@@ -121,14 +120,6 @@ def _find(text: str, choices: Mapping[str, Any]) -> Any:
     if text not in choices:
         raise ValueError
     return choices[text]
-
-
-def is_json_object(text: str) -> bool:
-    """Return whether the text is a JSON object."""
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
 
 
 def are_networks(text: str) -> bool:

@@ -71,7 +71,6 @@ def _advice_on_disk(error: Exception) -> str:
 _ADVICE = {
     "database": "Check that PostgreSQL is running, and that DATABASE_URL has its address and password.",
     "redis": "Check that Redis or Valkey is running, and that REDIS_URL has its address and password.",
-    "broker": "Check that the broker is running, and that MIGRATION_SERVICE_BROKER_URL has its address.",
     "revisions": "Apply the revisions: migration-service revisions upgrade",
 }
 
@@ -198,13 +197,6 @@ def check_redis(parts: ServiceParts) -> Iterator[Diagnosis]:
         yield ok("redis", seen)
 
 
-def check_broker(parts: ServiceParts) -> Iterator[Diagnosis]:
-    """Check that the broker accepts a connection."""
-    with parts.celery.connection_for_read() as connection:
-        connection.ensure_connection(max_retries=1, interval_start=0, timeout=5)
-        yield ok("broker", f"{connection.transport.driver_type} answers")
-
-
 def check_revisions(parts: ServiceParts) -> Iterator[Diagnosis]:
     """Check that the tables have the revision of this version."""
     # Imported here, because web processes load this module for the console and rarely need Alembic.
@@ -240,10 +232,9 @@ _CHECKS: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
     ("disk", check_disks, ()),
     ("database", check_database, ()),
     ("redis", check_redis, ()),
-    ("broker", check_broker, ()),
     ("revisions", check_revisions, ("database",)),
     ("clocks", check_clocks, ("database", "redis")),
-    ("workers", check_workers, ("broker",)),
+    ("workers", check_workers, ("redis",)),
     ("beat", check_beat, ("redis",)),
     ("slots", check_slots, ("database", "redis")),
     ("suppliers", check_suppliers, ("database",)),

@@ -6,7 +6,7 @@ they start in half the time.
 
 #: The queues for requests, batches, batches that ask payment vendors, webhooks, and maintenance.
 QUEUES = ("interactive", "batch", "vendors", "webhooks", "maintenance")
-#: The prefix of the broker's keys, if the broker is a Redis.
+#: The prefix of the keys of the queues in Redis.
 KEY_PREFIX = "migration:"
 
 CREATE_SET = "accounts.create_set"

@@ -12,10 +12,6 @@ from migration_service.tasks.app import MigrationCelery
 logger = logging.getLogger(__name__)
 
 
-#: Seconds that RabbitMQ has to confirm a message. A node that is frozen must not delay a request for longer.
-_CONFIRMED_WITHIN = 2.0
-
-
 class _NoEvents:
     """A replacement for Celery's dispatcher that tells Flower about sent messages."""
 
@@ -42,8 +38,7 @@ def publish(
         headers["request_id"] = request_id
     silent: dict[str, Any] = {} if tells else {"event_dispatcher": _NoEvents()}
     try:
-        options = {"confirm_timeout": _CONFIRMED_WITHIN, **silent}
-        celery.send_task(task, args=args, argsrepr=shown, retry=False, headers=headers, **options)
+        celery.send_task(task, args=args, argsrepr=shown, retry=False, headers=headers, **silent)
     except (OperationalError, RedisError) as error:
         logger.warning("The broker is unavailable, and %s%s is published later: %s", task, args, error)
         return False

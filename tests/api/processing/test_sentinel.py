@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.connections import Sentinels, is_redis
+from migration_service.connections import Sentinels
 from migration_service.db import known_commits
 from migration_service.tasks.names import CREATE_SET
 from migration_service.tasks.publishing import publish
@@ -52,12 +52,10 @@ def test_accounts_wait_for_another_master(
         "redis://one:6379/0",
         "sentinel://one:26379/0",
         "sentinel://one?master_name=m;redis://two",
-        "amqp://one//",
     ],
 )
 def test_other_addresses_are_not_of_sentinels(address: str) -> None:
     assert Sentinels.of(address) is None
-    assert is_redis(address) == address.startswith("redis:")
 
 
 def test_an_address_of_sentinels_has_the_login_of_both_and_options_of_redis() -> None:

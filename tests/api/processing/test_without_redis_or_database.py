@@ -103,7 +103,7 @@ def test_while_redis_is_full_no_account_is_processed_and_the_metrics_say_so(
     assert supplier.status(number).json == {"status": "UNKNOWN", "service_account_number": ""}
     assert json_of(client.get("/health/ready"))["redis"] == "unavailable"
     with app.app_context():
-        (up,) = (it for it in ServiceMetrics(resources(), None).collect() if it.name == "migration_part_up")
+        (up,) = (it for it in ServiceMetrics(resources()).collect() if it.name == "migration_part_up")
     assert {it.labels["part"]: it.value for it in up.samples} == {"database": 1, "redis": 0}
 
 

@@ -77,7 +77,7 @@ def test_a_worker_takes_the_queue_that_its_name_says_and_the_page_starts_one_of_
 
 
 def test_each_process_gets_the_secrets_that_it_needs_as_files_that_exist() -> None:
-    common = {"REDIS_URL", "MIGRATION_SERVICE_BROKER_URL"}
+    common = {"REDIS_URL"}
     made = set(re.findall(r"^f /etc/migration-service/secrets/(\S+) 0600", _tmpfiles(), re.MULTILINE))
     needed = {
         "migration-service-web": common

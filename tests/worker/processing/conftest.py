@@ -42,7 +42,7 @@ def make_celery(
 
     def make(**changed: Any) -> MigrationCelery:
         broker = migrated.redis_url.rsplit("/", 1)[0] + "/6"
-        made.append(create_celery(replace(migrated, redis_url=broker, **changed)))
+        made.append(create_celery(replace(migrated, **{"redis_url": broker, **changed})))
         return made[-1]
 
     yield make

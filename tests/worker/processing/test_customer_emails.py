@@ -299,7 +299,7 @@ def test_without_a_broker_the_sweep_stops_at_the_first_message_and_the_next_one_
     outbox: Outbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     ids = outbox.create(ANNE) + outbox.create(ANNE)
-    outbox.make_celery(smtp_url="smtp://127.0.0.1", email_from=SENDER, broker_url="redis://127.0.0.1:1")
+    outbox.make_celery(smtp_url="smtp://127.0.0.1", email_from=SENDER, redis_url="redis://127.0.0.1:1")
     sweep_customer_emails()
     assert caplog.text.count("The broker is unavailable") == 1
     for email_id in ids:

@@ -41,7 +41,7 @@ ASK_DATABASE = "ask the database"
 def announce(redis: Redis, publish: Callable[[], object]) -> None:
     """Call `publish` unless a message is on its way. Call this after committing a waiting attempt.
 
-    Without Redis the message is published anyway, because the broker may be another server.
+    Without Redis the message is published anyway: it may just have come back.
     """
     try:
         first = redis.set(ANNOUNCED_KEY, b"1", nx=True, px=TRUSTED_MS)

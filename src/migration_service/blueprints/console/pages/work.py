@@ -6,7 +6,6 @@ from redis import RedisError
 from migration_service.blueprints.console.polling import BUSY, page
 from migration_service.blueprints.console.workers import read_workers
 from migration_service.blueprints.requests.resources import resources
-from migration_service.connections import is_redis, make_redis
 from migration_service.metrics.broker import BrokerCounts, read_broker
 from migration_service.origin import current_origin
 from migration_service.services.processing.slots import Slots
@@ -49,15 +48,8 @@ def _read_slots() -> tuple[int | None, float | None]:
 
 
 def _read_messages() -> BrokerCounts | None:
-    """Return how many messages wait, or None if the broker is not a Redis or does not answer."""
-    settings = resources().settings
-    if settings.broker_url and not is_redis(settings.broker_url):
-        return None
-    broker = make_redis(settings.broker_url, max_connections=1) if settings.broker_url else resources().redis
+    """Return how many messages wait, or None if Redis does not answer."""
     try:
-        return read_broker(broker, QUEUES, KEY_PREFIX)
+        return read_broker(resources().redis, QUEUES, KEY_PREFIX)
     except RedisError:
         return None
-    finally:
-        if broker is not resources().redis:
-            broker.connection_pool.disconnect()
