@@ -24,7 +24,8 @@ def today_in(time_zone: str) -> date:
 
 def write_moment(moment: datetime) -> str:
     """Return a time with a zone as text, without fractions of a second."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Not strftime, which writes the year 800 with three digits.
+    return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def sql_moment(column: str) -> str:

@@ -15,6 +15,7 @@ from migration_payloads.errors import (
     BatchFileTooLargeError,
     BatchTooManyLinesError,
 )
+from migration_payloads.schemas.json import without_marks
 
 _READ = 1 << 16
 #: Bytes after decompression below which the ratio is not checked: small files of equal lines compress well.
@@ -22,7 +23,8 @@ RATIO_FREE = 10_000_000
 _GZIP = b"\x1f\x8b"
 #: Bytes kept of an overlong line: enough to recognise a whole file without line feeds.
 _START = 1 << 16
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: Bytes around a line that do not count: a byte order mark, and CR and LF.
+_AROUND = 5
 
 
 # Making a frozen dataclass would take longer than reading its line.
@@ -30,7 +32,7 @@ class Line(msgspec.Struct, frozen=True):
     """A non-blank line. `number` is its position in the file, from 1 and including blank lines."""
 
     number: int
-    #: The text without its line feed, or None if it exceeds the limit.
+    #: The text without blanks and byte order marks around it, or None if it exceeds the limit.
     text: bytes | None
     #: The first bytes of a line without text.
     start: bytes = b""
@@ -56,12 +58,13 @@ def read_blocks(stream: IO[bytes]) -> Iterator[bytes]:
 def read_lines(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[Line]:
     """Yield the lines of a file that arrives in `blocks`, which may be gzip data, even of several members.
 
-    Blank lines are left out. The last line needs no line feed. An overlong line has no text and is never held
-    in memory as a whole. Raise BatchFileError if gzip data is broken or ends early, and
-    BatchFileTooLargeError, BatchTooManyLinesError or BatchCompressionError beyond `limits`.
+    Blank lines are left out. Byte order marks are ignored before any line, because joined files have them in
+    the middle. The last line needs no line feed. An overlong line has no text and is never held in memory as
+    a whole. Raise BatchFileError if gzip data is broken or ends early, and BatchFileTooLargeError,
+    BatchTooManyLinesError or BatchCompressionError beyond `limits`.
     """
     read = BufferedReader(_Blocks(_decompress_within(blocks, limits)), _READ).readline
-    number, most = 0, limits.line + 1
+    number, most = 0, limits.line + _AROUND
     while text := read(most):
         number += 1
         is_too_long = len(text) == most and not text.endswith(b"\n")
@@ -72,11 +75,10 @@ def read_lines(blocks: Iterable[bytes], limits: FileLimits) -> Iterator[Line]:
             raise BatchTooManyLinesError(
                 f"The file has more than {limits.lines:,} lines. Split it into several batches."
             )
-        if number == 1:
-            text = text.removeprefix(_BYTE_ORDER_MARK)
-        if is_too_long:
-            yield Line(number, None, text[:_START].strip())
-        elif text := text.strip():
+        text = without_marks(text)
+        if is_too_long or len(text) > limits.line:
+            yield Line(number, None, text[:_START])
+        elif text:
             yield Line(number, text)
 
 

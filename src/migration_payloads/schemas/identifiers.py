@@ -41,6 +41,14 @@ def identifier_fault(text: str) -> Message | None:
     return None
 
 
+def plain_identifier(text: str) -> str:
+    """Return the identifier that is meant: in normal form, without outer spaces and invisible characters."""
+    if text.isascii() and text.isprintable():
+        return text.strip()
+    visible = "".join(it for it in text if not _character_fault(it))
+    return unicodedata.normalize("NFKC", visible).strip()
+
+
 def require_identifier(text: str, attr: str) -> None:
     """Raise RequestFailedValidationError if `text`, found at `attr`, is not a normal identifier."""
     fault = identifier_fault(text)

@@ -42,11 +42,20 @@ def _replace_infinite(value: Any) -> Any:
     return value
 
 
+def without_marks(text: bytes) -> bytes:
+    """Return JSON text without the byte order marks, and the blanks, that programs write around it."""
+    text = text.strip()
+    while text.startswith(_BYTE_ORDER_MARK):
+        text = text[len(_BYTE_ORDER_MARK) :].lstrip()
+    return text
+
+
 def storable_text(text: str | None) -> str | None:
     """Return a text from a client without the characters that PostgreSQL cannot store in JSONB."""
     return text and text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # An escape of half a surrogate pair. Text with such escapes is checked again.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -64,12 +73,14 @@ _NOT_BRACKETS = bytes(code for code in range(256) if code not in b"[]{}")
 def parse_json(body: bytes) -> Any:
     """Return the value of the JSON text `body` (section 4: bodies are JSON in UTF-8).
 
-    A byte order mark before it is ignored. Raise ParseError if it is not valid JSON. NaN and Infinity, half
+    Byte order marks before it are ignored. Raise ParseError if it is not valid JSON. NaN and Infinity, half
     of a surrogate pair, text that is not UTF-8, and a repeated key in an object are errors. Values beyond
     `schemas.bounds` are errors, too.
     """
     try:
-        text = body.decode("utf-8-sig")
+        if body.lstrip().startswith(_BYTE_ORDER_MARK):
+            body = without_marks(body)
+        text = body.decode()
         if not text or text.isspace():
             raise _parse_error("The body is empty. Send one JSON value.")
         value = _decode(text)

@@ -151,10 +151,21 @@ def test_a_result_warns_that_an_existing_note_was_not_changed(
     assert (kept["is_pinned"], [it["document_path"] for it in kept["documents"]]) == (False, ["x"])
 
 
-def test_times_are_returned_without_fractions_and_compared_with_them(account: ImportedAccount) -> None:
+def test_a_time_that_was_returned_without_fractions_is_the_time_that_was_sent(
+    account: ImportedAccount,
+) -> None:
     exact = {"body": "a", "created_at": "2025-11-03T10:30:00.250000+01:00"}
     (created,) = account.post_notes(exact).json  # type: ignore[misc]
     assert created["created_at"] == MOMENT
     (same,) = account.post_notes(exact).json  # type: ignore[misc]
     assert (same["created_at"], same["status"]) == (MOMENT, EXISTS)
-    assert _statuses(account.post_notes({"body": "a", "created_at": MOMENT})) == [SUCCESS]
+    assert _statuses(account.post_notes({"body": "a", "created_at": MOMENT})) == [EXISTS]
+    (first,) = account.post_notes({"body": "a", "created_at": "0001-01-01T00:00:00.5Z"}).json  # type: ignore[misc]
+    assert (first["created_at"], first["status"]) == ("0001-01-01T00:00:00Z", SUCCESS)
+    assert _statuses(account.post_notes({"body": "a", "created_at": first["created_at"]})) == [EXISTS]
+
+
+def test_a_note_is_the_same_whatever_ends_its_lines(account: ImportedAccount) -> None:
+    assert _statuses(account.post_notes({"body": "a\r\nb\rc"})) == [SUCCESS]
+    assert _statuses(account.post_notes({"body": "a\nb\nc"})) == [EXISTS]
+    assert [note["body"] for note in account.notes()] == ["a\r\nb\rc"]

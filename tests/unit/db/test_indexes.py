@@ -133,8 +133,8 @@ def test_no_lines_of_other_accounts_are_read(filled: _Database) -> None:
 #: Lines of other accounts, half of them of added data, two of the account, and one without a number.
 _LINES = """
     INSERT INTO batch_line (batch_id, line_number, chunk_line, external_account_number, payload)
-    SELECT :batch_id, number, CASE WHEN number > 500 THEN 1 END, nullif(number % 500, 0), '{"number":"1"'
-    FROM generate_series(1, 999) AS number
+    SELECT :batch_id, number, CASE WHEN number > 5000 THEN 1 END, nullif(number % 5000, 0), '{"number":"1"'
+    FROM generate_series(1, 9999) AS number
 """
 #: How many lines this transaction has read.
 _READ = "SELECT idx_tup_fetch + seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'batch_line'"

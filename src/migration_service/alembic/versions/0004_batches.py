@@ -73,6 +73,7 @@ _TABLES = """
         chunk_line bigint,
         staging_result text,
         failed_at timestamptz,
+        understood jsonb,
         CONSTRAINT pk_batch_line PRIMARY KEY (batch_id, line_number)
     ) WITH (toast_tuple_target = 128, fillfactor = 50);
     CREATE INDEX ix_batch_line_chunk ON batch_line (batch_id, chunk_line, line_number)

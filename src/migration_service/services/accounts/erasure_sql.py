@@ -45,7 +45,7 @@ ERASE_LINES = text(f"""
         WHERE external_account_number IS NULL AND greatest(
             position(CAST(:plain AS bytea) IN payload), position(CAST(:escaped AS bytea) IN payload)) > 0)
     UPDATE batch_line AS line
-    SET payload = NULL, warnings = {_CODES_ONLY.format("warnings")},
+    SET payload = NULL, understood = NULL, warnings = {_CODES_ONLY.format("warnings")},
         status = CASE WHEN line.status IN ({_OPEN}) THEN '{LineStatus.SKIPPED}' ELSE line.status END,
         errors = CASE WHEN line.status IN ({_OPEN}) THEN
             '[{{"detail": "Erased.", "code": "{AccountMarkedToSkipError.code}", "attr": null}}]'
@@ -58,7 +58,8 @@ ERASE_LINES = text(f"""
 #: Lines of a batch that have just got their outcome and whose account was erased before.
 ERASE_OUTCOMES = text(f"""
     UPDATE batch_line AS line
-    SET payload = NULL, errors = {_CODES_ONLY.format("errors")}, warnings = {_CODES_ONLY.format("warnings")}
+    SET payload = NULL, understood = NULL, errors = {_CODES_ONLY.format("errors")},
+        warnings = {_CODES_ONLY.format("warnings")}
     WHERE line.batch_id = :batch_id AND line.line_number = ANY (:line_numbers)
       AND (EXISTS (SELECT FROM skip_mark
                    WHERE skip_mark.import_supplier_id = :import_supplier_id

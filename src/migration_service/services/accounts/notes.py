@@ -1,7 +1,8 @@
 """Adding notes to an account (sections 2.6 and 4.8).
 
-Notes with the same body are the same. If the posted note has a created_at, that must match too. Notes without
-a body are compared by their document paths.
+Notes with the same body are the same, whatever ends its lines. If the posted note has a created_at, that must
+match too, to the second, because answers show no fractions. Notes without a body are compared by their
+document paths.
 """
 
 from collections.abc import Collection, Sequence
@@ -75,7 +76,7 @@ class _Content:
     unpin_at: datetime | None
 
 
-#: The existing notes that are the same as a posted one, by time.
+#: The existing notes that are the same as a posted one, by time in whole seconds.
 _Same = dict[datetime, _Content]
 
 
@@ -146,12 +147,13 @@ class _Books:
         sameness = hash_sameness(note)
         same = self._known.setdefault((account.id, sameness), {})
         created_at = note.get("created_at")
-        if bool(same) if created_at is None else created_at in same:
-            created_at = created_at or min(same)
+        second = created_at and created_at.replace(microsecond=0)
+        if bool(same) if second is None else second in same:
+            created_at = second or min(same)
             warnings = _not_taken(note, same[created_at], index)
             return NoteResult(created_at, note.get("body"), NoteStatus.ALREADY_EXISTS, warnings)
         created_at = created_at or self._now
-        same[created_at] = _content(note)
+        same[created_at.replace(microsecond=0)] = _content(note)
         self.rows.append(_row(account, note, created_at, sameness))
         return NoteResult(created_at, note.get("body"), NoteStatus.CREATED)
 
@@ -183,9 +185,14 @@ def _now() -> datetime:
 def hash_sameness(note: dict[str, Any]) -> bytes:
     """Return a hash that is equal for notes that are the same, except for their created_at."""
     if body := note.get("body"):
+        body = body.replace("\r\n", "\n").replace("\r", "\n")
         return sha256(b"body" + body.encode()).digest()
-    paths = sorted(document["document_path"] for document in note["document_paths"])
-    return sha256(b"paths" + encode_json(paths)).digest()
+    return sha256(b"paths" + encode_json(sorted_paths(note))).digest()
+
+
+def sorted_paths(note: dict[str, Any]) -> list[str]:
+    """Return the document paths of a note."""
+    return sorted(document["document_path"] for document in note["document_paths"])
 
 
 def _find_same(session: Session, notes: Collection[tuple[int, bytes]]) -> dict[tuple[int, bytes], _Same]:
@@ -195,7 +202,9 @@ def _find_same(session: Session, notes: Collection[tuple[int, bytes]]) -> dict[t
     for row in session.execute(_SAME, values):
         paths = frozenset(document["document_path"] for document in row.documents)
         content = _Content(paths, row.is_pinned, row.unpin_at)
-        known.setdefault((row.account_pk, bytes(row.sameness_sha256)), {})[row.created_at] = content
+        known.setdefault((row.account_pk, bytes(row.sameness_sha256)), {})[
+            row.created_at.replace(microsecond=0)
+        ] = content
     return known
 
 

@@ -1,8 +1,8 @@
 """Reconciliation of added data: the lines of its batches compared with the accounts.
 
-The database reads the lines as JSON and the accounts as rows. The two sums share no code, so this also
-detects mistakes of the adding itself. A batch is compared chunk by chunk, because a chunk has all lines of
-its accounts.
+The database compares what the worker understood of the lines with the rows of the accounts. The two sums
+share no code, so this also detects mistakes of the adding itself. A batch is compared chunk by chunk, because
+a chunk has all lines of its accounts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -105,7 +105,7 @@ def _find(
     kind: BatchKind,
     trace: str | None,
 ) -> Iterator[AccountDifference]:
-    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "member": str(kind)}
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
     after = 0
     while True:
         with sessions.begin() as session:

@@ -49,25 +49,23 @@ LIST_CHUNKS = text("""
     ORDER BY first_line LIMIT :limit
 """)
 
-#: Added lines of some chunks whose text was removed.
+#: Added lines of some chunks whose items were erased.
 COUNT_WITHOUT_TEXT = text(f"""
     SELECT count(*) FROM batch_line
-    WHERE batch_id = :batch_id AND chunk_line = ANY (:chunks) AND status IN ({_DONE}) AND payload IS NULL
+    WHERE batch_id = :batch_id AND chunk_line = ANY (:chunks) AND status IN ({_DONE}) AND understood IS NULL
 """).bindparams(bindparam("chunks", type_=ARRAY(BigInteger)))
 
-# The items of added lines, each once, from the text as it was sent. If the account already had the same item
-# from another origin, it counts for that origin, unless :trace is null.
+# The items of added lines, as the worker understood them. If the account already had the same item from
+# another origin, it counts for that origin, unless :trace is null.
 _ITEMS = f"""
     WITH item AS MATERIALIZED (
         SELECT account.id AS account_pk, line.external_account_number AS number, item.value AS item
         FROM batch_line AS line
         JOIN account ON account.import_supplier_id = :import_supplier_id
                     AND account.external_account_number = line.external_account_number
-        CROSS JOIN LATERAL (SELECT CAST(convert_from(line.payload, 'UTF8') AS jsonb) AS body) AS read
-        CROSS JOIN LATERAL jsonb_array_elements(
-            coalesce(body -> CAST(:member AS text), jsonb_build_array(body))) AS item
+        CROSS JOIN LATERAL jsonb_array_elements(line.understood) AS item
         WHERE line.batch_id = :batch_id AND line.chunk_line = ANY (:chunks)
-          AND line.status IN ({_DONE}) AND line.payload IS NOT NULL
+          AND line.status IN ({_DONE})
     )"""
 
 _SUMS = """
@@ -81,26 +79,28 @@ _SUMS = """
     FROM account_value GROUP BY measure ORDER BY measure
 """
 
-_NOTES = """
+# The body of a note, whatever ends its lines.
+_LINES = r"replace(replace(note.body, E'\r\n', E'\n'), E'\r', E'\n')"
+
+_NOTES = f"""
     , sent AS (
-        SELECT DISTINCT number, account_pk, nullif(item ->> 'body', '') AS body,
-               CASE WHEN nullif(item ->> 'body', '') IS NULL THEN (
-                   SELECT jsonb_agg(path ->> 'document_path' ORDER BY path ->> 'document_path')
-                   FROM jsonb_array_elements(item -> 'document_paths') AS path) END AS paths,
-               CAST(item ->> 'created_at' AS timestamptz) AS created_at
+        SELECT DISTINCT number, account_pk, decode(item ->> 'same', 'hex') AS same,
+               nullif(item -> 'paths', 'null') AS paths,
+               date_trunc('second', CAST(item ->> 'created_at' AS timestamptz)) AS created_at
         FROM item
     ), value (number, measure, staged, created) AS (
         SELECT sent.number, 'added notes', 1, count(found.id)
         FROM sent LEFT JOIN LATERAL (
             SELECT id, request_id FROM note
-            WHERE note.account_pk = sent.account_pk AND note.body IS NOT DISTINCT FROM sent.body
-              AND (sent.created_at IS NULL OR note.created_at = sent.created_at)
-              AND (sent.paths IS NULL OR sent.paths = (
-                  SELECT jsonb_agg(path ->> 'document_path' ORDER BY path ->> 'document_path')
-                  FROM jsonb_array_elements(note.documents) AS path))
+            WHERE note.account_pk = sent.account_pk AND note.sameness_sha256 = sent.same
+              AND (sent.created_at IS NULL OR date_trunc('second', note.created_at) = sent.created_at)
+              AND CASE WHEN sent.paths IS NULL THEN sha256(convert_to('body' || {_LINES}, 'UTF8')) = sent.same
+                  ELSE note.body IS NULL AND sent.paths = (
+                      SELECT jsonb_agg(path ->> 'document_path' ORDER BY path ->> 'document_path' COLLATE "C")
+                      FROM jsonb_array_elements(note.documents) AS path) END
             LIMIT 1) AS found ON true
         WHERE CAST(:trace AS text) IS NULL OR found.id IS NULL OR found.request_id = :trace
-        GROUP BY sent.number, sent.account_pk, sent.body, sent.paths, sent.created_at
+        GROUP BY sent.number, sent.account_pk, sent.same, sent.paths, sent.created_at
     )"""
 
 _TRANSACTIONS = """

@@ -30,7 +30,8 @@ from migration_service.errors import ParseError
         (b'{"a": 1}\n{"a": 2}', "Other text follows the JSON value, at line 2 column 1."),
         (b'"\\ud800"', "surrogate"),
         (b'{"\\udfff": 1}', "surrogate"),
-        (b"\xef\xbb\xbf\xef\xbb\xbf{}", "not valid JSON"),
+        (b"{\xef\xbb\xbf}", "not valid JSON"),
+        (b"{}\xef\xbb\xbf", "Other text follows"),
     ],
 )
 def test_invalid_json_is_refused_with_the_reason(body: bytes, part_of_detail: str) -> None:

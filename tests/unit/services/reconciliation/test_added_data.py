@@ -1,6 +1,5 @@
 """What batches of added data sent, compared with what accounts have: each kind, to the last item."""
 
-import json
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -24,6 +23,8 @@ from migration_service.models import (
     Statement,
     Transaction,
 )
+from migration_service.services.accounts.notes import hash_sameness
+from migration_service.services.batches.work.added_data.operations import OPERATIONS
 from migration_service.services.reconciliation import added_data
 from migration_service.services.reconciliation.added_data import (
     count_added,
@@ -36,7 +37,7 @@ from migration_service.services.reconciliation.differences import AccountDiffere
 from migration_service.services.reconciliation.submitted import count_submitted, find_open
 from migration_service.services.reconciliation.submitted_items import OpenItem, Submitted
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import OpenReason
+from migration_service.states import BatchKind, OpenReason
 from unit.services.reporting.rows import add, make_batch, make_chunk, make_created, make_line
 
 _DAY = date(2026, 1, 1)
@@ -61,8 +62,10 @@ class Book:
     def send(
         self, batch: Batch, line: int, number: str, body: Any, *, status: str = "ADDED", chunk: int = 1
     ) -> None:
-        payload = json.dumps(body).encode()
-        make_line(self.session, batch, line, number, status, payload=payload, chunk_line=chunk)
+        operation = OPERATIONS.get(BatchKind(batch.kind), OPERATIONS[BatchKind.NOTES])
+        items = body if operation.member in body else {operation.member: [body]}
+        understood = operation.understand(items)
+        make_line(self.session, batch, line, number, status, understood=understood, chunk_line=chunk)
 
     def check(self, batch: Batch | None, differing: dict[str, Any], equal: dict[str, Any]) -> None:
         """Compare a batch, or all. Account 1 differs, by these sums. What is equal adds to the totals."""
@@ -177,17 +180,19 @@ def test_notes_are_compared_by_their_text_or_their_documents(session: Session, b
     for account, body, trace, day, documents in (
         (one, "same", own, 1, []),
         (one, "same", own, 2, []),
+        (one, "two\r\nlines", own, 1, []),
         (one, "foreign", "request 7", 1, []),
         (one, "dated", own, 1, []),
         (one, None, own, 1, _paths("b", "a")),
         (two, "on another account", own, 1, []),
     ):
         values = {"body": body, "documents": documents, "is_pinned": False, "request_id": trace}
-        sameness = f"{body} {documents}".encode()
+        sameness = hash_sameness({"body": body, "document_paths": documents})
         made_at = _AT.replace(day=day)
         add(session, Note(account_pk=account.id, created_at=made_at, sameness_sha256=sameness, **values))
     items = [
         {"body": "same"},
+        {"body": "two\nlines"},
         {"body": "same", "document_paths": _paths("whatever")},
         {"body": "foreign"},
         {"body": "on another account"},
@@ -201,7 +206,7 @@ def test_notes_are_compared_by_their_text_or_their_documents(session: Session, b
     book.send(batch, 1, "1", {"notes": items})
     book.send(batch, 2, "1", {"notes": items[:1]})
     book.send(batch, 3, "2", {"body": "on another account"})
-    for target, sums in ((batch, (9, 4)), (None, (8, 3))):
+    for target, sums in ((batch, (10, 5)), (None, (9, 4))):
         book.check(target, {"added notes": sums}, {"added notes": 1})
 
 
@@ -244,8 +249,8 @@ def test_chunks_are_compared_in_pages(session: Session, book: Book, other: Known
     _note_lines(book, batch, *numbers)
     _note_lines(book, another, "1")
     for of in (batch, another):
-        make_line(session, of, 9, "1", "ADDED", payload=null(), chunk_line=2)
-    make_line(session, batch, 10, "1", "FAILED", payload=null(), chunk_line=2)
+        make_line(session, of, 9, "1", "ADDED", understood=null(), chunk_line=2)
+    make_line(session, batch, 10, "1", "FAILED", understood=null(), chunk_line=2)
     missing = [_difference("added notes", 1, 0)]
     for chunks, order in ((20, ["1", "2", "3"]), (1, numbers), (2, ["1", "3", "2"])):
         totals = Totals()

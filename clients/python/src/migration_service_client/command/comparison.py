@@ -7,7 +7,6 @@ hash waits there for a second pass over the old book. While too many lines of th
 account, only the old one is read.
 """
 
-import re
 import sqlite3
 import zlib
 from collections import OrderedDict
@@ -19,6 +18,7 @@ from typing import Any
 import msgspec
 
 from migration_payloads.errors import ParseError
+from migration_payloads.files.account_numbers import find_number
 from migration_payloads.files.ndjson import Line
 from migration_payloads.schemas.json import parse_json
 from migration_service_client.command.errors import CannotRunError
@@ -50,16 +50,7 @@ class Verdict(StrEnum):
     REPEATED = "repeated"
 
 
-class _Number(msgspec.Struct):
-    """The member of a line that is compared first. The decoder skips everything else."""
-
-    external_account_number: str
-
-
-# How most lines begin. Decoding a whole line would take longer than anything else that is done with it.
-_BEGINNING = re.compile(rb'\{\s*"external_account_number"\s*:\s*"([^"\\]+)"')
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_read_number = msgspec.json.Decoder(_Number).decode
 
 
 #: The verdict on a line, the line, and for a changed one what differs.
@@ -179,10 +170,11 @@ class Comparison:
 
     def _readable(self, lines: Iterable[Line], otherwise: str) -> Iterator[tuple[Line, bytes]]:
         for line in lines:
-            number = _find_number(line.text or b"")
-            if number is None:
+            found = find_number(line.text or b"")
+            if found is None:
                 self._counts[otherwise] += 1
             else:
+                number = found.encode()
                 # So a long number takes no more memory than others.
                 yield line, number if len(number) < _DIGEST else blake2b(number, digest_size=_DIGEST).digest()
 
@@ -243,8 +235,11 @@ class Comparison:
         paths = list(_differing_paths(old.text or b"", new.text or b""))
         if not paths:
             return self._judge(Verdict.UNCHANGED, new)
-        number = (_find_number(new.text or b"") or b"").decode(errors="replace")
-        places = {"external_account_number": number, "old_line": old.number, "new_line": new.number}
+        places = {
+            "external_account_number": find_number(new.text or b""),
+            "old_line": old.number,
+            "new_line": new.number,
+        }
         return self._judge(Verdict.CHANGED, new, places | {"paths": paths})
 
     def _judge(self, verdict: Verdict, line: Line, difference: dict[str, Any] | None = None) -> Outcome:
@@ -270,13 +265,3 @@ def _differing_paths(old: bytes, new: bytes) -> Iterator[str]:
             yield name
         else:
             yield from differing_paths(*values)
-
-
-def _find_number(text: bytes) -> bytes | None:
-    """Return the account number of a line, or None if it has none. Only what is necessary is parsed."""
-    if found := _BEGINNING.match(text):
-        return found[1]
-    try:
-        return _read_number(text).external_account_number.encode()
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None

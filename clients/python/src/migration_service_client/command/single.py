@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from migration_payloads.errors import ImportSupplierMismatchError, LineTooLongError
+from migration_payloads.errors import ImportSupplierMismatchError, LineTooLongError, ParseError
+from migration_payloads.files.account_numbers import find_number
 from migration_payloads.files.ndjson import Line
+from migration_payloads.schemas.json import parse_json
 from migration_service_client import AsyncClient, ServiceError, codes
-from migration_service_client.answers import parse
 from migration_service_client.command.journal import Record
-from migration_service_client.errors import UnexpectedAnswer
 
 #: What is wrong with the supplier, the team or the quota, and not with a line: the rest would fail, too.
 _STOPS = (
@@ -33,16 +33,15 @@ class Payload:
     def read(cls, line: Line) -> "Payload":
         """Return the payload of a line."""
         try:
-            members = parse(line.text or b"")
-        except (UnexpectedAnswer, RecursionError):
+            members = parse_json(line.text or b"")
+        except ParseError:
             members = None
         return cls(line, members if isinstance(members, dict) else None)
 
     @property
     def account(self) -> str | None:
         """Return the number of its account, if it has one."""
-        number = (self.members or {}).get("external_account_number")
-        return number if isinstance(number, str) else None
+        return find_number(self.line.text or b"")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from psycopg.errors import LockNotAvailable
 from psycopg.types.json import Jsonb
 from sqlalchemy import ARRAY, BigInteger, bindparam, select, text
@@ -14,6 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
+from migration_payloads.files.account_numbers import find_number
 from migration_payloads.files.totals import FileTotals
 from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_payloads.schemas.json import encode_json
@@ -165,24 +165,6 @@ def _insert_batch(
         raise
 
 
-class _Head(msgspec.Struct):
-    """The members of a line that are read while it arrives. The decoder skips everything else."""
-
-    external_account_number: Any = None
-
-
-_decode_head = msgspec.json.Decoder(_Head).decode
-
-
-def _find_number(line: bytes) -> str | None:
-    """Return the line's external account number if it is valid, to detect repeated accounts."""
-    try:
-        number = _decode_head(line).external_account_number
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return number if isinstance(number, str) and number.isprintable() and len(number) <= 128 else None
-
-
 def _copy_lines(
     session: Session, supplier: KnownSupplier, batch_id: UUID, lines: SpooledLines, order: BatchOrder
 ) -> dict[str, Any] | None:
@@ -196,7 +178,7 @@ def _copy_lines(
     with OpenTransaction.of(session).copy(_COPY) as copy:
         copy.set_types(["uuid", "int8", "bytea", "text", "text", "jsonb", "int8"])
         for line in lines:
-            number = None if line.text is None else _find_number(line.text)
+            number = None if line.text is None else find_number(line.text)
             outcome = refused if line.text is None else pending
             copy.write_row((batch_id, line.number, line.text, number, *outcome, chunks.add(line, number)))
             if totals is not None:

@@ -23,7 +23,6 @@ from migration_service.errors import (
     AccountImportInProgressError,
     AccountNotStorableError,
     DryRunSucceededError,
-    DuplicateLineError,
     ErrorItem,
     NewerVersionRefusedError,
     ServiceError,
@@ -125,7 +124,6 @@ def _read_lines(
     results: list[LineResult] = []
     candidates: list[_Candidate] = []
     staged = _lock_staged(session, job, lines)
-    numbers: set[str | None] = set()
     for (line, result), attempt_id in zip(take_in_time(lines), attempts, strict=False):
         candidate = _Candidate(result, attempt_id)
         results.append(result)
@@ -133,11 +131,7 @@ def _read_lines(
             sound = _take_staged(job, staged.get(line.account_import_process_id), candidate)
         else:
             sound = _read_payload(job, line.payload or b"", candidate)
-        if sound and result.external_account_number in numbers:
-            # Repeated accounts were found while the file arrived, except for numbers written with escapes.
-            result.refuse(DuplicateLineError())
-        elif sound:
-            numbers.add(result.external_account_number)
+        if sound:
             candidates.append(candidate)
     return results, candidates
 

@@ -101,6 +101,8 @@ class LineResult:
     errors: list[ErrorItem] = field(default_factory=list)
     warnings: list[ErrorItem] = field(default_factory=list)
     staging_result: StagingResult | None = None
+    #: The items of a line of added data as they were read, in the form in which they are compared.
+    understood: list[dict[str, Any]] | None = None
     #: The hash of the payload, if it is valid.
     sha256: bytes | None = None
     #: The line was retried, but a newer version had arrived in the meantime.
@@ -240,6 +242,7 @@ def write_outcomes(session: Session, batch_id: UUID, results: Sequence[LineResul
             "errors": _storable_items(result.errors),
             "warnings": _storable_items(result.warnings),
             "staging_result": result.staging_result,
+            "understood": result.understood,
         }
         for result in results
     ]
@@ -283,9 +286,10 @@ def _storable_items(items: Sequence[ErrorItem]) -> list[dict[str, str | None]] |
 _WRITE_OUTCOMES = text("""
     UPDATE batch_line SET status = result.status, external_account_number = result.external_account_number,
         service_account_number = result.service_account_number,
-        errors = result.errors, warnings = result.warnings, staging_result = result.staging_result
+        errors = result.errors, warnings = result.warnings, staging_result = result.staging_result,
+        understood = result.understood
     FROM jsonb_to_recordset(CAST(:results AS jsonb)) AS result (
         line_number bigint, status text, external_account_number text, service_account_number text,
-        errors jsonb, warnings jsonb, staging_result text)
+        errors jsonb, warnings jsonb, staging_result text, understood jsonb)
     WHERE batch_id = :batch_id AND batch_line.line_number = result.line_number
 """)

@@ -244,6 +244,8 @@ def _explain(error: DBAPIError) -> ServiceError | None:
 def _accept(job: ChunkJob, operation: Operation, candidate: _Candidate, added: Added) -> None:
     """Record that a line was accepted. If some of its items existed already, each gets a warning."""
     candidate.result.warnings = added.warnings
+    if job.mode is not BatchMode.DRY_RUN:
+        candidate.result.understood = operation.understand(candidate.body.data)
     if not any(added.is_new):
         candidate.finish(LineStatus.ALREADY_ADDED)
         return

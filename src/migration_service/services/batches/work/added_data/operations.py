@@ -21,6 +21,7 @@ from migration_service.services.accounts.notes import (
     add_notes_to_accounts,
     check_notes,
     hash_sameness,
+    sorted_paths,
 )
 from migration_service.services.accounts.payment_instructions import check_instruction
 from migration_service.services.accounts.statements import add_statements_to_accounts, check_statements
@@ -53,6 +54,8 @@ class Operation:
     check: Check
     #: Adds to locked accounts. Returns a result or an error for each, or None to defer it.
     add: Callable[[Session, Sequence[Addition], ChunkJob], Sequence[Added | ServiceError | None]]
+    #: Returns the items of a body with what reconciliation compares: their identity, and their amount.
+    understand: Callable[[dict[str, Any]], list[dict[str, Any]]]
     #: Whether `add` also accepts bodies with errors, to find further errors.
     adds_faulty: bool = False
 
@@ -102,14 +105,36 @@ def _add_instructions(
     ]
 
 
+def _understand_notes(body: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "same": hash_sameness(note).hex(),
+            "paths": None if note.get("body") else sorted_paths(note),
+            "created_at": note.get("created_at"),
+        }
+        for note in body["notes"]
+    ]
+
+
+def _understand(member: str, *names: str) -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
+    return lambda body: [{name: item[name] for name in names} for item in body[member]]
+
+
+def _understand_instruction(body: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{name: body[name] for name in ("vendor", "reference", "type")}]
+
+
 OPERATIONS = {
-    BatchKind.NOTES: Operation(NotesRequestSchema(), "notes", hash_sameness, check_notes, _add_notes),
+    BatchKind.NOTES: Operation(
+        NotesRequestSchema(), "notes", hash_sameness, check_notes, _add_notes, _understand_notes
+    ),
     BatchKind.TRANSACTIONS: Operation(
         TransactionsRequestSchema(),
         "transactions",
         itemgetter("transaction_id"),
         check_transactions,
         _add_transactions,
+        _understand("transactions", "transaction_id", "type", "amount"),
         adds_faulty=True,
     ),
     BatchKind.STATEMENTS: Operation(
@@ -118,6 +143,7 @@ OPERATIONS = {
         itemgetter("statement_id"),
         check_statements,
         _add_statements,
+        _understand("statements", "statement_id", "gross_amount"),
     ),
     BatchKind.PAYMENT_INSTRUCTIONS: Operation(
         PaymentInstructionRequestSchema(),
@@ -125,5 +151,6 @@ OPERATIONS = {
         InstructionKey.of,
         check_instruction,
         _add_instructions,
+        _understand_instruction,
     ),
 }
