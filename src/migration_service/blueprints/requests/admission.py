@@ -1,4 +1,4 @@
-"""Handling of every request before its view: add a missing trailing slash, and check the host."""
+"""Handling of every request before its view: add a missing trailing slash, and check the host and the path."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,9 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter, RequestRedirect
 from werkzeug.sansio.utils import get_host
 
+from migration_service.blueprints.requests.body import INTERFACE
 from migration_service.blueprints.requests.holding import wait_to_repeat
+from migration_service.blueprints.requests.numbers_in_paths import require_text_in_path
 from migration_service.config import Settings
 from migration_service.errors import HostNotAllowedError
 
@@ -71,13 +73,18 @@ class Application(Flask):
 
 
 def check_requests(app: Flask, settings: Settings) -> None:
-    """Let `app` refuse requests whose host is not allowed."""
+    """Let `app` refuse requests whose host is not allowed, or whose path is not text.
+
+    The interface checks the names in its paths after the token (`interface.make_blueprint`).
+    """
     allowed = {name.strip("[] ").lower() for name in settings.allowed_hosts.split(",")} - {""}
 
     @app.before_request
     def check() -> None:
         if allowed and not request.path.startswith(_ANY_HOST) and _host_name() not in allowed:
             raise HostNotAllowedError
+        if request.routing_exception or not request.path.startswith(INTERFACE):
+            require_text_in_path()
 
 
 def _host_name() -> str:

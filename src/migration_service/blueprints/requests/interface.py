@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 from migration_payloads.schemas.identifiers import require_identifier
 from migration_service.blueprints.requests.auth import caller, require_token
 from migration_service.blueprints.requests.body import INTERFACE
+from migration_service.blueprints.requests.numbers_in_paths import require_text_in_path
 from migration_service.errors import ImportSupplierNotFoundInBodyError
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
@@ -25,6 +26,7 @@ def make_blueprint(name: str, path: str, description: str) -> Blueprint:
 
 def _check_names() -> None:
     """Raise RequestFailedValidationError if a name in the path is invalid."""
+    require_text_in_path()
     for name, text in (request.view_args or {}).items():
         if name in _NAMES:
             require_identifier(text, name)

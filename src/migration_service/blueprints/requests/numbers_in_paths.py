@@ -1,11 +1,16 @@
-"""External account numbers in paths. They may be any text, even with slashes or two dots."""
+"""Names in paths. External account numbers may be any text, even with slashes or two dots."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from urllib.parse import quote, unquote
 
+from flask import request
 from werkzeug.routing import PathConverter, Rule
 from werkzeug.routing.rules import RulePart
+
+from migration_service.errors import ErrorItem, RequestFailedValidationError
+
+_NOT_TEXT = "\N{REPLACEMENT CHARACTER}"
 
 
 class NumberRule(Rule):
@@ -37,3 +42,28 @@ class LinkedNumberConverter(NumberConverter):
         """Return a number as part of a path."""
         once = quote(value, safe="")
         return quote(once if once.strip(".") else once.replace(".", "%2E"), safe="")
+
+
+def require_text_in_path() -> None:
+    """Raise RequestFailedValidationError if the path has a NUL, or bytes that are not UTF-8.
+
+    PostgreSQL takes no NUL. Half of a surrogate pair is not UTF-8.
+    """
+    is_text = _is_text(request.environ["PATH_INFO"])
+    names = [
+        name
+        for name, text in (request.view_args or {}).items()
+        if isinstance(text, str) and ("\0" in text or (not is_text and _NOT_TEXT in text))
+    ]
+    if names or not is_text or "\0" in request.path:
+        detail = "The path has a NUL, or bytes that are not UTF-8."
+        items = [ErrorItem("invalid_characters", detail, name) for name in names or [None]]
+        raise RequestFailedValidationError(errors=items)
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode("latin-1").decode()
+    except UnicodeError:
+        return False
+    return True
