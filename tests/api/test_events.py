@@ -175,19 +175,35 @@ def test_who_has_read_what_does_not_exist_any_more_is_told_once_in_the_feed(supp
     assert (numbers([first]), told["type"], told["data"]) == (["1"], "feed.rewound", {"cursor": "start"})
 
 
-def test_a_cursor_of_another_feed_is_refused_and_nobody_is_told_of_a_loss(
+def test_a_cursor_that_nobody_was_given_is_invalid_and_nobody_is_told_of_a_loss(
     supplier: SupplierClient, another: SupplierClient
 ) -> None:
+    """Whether it is one of another feed, or made up with the identifier of the server and a new id."""
     tell(supplier, *"12")
     tell(another, "3")
     theirs = read_feed(another)[0]["cursor"]
     mine = read_feed(supplier)[1]["cursor"]
-    of_another_service = f"7f{mine[2:15]}0{mine[16:-4]}0000"
-    for client, cursor in ((supplier, theirs), (another, mine), (supplier, of_another_service)):
-        answer = client.get("/events/", query_string={"cursor": cursor})
-        assert (answer.status_code, json_of(answer)["code"]) == (400, "event_cursor_ahead")
-        assert json_of(answer)["cursor"] == "start"
+    limited = update(ApiKey).where(ApiKey.organisation_id == supplier.organisation_id())
+    with supplier.Session.begin() as session:
+        session.execute(limited.values(import_supplier_ids=[supplier.known().id]))
+    server, timeline, generation, transaction, id_, signature = mine.split("-")
+    made_up = [
+        f"7f{mine[2:]}",
+        "-".join((server, timeline, generation, transaction, id_[::-1], signature)),
+        "-".join((server, timeline, generation, f"{int(transaction, 16) + 1:x}", id_, signature)),
+        "-".join((server, "1", "1", "1", "0" * 32, "0" * 16)),
+        "-".join((server, timeline, generation, transaction, id_)),
+        "1",
+    ]
+    for client, cursor in ((supplier, theirs), (another, mine), *((supplier, it) for it in made_up)):
+        for name, headers in (("", {}), ("&consumer=billing", NDJSON)):
+            answer = client.get(f"/events/?cursor={cursor}{name}", headers=headers)
+            assert answer.status_code == 400
+            body = json_of(answer)
+            assert (body["code"], body["errors"][0]["attr"]) == ("event_cursor_invalid", "cursor")
+            assert "cursor" not in body
     assert (numbers(read_feed(supplier)), numbers(read_feed(another))) == (["1", "2"], ["3"])
+    assert json_of(supplier.get("/events/consumers/")) == []
 
 
 def test_who_has_missed_events_is_told(supplier: SupplierClient) -> None:
@@ -203,7 +219,6 @@ def test_who_has_missed_events_is_told(supplier: SupplierClient) -> None:
 @pytest.mark.parametrize(
     ("query", "code", "attr"),
     [
-        ("cursor=1", "invalid", "cursor"),
         ("limit=0", "page_size_out_of_range", "limit"),
         ("limit=10001", "page_size_out_of_range", "limit"),
         ("type=account.create", "invalid_choice", "type"),

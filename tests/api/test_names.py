@@ -8,7 +8,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from support.imported_account import codes_of
-from support.supplier_client import API, SupplierClient
+from support.supplier_client import SupplierClient
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,6 @@ from migration_service.services.events.consumers import (
 )
 from migration_service.services.events.feed import open_feed
 from migration_service.services.events.history import (
-    START,
-    Cursor,
     History,
     cursor_writer,
     follow_history,
@@ -64,6 +62,7 @@ _EXAMPLE = CATALOGUE[EventType.ACCOUNT_CREATED].example | {"cursor": CURSOR}
     blueprint,
     errors.RequestFailedValidationError,
     errors.ImportSupplierNotFoundError,
+    errors.EventCursorInvalidError,
     errors.EventCursorExpiredError,
     errors.EventCursorAheadError,
     errors.TooManyConsumersError,
@@ -89,9 +88,8 @@ def list_events(arguments: dict[str, Any]) -> Response:
                 supplier_ids = frozenset([supplier_in_path(session, arguments["import_supplier_code"]).id])
             history, position = open_feed(session, owner, arguments.get("cursor"), arguments.get("consumer"))
     except EventCursorAheadError as error:
-        if error.is_lost:
-            with sessions.begin() as session:
-                tell_rewound(session, owner, error.cursor)
+        with sessions.begin() as session:
+            tell_rewound(session, owner, error.cursor)
         raise
 
     def read_on(after: Position | None, size: int) -> EventPage:
@@ -101,12 +99,12 @@ def list_events(arguments: dict[str, Any]) -> Response:
             )
 
     page = read_on(position, size)
-    write = _writer(history)
+    write = _writer(history, owner)
     if as_lines:
         response = stream(_lines(page, limit, read_on, write), f"{_NDJSON}; charset=utf-8")
     else:
         response = Response(f"[{','.join(map(write, page.events))}]", mimetype="application/json")
-        link_next(response, size, str(Cursor(history, page.position)) if page.position else START)
+        link_next(response, size, cursor_writer(history, owner)(page.position))
     response.vary.add("Accept")
     return response
 
@@ -141,10 +139,9 @@ def forget_event_consumer(name: str) -> Response:
 
 
 def _report(history: History, consumer: EventConsumer) -> dict[str, str]:
-    position = position_of(consumer)
     return {
         "name": consumer.name,
-        "cursor": str(Cursor(history, position)) if position else START,
+        "cursor": cursor_writer(history, consumer.organisation_id)(position_of(consumer)),
         "asked_at": write_moment(consumer.asked_at),
     }
 
@@ -165,9 +162,9 @@ def _lines(
         page = read_on(page.position, PIECE if left is None else min(left, PIECE))
 
 
-def _writer(history: History) -> Callable[[ReadEvent], str]:
+def _writer(history: History, organisation_id: int) -> Callable[[ReadEvent], str]:
     """Return the function that writes an event with its cursor."""
-    write_cursor = cursor_writer(history)
+    write_cursor = cursor_writer(history, organisation_id)
     return lambda event: f'{event.body[:-1]},"cursor":"{write_cursor(event.position)}"}}'
 
 

@@ -58,6 +58,7 @@ ServiceError                              (payloads)
 │   │   ├── AccountBusyError              (batches) a warning
 │   │   ├── DuplicateLineError            (payloads)
 │   │   └── ConflictingLinesError         (payloads)
+│   ├── EventCursorInvalidError           (events)
 │   ├── EventCursorError                  (events) carries the cursor from which to read again
 │   │   ├── EventCursorExpiredError       (events)
 │   │   └── EventCursorAheadError         (events)

@@ -6,6 +6,18 @@ from migration_payloads.errors import InvalidError
 from migration_service.errors.base import NotFoundError
 
 
+class EventCursorInvalidError(InvalidError):
+    """The cursor was not given by the feed of this organisation."""
+
+    code = "event_cursor_invalid"
+    default_detail = "This is not a cursor of this feed."
+    default_attr = "cursor"
+    remedy = (
+        "Send a `cursor` as you got it. If it is one of another service or organisation, begin with "
+        "`cursor=start`."
+    )
+
+
 class EventCursorError(InvalidError):
     """A position in the feed from which it cannot be read on without leaving out events."""
 
@@ -32,27 +44,20 @@ class EventCursorExpiredError(EventCursorError):
 
 
 class EventCursorAheadError(EventCursorError):
-    """The feed has no event at the cursor, most likely because the database was restored from a backup.
+    """The feed has lost the event at the cursor, because the database was restored from a backup.
 
     Events that follow could have positions before it.
     """
 
     code = "event_cursor_ahead"
     default_detail = (
-        "The event at this cursor does not exist. The database was set back to an earlier moment, or the "
-        "cursor is one of another feed."
+        "The event at this cursor does not exist any more. The database was set back to an earlier moment."
     )
     default_attr = "cursor"
     remedy = (
-        "Check that the cursor is one of this service and organisation. Then read again from the `cursor` of "
-        "this answer, and leave out events whose id you know. What those told that do not come again never "
-        "happened."
+        "Read again from the `cursor` of this answer, and leave out events whose id you know. What those "
+        "told that do not come again never happened."
     )
-
-    def __init__(self, detail: str | None = None, *, cursor: str = "start", is_lost: bool = False) -> None:
-        super().__init__(detail, cursor=cursor)
-        #: Whether this feed may have had the event, so that its readers have to be told.
-        self.is_lost = is_lost
 
 
 class TooManyConsumersError(InvalidError):

@@ -57,6 +57,8 @@ class EventHistory(Base):
     reached_transaction_id: Mapped[int]
     #: The transaction that wrote this row, which a dump does not keep as that of the row.
     written_by: Mapped[int] = mapped_column(server_default=text("CAST(pg_current_xact_id() AS text)::bigint"))
+    #: What signs cursors. A history has that of the one before it, so that older cursors remain valid.
+    cursor_key: Mapped[bytes] = mapped_column(server_default=text("uuid_send(gen_random_uuid())"))
     noticed_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 

@@ -28,7 +28,7 @@ _MOMENT = "2026-03-01T10:15:00Z"
 _NUMBER = "The account's number in the supplier's system."
 _SERVICE_NUMBER = "The number of the created account."
 #: A position in the feed, as in `cursor`.
-CURSOR = "6b1f4c0a9d3e7258-1-0-2f1a-019a9c1e7b527c7e8a3f0d7f0f6f2b11"
+CURSOR = "6b1f4c0a9d3e7258-1-0-2f1a-019a9c1e7b527c7e8a3f0d7f0f6f2b11-5d41402abc4b2a76"
 
 
 class EventType(StrEnum):

@@ -157,7 +157,7 @@ class EventConsumerNotFound(ServiceError):
 
 
 class EventCursorAhead(ServiceError):
-    """The feed has no event at the cursor, most likely because the database was restored from a backup."""
+    """The feed has lost the event at the cursor, because the database was restored from a backup."""
 
     code = "event_cursor_ahead"
 
@@ -166,6 +166,12 @@ class EventCursorExpired(ServiceError):
     """Events that follow the cursor were removed at the end of their retention period."""
 
     code = "event_cursor_expired"
+
+
+class EventCursorInvalid(ServiceError):
+    """The cursor was not given by the feed of this organisation."""
+
+    code = "event_cursor_invalid"
 
 
 class HeadersTooLarge(ServiceError):
@@ -509,6 +515,7 @@ BY_CODE: dict[str, type[ServiceError]] = {
     "event_consumer_not_found": EventConsumerNotFound,
     "event_cursor_ahead": EventCursorAhead,
     "event_cursor_expired": EventCursorExpired,
+    "event_cursor_invalid": EventCursorInvalid,
     "headers_too_large": HeadersTooLarge,
     "historical_statement_already_exists": HistoricalStatementAlreadyExists,
     "host_not_allowed": HostNotAllowed,

@@ -153,6 +153,6 @@ EVENT_EXAMPLES: dict[str, dict[str, Any]] = {
         "type": "feed.rewound",
         "created_at": "2026-03-01T10:15:00Z",
         "import_supplier": None,
-        "data": {"cursor": "6b1f4c0a9d3e7258-1-0-2f1a-019a9c1e7b527c7e8a3f0d7f0f6f2b11"},
+        "data": {"cursor": "6b1f4c0a9d3e7258-1-0-2f1a-019a9c1e7b527c7e8a3f0d7f0f6f2b11-5d41402abc4b2a76"},
     },
 }

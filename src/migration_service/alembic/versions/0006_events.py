@@ -29,6 +29,7 @@ _TABLES = """
         is_restored boolean NOT NULL,
         reached_transaction_id bigint NOT NULL,
         written_by bigint NOT NULL DEFAULT CAST(pg_current_xact_id() AS text)::bigint,
+        cursor_key bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()),
         noticed_at timestamptz NOT NULL DEFAULT now()
     );
 

@@ -1,4 +1,4 @@
-"""Handling of every request before its view: add a missing trailing slash, and check the host and the path."""
+"""Handling of every request before its view: add a missing trailing slash, check the host and the path."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any

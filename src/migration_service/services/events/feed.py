@@ -25,8 +25,8 @@ def open_feed(
     """Return the current history, and the position after which to read. None is before the oldest event.
 
     A named consumer acknowledges all events up to the cursor that it sends. Without one it reads again after
-    the last acknowledged event. Raise RequestFailedValidationError if the cursor is none, and
-    EventCursorExpiredError and EventCursorAheadError if the feed cannot be read on from it. Raise
+    the last acknowledged event. Raise EventCursorInvalidError if this feed has given no such
+    cursor, and EventCursorExpiredError and EventCursorAheadError if it cannot be read on from it. Raise
     TooManyConsumersError for one consumer too many.
     """
     history = follow_history(session)
@@ -38,7 +38,7 @@ def open_feed(
     elif cursor is None or cursor == START:
         position = None
     else:
-        position = locate(session, organisation_id, parse_cursor(cursor))
+        position = locate(session, organisation_id, parse_cursor(history, organisation_id, cursor))
     if consumer is not None:
         advance_consumer(session, organisation_id, consumer, position)
     return history, position

@@ -4,15 +4,17 @@ A restored database, and a copy that takes over, use transaction numbers again t
 history has used. A cursor from that part would be ahead: events with lower numbers would never be shown to
 its reader. So a cursor contains the history, which is the identifier of the server and its timeline, and an
 event that must exist. A planned switch-over begins another timeline, too, but loses no event, so that every
-cursor remains valid.
+cursor remains valid. A cursor is signed for its organisation: what nobody was given is no sign of a loss.
 
 A dump is restored on a server with numbers of its own, most likely far lower ones. Its events become a
 generation of their own, which comes before all events of the new server.
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from hmac import compare_digest
 from typing import Any
 from uuid import UUID
 
@@ -20,15 +22,17 @@ from sqlalchemy import Row, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.errors import (
-    ErrorItem,
     EventCursorAheadError,
     EventCursorExpiredError,
-    RequestFailedValidationError,
+    EventCursorInvalidError,
 )
 from migration_service.models import EventHistory
 from migration_service.schemas.events import EventType
 from migration_service.services.events.reading import HORIZON, Position
 from migration_service.services.events.recording import record
+
+#: The text of the position before the oldest event.
+START = "start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class History:
 
     system_identifier: int
     timeline: int
+    #: What signs the cursors of the current history.
+    key: bytes = field(default=b"", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,34 +52,46 @@ class Cursor:
     history: History
     position: Position
 
-    def __str__(self) -> str:
-        """Return the text for clients, to whom it means nothing."""
-        return cursor_writer(self.history)(self.position)
 
-
-def cursor_writer(history: History) -> Callable[[Position], str]:
-    """Return the function that writes cursors of this history, which reading a feed does for each event."""
+def cursor_writer(history: History, organisation_id: int) -> Callable[[Position | None], str]:
+    """Return the function that writes cursors of the current history. To clients they mean nothing."""
     beginning = f"{history.system_identifier:016x}-{history.timeline:x}"
+    signer = _signer(history, organisation_id)
 
-    def write(position: Position) -> str:
+    def write(position: Position | None) -> str:
+        if position is None:
+            return START
         generation, transaction_id, id_ = position
-        return f"{beginning}-{-generation:x}-{transaction_id:x}-{id_.hex}"
+        cursor = f"{beginning}-{-generation:x}-{transaction_id:x}-{id_.hex}"
+        return f"{cursor}-{signer(cursor)}"
 
     return write
 
 
-#: The text of the position before the oldest event.
-START = "start"
+def _signer(history: History, organisation_id: int) -> Callable[[str], str]:
+    keyed = blake2b(b"%d " % organisation_id, digest_size=8, key=history.key)
 
-_CURSOR = re.compile(r"([0-7][0-9a-f]{15})-([0-9a-f]{1,8})-([0-9a-f]{1,3})-([0-9a-f]{1,15})-([0-9a-f]{32})")
+    def sign(cursor: str) -> str:
+        one = keyed.copy()
+        one.update(cursor.encode())
+        return one.hexdigest()
+
+    return sign
 
 
-def parse_cursor(cursor: str) -> Cursor:
-    """Return the cursor that a client sends. Raise RequestFailedValidationError if it is none."""
+_CURSOR = re.compile(
+    r"([0-7][0-9a-f]{15})-([0-9a-f]{1,8})-([0-9a-f]{1,3})-([0-9a-f]{1,15})-([0-9a-f]{32})-([0-9a-f]{16})"
+)
+
+
+def parse_cursor(current: History, organisation_id: int, cursor: str) -> Cursor:
+    """Return the cursor that a client sends. Raise EventCursorInvalidError if it was never given."""
     found = _CURSOR.fullmatch(cursor)
     if found is None:
-        detail = "This is not a cursor of an event."
-        raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail, "cursor")])
+        raise EventCursorInvalidError
+    unsigned, _, signature = cursor.rpartition("-")
+    if not compare_digest(_signer(current, organisation_id)(unsigned), signature):
+        raise EventCursorInvalidError
     system_identifier, timeline, generation, transaction_id = (int(it, 16) for it in found.groups()[:4])
     position = Position(-generation, transaction_id, UUID(found[5]))
     return Cursor(History(system_identifier, timeline), position)
@@ -87,7 +105,8 @@ def follow_history(session: Session) -> History:
         row = session.execute(_READ).one()
         if not _is_known(row):
             _begin(session, row)
-    return History(row.system_identifier, row.timeline)
+            row = session.execute(_READ).one()
+    return History(row.system_identifier, row.timeline, row.cursor_key)
 
 
 def note_progress(session: Session) -> None:
@@ -100,19 +119,21 @@ def locate(session: Session, organisation_id: int, cursor: Cursor) -> Position:
     """Return the position in this database of a cursor from any history.
 
     Raise EventCursorExpiredError if events that follow were removed, and EventCursorAheadError if the event
-    at the cursor was lost, or is that of another feed. Call `tell_rewound` after the second, in a transaction
-    that is committed, if `is_lost`.
+    at the cursor was lost. Call `tell_rewound` after the second, in a transaction that is committed. Raise
+    EventCursorInvalidError if the cursor was given by a copy of this database.
     """
     current = follow_history(session)
     position = _find(session, organisation_id, cursor, current)
     if position is not None:
         return position
-    is_ours = session.execute(_IS_OURS, _values(cursor)).scalar_one()
+    rows = session.scalars(select(EventHistory).order_by(EventHistory.id)).all()
+    if not any(row.system_identifier == cursor.history.system_identifier for row in rows):
+        raise EventCursorInvalidError
     oldest = session.execute(_OLDEST, {"organisation_id": organisation_id}).one_or_none()
-    if is_ours and cursor.history == current and oldest and cursor.position < Position(*oldest):
+    if cursor.history == current and oldest and cursor.position < Position(*oldest):
         raise EventCursorExpiredError
-    since = _find_last_certain(session, organisation_id, cursor) if is_ours else None
-    raise EventCursorAheadError(cursor=str(Cursor(current, since)) if since else START, is_lost=is_ours)
+    since = _find_last_certain(session, organisation_id, cursor, rows)
+    raise EventCursorAheadError(cursor=cursor_writer(current, organisation_id)(since))
 
 
 def tell_rewound(session: Session, organisation_id: int, cursor: str) -> None:
@@ -139,31 +160,33 @@ def _begin(session: Session, row: Row[Any]) -> None:
         is_restored=is_restored,
         reached_transaction_id=row.horizon,
     )
+    if row.cursor_key is not None:
+        history.cursor_key = row.cursor_key
     session.add(history)
     session.flush()
     if is_restored:
-        current = History(row.system_identifier, row.timeline)
+        current = follow_history(session)
         for last in session.execute(_LAST_OF_EACH).all():
-            cursor = Cursor(current, Position(*last[1:]))
-            tell_rewound(session, last.organisation_id, str(cursor))
+            cursor = cursor_writer(current, last.organisation_id)(Position(*last[1:]))
+            tell_rewound(session, last.organisation_id, cursor)
 
 
 def _find(session: Session, organisation_id: int, cursor: Cursor, current: History) -> Position | None:
     """Return the position of the event at the cursor, or None if it does not exist."""
-    values = {"organisation_id": organisation_id, **_values(cursor)}
+    values = {"organisation_id": organisation_id, **cursor.position._asdict()}
     row = session.execute(_FIND, values).one_or_none()
     if row is None and cursor.history != current:
         row = session.execute(_FIND_IN_GENERATIONS, values).one_or_none()
     return Position(*row) if row else None
 
 
-def _values(cursor: Cursor) -> dict[str, Any]:
-    return {"system_identifier": cursor.history.system_identifier, **cursor.position._asdict()}
+def _find_last_certain(
+    session: Session, organisation_id: int, cursor: Cursor, rows: Sequence[EventHistory]
+) -> Position | None:
+    """Return the last event that a reader has certainly seen who lost the event at the cursor.
 
-
-def _find_last_certain(session: Session, organisation_id: int, cursor: Cursor) -> Position | None:
-    """Return the last event that a reader has certainly seen who lost the event at the cursor."""
-    rows = session.scalars(select(EventHistory).order_by(EventHistory.id)).all()
+    `rows` are all histories. Raise EventCursorExpiredError if that event was certainly not lost.
+    """
     of_cursor = [
         index
         for index, row in enumerate(rows)
@@ -172,6 +195,8 @@ def _find_last_certain(session: Session, organisation_id: int, cursor: Cursor) -
     if not of_cursor:
         return None
     own, *later = rows[of_cursor[-1] :]
+    if not later[0].is_restored and cursor.position.transaction_id < own.reached_transaction_id:
+        raise EventCursorExpiredError
     values = {
         "organisation_id": organisation_id,
         "generation": cursor.position.generation - sum(row.is_restored for row in later),
@@ -189,9 +214,9 @@ _READ = text(f"""
     SELECT control.system_identifier, {HORIZON} AS horizon,
            CAST(CAST('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8) AS bit(32)) AS bigint) AS timeline,
            known.system_identifier AS known_identifier, known.timeline AS known_timeline,
-           known.is_copied
+           known.is_copied, known.cursor_key
     FROM pg_control_system() AS control LEFT JOIN (
-        SELECT system_identifier, timeline,
+        SELECT system_identifier, timeline, cursor_key,
                CAST(CAST(xmin AS text) AS bigint) <> written_by % 4294967296 AS is_copied
         FROM event_history ORDER BY id DESC LIMIT 1) AS known ON true
 """)
@@ -222,14 +247,6 @@ _FIND = text("""
 _FIND_IN_GENERATIONS = text("""
     SELECT generation, transaction_id, id FROM event
     WHERE organisation_id = :organisation_id AND transaction_id = :transaction_id AND id = :id
-""")
-# An event that another organisation has was not lost, nor one of a server that this database does not know.
-_IS_OURS = text("""
-    SELECT EXISTS (SELECT FROM event_history WHERE system_identifier = :system_identifier)
-       AND NOT EXISTS (
-           SELECT FROM organisation CROSS JOIN LATERAL (
-               SELECT FROM event WHERE organisation_id = organisation.id
-                 AND (generation, transaction_id, event.id) = (:generation, :transaction_id, :id)) AS theirs)
 """)
 _OLDEST = text("""
     SELECT generation, transaction_id, id FROM event WHERE organisation_id = :organisation_id

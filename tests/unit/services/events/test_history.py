@@ -6,18 +6,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import delete, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
 from migration_service.db.engine import make_engine, make_sessionmaker
-from migration_service.errors import EventCursorAheadError, RequestFailedValidationError
+from migration_service.errors import EventCursorAheadError, EventCursorExpiredError, EventCursorInvalidError
+from migration_service.models import Event
 from migration_service.schemas.events import EventType
 from migration_service.services.events.feed import open_feed
 from migration_service.services.events.history import (
     START,
     Cursor,
+    cursor_writer,
     follow_history,
     note_progress,
     parse_cursor,
@@ -58,11 +60,15 @@ class Feed:
         """Read on from a cursor that is ahead. Return the one from which to read again."""
         with self.sessions() as session, pytest.raises(EventCursorAheadError) as raised:
             open_feed(session, OWNER, cursor, None)
-        assert raised.value.is_lost
         for _ in range(2):
             with self.sessions.begin() as session:
                 tell_rewound(session, OWNER, raised.value.cursor)
         return raised.value.cursor
+
+    def parse(self, cursor: str) -> Cursor:
+        """Return the parts of a cursor."""
+        with self.sessions.begin() as session:
+            return parse_cursor(follow_history(session), OWNER, cursor)
 
     def note_progress(self) -> None:
         """Do what the periodic task does."""
@@ -78,7 +84,7 @@ class Feed:
                 int(event.body.partition('"days": ')[2].partition(",")[0].partition("}")[0])
                 if event.type == EventType.API_KEY_EXPIRES
                 else event.type,
-                str(Cursor(history, event.position)),
+                cursor_writer(history, OWNER)(event.position),
             )
             for event in events
         ]
@@ -156,9 +162,7 @@ def test_after_a_restore_whoever_has_read_more_is_told_from_where_to_read_again(
     restore(feed.servers, base)
     feed.sessions.kw["bind"].dispose()
     feed.tell(*range(50, 60))
-    assert parse_cursor(feed.cursor_at(59)).position > parse_cursor(lost).position, (
-        "the numbers are used again"
-    )
+    assert feed.parse(feed.cursor_at(59)).position > feed.parse(lost).position, "the numbers are used again"
     assert feed.read(kept) == [*range(50, 60)]
     again = feed.lose(lost)
     # What was read for certain is what the earlier history had reached when that was last noted.
@@ -168,7 +172,8 @@ def test_after_a_restore_whoever_has_read_more_is_told_from_where_to_read_again(
 
 def test_a_planned_switch_over_changes_nothing_for_readers(feed: Feed) -> None:
     feed.tell(1, 2)
-    last, timeline = feed.cursor_at(2), parse_cursor(feed.cursor_at(2)).history.timeline
+    first, last = feed.cursor_at(1), feed.cursor_at(2)
+    feed.note_progress()
     stop_children([feed.servers.children.pop("postgres")])
     copy = feed.servers.postgres.data.with_name("copy")
     feed.servers.postgres.data.rename(copy)
@@ -176,13 +181,19 @@ def test_a_planned_switch_over_changes_nothing_for_readers(feed: Feed) -> None:
     feed.sessions.kw["bind"].dispose()
     feed.tell(3)
     assert feed.read(last) == [3]
-    assert parse_cursor(feed.cursor_at(3)).history.timeline == timeline + 1
+    assert feed.parse(feed.cursor_at(3)).history.timeline == feed.parse(last).history.timeline + 1
     feed.note_progress()
     assert feed.read() == [1, 2, 3]
+    # What retention has removed since was not lost, and nobody has to read again.
+    with feed.sessions.begin() as session:
+        session.execute(delete(Event).where(Event.data["days"].astext == "1"))
+    with pytest.raises(EventCursorExpiredError):
+        feed.read(first)
 
 
 def test_a_snapshot_of_the_disk_goes_back_on_the_same_timeline(feed: Feed) -> None:
     feed.tell(1)
+    feed.note_progress()
     base = back_up(feed.servers)
     feed.tell(2)
     lost = feed.cursor_at(2)
@@ -225,15 +236,32 @@ def test_a_dump_is_restored_where_transactions_have_lower_numbers(feed: Feed, tm
 
 def test_a_cursor_is_read_back_as_it_was_written(sessions: sessionmaker[Session]) -> None:
     with sessions.begin() as session:
-        cursor = Cursor(follow_history(session), Position(-3, 2**40, new_id()))
-    assert parse_cursor(str(cursor)) == cursor
+        history = follow_history(session)
+    for position in (Position(-3, 2**40, new_id()), Position(0, 1, new_id())):
+        text_ = cursor_writer(history, OWNER)(position)
+        assert parse_cursor(history, OWNER, text_) == Cursor(history, position)
 
 
 @pytest.mark.parametrize(
-    "mistake", [str.upper, lambda it: it[1:], lambda it: it + "0", lambda _: "", lambda _: "1"]
+    "mistake",
+    [
+        *(
+            str.upper,
+            lambda it: it[1:],
+            lambda it: it + "0",
+            lambda _: "",
+            lambda _: "1",
+            lambda it: it[:-17],
+        ),
+        lambda it: it[:-1] + ("0" if it[-1] != "0" else "1"),
+        lambda it: it[:-20] + ("0" if it[-20] != "0" else "1") + it[-19:],
+        lambda it: it.replace("-0-", "-1-", 1),
+    ],
 )
 def test_other_texts_are_no_cursor(sessions: sessionmaker[Session], mistake: Callable[[str], str]) -> None:
     with sessions.begin() as session:
-        cursor = str(Cursor(follow_history(session), Position(0, 2**40, new_id())))
-    with pytest.raises(RequestFailedValidationError):
-        parse_cursor(mistake(cursor))
+        history = follow_history(session)
+    cursor = cursor_writer(history, OWNER)(Position(0, 2**40, new_id()))
+    for owner, sent in ((OWNER, mistake(cursor)), (OWNER + 1, cursor)):
+        with pytest.raises(EventCursorInvalidError):
+            parse_cursor(history, owner, sent)

@@ -11,7 +11,7 @@ from migration_service.models import Event, EventConsumer
 from migration_service.schemas.events import EventType
 from migration_service.services.events.consumers import advance_consumer, remove_consumer
 from migration_service.services.events.feed import open_feed
-from migration_service.services.events.history import Cursor
+from migration_service.services.events.history import cursor_writer
 from migration_service.services.events.reading import Position, read_events
 from migration_service.services.events.recording import record
 from migration_service.services.events.retention import remove_old_events
@@ -112,9 +112,10 @@ def test_who_has_missed_events_is_told_and_who_has_not_reads_on(kept: Kept) -> N
     kept.remove()
     with kept.sessions.begin() as session:
         history, _ = open_feed(session, kept.owner, None, None)
+        write = cursor_writer(history, kept.owner)
         for position in positions[2:]:
-            assert open_feed(session, kept.owner, str(Cursor(history, position)), None) == (history, position)
-        for cursor, consumer in ((str(Cursor(history, positions[1])), None), (None, "slow")):
+            assert open_feed(session, kept.owner, write(position), None) == (history, position)
+        for cursor, consumer in ((write(positions[1]), None), (None, "slow")):
             with pytest.raises(EventCursorExpiredError) as raised:
                 open_feed(session, kept.owner, cursor, consumer)
             assert raised.value.cursor == "start"

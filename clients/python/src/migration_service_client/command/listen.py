@@ -226,6 +226,11 @@ class _Listener:
                 "Events after the last one that was forwarded are no longer kept, so some are missed. To go "
                 "on with the oldest that there is, name another --journal, and --since start."
             ) from error
+        if isinstance(error, codes.EventCursorInvalid):
+            raise CannotRunError(
+                "The --journal is one of another service or organisation. Name another one to read from the "
+                "place that --since says."
+            ) from error
         if not is_away:
             raise error
         click.echo(f"The service is away: {escape(str(error))}. It is asked again.", err=True)
