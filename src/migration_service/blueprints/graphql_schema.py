@@ -18,7 +18,12 @@ from graphql import (
 )
 
 from migration_service.blueprints.requests.resources import Resources
-from migration_service.errors import InvalidError, PermissionDeniedError, UnauthenticatedError
+from migration_service.errors import (
+    InvalidError,
+    PermissionDeniedError,
+    ThrottledError,
+    UnauthenticatedError,
+)
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.throttle import client_of
 from migration_service.services.access.tokens import Tokens, obtain_tokens, refresh_tokens
@@ -43,13 +48,13 @@ def obtain(_root: Any, info: GraphQLResolveInfo[TokenAttempt], **arguments: Any)
         raise InvalidError("Give either an APIKey or a refreshToken.")
     client = client_of(attempt.address)
     throttle, settings, sessions = attempt.shared.throttle, attempt.shared.settings, attempt.shared.Session
-    throttle.check(client)
     try:
+        throttle.check(client)
         with sessions.begin() as session:
             if api_key is not None:
                 return obtain_tokens(session, settings, api_key)
             return refresh_tokens(session, settings, refresh_token)
-    except (UnauthenticatedError, PermissionDeniedError) as error:
+    except (UnauthenticatedError, PermissionDeniedError, ThrottledError) as error:
         attempt.shared.refusals.note_refused_login(error, find_prefix(api_key or ""))
         if isinstance(error, UnauthenticatedError):
             throttle.count_failure(client)

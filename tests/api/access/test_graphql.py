@@ -4,6 +4,7 @@ import gzip
 import json
 import logging
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints import graphql_schema
+from migration_service.metrics.process import SECURITY_EVENTS
 from migration_service.services.access.throttle import MOST_FAILURES
 from support.factories import OBTAIN, Customer, json_of, make_customer, obtain
 
@@ -90,10 +92,18 @@ def test_guesses_in_one_document_are_counted_separately(client: FlaskClient) -> 
     guesses = " ".join(
         f'g{number}: obtainServiceToken(input: {{refreshToken: "x"}}) {{ token }}' for number in range(30)
     )
+    before = _count_refused()
     response = _execute(client, f"mutation {{ {guesses} }}")
     assert response.status_code == 429
     codes = [error["extensions"]["errorCode"] for error in json_of(response)["errors"]]
     assert codes == ["authentication_failed"] * MOST_FAILURES + ["throttled"] * 20
+    # Each is counted, so that guessing at one address alerts.
+    assert _count_refused() - before == {"failed_login": MOST_FAILURES, "throttled_login": 20}
+
+
+def _count_refused() -> Counter[str]:
+    samples = [sample for metric in SECURITY_EVENTS.collect() for sample in metric.samples]
+    return Counter({it.labels["event"]: int(it.value) for it in samples if it.name.endswith("_total")})
 
 
 @pytest.mark.parametrize(

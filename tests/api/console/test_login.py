@@ -75,6 +75,8 @@ def test_too_many_wrong_passwords_are_throttled_by_name_and_address_and_lock_nob
     throttled = stranger.log_in(name)
     assert throttled.status_code == 429
     assert re.search(r"Try again in [1-9][0-9]* seconds\.", _said(throttled.text))
+    refused = audited(sessions, address=stranger.client.environ_base["REMOTE_ADDR"], outcome="REFUSED")
+    assert {entry.code for entry in refused} == {"failed_login", "throttled_login"}
     elsewhere = ConsoleClient(console_app)
     assert elsewhere.log_in(name).status_code == 303
     colleague = make_operator(sessions, OperatorRole.READ)

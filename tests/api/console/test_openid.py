@@ -1,15 +1,23 @@
 """Logging in with OpenID Connect, with a provider of the tests' own."""
 
+import json
 import re
 import socket
-from collections.abc import Iterator
+import threading
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import requests
+from flask import Flask, request
+from joserfc import jwk, jws, jwt
 from oidc_provider_mock import User, run_server_in_thread
 from sqlalchemy.orm import Session, sessionmaker
+from werkzeug.serving import make_server
 
 from migration_service.blueprints.console.pages import openid
 from migration_service.config import Settings
@@ -101,10 +109,112 @@ def test_an_operator_who_is_disabled_is_refused(
     assert _come_back(client, "anna") == "/console/login/"
 
 
-def test_an_answer_that_was_not_asked_for_is_refused(client: ConsoleClient) -> None:
+def test_an_answer_that_was_not_asked_for_is_refused(
+    client: ConsoleClient, sessions: sessionmaker[Session]
+) -> None:
     answer = client.get("/login/openid/return/?code=stolen&state=invented")
     assert answer.location == "/console/login/"
     assert "did not log you in" in client.see("/login/")
+    assert _refused(client, sessions) == [("login.refused", "failed_login")]
+
+
+_SIGNING, _OTHER = (jwk.generate_key("RSA", 2048, {"kid": "1"}) for _ in range(2))
+_HOUR = 3_600
+#: What makes of the claims of a good answer, or of the token, one that proves nothing.
+_FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "signed by another key": lambda it: jwt.encode({"alg": "RS256", "kid": "1"}, it, _OTHER),
+    "signed by an unknown key": lambda it: jwt.encode({"alg": "RS256", "kid": "2"}, it, _OTHER),
+    "not signed": lambda it: f"{_part({'alg': 'none'})}.{_part(it)}.",
+    "signed with the public key": lambda it: f"{_part({'alg': 'HS256'})}.{_part(it)}.AAAA",
+    "without a header": lambda it: f".{_part(it)}.AAAA",
+    "no token": lambda _: "x",
+    "a number": lambda _: 7,
+    "a list of claims": lambda _: jws.serialize_compact({"alg": "RS256", "kid": "1"}, "[]", _SIGNING),
+    "expired": lambda it: it | {"exp": it["iat"] - _HOUR},
+    "of the future": lambda it: it | {"iat": it["iat"] + _HOUR, "exp": it["iat"] + 2 * _HOUR},
+    "not valid yet": lambda it: it | {"nbf": it["iat"] + _HOUR},
+    "for somebody else": lambda it: it | {"aud": "another"},
+    "of another provider": lambda it: it | {"iss": "https://elsewhere.example"},
+    "of another login": lambda it: it | {"nonce": "another"},
+    "a time that is none": lambda it: it | {"exp": "soon"},
+    "without times": lambda it: {name: it[name] for name in ("iss", "aud", "sub", "nonce")},
+    "without a person": lambda it: it | {"email": None},
+}
+
+
+def _part(value: Any) -> str:
+    return urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+@pytest.fixture
+def answers(
+    with_provider: Settings, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[ConsoleClient, dict[str, Any]]]:
+    """Somebody at a console that asks a provider, and what that answers as the token."""
+    token: dict[str, Any] = {}
+    provider = Flask("provider")
+
+    @provider.get("/.well-known/openid-configuration")
+    def describe() -> dict[str, Any]:
+        here = request.host_url.rstrip("/")
+        paths = {f"{name}_endpoint": f"{here}/{name}" for name in ("authorization", "token")}
+        return {"issuer": here, "jwks_uri": f"{here}/keys", **paths}
+
+    @provider.get("/keys")
+    def keys() -> dict[str, Any]:
+        return {"keys": [_SIGNING.as_dict(private=False)]}
+
+    @provider.post("/token")
+    def answer() -> dict[str, Any]:
+        return token
+
+    server = make_server("127.0.0.1", 0, provider, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    settings = replace(with_provider, openid_issuer=f"http://127.0.0.1:{server.server_port}")
+    yield ConsoleClient(make_client(settings).application), token
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def _answer(answers: tuple[ConsoleClient, dict[str, Any]], forge: Callable[[dict[str, Any]], Any]) -> str:
+    """Come back from the provider with a token. Return where the console leads."""
+    client, token = answers
+    asked = urlsplit(client.get("/login/openid/").location)
+    query, now = dict(parse_qsl(asked.query)), int(time.time())
+    claims: dict[str, Any] = {
+        "iss": f"http://{asked.netloc}",
+        "aud": "console",
+        "sub": "anna",
+        "nonce": query["nonce"],
+    }
+    claims |= {"iat": now, "exp": now + _HOUR, "email": "anna@energy.example", "email_verified": True}
+    made = forge(claims)
+    signed = jwt.encode({"alg": "RS256", "kid": "1"}, made, _SIGNING) if isinstance(made, dict) else made
+    token.update(access_token="a", token_type="Bearer", id_token=signed)
+    answer = client.get(f"/login/openid/return/?code=c&state={query['state']}")
+    assert answer.status_code == 303
+    return str(answer.location)
+
+
+@pytest.mark.parametrize("how", _FORGED)
+def test_a_token_that_proves_nothing_is_a_refused_login(
+    answers: tuple[ConsoleClient, dict[str, Any]], sessions: sessionmaker[Session], how: str
+) -> None:
+    with sessions.begin() as session:
+        create_operator(session, "anna@energy.example", OperatorRole.OPERATE)
+    client, _ = answers
+    assert _answer(answers, _FORGED[how]) == "/console/login/"
+    assert client.get("/").status_code == 302
+    assert _refused(client, sessions) == [("login.refused", "failed_login")]
+    assert _answer(answers, lambda it: it) == "/console/"
+
+
+def _refused(client: ConsoleClient, sessions: sessionmaker[Session]) -> list[tuple[str, str | None]]:
+    found = audited(sessions, address=client.client.environ_base["REMOTE_ADDR"], outcome="REFUSED")
+    return [(entry.action, entry.code) for entry in found]
 
 
 @pytest.mark.parametrize(

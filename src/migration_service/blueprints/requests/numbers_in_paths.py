@@ -50,7 +50,7 @@ def require_text_in_path() -> None:
     PostgreSQL takes no NUL. Half of a surrogate pair is not UTF-8.
     """
     is_text = _is_text(request.environ["PATH_INFO"])
-    names = [
+    names: list[str | None] = [
         name
         for name, text in (request.view_args or {}).items()
         if isinstance(text, str) and ("\0" in text or (not is_text and _NOT_TEXT in text))

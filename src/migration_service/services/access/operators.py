@@ -21,15 +21,20 @@ from migration_service.errors import (
 )
 from migration_service.models import Operator, OperatorOrganisation, OperatorSession, Organisation
 from migration_service.origin import ActorKind, acting_as, current_origin
+from migration_service.services.access.throttle import client_of
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
 
 _SHORTEST, _LONGEST = 12, 256
 _REFUSED = "The name or the password is not right."
-#: Seconds that a login waits for its turn. A process checks one password at a time.
+#: A process checks one password at a time.
 _CHECK = Lock()
+#: The most logins that are checked or wait for that, in a process and of one address, and their seconds.
+MOST_CHECKS, MOST_CHECKS_OF_ADDRESS = 8, 4
 _LONGEST_WAIT = 3.0
+_checks: list[str] = []
+_checks_lock = Lock()
 
 
 class OperatorRole(StrEnum):
@@ -127,14 +132,14 @@ def authenticate_operator(sessions: sessionmaker[Session], name: str, password: 
     Raise UnauthenticatedError, with the same message and timing whatever is wrong, and ThrottledError if too
     many passwords are being checked. The caller throttles attempts and records refusals (`refusals`).
 
-    Checking a password is slow and takes 64 MiB of memory. No database connection is held in the meantime,
-    and the process checks one password at a time.
+    Checking a password is slow, and takes 64 MiB of memory and one processor. No database connection is held
+    in the meantime. The process checks one password at a time, and few logins wait for that.
     """
-    with sessions.begin() as session:
-        operator = _find_usable(session, name)
-        # The same work for an unknown name, so that the response time reveals nothing.
-        stored = str(operator.password_hash) if operator else _nobodys_hash()
     with _checking_a_password():
+        with sessions.begin() as session:
+            operator = _find_usable(session, name)
+            # The same work for an unknown name, so that the response time reveals nothing.
+            stored = str(operator.password_hash) if operator else _nobodys_hash()
         if not _matches(stored, password) or operator is None:
             raise UnauthenticatedError(_REFUSED)
         renewed = password_hasher().hash(password) if password_hasher().check_needs_rehash(stored) else stored
@@ -156,12 +161,21 @@ def _find_usable(session: Session, name: str) -> Operator | None:
 
 @contextmanager
 def _checking_a_password() -> Iterator[None]:
-    if not _CHECK.acquire(timeout=_LONGEST_WAIT):
-        raise ThrottledError(1)
+    client = client_of(current_origin().address)
+    with _checks_lock:
+        if len(_checks) >= MOST_CHECKS or _checks.count(client) >= MOST_CHECKS_OF_ADDRESS:
+            raise ThrottledError(1)
+        _checks.append(client)
     try:
-        yield
+        if not _CHECK.acquire(timeout=_LONGEST_WAIT):
+            raise ThrottledError(1)
+        try:
+            yield
+        finally:
+            _CHECK.release()
     finally:
-        _CHECK.release()
+        with _checks_lock:
+            _checks.remove(client)
 
 
 def admit_operator(session: Session, name: str) -> AuthenticatedOperator:
@@ -204,7 +218,8 @@ def _get(session: Session, name: str) -> Operator:
 
 @cache
 def password_hasher() -> PasswordHasher:
-    return PasswordHasher()  # Argon2id with the low-memory parameters of RFC 9106
+    # Argon2id with the low-memory parameters of RFC 9106, but one lane: more would take all processors.
+    return PasswordHasher(parallelism=1)
 
 
 @cache

@@ -19,6 +19,7 @@ from migration_service.errors import (
     PermissionDeniedError,
     RefreshTokenReusedError,
     ServiceError,
+    ThrottledError,
 )
 from migration_service.metrics.process import SECURITY_EVENTS
 from migration_service.origin import Origin, current_origin
@@ -36,8 +37,10 @@ MOST_A_MINUTE = 200
 class SecurityEvent(StrEnum):
     """The name of a refusal in the metric and the log."""
 
-    #: A key or a refresh token that is not valid.
+    #: A key, a refresh token or a password that is not valid, or a person whom the identity provider knows.
     FAILED_LOGIN = "failed_login"
+    #: An attempt that was refused unseen, because too many before it had failed.
+    THROTTLED_LOGIN = "throttled_login"
     #: An access token that is not valid.
     REFUSED_TOKEN = "refused_token"  # noqa: S105
     #: A key that was revoked, or a token of one.
@@ -78,7 +81,7 @@ class RefusalLog:
         self._written: set[str] = set()
 
     def note_refused_login(self, error: ServiceError, prefix: str | None) -> None:
-        """Record the refusal of an API key (with this prefix, if it had one) or a refresh token.
+        """Record the refusal of a login, an API key (with this prefix, if it had one) or a refresh token.
 
         A refresh token that was already used ends its session.
         """
@@ -132,6 +135,8 @@ def _event(error: ServiceError, otherwise: SecurityEvent) -> SecurityEvent:
             return SecurityEvent.REVOKED_KEY_USED
         case RefreshTokenReusedError():
             return SecurityEvent.REFRESH_TOKEN_REUSED
+        case ThrottledError():
+            return SecurityEvent.THROTTLED_LOGIN
         case PermissionDeniedError():
             return SecurityEvent.PERMISSION_DENIED
     return otherwise

@@ -19,6 +19,7 @@ from migration_service.errors import (
     OperatorNotFoundError,
     OrganisationNotFoundError,
     PasswordInvalidError,
+    ThrottledError,
     UnauthenticatedError,
 )
 from migration_service.models import Operator, OperatorSession
@@ -26,6 +27,8 @@ from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.access import operators
 from migration_service.services.access.operator_sessions import begin_operator_session
 from migration_service.services.access.operators import (
+    MOST_CHECKS,
+    MOST_CHECKS_OF_ADDRESS,
     OperatorRole,
     admit_operator,
     authenticate_operator,
@@ -37,6 +40,7 @@ from migration_service.services.access.operators import (
 )
 from support.audit import audited, list_entries
 from support.factories import Customer, make_customer
+from support.servers import wait_until
 
 PASSWORD = "a long enough password"
 
@@ -78,7 +82,7 @@ def test_a_password_is_stored_as_argon2id_only(
         stored = session.scalars(select(Operator.password_hash).where(Operator.name == name)).one()
     entries = audited(sessions, subject=name)
     assert stored is not None
-    assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=1$")
     assert sorted(entry.action for entry in entries) == [
         *("operator.created", "operator.logged_in", "operator.logged_in", "operator.password_set")
     ]
@@ -118,31 +122,42 @@ def test_a_login_that_cannot_succeed_takes_as_much_work_as_one_with_a_wrong_pass
     assert [it.split("$")[1] for it in verified] == ["argon2id"] * 4
 
 
-def test_many_logins_at_once_take_the_memory_of_one(
+def test_many_logins_at_once_take_the_memory_of_one_and_few_wait(
     sessions: sessionmaker[Session], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The others are refused at once, without a connection. One address cannot keep the others out."""
     checking, most = 0, 0
-    lock = threading.Lock()
+    may_end = threading.Event()
+    connections = cast(QueuePool, sessions.kw["bind"].pool).checkedout
 
     class Counting(PasswordHasher):
         def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:  # noqa: A002
             nonlocal checking, most
-            with lock:
-                checking += 1
-                most = max(most, checking)
-            try:
-                return super().verify(hash, password)
-            finally:
-                with lock:
-                    checking -= 1
+            checking += 1
+            most = max(most, checking)
+            may_end.wait()
+            checking -= 1
+            return super().verify(hash, password)
 
-    hasher = Counting(time_cost=4, memory_cost=8_192)
+    def log_in(address: str) -> bool:
+        with acting_as(Origin(kind=ActorKind.UNKNOWN, address=address)):
+            try:
+                authenticate_operator(sessions, name, PASSWORD)
+            except ThrottledError:
+                assert connections() == 0
+                return False
+        return True
+
+    hasher = Counting(time_cost=1, memory_cost=8, parallelism=1)
     monkeypatch.setattr(operators, "password_hasher", lambda: hasher)
-    with sessions.begin() as session:
-        set_operator_password(session, name, PASSWORD)
-    with ThreadPoolExecutor(12) as threads:
-        logins = [threads.submit(authenticate_operator, sessions, name, PASSWORD) for _ in range(12)]
-    assert {login.result().name for login in logins} == {name}
+    monkeypatch.setattr(operators, "_LONGEST_WAIT", 600)
+    with ThreadPoolExecutor(90) as threads:
+        logins = [threads.submit(log_in, "192.0.2.1") for _ in range(30)]
+        wait_until(lambda: sum(it.done() for it in logins) == 30 - MOST_CHECKS_OF_ADDRESS, "most are refused")
+        logins += [threads.submit(log_in, f"192.0.2.{number}") for number in range(2, 62)]
+        wait_until(lambda: sum(it.done() for it in logins) == 90 - MOST_CHECKS, "most are refused")
+        may_end.set()
+    assert sum(it.result() for it in logins) == MOST_CHECKS
     assert most == 1
 
 

@@ -25,7 +25,12 @@ from migration_service.services.access.operators import (
     authenticate_operator,
     set_operator_password,
 )
-from migration_service.services.access.throttle import MOST_FAILED_LOGINS, client_of, client_of_login
+from migration_service.services.access.throttle import (
+    MOST_FAILED_LOGINS,
+    MOST_FAILURES,
+    client_of,
+    client_of_login,
+)
 
 blueprint = Blueprint("login", __name__)
 _A_YEAR = 31_536_000
@@ -86,17 +91,20 @@ def enter() -> Response:
 
 def _authenticate(name: str, password: str) -> None:
     """Start a session of the operator. Attempts are counted before the password is checked."""
-    shared = resources()
-    here, of_name = client_of(request.remote_addr), client_of_login(request.remote_addr, name)
-    shared.throttle.count_failure(of_name)
-    shared.throttle.count_failure(f"login {here}", MOST_FAILED_LOGINS)
+    shared, here = resources(), client_of(request.remote_addr)
+    counters = {
+        client_of_login(request.remote_addr, name): MOST_FAILURES,
+        f"login {here}": MOST_FAILED_LOGINS,
+    }
     try:
+        for counter, most in counters.items():
+            shared.throttle.count_failure(counter, most)
         operator = authenticate_operator(shared.Session, name, password)
-    except UnauthenticatedError as error:
+    except (UnauthenticatedError, ThrottledError) as error:
         shared.refusals.note_refused_login(error, None)
         raise
-    shared.throttle.forgive(of_name)
-    shared.throttle.forgive(f"login {here}")
+    for counter in counters:
+        shared.throttle.forgive(counter)
     start_session(operator)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from authlib.common.errors import AuthlibBaseError
 from flask import Blueprint, Flask, abort, current_app, flash, redirect, request, session, url_for
+from joserfc.errors import JoseError
 from requests import RequestException
 from werkzeug.wrappers import Response
 
@@ -13,6 +14,10 @@ from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import UnauthenticatedError
 from migration_service.services.access.operators import admit_operator
+
+#: What the library raises for an answer that proves nothing: one that was not asked for, or a token that is
+#: forged, expired, somebody else's, or none.
+_NOT_PROVED = (AuthlibBaseError, JoseError, ValueError, KeyError, TypeError, AttributeError)
 
 blueprint = Blueprint("openid", __name__, url_prefix="/login/openid")
 
@@ -60,7 +65,10 @@ def come_back() -> Response:
     target = login.safe_target(session.get(_NEXT))
     try:
         token = _provider().authorize_access_token()
-    except (AuthlibBaseError, RequestException, ValueError, KeyError):
+    except RequestException:
+        return _refuse(_("The identity provider did not log you in."))
+    except _NOT_PROVED:
+        resources().refusals.note_refused_login(UnauthenticatedError(), None)
         return _refuse(_("The identity provider did not log you in."))
     try:
         name = _name_in(token.get("userinfo") or {})
