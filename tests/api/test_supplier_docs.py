@@ -11,6 +11,9 @@ import pytest
 
 from documentation.pages import ROOT
 from migration_service.blueprints.requests.error_bodies import RETRY_LATER_CODES
+from migration_service.db.base import new_id
+from migration_service.services.events.history import cursor_writer, follow_history
+from migration_service.services.events.reading import Position
 from migration_service.services.setup.limits import set_concurrency_limit
 from migration_service.states import SupplierStatus
 from migration_service.tasks.resources import WorkerResources
@@ -95,7 +98,9 @@ def test_the_example_of_a_suggestion_is_in_the_answer_to_a_dutch_date(
 def test_the_example_of_a_cursor_is_the_answer_if_its_event_does_not_exist(supplier: SupplierClient) -> None:
     (block,) = _blocks("events.md", "json")
     shown = json.loads(block)
-    answer = supplier.get("/events/", query_string={"cursor": shown["cursor"]})
+    with supplier.Session.begin() as session:
+        write = cursor_writer(follow_history(session), supplier.organisation_id())
+    answer = supplier.get("/events/", query_string={"cursor": write(Position(0, 2**40, new_id()))})
     # Nothing is left that a reader has certainly seen.
     assert (answer.status_code, json_of(answer)) == (400, shown | {"cursor": "start"})
 

