@@ -4,22 +4,10 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
+from faker.providers.person.nl_NL import Provider as Names
+
 from migration_service_local.samples.places import Town
 
-_GIVEN_NAMES = (
-    "Anna", "Bram", "Carla", "Daan", "Els", "Femke", "Gijs", "Hanneke", "Ingrid", "Jan", "Kees",
-    "Lotte", "Maria", "Noah", "Olga", "Pieter", "Quinten", "René", "Sanne", "Thijs", "Ursula", "Vera",
-    "Willem", "Xander", "Yara", "Zoë", "Ahmed", "Fatima", "Mehmet", "Aylin", "Giovanni", "Chantal",
-    "Rajesh", "Mei", "Johannes", "Cornelia", "Hendrik", "Johanna", "Dirk", "Margriet", "Sven", "Esmée",
-)  # fmt: skip
-_FAMILY_NAMES = (
-    "de Jong", "Jansen", "de Vries", "van den Berg", "van Dijk", "Bakker", "Janssen", "Visser", "Smit",
-    "Meijer", "de Boer", "Mulder", "de Groot", "Bos", "Vos", "Peters", "Hendriks", "van Leeuwen",
-    "Dekker", "Brouwer", "de Wit", "Dijkstra", "Smits", "de Graaf", "van der Meer", "Kok", "Jacobs",
-    "van der Linden", "Vermeulen", "Schouten", "van 't Hof", "Yildiz", "El Amrani", "Kaya", "Nguyen",
-    "Özdemir", "Rodrigues", "Hoekstra", "Kuipers", "Postma", "Veenstra", "Willems", "Wouters-Smit",
-    "Zijlstra",
-)  # fmt: skip
 _MAIL_DOMAINS = (
     "post.example",
     "mail.example",
@@ -37,8 +25,8 @@ def _letters(name: str) -> str:
     return "".join(character for character in plain.lower() if character.isalpha())
 
 
-_GIVEN = tuple((name, _letters(name)) for name in _GIVEN_NAMES)
-_FAMILY = tuple((name, _letters(name)) for name in _FAMILY_NAMES)
+_GIVEN = tuple((name, _letters(name)) for name in Names.first_names)
+_FAMILY = tuple((name, _letters(name)) for name in Names.last_names)
 # Without 29 February, which most years do not have.
 _MONTH_DAYS = tuple(
     f"{month:02d}-{day:02d}"

@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from faker.providers.address.nl_NL import Provider as Addresses
+from faker.providers.person.nl_NL import Provider as Names
+
 LIANDER = "8716871000002"
 STEDIN = "8716892000005"
 ENEXIS = "8712423014022"
@@ -54,14 +57,7 @@ TOWNS = (
     Town("Naaldwijk", 2671, 2673, "174", WESTLAND),
 )
 
-STREETS = (
-    "Dorpsstraat", "Kerkstraat", "Molenweg", "Stationsstraat", "Julianalaan", "Beatrixstraat",
-    "Parklaan", "Schoolstraat", "Nieuwstraat", "Eikenlaan", "Lindelaan", "Kastanjelaan",
-    "Meidoornstraat", "Wilgenlaan", "Burgemeester de Vriesplein", "Van Goghstraat", "Rembrandtlaan",
-    "Zuiderkade", "Oude Gracht", "Havenweg", "Marktplein", "Korenbloemstraat", "Leeuweriklaan",
-    "Merelstraat", "Dr. Schaepmanlaan", "Sint Janstraat", "Achter de Hoven", "Tweede Dwarsstraat",
-    "Prinses Irenestraat", "Groenestraat", "Vondelkade", "Weverstraat",
-)  # fmt: skip
+STREETS = tuple(name + suffix for name in Names.first_names for suffix in Addresses.street_suffixes)
 
 # The letters that postcodes use. SA, SD and SS are never used.
 _LETTERS = "ABCDEGHJKLMNPRSTVWXZ"
