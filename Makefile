@@ -116,7 +116,7 @@ docs-check: environment-dev
 # Tries each alert on the series of its fault and of a healthy batch, and reads the queries of the dashboard. It needs
 # promtool, from Debian's package prometheus.
 prometheus-check: environment
-	promtool check config monitoring/prometheus.yml
+	promtool check config --syntax-only monitoring/prometheus.yml
 	promtool test rules monitoring/alerts_test.yml
 	$(BIN)/python tools/dashboard_queries.py > .make/dashboard.json
 	promtool check rules .make/dashboard.json

@@ -13,6 +13,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from redis import RedisError
+from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from migration_service.blueprints.requests.resources import Resources
@@ -37,6 +38,7 @@ from migration_service.services.reporting.counts import (
     read_in_progress,
     read_open_batches,
 )
+from migration_service.services.setup.backups import find_last_backup
 from migration_service.services.waves.reading import WaitingWave, list_waiting
 from migration_service.services.waves.states import DECIDABLE
 from migration_service.tasks.names import KEY_PREFIX, QUEUES
@@ -105,7 +107,21 @@ class ServiceMetrics(Collector):
             stored = read_database_bytes(session)
             replication_slots = list_replication_slots(session)
             holder = find_holder(session)
+            backup = find_last_backup(session)
+            database_time = session.scalar(select(func.extract("epoch", func.clock_timestamp())))
+            offset = time.time() - float(database_time or 0)
         yield GaugeMetricFamily("migration_database_bytes", "The size of the database.", value=stored)
+        yield GaugeMetricFamily(
+            "migration_clock_offset_seconds",
+            "How far the clock of this web server is ahead of that of PostgreSQL.",
+            value=offset,
+        )
+        if backup:
+            yield GaugeMetricFamily(
+                "migration_backup_age_seconds",
+                "The time since the last backup, as `migration-service backups taken` was told.",
+                value=max(0.0, time.time() - backup.timestamp()),
+            )
         held = GaugeMetricFamily(
             "migration_replication_slot_held_bytes",
             "Bytes of WAL that a replication slot retains.",

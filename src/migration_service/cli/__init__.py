@@ -33,6 +33,7 @@ _LINES = {
     "webhooks": "Manage webhooks, which send events to the suppliers' servers.",
     "limit": "Show or set how many accounts may be processed at the same time.",
     "workers": "Drain the workers of a host.",
+    "backups": "Say when a backup was taken, so that its age is watched.",
     "audit": "Show, export and verify the audit: who did what, when and from where.",
     "revisions": "Bring the database tables up to date.",
     "doctor": "Check every part of the running service, and advise what to do.",

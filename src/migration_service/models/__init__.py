@@ -23,6 +23,7 @@ from migration_service.models.ledger import Ledger, LineItem, TaxItem, Transacti
 from migration_service.models.note import Note
 from migration_service.models.operation import (
     ApiKey,
+    Backup,
     ImportSupplier,
     OperationsTeam,
     Organisation,
@@ -62,6 +63,7 @@ __all__ = [
     "Attempt",
     "AuditDay",
     "AuditEntry",
+    "Backup",
     "Batch",
     "BatchChunk",
     "BatchLine",

@@ -103,6 +103,16 @@ class OperationsTeam(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
+class Backup(Base):
+    """When the last backup was taken, in one row, as whoever takes backups says."""
+
+    __tablename__ = "backup"
+    __table_args__ = (CheckConstraint("id = 1", name="one_row"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    taken_at: Mapped[datetime]
+
+
 class ServiceLimit(Base):
     """The concurrency limit (section 8), in one row. Operators can change it while the service is running."""
 

@@ -8,6 +8,7 @@ from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from migration_service.blueprints import metrics_collector
+from migration_service.services.setup.backups import record_backup
 from migration_service.tasks.counts import count_accounts_for_metrics
 from migration_service.tasks.resources import WorkerResources
 
@@ -26,6 +27,8 @@ def exported(
     monkeypatch.setattr(metrics_collector, "FRESH_SECONDS", -1.0)
     worker_resources.redis.delete("migration:metrics:rest")
     count_accounts_for_metrics()
+    with worker_resources.Session.begin() as session:
+        record_backup(session)
     text = client.get("/metrics", environ_overrides={"REMOTE_ADDR": "127.0.0.1"}).text
     families = list(text_string_to_metric_families(text))
     return {family.name + suffix for family in families for suffix in SUFFIXES.get(family.type, ())}

@@ -244,3 +244,10 @@ def test_the_version_is_shown_without_settings() -> None:
         f"migration-service {version('migration-service')}, newest revision {newest_revision()}, "
         f"Python {platform.python_version()}\n"
     )
+
+
+def test_a_backup_is_recorded_with_its_moment(run: Run) -> None:
+    assert json_of(run("backups", "show", "--json")) == {"taken_at": None}
+    assert "never" in run("backups", "show").stdout
+    assert json_of(run("backups", "taken", "--json")) == {"taken": True}
+    assert json_of(run("backups", "show", "--json"))["taken_at"].endswith("Z")

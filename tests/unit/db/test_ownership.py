@@ -14,7 +14,7 @@ ORGANISATION = "organisation"
 #: who run it.
 OF_THE_SERVICE = {
     *("operator", "operator_organisation", "operator_session", "operator_form"),
-    *("service_limit", "audit_day", "event_history", "alert_email"),
+    *("service_limit", "backup", "audit_day", "event_history", "alert_email"),
 }
 #: Tables with rows that belong to an organisation, or to all of them if it is null.
 SHARED = {"operations_team", "payment_vendor"}

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo, available_timezones
@@ -74,6 +75,7 @@ def add_filters(app: Flask) -> None:
         share=share, here_with=here_with, duration_range=duration_range, viewer_zone=viewer_zone
     )
     app.context_processor(lambda: {"settings": resources().settings, "now": datetime.now(UTC)})
+    app.jinja_env.globals["version"] = version("migration-service")
 
 
 def number(value: float | Decimal | None) -> str:

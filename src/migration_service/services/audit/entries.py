@@ -27,6 +27,7 @@ class AuditAction(StrEnum):
     VENDOR_CREATED = "payment_vendor.created"
     VENDOR_RATE_SET = "payment_vendor.rate_set"
     LIMIT_SET = "concurrency_limit.set"
+    BACKUP_TAKEN = "backup.taken"
     API_KEY_ISSUED = "api_key.issued"
     API_KEY_ROLLED = "api_key.rolled"
     API_KEY_REVOKED = "api_key.revoked"
