@@ -198,7 +198,8 @@ lock:
 
 # Writes the documentation as a site to build/site.
 site: build/site-venv/installed
-	build/site-venv/bin/mkdocs build --strict --quiet
+	build/site-venv/bin/zensical build --strict --clean
+	build/site-venv/bin/python tools/markdown_pages.py
 
 build/site-venv/installed: tools/site/requirements.lock
 	$(PYTHON) -m venv build/site-venv

@@ -1,14 +1,10 @@
 """The site has each page as Markdown, and lists them in llms.txt (tools/markdown_pages.py)."""
 
 import re
-from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-import yaml
-from markdown_pages import on_env
+from markdown_pages import write_pages
 
 from documentation.pages import PAGES, ROOT
 
@@ -19,29 +15,10 @@ _LISTED = re.compile(r"^- \[[^\]]+\]\(([^)]+)\)(: [^\[]+)?$")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder into which the hook has written, with the pages as mkdocs passes them."""
+    """A folder with what is added to the site."""
     folder = tmp_path_factory.mktemp("site")
-    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
-    pages = {uri: _page(uri) for uri in sorted(_SITE)}
-    in_order = []
-    for entry in config["nav"]:
-        for title, uris in entry.items() if isinstance(entry, dict) else [(None, [entry])]:
-            for uri in uris:
-                pages[uri].parent = title and SimpleNamespace(title=title)
-                in_order.append(pages[uri])
-    for page, following in pairwise(in_order):
-        page.next_page = following
-    files = SimpleNamespace(documentation_pages=lambda: [it.file for it in pages.values()])
-    on_env(None, config=config | {"site_dir": str(folder)}, files=files)
+    write_pages(folder)
     return folder
-
-
-def _page(uri: str) -> Any:
-    path = _DOCS / uri
-    page = SimpleNamespace(parent=None, next_page=None, is_homepage=uri == "index.md")
-    page.title = path.read_text().splitlines()[0].removeprefix("# ")
-    page.file = SimpleNamespace(src_uri=uri, abs_src_path=str(path), page=page)
-    return page
 
 
 def test_each_page_is_markdown_without_what_only_tests_read(site: Path) -> None:
