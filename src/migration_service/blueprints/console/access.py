@@ -6,12 +6,11 @@ whole service need an operator who is not bound.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 from uuid import UUID
 
 from flask import Flask, abort, g, make_response, redirect, render_template, request, url_for
-from flask_login import LoginManager, UserMixin, current_user
+from flask import session as cookie
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
@@ -20,11 +19,11 @@ from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.views import VIEWS, Need
 from migration_service.blueprints.requests.holding import disregard_effects
 from migration_service.blueprints.requests.resources import resources
-from migration_service.config import Settings
 from migration_service.errors import (
     BatchNotFoundError,
     ImportSupplierNotFoundError,
     PermissionDeniedError,
+    UnauthenticatedError,
     WavePlanNotFoundError,
 )
 from migration_service.models import Batch, ImportSupplier, WavePlan
@@ -43,38 +42,38 @@ from migration_service.services.waves.reading import get_plan
 _Item = TypeVar("_Item")
 
 
-@dataclass(frozen=True)
-class Person(UserMixin):
-    """The person who is logged in, as Flask-Login needs it."""
-
-    token: str
-    active: ActiveSession
-
-    def get_id(self) -> str:
-        """Return the value for the cookie: the token of the session."""
-        return self.token
+#: The name in the cookie of the token of the session.
+_SESSION = "operator_session"
 
 
-def guard_views(app: Flask, settings: Settings) -> None:
+def guard_views(app: Flask) -> None:
     """Let operators open only the views that they may see."""
-    times = session_times(settings)
-    manager = LoginManager(app)
-
-    @manager.user_loader
-    def load(token: str) -> Person | None:
-        # If the database did not answer, the error page must not query it again.
-        if "session_was_read" in g:
-            return None
-        g.session_was_read = True
-        # Automatic requests of a page do not keep a session alive.
-        is_used = not request.args.get("part")
-        with resources().Session.begin() as session:
-            active = find_operator_session(session, token, times, is_used=is_used)
-        disregard_effects()
-        return Person(token, active) if active else None
-
     app.before_request(_require_access)
     app.context_processor(lambda: {"may": may, "operator": _operator_or_none()})
+
+
+def keep_session(token: str, active: ActiveSession) -> None:
+    """Keep a session that was started in a new cookie."""
+    cookie.clear()
+    cookie[_SESSION] = token
+    g.active_session = active
+
+
+def find_session() -> ActiveSession | None:
+    """Return the session of this browser, or None. It is read once for each request."""
+    if "active_session" not in g:
+        # If the database does not answer, the error page must not query it again.
+        g.active_session = None
+        if token := cookie.get(_SESSION):
+            shared = resources()
+            # Automatic requests of a page do not keep a session alive.
+            is_used = not request.args.get("part")
+            with shared.Session.begin() as session:
+                times = session_times(shared.settings)
+                g.active_session = find_operator_session(session, token, times, is_used=is_used)
+            disregard_effects()
+    active: ActiveSession | None = g.active_session
+    return active
 
 
 def _require_access() -> Response | None:
@@ -83,13 +82,14 @@ def _require_access() -> Response | None:
     need = VIEWS.get(request.endpoint or "")
     if need is None:
         abort(404)
-    if current_user.is_authenticated:
-        set_origin(_origin(current_operator()))
+    active = find_session()
+    if active:
+        set_origin(_origin(active.operator))
     if need.role is None:
         return None
-    if not current_user.is_authenticated:
+    if not active:
         return _ask_to_log_in()
-    if not _satisfies(current_operator(), need):
+    if not _satisfies(active.operator, need):
         raise PermissionDeniedError(_refusal(need))
     return None
 
@@ -107,8 +107,11 @@ def current_operator() -> AuthenticatedOperator:
 
 
 def current_session() -> ActiveSession:
-    """Return the session of the operator who is logged in."""
-    return cast(Person, current_user).active
+    """Return the session of the operator who is logged in. Raise UnauthenticatedError if nobody is."""
+    active = find_session()
+    if active is None:
+        raise UnauthenticatedError
+    return active
 
 
 def may(endpoint: str) -> bool:
@@ -117,7 +120,8 @@ def may(endpoint: str) -> bool:
 
 
 def _operator_or_none() -> AuthenticatedOperator | None:
-    return current_operator() if current_user.is_authenticated else None
+    active = find_session()
+    return active.operator if active else None
 
 
 def _satisfies(operator: AuthenticatedOperator, need: Need) -> bool:

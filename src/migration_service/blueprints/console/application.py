@@ -133,7 +133,7 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
     add_filters(app)
     app.jinja_env.globals["at_fault"] = attributes_at_fault
     csrf = CSRFProtect()
-    guard_views(app, settings)
+    guard_views(app)
     csrf.init_app(app)
     # This view checks the token itself before it reads the file.
     csrf.exempt("migration_service.blueprints.console.pages.upload.send")

@@ -5,10 +5,9 @@ from uuid import uuid4
 
 import pytest
 from flask import Flask
-from flask_login import LoginManager, login_user
 
 from migration_service.blueprints.console import masking
-from migration_service.blueprints.console.access import Person
+from migration_service.blueprints.console.access import keep_session
 from migration_service.blueprints.console.masking import (
     MASK,
     is_personal,
@@ -109,10 +108,8 @@ def test_what_was_revealed_is_masked_again_after_ten_minutes_and_only_the_newest
     app = Flask("console")
     app.secret_key = "of the test"
     lead = AuthenticatedOperator(id=1, name="lead", role=OperatorRole.OPERATE, organisation_ids=None)
-    person = Person("token", ActiveSession(uuid4(), lead))
-    LoginManager(app).user_loader(lambda _token: person)
     with app.test_request_context():
-        login_user(person)
+        keep_session("token", ActiveSession(uuid4(), lead))
         reveal("account A 1")
         assert is_revealed("account A 1")
         assert not is_revealed("account A 2")

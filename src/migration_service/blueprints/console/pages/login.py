@@ -1,12 +1,16 @@
 """Logging in and out, the operator's own password, and the language."""
 
 from flask import Blueprint, flash, make_response, redirect, render_template, request, session, url_for
-from flask_login import current_user, login_user
 from werkzeug.wrappers import Response
 from wtforms import HiddenField, PasswordField, StringField
 from wtforms.validators import EqualTo, InputRequired, Length
 
-from migration_service.blueprints.console.access import Person, current_operator, current_session
+from migration_service.blueprints.console.access import (
+    current_operator,
+    current_session,
+    find_session,
+    keep_session,
+)
 from migration_service.blueprints.console.faults import FormWithFaults
 from migration_service.blueprints.console.languages import COOKIE, LANGUAGES
 from migration_service.blueprints.console.languages import gettext as _
@@ -68,7 +72,7 @@ class PasswordForm(FormWithFaults):
 @blueprint.get("/login/")
 def show() -> Response:
     """Show the login page."""
-    if current_user.is_authenticated:
+    if find_session():
         return redirect(url_for("overview.show"))
     return _page(LoginForm(next=request.args.get("next", "")))
 
@@ -116,8 +120,7 @@ def start_session(operator: AuthenticatedOperator) -> None:
         active = find_operator_session(database, token, session_times(shared.settings), is_used=True)
     if active is None:
         raise UnauthenticatedError
-    session.clear()
-    login_user(Person(token, active))
+    keep_session(token, active)
 
 
 @blueprint.post("/logout/")
