@@ -20,7 +20,7 @@ from migration_service.blueprints.description.error_catalogue import (  # noqa: 
     request_errors,
     rule_errors,
 )
-from migration_service.blueprints.requests.error_bodies import error_body  # noqa: E402
+from migration_service.blueprints.requests.errors import error_body  # noqa: E402
 from unit.payloads.rules.breaking_examples import BREAKING_EXAMPLES  # noqa: E402
 
 FILE = ROOT / "docs/suppliers/errors.md"

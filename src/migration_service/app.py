@@ -30,17 +30,11 @@ from migration_service.blueprints import (
 )
 from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.description.openapi import configure_openapi, serve_description
-from migration_service.blueprints.requests.admission import Application, check_requests
+from migration_service.blueprints.requests.application import Application, NumberConverter, NumberRule
 from migration_service.blueprints.requests.body import close_operations, reading_to_the_end
-from migration_service.blueprints.requests.compression import compress_responses
 from migration_service.blueprints.requests.errors import register_error_handlers
-from migration_service.blueprints.requests.holding import watch_effects
-from migration_service.blueprints.requests.numbers_in_paths import NumberConverter, NumberRule
-from migration_service.blueprints.requests.places import keep_places
-from migration_service.blueprints.requests.request_ids import identify_requests
-from migration_service.blueprints.requests.request_log import observe_requests
+from migration_service.blueprints.requests.lifecycle import follow_requests
 from migration_service.blueprints.requests.resources import Resources, attach_resources
-from migration_service.blueprints.requests.response_headers import guard_responses
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import Sentinels, can_write, make_redis
@@ -77,14 +71,7 @@ def create_app(settings: Settings) -> Flask:
     app.url_rule_class = NumberRule
     shared = _connect(settings)
     attach_resources(app, shared)
-    observe_requests(app)
-    keep_places(app)
-    identify_requests(app)
-    watch_effects(app)
-    # The last registered function runs first, so nothing is added to an answer after it was compressed.
-    compress_responses(app)
-    guard_responses(app)
-    check_requests(app, settings)
+    follow_requests(app, settings)
     api = configure_openapi(app)
     register_error_handlers(app)  # after flask-smorest, which registers its own handlers
     app.register_blueprint(health.blueprint)

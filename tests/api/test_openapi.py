@@ -18,7 +18,7 @@ from migration_service.blueprints.description.error_catalogue import (
     rule_errors,
 )
 from migration_service.blueprints.description.examples import ACCOUNT
-from migration_service.blueprints.requests.error_bodies import HTTP_CODES
+from migration_service.blueprints.requests.errors import HTTP_CODES
 from support.mutations import TODAY
 
 

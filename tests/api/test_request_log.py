@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 
 from migration_service.origin import SERVICE, current_origin
 
-LOGGER = "migration_service.blueprints.requests.request_log"
+LOGGER = "migration_service.blueprints.requests.lifecycle"
 
 
 def test_a_request_is_one_line_with_route_status_time_and_id(

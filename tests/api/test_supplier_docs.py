@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from documentation.pages import ROOT
-from migration_service.blueprints.requests.error_bodies import RETRY_LATER_CODES
+from migration_service.blueprints.requests.errors import RETRY_LATER_CODES
 from migration_service.db.base import new_id
 from migration_service.services.events.history import cursor_writer, follow_history
 from migration_service.services.events.reading import Position

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from drill.scene import TEAM, Scene
 from migration_service.blueprints.console.application import PAGES
-from migration_service.blueprints.requests.numbers_in_paths import NumberConverter
+from migration_service.blueprints.requests.application import NumberConverter
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.access.api_keys import issue_api_key

@@ -77,6 +77,22 @@ def test_requests_that_nginx_refuses_get_the_usual_form_of_error(
     assert b"X-Request-ID: " in received
 
 
+@pytest.mark.parametrize(("path", "is_long"), [("/v1/openapi.json", True), (f"{API}/", False)])
+def test_nginx_compresses_long_answers_for_clients_that_accept_it(
+    port: int, path: str, *, is_long: bool
+) -> None:
+    def get(accepted: str) -> requests.Response:
+        return requests.get(
+            f"http://{LOOPBACK}:{port}{path}", headers={"Accept-Encoding": accepted}, timeout=30
+        )
+
+    packed, plain = get("gzip"), get("identity")
+    assert packed.headers.get("Content-Encoding") == ("gzip" if is_long else None)
+    assert "Content-Encoding" not in plain.headers
+    assert ("Accept-Encoding" in plain.headers.get("Vary", "")) == is_long
+    assert packed.content == plain.content
+
+
 @pytest.mark.parametrize(
     ("path", "status"), [(f"{API}/batches/", 401), ("/console/suppliers/X/upload/", 404)]
 )

@@ -16,14 +16,13 @@ from migration_payloads.validation import ValidatedAccount
 from migration_service import errors
 from migration_service.blueprints.description.examples import ACCOUNT, STAGED
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import (
     document_body,
     query_arguments,
     read_text,
 )
 from migration_service.blueprints.requests.description_headers import refer
-from migration_service.blueprints.requests.interface import make_blueprint
+from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.validation_report import answer_staged, answer_validated, reporting
 from migration_service.db.sql import autocommit

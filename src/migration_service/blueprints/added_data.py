@@ -12,7 +12,6 @@ from migration_payloads.schemas.coded import example_of
 from migration_service import errors
 from migration_service.blueprints.description.examples import STAGED
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import (
     document_body,
     query_arguments,
@@ -21,7 +20,7 @@ from migration_service.blueprints.requests.body import (
 from migration_service.blueprints.requests.describing import View
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
-from migration_service.blueprints.requests.interface import make_blueprint
+from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.validation_report import answer_accepted

@@ -7,8 +7,7 @@ from typing import Any
 from flask import request
 
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller
-from migration_service.blueprints.requests.interface import make_blueprint
+from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas.api_key import ApiKeyAnswerSchema
 from migration_service.services.access.key_reports import report_api_key

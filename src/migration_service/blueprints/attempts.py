@@ -7,11 +7,10 @@ from flask import Response, jsonify
 
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
-from migration_service.blueprints.requests.error_bodies import error_body
-from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_path
+from migration_service.blueprints.requests.errors import error_body
+from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_path
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas.attempts import AttemptAnswerSchema, AttemptListArgumentsSchema

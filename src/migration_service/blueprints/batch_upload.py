@@ -11,10 +11,10 @@ from migration_payloads.files.ndjson import FileLimits, read_blocks
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.description.examples import ACCOUNT
-from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import require_length
 from migration_service.blueprints.requests.holding import consume_body
 from migration_service.blueprints.requests.idempotency import read_key
+from migration_service.blueprints.requests.interface import caller
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings

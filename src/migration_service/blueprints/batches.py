@@ -10,11 +10,10 @@ from migration_service import errors
 from migration_service.blueprints.batch_upload import BODY, read_order, read_threshold_arguments, take_in
 from migration_service.blueprints.description.error_catalogue import require_known_code
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import document_parameters, query_arguments
 from migration_service.blueprints.requests.description_headers import CSV, KEY, LINES, refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
-from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_body
+from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_body
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream, stream_lines

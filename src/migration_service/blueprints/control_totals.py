@@ -4,9 +4,8 @@ from flask import Response, jsonify
 
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import document_body, read_json
-from migration_service.blueprints.requests.interface import make_blueprint
+from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas.control_totals import (
     EXAMPLE,

@@ -10,10 +10,9 @@ from migration_payloads.moments import write_moment
 from migration_payloads.schemas.base import unknown_word
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
-from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_path
+from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_path
 from migration_service.blueprints.requests.paging import link_next, require_page_size
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream

@@ -24,7 +24,7 @@ from migration_service.blueprints.graphql_errors import (
 )
 from migration_service.blueprints.graphql_schema import SCHEMA, TokenAttempt
 from migration_service.blueprints.requests.body import read_json
-from migration_service.blueprints.requests.error_bodies import ErrorType
+from migration_service.blueprints.requests.errors import ErrorType
 from migration_service.blueprints.requests.places import enter_place
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ErrorItem, InvalidError, ParseError, ServiceError

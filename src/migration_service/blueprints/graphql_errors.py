@@ -12,7 +12,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
 from migration_service.blueprints.graphql_schema import SCHEMA
-from migration_service.blueprints.requests.error_bodies import HTTP_CODES, ErrorType, status_of
+from migration_service.blueprints.requests.errors import HTTP_CODES, ErrorType, status_of
 from migration_service.errors import (
     ErrorItem,
     ParseError,

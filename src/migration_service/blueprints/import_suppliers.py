@@ -1,8 +1,7 @@
 """The organisation's import suppliers, with the counts of their accounts."""
 
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller
-from migration_service.blueprints.requests.interface import make_blueprint
+from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ImportSupplierNotFoundError, RequestFailedValidationError
 from migration_service.schemas.attempts import ImportSupplierAnswerSchema

@@ -11,10 +11,10 @@ from migration_service import errors
 from migration_service.blueprints.account_imports import blueprint
 from migration_service.blueprints.description.examples import PROCESS
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import document_parameters, json_body
 from migration_service.blueprints.requests.description_headers import PREFER, refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keyed_request
+from migration_service.blueprints.requests.interface import caller
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas.requests import (

@@ -6,10 +6,9 @@ from uuid import UUID
 from flask import Response
 
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
-from migration_service.blueprints.requests.interface import make_blueprint
+from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.reference import wait_until_known

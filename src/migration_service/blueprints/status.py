@@ -9,10 +9,9 @@ from migration_payloads.schemas.json import encode_json
 from migration_service import errors
 from migration_service.blueprints.description.examples import ACCOUNT
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
-from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_path
+from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_path
 from migration_service.blueprints.requests.paging import Listing, link_next
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream_array

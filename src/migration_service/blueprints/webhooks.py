@@ -7,11 +7,10 @@ from sqlalchemy.orm import Session
 
 from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
-from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
-from migration_service.blueprints.requests.interface import make_blueprint
+from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.paging import Listing, row_id
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import WebhookEndpoint

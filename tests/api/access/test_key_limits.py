@@ -9,7 +9,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.blueprints.requests.auth import SCOPES, scopes_of
+from migration_service.blueprints.requests.interface import SCOPES, scopes_of
 from migration_service.services.access.api_keys import (
     KeyLimits,
     issue_api_key,

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text
 
-from migration_service.blueprints.requests.auth import SCOPES
+from migration_service.blueprints.requests.interface import SCOPES
 from migration_service.db.base import new_id
 from migration_service.schemas.events import EventType
 from migration_service.services.access.api_keys import KeyLimits, issue_api_key

@@ -2,7 +2,7 @@
 
 import pytest
 
-from migration_service.blueprints.requests.auth import read_token
+from migration_service.blueprints.requests.interface import read_token
 from migration_service.errors import NotAuthenticatedError, UnauthenticatedError
 
 

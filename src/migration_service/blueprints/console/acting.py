@@ -19,7 +19,7 @@ from migration_service.blueprints.console.access import current_session
 from migration_service.blueprints.console.faults import FormWithFaults
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.requests.error_bodies import status_of
+from migration_service.blueprints.requests.errors import status_of
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.reference import wait_until_known
 from migration_service.db.sql import OpenTransaction, autocommit

@@ -12,7 +12,7 @@ from migration_service.blueprints.console.access import guard_views
 from migration_service.blueprints.console.display import add_filters
 from migration_service.blueprints.console.failures import show_errors
 from migration_service.blueprints.console.faults import attributes_at_fault
-from migration_service.blueprints.console.headers import guard_pages
+from migration_service.blueprints.console.headers import guard_page
 from migration_service.blueprints.console.languages import speak_languages
 from migration_service.blueprints.console.pages import (
     accounts,
@@ -49,12 +49,8 @@ from migration_service.blueprints.console.pages import (
     work,
 )
 from migration_service.blueprints.console.views import MOUNT
-from migration_service.blueprints.requests.admission import Application, check_requests
-from migration_service.blueprints.requests.compression import compress_responses
-from migration_service.blueprints.requests.holding import watch_effects
-from migration_service.blueprints.requests.numbers_in_paths import LinkedNumberConverter
-from migration_service.blueprints.requests.request_ids import identify_requests
-from migration_service.blueprints.requests.request_log import observe_requests
+from migration_service.blueprints.requests.application import Application, LinkedNumberConverter
+from migration_service.blueprints.requests.lifecycle import follow_requests
 from migration_service.blueprints.requests.resources import Resources, attach_resources
 from migration_service.config import Settings
 
@@ -122,12 +118,7 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     attach_resources(app, shared)
-    observe_requests(app)
-    identify_requests(app)
-    watch_effects(app)
-    compress_responses(app)
-    guard_pages(app)
-    check_requests(app, settings)
+    follow_requests(app, settings, guard_page)
     show_errors(app)
     speak_languages(app)
     add_filters(app)

@@ -11,7 +11,7 @@ from werkzeug.exceptions import HTTPException
 from migration_service import errors
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.remedies import remedy_of
-from migration_service.blueprints.requests.error_bodies import status_of
+from migration_service.blueprints.requests.errors import status_of
 from migration_service.blueprints.requests.resources import resources
 
 logger = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """Headers of every page, which restrict what a browser may load, run and keep."""
 
-from flask import Flask, Response
+from flask import Response
 
 _POLICY = "; ".join(
     (
@@ -17,12 +17,8 @@ _POLICY = "; ".join(
 )
 
 
-def guard_pages(app: Flask) -> None:
-    """Add the headers to every response of the console."""
-    app.after_request(_guard)
-
-
-def _guard(response: Response) -> Response:
+def guard_page(response: Response) -> None:
+    """Add the headers to a response of the console."""
     headers = response.headers
     headers["Content-Security-Policy"] = _POLICY
     headers["X-Content-Type-Options"] = "nosniff"
@@ -33,4 +29,3 @@ def _guard(response: Response) -> Response:
     headers["Permissions-Policy"] = "camera=(), geolocation=(), microphone=()"
     # Pages have customers' data. Stylesheets and scripts have a header of their own.
     headers.setdefault("Cache-Control", "no-store")
-    return response

@@ -12,7 +12,7 @@ from migration_service.blueprints.description.event_catalogue import describe_we
 from migration_service.blueprints.description.examples import NUMBER, SUPPLIER
 from migration_service.blueprints.description.responses import add_common_responses, common_responses
 from migration_service.blueprints.requests.description_headers import BY_STATUS, HEADERS, refer
-from migration_service.blueprints.requests.error_bodies import RETRY_LATER_CODES
+from migration_service.blueprints.requests.errors import RETRY_LATER_CODES
 
 INFO = {
     "summary": "Moves customer accounts from another supplier into the platform.",

@@ -12,7 +12,7 @@ from migration_payloads.rules.added_data import ADDED_DATA_RULES
 from migration_payloads.rules.catalogue import RULES
 from migration_payloads.schemas.base import unknown_word
 from migration_service import errors
-from migration_service.blueprints.requests.error_bodies import HTTP_CODES, status_of
+from migration_service.blueprints.requests.errors import HTTP_CODES, status_of
 
 
 class Place(StrEnum):

@@ -14,7 +14,7 @@ from migration_service.blueprints.description.error_catalogue import field_error
 from migration_service.blueprints.description.event_catalogue import add_event_schemas
 from migration_service.blueprints.description.examples import NUMBER
 from migration_service.blueprints.requests.describing import View, only_describe
-from migration_service.blueprints.requests.error_bodies import error_body, status_of
+from migration_service.blueprints.requests.errors import error_body, status_of
 from migration_service.errors import (
     AccountAlreadyImportedError,
     AccountFailedValidationError,

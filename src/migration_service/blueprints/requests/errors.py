@@ -1,7 +1,8 @@
-"""Error handlers, which respond with the body of section 7.2."""
+"""The bodies of errors (section 7.2), the only table from errors to HTTP statuses, and the error handlers."""
 
 import logging
 import random
+from enum import StrEnum
 from http import HTTPStatus
 from typing import Any
 
@@ -12,17 +13,70 @@ from werkzeug.exceptions import HTTPException
 
 from migration_payloads.schemas.json import encode_json
 from migration_service import errors
-from migration_service.blueprints.requests.error_bodies import (
-    HTTP_CODES,
-    RETRY_LATER_CODES,
-    error_body,
-    status_of,
-)
 from migration_service.blueprints.requests.resources import resources
 
 logger = logging.getLogger(__name__)
 
+#: The status of each class of errors. For a class that is not listed, its nearest listed ancestor counts.
+STATUS: dict[type[errors.ServiceError], HTTPStatus] = {
+    errors.InvalidError: HTTPStatus.BAD_REQUEST,
+    errors.BatchFileTooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.UnauthenticatedError: HTTPStatus.UNAUTHORIZED,
+    errors.PermissionDeniedError: HTTPStatus.FORBIDDEN,
+    errors.NotFoundError: HTTPStatus.NOT_FOUND,
+    errors.ConcurrencyLimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.ShareUsedError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.StagedQuotaReachedError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.ThrottledError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.TooManyUploadsError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.BatchQuotaError: HTTPStatus.TOO_MANY_REQUESTS,
+    errors.PaymentVendorUnavailableError: HTTPStatus.INTERNAL_SERVER_ERROR,
+    errors.ServiceUnavailableError: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+#: The code of errors that Flask itself raises.
+HTTP_CODES = {
+    400: "parse_error",
+    404: "not_found",
+    405: "method_not_allowed",
+    411: "length_required",
+    413: "request_too_large",
+    414: "uri_too_long",
+    415: "unsupported_media_type",
+    431: "headers_too_large",
+}
+
+#: The codes of 400s for which a later retry can succeed.
+RETRY_LATER_CODES = (
+    errors.AccountImportInProgressError.code,
+    errors.IdempotencyRequestInProgressError.code,
+)
+
 _RETRY_LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+class ErrorType(StrEnum):
+    """The `errorType` of a GraphQL error: the kind of remedy."""
+
+    #: The request is invalid: change it.
+    VALIDATION = "VALIDATION"
+    #: The API key or the refresh token is not valid: use another one.
+    AUTHENTICATION = "AUTHENTICATION"
+    #: Too many failed attempts: wait.
+    THROTTLING = "THROTTLING"
+    #: The service cannot answer right now: try again.
+    APPLICATION = "APPLICATION"
+
+
+def status_of(error: type[errors.ServiceError]) -> HTTPStatus:
+    """Return the HTTP status of a class of errors."""
+    return next(STATUS[ancestor] for ancestor in error.__mro__ if ancestor in STATUS)
+
+
+def error_body(error: errors.ServiceError) -> dict[str, Any]:
+    """Return the body of an error: detail, code, errors, and the extra fields of the error."""
+    items = [item.to_dict() for item in error.errors]
+    return {"detail": error.detail, "code": error.code, "errors": items, **error.extra_fields()}
 
 
 def register_error_handlers(app: Flask) -> None:

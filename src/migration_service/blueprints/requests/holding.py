@@ -6,7 +6,7 @@ still there, it is carried out again as if it had just arrived.
 
 import time
 
-from flask import Flask, g
+from flask import g
 from redis import RedisError
 
 from migration_service.blueprints.requests.places import leave_place, step_aside
@@ -18,11 +18,6 @@ from migration_service.errors import ServiceUnavailableError
 
 #: What is known of a request before its first handler. Everything else is found out again.
 _KEPT = ("began_at", "request_id", "held_until")
-
-
-def watch_effects(app: Flask) -> None:
-    """Note what each request of `app` changes."""
-    app.before_request(disregard_effects)
 
 
 def disregard_effects() -> None:

@@ -17,10 +17,10 @@ from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
-from migration_service.blueprints.requests.auth import caller
 from migration_service.blueprints.requests.body import document_parameters, read_json, too_large
 from migration_service.blueprints.requests.describing import View
 from migration_service.blueprints.requests.description_headers import KEY
+from migration_service.blueprints.requests.interface import caller
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.sql import OpenTransaction, autocommit
 from migration_service.errors import (

@@ -5,16 +5,10 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flask import Flask, Response, g, request
+from flask import Response, g, request
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.access.throttle import client_of
-
-
-def keep_places(app: Flask) -> None:
-    """Let every request of `app` leave its place when it ends."""
-    app.after_request(_leave_with_last_byte)
-    app.teardown_request(lambda _error: leave_place())
 
 
 def enter_place(organisation_id: int | None = None) -> None:
@@ -76,16 +70,16 @@ def in_turns(made: Iterable[Any], pieces: Iterator[Any]) -> Iterator[Any]:
     return whole()
 
 
-def _leave_with_last_byte(response: Response) -> Response:
+def leave_with_last_byte(response: Response) -> None:
+    """Leave the place of the request when its response was sent. Console requests have none."""
     if "place" not in g:
-        return response
+        return
     places, place = resources().places, g.pop("place")
     if response.is_streamed:
         places.step_aside(place)
         response.call_on_close(lambda: places.leave(place))
     else:
         places.leave(place)
-    return response
 
 
 def leave_place() -> None:

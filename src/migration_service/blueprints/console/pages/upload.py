@@ -35,7 +35,7 @@ from migration_service.blueprints.console.ordering import (
     team_choices,
 )
 from migration_service.blueprints.console.pages.control_totals import read_totals
-from migration_service.blueprints.requests.error_bodies import status_of
+from migration_service.blueprints.requests.errors import status_of
 from migration_service.blueprints.requests.holding import consume_body
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import (

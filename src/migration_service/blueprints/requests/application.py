@@ -1,25 +1,23 @@
-"""Handling of every request before its view: add a missing trailing slash, check the host and the path."""
+"""What differs from Flask: paths without their trailing slash, account numbers in paths, whole answers."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from flask import Flask, Request, Response, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
-from werkzeug.routing import MapAdapter, RequestRedirect
-from werkzeug.sansio.utils import get_host
+from werkzeug.routing import MapAdapter, PathConverter, RequestRedirect, Rule
+from werkzeug.routing.rules import RulePart
 
-from migration_service.blueprints.requests.body import INTERFACE
 from migration_service.blueprints.requests.holding import wait_to_repeat
-from migration_service.blueprints.requests.numbers_in_paths import require_text_in_path
-from migration_service.config import Settings
-from migration_service.errors import HostNotAllowedError
+from migration_service.errors import ErrorItem, RequestFailedValidationError
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
-#: The paths for load balancers, orchestrators and Prometheus, which address a process by its IP address.
-_ANY_HOST = ("/health/", "/metrics")
+_NOT_TEXT = "\N{REPLACEMENT CHARACTER}"
 
 
 class WholeResponse(Response):
@@ -72,23 +70,57 @@ class Application(Flask):
         return func
 
 
-def check_requests(app: Flask, settings: Settings) -> None:
-    """Let `app` refuse requests whose host is not allowed, or whose path is not text.
+class NumberRule(Rule):
+    """A URL rule for paths in which a number that ends in a slash precedes the trailing slash."""
 
-    The interface checks the names in its paths after the token (`interface.make_blueprint`).
+    def _parse_rule(self, rule: str) -> Iterable[RulePart]:
+        for part in super()._parse_rule(rule):
+            yield replace(part, content=part.content.replace("(?<!/)(/?)", "(/?)"))
+
+
+class NumberConverter(PathConverter):
+    """An external account number in a path: any text, including slashes and line feeds."""
+
+    regex = r"[\s\S]+?"
+    part_isolating = False
+
+
+class LinkedNumberConverter(NumberConverter):
+    """An account number in the links of pages, encoded twice.
+
+    The number `a/skip` is then not mistaken for the page to skip `a`, nor `..` for the parent folder.
     """
-    allowed = {name.strip("[] ").lower() for name in settings.allowed_hosts.split(",")} - {""}
 
-    @app.before_request
-    def check() -> None:
-        if allowed and not request.path.startswith(_ANY_HOST) and _host_name() not in allowed:
-            raise HostNotAllowedError
-        if request.routing_exception or not request.path.startswith(INTERFACE):
-            require_text_in_path()
+    def to_python(self, value: str) -> str:
+        """Return the number in a path."""
+        return unquote(value)
+
+    def to_url(self, value: str) -> str:
+        """Return a number as part of a path."""
+        once = quote(value, safe="")
+        return quote(once if once.strip(".") else once.replace(".", "%2E"), safe="")
 
 
-def _host_name() -> str:
-    """Return the host of the Host header without its port."""
-    host = get_host("http", request.headers.get("Host"))
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    return name.strip("[]").lower()
+def require_text_in_path() -> None:
+    """Raise RequestFailedValidationError if the path has a NUL, or bytes that are not UTF-8.
+
+    PostgreSQL takes no NUL. Half of a surrogate pair is not UTF-8.
+    """
+    is_text = _is_text(request.environ["PATH_INFO"])
+    names: list[str | None] = [
+        name
+        for name, text in (request.view_args or {}).items()
+        if isinstance(text, str) and ("\0" in text or (not is_text and _NOT_TEXT in text))
+    ]
+    if names or not is_text or "\0" in request.path:
+        detail = "The path has a NUL, or bytes that are not UTF-8."
+        items = [ErrorItem("invalid_characters", detail, name) for name in names or [None]]
+        raise RequestFailedValidationError(errors=items)
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode("latin-1").decode()
+    except UnicodeError:
+        return False
+    return True
