@@ -36,11 +36,6 @@ def test_an_unexpected_error_is_500_in_the_same_form(supplier: SupplierClient) -
     assert (answer.status_code, answer.json) == (500, {"detail": detail, "code": "error", "errors": [item]})
 
 
-def test_u_0000_in_an_unknown_path_is_404(client: FlaskClient) -> None:
-    for path in ("/v1/docs/assets/%00", "/%00/"):
-        assert client.get(path).status_code == 404
-
-
 def test_413_names_the_limit(supplier: SupplierClient) -> None:
     limit = supplier.app.config["MAX_CONTENT_LENGTH"]
     answer = supplier.post("/notes/create/", "x" * limit)
