@@ -70,6 +70,16 @@ class ServiceParts:
         """A client for Redis."""
         return make_redis(self.settings.redis_url, max_connections=2)
 
+    def close(self) -> None:
+        """Close the connections that were opened."""
+        opened = vars(self)
+        if "sessions" in opened:
+            self.sessions.kw["bind"].dispose()
+        if "redis" in opened:
+            self.redis.connection_pool.disconnect()
+        if "celery" in opened:
+            self.celery.close()
+
     @cached_property
     def celery(self) -> MigrationCelery:
         """The Celery application, for asking the workers."""
