@@ -36,7 +36,9 @@ class CustomerPreferencesSchema(Fields):
 class UserDetailSchema(Fields):
     """A value that the supplier keeps for a customer."""
 
-    namespace = Identifier("The name of the value, unique for the customer.", "loyalty", required=True)
+    namespace = Identifier(
+        "The name of the value, unique for the customer.", "loyalty", required=True, personal=False
+    )
     value = Text(
         "The value that the supplier keeps.",
         "gold",
@@ -74,10 +76,17 @@ class AccountImportSchema(Fields):
     """An account as a supplier sends it."""
 
     external_account_number = NormalIdentifier(
-        "The account's number in the supplier's system. It never changes.", "100000038", required=True
+        "The account's number in the supplier's system. It never changes.",
+        "100000038",
+        required=True,
+        identifying=True,
+        erased=False,
     )
     import_supplier = NormalIdentifier(
-        "Code of the import supplier, as the operator set it up.", "DEMO_SUPPLIER", required=True
+        "Code of the import supplier, as the operator set it up.",
+        "DEMO_SUPPLIER",
+        required=True,
+        personal=False,
     )
     unknown_occupier = Flag(
         "True if it is unknown who lives there. Leave out the customers in that case. Returned as a boolean.",

@@ -47,8 +47,9 @@ def example_of(schema: type[Schema]) -> dict[str, Any]:
 class Coded(Described):
     """The base of every field of a request. Its errors have codes, and say what was found and expected.
 
-    Messages of a `personal` field do not repeat the value. `parameter` is the OpenAPI schema that the field
-    has in a query string.
+    `personal`, `identifying` and `erased` say what the values are to a person, as `schemas.privacy` explains.
+    Messages of a personal field do not repeat the value. `parameter` is the OpenAPI schema that the field has
+    in a query string.
     """
 
     default_error_messages: Messages = {
@@ -56,17 +57,23 @@ class Coded(Described):
         "null": "This field may not be null: leave it out.",
         "invalid": "This is not a valid value.",
     }
+    #: `personal` of every field of the class, unless the field has its own. None: each field has to say it.
+    usual_personal: ClassVar[bool | None] = None
     #: `parameter` of every field of the class, unless the field has its own.
     usual_parameter: ClassVar[dict[str, Any]] = {"type": "string", "minLength": 1}
 
     def __init__(
         self,
         *about: Any,
-        personal: bool = False,
+        personal: bool | None = None,
+        identifying: bool = False,
+        erased: bool | None = None,
         parameter: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        self.personal = personal
+        self.personal = self.usual_personal if personal is None and not identifying else bool(personal)
+        self.identifying = identifying
+        self.erased = bool(self.personal or identifying) if erased is None else erased
         super().__init__(*about, **kwargs)
         default = {} if self.load_default is missing else {"default": self.load_default}
         self.parameter = (parameter or self.usual_parameter) | default

@@ -61,12 +61,17 @@ class Flag(Coded, fields.Boolean):
     default_error_messages: Messages = {
         "invalid": "{found} is neither true nor false. Send a boolean, or the text 'true' or 'false'."
     }
+    usual_personal = False
     usual_parameter: ClassVar[dict[str, Any]] = {"type": "boolean"}
     _WORDS: ClassVar[dict[str, bool]] = {
         str(word).lower(): value
         for words, value in ((fields.Boolean.truthy, True), (fields.Boolean.falsy, False))
         for word in words
     }
+
+    def is_word(self, text: str) -> bool:
+        """Return whether a text is one of the words for true and false."""
+        return text.lower() in self._WORDS
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
         if isinstance(value, bool):
@@ -98,6 +103,7 @@ class Day(Coded, fields.Date):
 
 
 class _Moment(Coded):
+    usual_personal = False
     _FORM: ClassVar[re.Pattern[str]]
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> datetime:
@@ -185,6 +191,7 @@ class Values(Coded, fields.List[Any]):
         "invalid": Message("This is {kind}, not a list.", "not_a_list"),
         "too_many": _TOO_MANY_ITEMS,
     }
+    usual_personal = False  # what the items are is said by their own field
     described: ClassVar[dict[str, Any]] = {"maxItems": MAX_ITEMS}
 
     def __init__(self, inner: Any, *about: Any, **kwargs: Any) -> None:

@@ -31,6 +31,7 @@ class Number(Coded, fields.Decimal):
             "out_of_range",
         ),
     }
+    usual_personal = False
     _FORM = re.compile(r"[+-]?\d{1,40}(\.\d{1,40})?", re.ASCII)
     described: ClassVar[dict[str, Any]] = {"type": ["number", "string"]}
 
@@ -77,6 +78,7 @@ class WholeNumber(Coded, fields.Integer):
         "invalid": "{found} is not a whole number.",
         "range": Message(f"{{found}} is not between -{2**31 - 1} and {2**31 - 1}.", "out_of_range"),
     }
+    usual_personal = False
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
         number = value

@@ -17,14 +17,26 @@ STATEMENT = {
 class HistoricalStatementSchema(Fields):
     """A bill from before the migration (section 2.7)."""
 
-    bill_period_from_date = Day("First day of the billed period.", "2026-02-01", required=True)
-    bill_period_to_date = Day("Last day of the billed period, inclusive.", "2026-02-28", required=True)
-    statement_id = Identifier("The supplier's identifier of the statement.", "S-100000038-1", required=True)
-    issued_date = Day("The day on which the statement was sent.", "2026-03-01", required=True)
+    bill_period_from_date = Day(
+        "First day of the billed period.", "2026-02-01", required=True, personal=False
+    )
+    bill_period_to_date = Day(
+        "Last day of the billed period, inclusive.", "2026-02-28", required=True, personal=False
+    )
+    statement_id = Identifier(
+        "The supplier's identifier of the statement.",
+        "S-100000038-1",
+        required=True,
+        identifying=True,
+        erased=False,
+    )
+    issued_date = Day("The day on which the statement was sent.", "2026-03-01", required=True, personal=False)
     number = Identifier(
         "The invoice number. Transactions name it as associated_invoice_number.",
         "2026-100000038-1-01",
         required=True,
+        identifying=True,
+        erased=False,
     )
     gross_amount = Number(
         "The billed amount, including tax.",
@@ -33,11 +45,15 @@ class HistoricalStatementSchema(Fields):
         unit="in euro cents; positive if the customer owes it",
     )
     statement_path = DocumentPath(
-        "Path of the PDF below the supplier's document root.", "statements/2026/S-100000038-1.pdf"
+        "Path of the PDF below the supplier's document root.",
+        "statements/2026/S-100000038-1.pdf",
+        identifying=True,
     )
 
 
 class StatementSchema(HistoricalStatementSchema):
     """A statement in the account payload (section 2.3)."""
 
-    statement_pdf_context = FreeObject("The data to make a PDF from. An empty object counts as absent.", {})
+    statement_pdf_context = FreeObject(
+        "The data to make a PDF from. An empty object counts as absent.", {}, personal=True
+    )

@@ -31,9 +31,13 @@ from migration_payloads.schemas.vocabulary import (
 class AgreementParamsSchema(Fields):
     """The contract that the customer had with the supplier."""
 
-    historical_contract_number = Identifier("Number of the contract with the supplier.", "C-100000038-E1")
+    historical_contract_number = Identifier(
+        "Number of the contract with the supplier.", "C-100000038-E1", identifying=True
+    )
     historical_contract_pdf_path = DocumentPath(
-        "Path of the contract's PDF below the supplier's document root.", "contracts/2020/C-100000038-E1.pdf"
+        "Path of the contract's PDF below the supplier's document root.",
+        "contracts/2020/C-100000038-E1.pdf",
+        identifying=True,
     )
 
 
@@ -84,10 +88,15 @@ class AgreementSchema(Fields):
         SupplyType, "The energy that is supplied, as for the meter point.", "ELECTRICITY", required=True
     )
     effective_from = Day(
-        "First day of the agreement. It ends when the next one starts.", "2020-01-19", required=True
+        "First day of the agreement. It ends when the next one starts.",
+        "2020-01-19",
+        required=True,
+        personal=False,
     )
-    agreed_at = Day("The day on which the customer agreed.", "2019-12-26")
-    tariff_code = Identifier("The supplier's code of the tariff.", "NL-E-VARIABLE", required=True)
+    agreed_at = Day("The day on which the customer agreed.", "2019-12-26", personal=False)
+    tariff_code = Identifier(
+        "The supplier's code of the tariff.", "NL-E-VARIABLE", required=True, personal=False
+    )
     params = Object(
         AgreementParamsSchema,
         "The contract that the customer had.",
@@ -101,7 +110,9 @@ class AgreementSchema(Fields):
 class RegisterSchema(Fields):
     """A counter of a meter."""
 
-    register_id = Identifier("The register's identifier, unique within the meter.", "1.8.1", required=True)
+    register_id = Identifier(
+        "The register's identifier, unique within the meter.", "1.8.1", required=True, personal=False
+    )
     metering_direction = Code("The direction that the register counts.", "CONSUMPTION")
     multiplication_factor = WholeNumber("The factor by which readings are multiplied.", 1)
     number_of_digits = WholeNumber("Digits of a reading before the decimal point.", 6)
@@ -111,10 +122,10 @@ class RegisterSchema(Fields):
 class MeterSchema(Fields):
     """A meter at a meter point."""
 
-    meter_id = Identifier("The number on the meter.", "E3650120601576", required=True)
+    meter_id = Identifier("The number on the meter.", "E3650120601576", required=True, identifying=True)
     type = Code("The kind of meter.", "SMART")
     smart_meter_technical_communication = Code("Whether the meter can be read remotely.", "ON")
-    active_from = Day("The day on which the meter was installed.", "2017-03-29")
+    active_from = Day("The day on which the meter was installed.", "2017-03-29", personal=False)
     registers = Objects(RegisterSchema, "The counters of the meter.", [{"register_id": "1.8.1"}])
 
 
@@ -126,22 +137,30 @@ class ConfigurationPeriodSchema(Fields):
     energy_flow_direction = Code("Which way energy flows.", "CONSUMPTION")
     metering_method = Code("How often the meter point is read.", "MONTHLY")
     physical_status = Code("Whether the connection is in operation.", "IN_OPERATION")
-    profile_category = Identifier("The consumption profile.", "E1A")
+    profile_category = Identifier("The consumption profile.", "E1A", personal=False)
     physical_capacity = Number(
         "Capacity of the connection.", 24.15, unit="in kW for electricity, in m³ an hour for gas"
     )
-    cap_tar_code = Identifier("Code of the capacity tariff: 13 digits.", "8742010103129")
+    cap_tar_code = Identifier("Code of the capacity tariff: 13 digits.", "8742010103129", personal=False)
     start_date = Day(
-        "First day of the period. It ends when the next one starts.", "2020-01-19", required=True
+        "First day of the period. It ends when the next one starts.",
+        "2020-01-19",
+        required=True,
+        personal=False,
     )
 
 
 class GridOperatorEffectivePeriodSchema(Fields):
     """The grid operator of a meter point from a date on."""
 
-    grid_operator_code = Identifier("GLN of the grid operator: 13 digits.", "8712423014022", required=True)
+    grid_operator_code = Identifier(
+        "GLN of the grid operator: 13 digits.", "8712423014022", required=True, personal=False
+    )
     start_date = Day(
-        "First day of the period. It ends when the next one starts.", "2020-01-19", required=True
+        "First day of the period. It ends when the next one starts.",
+        "2020-01-19",
+        required=True,
+        personal=False,
     )
 
 
@@ -152,9 +171,11 @@ class BillingConfigurationPeriodSchema(Fields):
         ResidencyStatus, "Whether somebody lives at the address. Absent for gas.", "RESIDENT"
     )
     energy_tax_exception = Choice(EnergyTaxException, "Which energy tax applies.", "NO_EXCEPTION")
-    start_date = Day("First day of the period.", "2020-01-19", required=True)
+    start_date = Day("First day of the period.", "2020-01-19", required=True, personal=False)
     end_date = Day(
-        "The day on which the period ends and the next one starts. The last period has none.", "2024-01-01"
+        "The day on which the period ends and the next one starts. The last period has none.",
+        "2024-01-01",
+        personal=False,
     )
 
 
@@ -178,22 +199,25 @@ class MeterPointSchema(Fields):
     """A connection to a grid."""
 
     ean = Ean(
-        "The connection's number: 18 digits, the last a check digit.", "871694330222747339", required=True
+        "The connection's number: 18 digits, the last a check digit.",
+        "871694330222747339",
+        required=True,
+        identifying=True,
     )
     agreements = Objects(
         AgreementSchema,
         "The contracts for the meter point.",
         [{"supply_type": "ELECTRICITY", "effective_from": "2020-01-19", "tariff_code": "NL-E-VARIABLE"}],
     )
-    last_billed_to_date = Day("Last day that was billed.", "2026-02-28")
-    supply_start_date = Day("First day of the supply.", "2020-01-19")
+    last_billed_to_date = Day("Last day that was billed.", "2026-02-28", personal=False)
+    supply_start_date = Day("First day of the supply.", "2020-01-19", personal=False)
     supply_type = Choice(
         SupplyType, "The energy that is supplied. One EAN may have both kinds.", "ELECTRICITY", required=True
     )
     smart_meter_administrative_status = Code("Whether the smart meter may be read remotely.", "ON")
     market_segment = Code("The market that the meter point belongs to.", "RETAIL")
     location_description = Text(
-        "The location of the meter. May be empty.", "Cellar", blank=True, max_length=1_000
+        "The location of the meter. May be empty.", "Cellar", blank=True, max_length=1_000, personal=True
     )
     meters = Objects(MeterSchema, "The meters that are installed.", [{"meter_id": "E3650120601576"}])
     energy_meter_point_configuration_periods = Objects(
@@ -237,7 +261,9 @@ class SupplyAddressSchema(Fields):
     supply_address3 = address_line("Third line, for example a building.", "")
     supply_address4 = address_line("Fourth line: the town.", "Tilburg")
     supply_postcode = postcode("address")
-    customer_at_supply_address_from_date = Day("The day on which the customer moved in.", "2020-01-19")
+    customer_at_supply_address_from_date = Day(
+        "The day on which the customer moved in.", "2020-01-19", personal=False
+    )
     meter_points = Objects(
         MeterPointSchema,
         "The connections at the address.",

@@ -81,6 +81,7 @@ class NormalIdentifier(Identifier):
 class Choice(Coded, fields.String):
     """A word from a closed list of the specification."""
 
+    usual_personal = False
     default_error_messages: Messages = {"invalid": "This is {kind}, not text."}
 
     def __init__(self, vocabulary: type[StrEnum], *about: Any, **kwargs: Any) -> None:
@@ -97,6 +98,7 @@ class Choice(Coded, fields.String):
 class Code(Text):
     """An upper-case word, for which the specification shows values but no closed list."""
 
+    usual_personal = False
     default_error_messages: Messages = {
         "form": Message(
             "{found} is not a code: upper-case letters, digits and underscores, starting with a letter.",

@@ -33,10 +33,14 @@ class AddedDataSchema(CommandFields):
     """The fields of every body: the account that data is added to."""
 
     import_supplier = NormalIdentifier(
-        "Code of the account's import supplier.", "DEMO_SUPPLIER", required=True
+        "Code of the account's import supplier.", "DEMO_SUPPLIER", required=True, personal=False
     )
     external_account_number = NormalIdentifier(
-        "The account's number in the supplier's system.", "100000038", required=True
+        "The account's number in the supplier's system.",
+        "100000038",
+        required=True,
+        identifying=True,
+        erased=False,
     )
     dry_run = Flag("Do everything, roll it back, and return 200 with the body of a 201.", False)
 
@@ -63,7 +67,10 @@ class NoteDocumentSchema(Fields):
     """A file that a note refers to."""
 
     document_path = DocumentPath(
-        "Path of the file below the supplier's document root.", "notes/2026/letter.pdf", required=True
+        "Path of the file below the supplier's document root.",
+        "notes/2026/letter.pdf",
+        required=True,
+        identifying=True,
     )
 
 
@@ -226,12 +233,15 @@ class StatementsRequestSchema(AddedDataSchema):
 class PaymentInstructionRequestSchema(AddedDataSchema):
     """The body of the payment instruction endpoint (section 4.11)."""
 
-    vendor = Identifier("Name of the payment vendor that the operator set up.", "stripe", required=True)
+    vendor = Identifier(
+        "Name of the payment vendor that the operator set up.", "stripe", required=True, identifying=True
+    )
     reference = Identifier(
         "The vendor's reference for the means of payment.",
         "pm_1N0000000000",
         required=True,
         max_length=MAX_REFERENCE,
+        personal=True,
     )
     type = Code("The kind of payment instruction.", "CARD", required=True)
 

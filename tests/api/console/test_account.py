@@ -98,12 +98,11 @@ def test_of_the_differences_only_what_may_be_about_a_person_is_masked(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
 ) -> None:
     account, other = batches.supplier.accounts(2)
-    wants = {"opted_into_updates": True}
-    account["customers"] = other["customers"] = [{"family_name": "Jansen", "customer_preferences": wants}]
+    account["customers"] = other["customers"] = [{"family_name": "Jansen", "mobile": "0612345678"}]
     batches.run([account, other])
     with sessions.begin() as session:
         session.execute(update(Account).values(unknown_occupier=True))
-        session.execute(update(Customer).values(opted_into_updates=None))
+        session.execute(update(Customer).values(mobile=None))
     page, neighbour = (
         f"/suppliers/{batches.supplier.code}/accounts/{it['external_account_number']}/"
         for it in (account, other)
@@ -114,10 +113,10 @@ def test_of_the_differences_only_what_may_be_about_a_person_is_masked(
         return {tuple(map(text_of, row)) for row in found}
 
     known = ("unknown_occupier", "false", "true")
-    lost = "customers.0.customer_preferences.opted_into_updates"
+    lost = "customers.0.mobile"
     masked = {(lost, '"•••"', "none"), known}
     assert differences(page) == masked
     answer = administrator.send(f"{page}reveal/", page=page)
     assert (answer.status_code, answer.location) == (303, f"/console{page}")
-    assert differences(page) == {(lost, "true", "none"), known}
+    assert differences(page) == {(lost, '"0612345678"', "none"), known}
     assert differences(neighbour) == masked

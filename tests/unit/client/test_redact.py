@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,8 +12,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+from migration_payloads.files.ndjson import Line
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service_client.command import main
+from migration_service_client.command.book_profile import profile_book
 from migration_service_client.command.redaction import Redaction, find
 from migration_service_local.samples import FAULTS, break_account, generate_accounts
 from migration_service_local.samples.faults import choose_fault
@@ -121,6 +124,95 @@ def test_what_is_wrong_with_a_value_stays_wrong_with_its_replacement(members: di
     values = json.dumps(list(parse_json(text).values()), default=str)
     for word in ("Jansen", "jansen", "de Jong", "klantenservice", "612345678", "12345"):
         assert word not in values
+
+
+#: Telephone numbers, valid or not, and the digits of the country and the network that may be kept.
+_NUMBERS = {
+    "0612345678": "06",
+    "+31 (0)6 12345678": "3106",
+    "0031612345678": "00316",
+    "020-1234567": "020",
+    "0182 512345": "0182",
+    "+49 151 24573904": "491512",
+    "vragen naar Modaal 0612345678": "06",
+    "Modaal bellen op 0612345678 na 18:00": "06",
+    "0612345678 / 0201234567": "06",
+    "06-12345678 of 06-87654321 (zus)": "06",
+    "\u0660\u066612345678": "06",
+    "0612345": "",
+    "call me": "",
+    612345678: "6",
+    Decimal("612345678.5"): "6",
+}
+
+
+@pytest.mark.parametrize("name", ["mobile", "landline"])
+@pytest.mark.parametrize(("number", "network"), _NUMBERS.items())
+def test_of_a_telephone_number_only_the_country_and_the_network_are_kept(
+    name: str, number: Any, network: str
+) -> None:
+    base = {"external_account_number": "1000345", "import_supplier": "S"}
+    line = encode_json(base | {"customers": [CUSTOMER | {name: number}]})
+    for key in (b"k", b"l", b"m"):
+        text = encode_json(Redaction(key).redact(parse_json(line)))
+        assert find(text)[0] == find(line)[0]
+        redacted = parse_json(text)["customers"][0][name]
+        kept = [one for one, other in zip(str(number), str(redacted), strict=True) if one == other]
+        left = "".join(str(int(it)) for it in kept if it.isdecimal())
+        assert not any(it.isalpha() for it in kept)
+        assert left in ("", network)
+
+
+def test_what_is_in_place_of_a_telephone_number_is_replaced_with_its_names() -> None:
+    customer = {"mobile": {"Jansen": "0612345678"}, "landline": ["Jansen 0612345678", {"Jansen": 1}]}
+    redacted = encode_json(Redaction(b"k").redact({"customers": [customer]})).decode()
+    for word in ("Jansen", "12345678"):
+        assert word not in redacted
+
+
+#: Fields whose values count as codes.
+_OF_CODES = {
+    *(
+        "namespace",
+        "tariff_code",
+        "register_id",
+        "ledger_code",
+        "product_code",
+        "unit_type",
+        "tax_type",
+        "ref",
+    ),
+    *("vat_on", "profile_category", "grid_operator_code", "cap_tar_code", "market_segment", "supply_type"),
+    *("tax_type", "ref", "unknown_occupier", "rate_band", "opted_into_updates"),
+}
+
+
+def with_codes(value: Any, code: str) -> Any:
+    """Return an account with another value in each field of codes."""
+    if isinstance(value, list):
+        return [with_codes(item, code) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: code if name in _OF_CODES else with_codes(below, code) for name, below in value.items()}
+
+
+@pytest.mark.parametrize(
+    ("code", "is_kept"),
+    [
+        *[
+            (it, False)
+            for it in ("oma Jansen", "Jansen", "MEVR. JANSEN", "jansen@x.example", "Öztürk", "ÖZTÜRK")
+        ],
+        *[(it, True) for it in ("NL-E-VARIABLE", "E1A", "1.8.1", "8712423014022")],
+    ],
+)
+def test_texts_in_fields_of_codes_are_neither_kept_nor_profiled(code: str, is_kept: bool) -> None:
+    [account] = generate_accounts(1, supplier="S")
+    text = msgspec.json.encode(with_codes(account, code))
+    redacted, profiled = Redaction(b"k").redact(parse_json(text)), profile_book([Line(1, text)])
+    assert (redacted["ledgers"][0]["ledger_code"] == code) is is_kept
+    for written in (encode_json(redacted).decode(), json.dumps(profiled, ensure_ascii=False)):
+        assert (code in written) is is_kept
 
 
 def redact(folder: Path, lines: list[Any], *arguments: str) -> tuple[Result, list[dict[str, Any]]]:

@@ -1,29 +1,58 @@
 """Masking personal data, until an operator asks for it.
 
-A mask shows only that a value exists. The numbers of accounts and meter points are not masked, because people
-search by them.
+A mask shows only that a value exists. What is personal is said by the fields of payloads
+(`migration_payloads.schemas.privacy`), and what no field is known for may be personal, too. The numbers of
+accounts, meter points and the like are not masked, because people search by them.
 """
 
-import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from flask import session
 
+from migration_payloads.schemas.account import ACCOUNT_IMPORT
+from migration_payloads.schemas.fields import Choice, Flag
+from migration_payloads.schemas.privacy import is_nobodys, walk_fields
 from migration_service.blueprints.console.access import current_operator
+from migration_service.schemas.added_data import (
+    NotesRequestSchema,
+    PaymentInstructionRequestSchema,
+    StatementsRequestSchema,
+    TransactionsRequestSchema,
+)
 from migration_service.services.access.operators import OperatorRole
-from migration_service.services.imports.field_differences import FieldDifference
 from migration_service.services.reconciliation.differences import AccountDifference
 
 MASK = "•••"
 
-#: Fields of payloads and accounts with personal values.
-_PERSONAL = re.compile(
-    r"given_name|family_name|email|mobile|landline|date_of_birth|billing_address\d|billing_postcode"
-    r"|supply_address\d|supply_postcode|location_description|value|body|note|display_note|reference"
-    r"|\w*_reference"
+_SCHEMAS = (
+    ACCOUNT_IMPORT,
+    NotesRequestSchema(),
+    TransactionsRequestSchema(),
+    StatementsRequestSchema(),
+    PaymentInstructionRequestSchema(),
 )
+
+
+_PATHS = [(path.split("."), field) for schema in _SCHEMAS for path, field in walk_fields(schema)]
+#: The fields of payloads by name. Of several fields, the one whose values are masked counts.
+_FIELDS = {path[-1]: field for path, field in sorted(_PATHS, key=lambda it: bool(it[1].personal))}
+#: Members of accounts that the service adds, and the code that an operator has chosen for a supplier.
+_OWN = frozenset(
+    {
+        *("service_account_number", "account_created_at", "import_supplier"),
+        *("statement_location", "historical_contract_pdf_location", "document_location"),
+    }
+)
+#: Objects whose members are known.
+_OBJECTS = frozenset(
+    {
+        *(part for path, _ in _PATHS for part in path[:-1]),
+        *("added_notes", "added_payment_instructions", "added_statements", "added_transactions", "documents"),
+    }
+)
+_UNKNOWN_FIELD = "unknown_field"
 _REVEALED = "revealed"
 _MOST_REVEALED = 20
 #: How long revealed data stays visible to an operator.
@@ -31,36 +60,61 @@ _SHOWN_FOR = timedelta(minutes=10)
 
 
 def is_personal(path: str) -> bool:
-    """Return whether the value at a path of a payload, such as `customers.1.landline`, is personal."""
-    names = [part for part in path.split(".") if not part.isdecimal()]
-    return bool(names) and _PERSONAL.fullmatch(names[-1]) is not None
+    """Return whether the value at a path of a payload, such as `customers.1.landline`, may be personal."""
+    *above, name = _names_in(path)
+    if not _OBJECTS.issuperset(above):
+        return True
+    return name not in _OBJECTS | _OWN | {""} and bool(getattr(_FIELDS.get(name), "personal", True))
 
 
-def mask(value: Any, name: str = "") -> Any:
-    """Return a payload, or a part of one, with personal values masked. Empty values stay empty."""
+def _names_in(path: str) -> list[str]:
+    return [part for part in path.split(".") if not part.isdecimal() and part != "*"] or [""]
+
+
+def repeats_personal(code: str, path: str) -> bool:
+    """Return whether the sentence of a finding may repeat a personal value, and not just a member's name."""
+    return code != _UNKNOWN_FIELD and is_personal(path)
+
+
+def mask(value: Any, name: str = "", *, is_known: bool = True) -> Any:
+    """Return a payload, or a part of one, with personal values masked. Empty values stay empty.
+
+    What is below a member that is not known is masked, whatever it is called.
+    """
     if isinstance(value, dict):
-        return {key: mask(below, key) for key, below in value.items()}
+        is_known = is_known and name in _OBJECTS | {""}
+        return {key: mask(below, key, is_known=is_known) for key, below in value.items()}
     if isinstance(value, list):
-        return [mask(item, name) for item in value]
+        return [mask(item, name, is_known=is_known) for item in value]
     if value in (None, "") or isinstance(value, bool):
         return value
-    return MASK if _PERSONAL.fullmatch(name) else value
+    return value if is_known and _may_be_shown(value, name) else MASK
+
+
+def mask_at(path: str, value: Any) -> Any:
+    """Return the value at a path of a payload, or a part of one, with personal values masked."""
+    *above, name = _names_in(path)
+    return mask(value, name, is_known=_OBJECTS.issuperset(above))
+
+
+def _may_be_shown(value: Any, name: str) -> bool:
+    field = _FIELDS.get(name)
+    if name in _OWN or field is None:
+        return name in _OWN
+    if field.personal or field.identifying:
+        return field.identifying
+    # A single wrong word in place of a listed one tells what is wrong.
+    is_word = isinstance(field, Choice | Flag) and " " not in str(value)
+    return is_word or isinstance(value, date) or is_nobodys(field, value)
 
 
 def mask_differences(account: AccountDifference) -> AccountDifference:
     """Return the differences of an account with personal values masked."""
-    return replace(account, values=[_mask_difference(it) for it in account.values])
-
-
-def _mask_difference(found: FieldDifference) -> FieldDifference:
-    name = next((it for it in reversed(found.path.split(".")) if not it.isdecimal()), "")
-    if isinstance(found.staged or found.created, dict | list):  # a whole row
-        return replace(found, staged=mask(found.staged, name), created=mask(found.created, name))
-    # A value that the account does not have may be the supplier's own, and personal.
-    if not is_personal(found.path) and found.created is not None:
-        return found
-    staged, created = (None if it is None else MASK for it in (found.staged, found.created))
-    return replace(found, staged=staged, created=created)
+    values = [
+        replace(it, staged=mask_at(it.path, it.staged), created=mask_at(it.path, it.created))
+        for it in account.values
+    ]
+    return replace(account, values=values)
 
 
 def reveal(subject: str) -> None:

@@ -1,6 +1,8 @@
 """What of a payload is masked."""
 
-from datetime import UTC, datetime, timedelta
+import json
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from uuid import uuid4
 
 import pytest
@@ -14,6 +16,7 @@ from migration_service.blueprints.console.masking import (
     is_revealed,
     mask,
     mask_differences,
+    repeats_personal,
     reveal,
 )
 from migration_service.blueprints.console.payload_view import view_payload
@@ -23,25 +26,56 @@ from migration_service.services.imports.field_differences import FieldDifference
 from migration_service.services.reconciliation.differences import AccountDifference
 
 
-def test_personal_values_are_masked_and_numbers_stay() -> None:
-    payload = {
-        "external_account_number": "7",
-        "billing_address1": "Singel 1",
+def test_what_is_personal_or_not_known_is_masked_and_numbers_and_codes_stay() -> None:
+    shown = {
+        "external_account_number": "7 a",
+        "import_supplier": "demo supplier",
         "billing_address2": "",
-        "customers": [{"family_name": "Jansen", "user_details": [{"namespace": "iban", "value": "NL00"}]}],
-        "supply_addresses": [{"meter_points": [{"ean": "871"}]}],
-        "notes": [{"body": None}, {"body": True}, {"body": 0}],
+        "unknown_occupier": "maybe",
+        "supply_addresses": [
+            {
+                "customer_at_supply_address_from_date": "31-12-2025",
+                "meter_points": [{"ean": "871", "supply_type": "gas", "supply_start_date": date(2026, 1, 1)}],
+            }
+        ],
+        "ledgers": [
+            {"ledger_code": "ENERGY_LEDGER", "ledger_balance": Decimal("-1.50"), "identifiers": ["871"]}
+        ],
+        "notes": [{"body": None, "is_pinned": True, "created_at": datetime(2026, 1, 1, tzinfo=UTC)}],
+    }
+    assert mask(shown) == shown
+    masked = {
+        "billing_address1": "Singel 1",
+        "customers": [
+            {"family_name": "Jansen", "mobile": 612345678, "landline": ["06 1", {"number": "54"}]},
+            "Jansen",
+            {
+                "user_details": [
+                    {"namespace": "oma Jansen", "value": "NL00"},
+                    {"namespace": "oma", "value": True},
+                ]
+            },
+        ],
+        "unknown_occupier": "Jan Jansen",
+        "ledgers": [
+            {
+                "ledger_code": "van Jansen",
+                "ledger_balance": "Jan",
+                "transactions_in_open_settlement_period": [
+                    {"note": "belde", "display_note": "x", "reference": "X", "product_code": 612345678}
+                ],
+            }
+        ],
+        "supply_addresses": [{"meter_points": [{"location_description": "X", "meters": "Jansen"}]}],
+        "statements": [{"statement_pdf_context": {"number": "51", "amount": 52, "customers": {"ean": "53"}}}],
+        "notes": [{"body": 55}],
+        "comments": {"ean": "Jansen"},
         "email": ["a@b.example", ""],
     }
-    assert mask(payload) == {
-        "external_account_number": "7",
-        "billing_address1": MASK,
-        "billing_address2": "",
-        "customers": [{"family_name": MASK, "user_details": [{"namespace": "iban", "value": MASK}]}],
-        "supply_addresses": [{"meter_points": [{"ean": "871"}]}],
-        "notes": [{"body": None}, {"body": True}, {"body": MASK}],
-        "email": [MASK, ""],
-    }
+    hidden = json.dumps(mask(masked), ensure_ascii=False)
+    for value in ("Jan", "jan", "Singel", "61", "06", "NL00", "belde", "X", "oma", "b.example", "5"):
+        assert value not in hidden, hidden
+    assert mask(masked)["email"] == [MASK, ""]
 
 
 @pytest.mark.parametrize(
@@ -50,24 +84,33 @@ def test_personal_values_are_masked_and_numbers_stay() -> None:
         ("customers.1.landline", True),
         ("customers.*.user_details.0.value", True),
         ("supply_addresses.0.supply_postcode", True),
+        ("supply_addresses.0.meter_points.*.location_description", True),
+        ("statements.0.statement_pdf_context.number", True),
+        ("loyalty.ean", True),
+        ("loyalty", True),
+        ("customers.0", False),
         ("ledgers.0.ledger_code", False),
+        ("ledgers.0.identifiers.0", False),
         ("supply_addresses.0.meter_points.0.ean", False),
         ("", False),
     ],
 )
 def test_whether_a_path_is_about_a_person(path: str, expected: bool) -> None:
     assert is_personal(path) is expected
+    assert repeats_personal("required", path) is expected
+    assert not repeats_personal("unknown_field", path)
 
 
 @pytest.mark.parametrize(
     ("found", "staged", "created"),
     [
         (FieldDifference("customers.0.email", "a@b.example", "b@b.example"), MASK, MASK),
-        (FieldDifference("customers.0.email", None, ""), None, MASK),
+        (FieldDifference("customers.0.email", None, ""), None, ""),
         (FieldDifference("statements.0.gross_amount", 1, 2), 1, 2),
         (FieldDifference("loyalty.points", 1, None), MASK, None),
+        (FieldDifference("customers.0.customer_preferences.opted_into_sms", True, None), True, None),
         (FieldDifference("statements.0.number", None, "1"), None, "1"),
-        (FieldDifference("customers.0", {"email": "a", "x": [1]}, None), {"email": MASK, "x": [1]}, None),
+        (FieldDifference("customers.0", {"email": "a", "x": [1]}, None), {"email": MASK, "x": [MASK]}, None),
         (FieldDifference("customers.1", None, {"email": "a"}), None, {"email": MASK}),
     ],
 )

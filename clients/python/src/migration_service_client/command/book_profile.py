@@ -13,10 +13,8 @@ from migration_payloads.errors import ParseError
 from migration_payloads.files.ndjson import Line
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
 from migration_payloads.schemas.fields import (
-    Code,
     Day,
     Ean,
-    Flag,
     FreeObject,
     Identifier,
     LocalMoment,
@@ -25,6 +23,7 @@ from migration_payloads.schemas.fields import (
     WholeNumber,
 )
 from migration_payloads.schemas.json import parse_json
+from migration_payloads.schemas.privacy import is_nobodys
 from migration_service_client.command.sketches import Distinct, Frequent, Sample, Tally
 from migration_service_client.command.values import field_below, is_code, read_number
 
@@ -52,14 +51,13 @@ _SHAPES = _Shapes()
 class Path:
     """The values at one path of all accounts, as far as they have been added."""
 
-    def __init__(self, name: str, field: Field[Any] | Schema | None) -> None:
+    def __init__(self, field: Field[Any] | Schema | None) -> None:
         self.field = field
-        personal = bool(getattr(field, "personal", False))
-        self._is_code = isinstance(field, Field) and is_code(field, name) and not personal
+        self._is_code = isinstance(field, Field) and is_code(field)
         self._is_number = isinstance(field, Number | WholeNumber)
         self._is_date = isinstance(field, Day | LocalMoment)
         self._is_identifier = isinstance(field, Identifier | Ean) and not self._is_code
-        self._is_personal = personal
+        self._is_personal = bool(getattr(field, "personal", True))
         self.members: dict[str, Path] = {}
         self.items: Path | None = None
         #: The number of values, of accounts that have one, and the sum of squares of the numbers in each.
@@ -103,12 +101,12 @@ class Path:
             if member is None:
                 if len(self.members) >= _MOST_PATHS:
                     continue
-                member = self.members[name] = Path(name, field_below(self.field, name))
+                member = self.members[name] = Path(field_below(self.field, name))
             member.add(below, line)
 
     def _add_items(self, value: list[Any], line: int) -> None:
         if self.items is None:
-            self.items = Path("", self.field.inner if isinstance(self.field, Values) else self.field)
+            self.items = Path(self.field.inner if isinstance(self.field, Values) else self.field)
         for item in value:
             self.items.add(item, line)
 
@@ -119,10 +117,10 @@ class Path:
             self.empty += 1
             return
         self._frequent.add(text)
-        if self._is_code or isinstance(self.field, Flag):
+        if self._is_code and isinstance(self.field, Field):
             # A text that cannot be a code may be a person's.
-            is_word = isinstance(self.field, Identifier | Flag) or Code.FORM.fullmatch(text)
-            self._values.add((text if is_word else text.translate(_SHAPES))[:_LONGEST])
+            shown = text if is_nobodys(self.field, value) else text.translate(_SHAPES)
+            self._values.add(shown[:_LONGEST])
         elif self._is_number:
             self._add_number(value, line)
         elif self._is_date:
@@ -211,7 +209,7 @@ class Path:
 
 def profile_book(lines: Iterable[Line]) -> dict[str, Any]:
     """Return the profile of a book: the numbers of its lines, and each path with what is known of it."""
-    root, count, unreadable = Path("", ACCOUNT_IMPORT), 0, 0
+    root, count, unreadable = Path(ACCOUNT_IMPORT), 0, 0
     for line in lines:
         count += 1
         try:

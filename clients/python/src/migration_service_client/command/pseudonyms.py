@@ -6,10 +6,13 @@ upper and lower case stay as they are. Texts that differ only in case or in othe
 that differ only so.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from hashlib import blake2b
 from itertools import islice
+
+import phonenumbers
 
 from migration_payloads.rules.gs1 import check_digit
 
@@ -20,8 +23,8 @@ _ALPHABETS = (_DIGITS, _LETTERS, _ACCENTED)
 _ROUNDS = 6
 #: How many candidates are tried for a text of the same kind.
 _TRIES = 100
-#: Digits at the end of a telephone number that are replaced, unless no valid number is found so.
-_SUBSCRIBER = 6
+#: The most digits of a network or area code.
+_LONGEST_NETWORK = 4
 #: The first year of a pseudonym for a date, and how many years follow: usual, too early, and in the future.
 _ERAS = ((1925, 80), (1700, 200), (2200, 700))
 
@@ -48,14 +51,17 @@ class Pseudonyms:
         return _choose(candidates(), is_like, text, 3 * _TRIES)
 
     def phone(self, text: str, is_like: Callable[[str], bool]) -> str:
-        """Return another number, if possible of the same country and kind."""
-        start = max(0, len(text) - _SUBSCRIBER)
-        while start and sum(it.isdigit() for it in text[start:]) < _SUBSCRIBER:
-            start -= 1
+        """Return another number. Of a valid one the country and the network may be kept, and nothing else.
+
+        Wherever there is another letter or digit, the number has a different one.
+        """
+        places = [place for place, it in enumerate(text) if _find_in_alphabets(it)]
+        kept = _find_network(text)
 
         def candidates() -> Iterator[str]:
-            yield from (text[:start] + other for other in islice(self._walk(text[start:]), _TRIES))
-            yield from islice(self._walk(text), _TRIES)
+            for these in (kept, frozenset[int]()):
+                replaced = [place for place in places if place not in these]
+                yield from (self._shift(text, replaced, number) for number in range(_TRIES))
 
         return _choose(candidates(), is_like, text, 2 * _TRIES)
 
@@ -89,6 +95,18 @@ class Pseudonyms:
         if not name or not extension.isalpha():
             return self.text(text, is_like)
         return _choose((f"{it}{dot}{extension}" for it in self._walk(name)), is_like, text)
+
+    def _shift(self, text: str, places: list[int], number: int) -> str:
+        """Return the text with other letters and digits at the places, the same for the same ones there."""
+        there = "".join(text[place].lower() for place in places)
+        characters, drawn = list(text), b""
+        for index, place in enumerate(places):
+            if not index % 64:
+                drawn = self._digest("phone", number, there, index)
+            alphabet, value = _find_in_alphabets(text[place]) or (_DIGITS, 0)
+            other = alphabet[(value + 1 + drawn[index % 64] % (len(alphabet) - 1)) % len(alphabet)]
+            characters[place] = other.upper() if text[place].isupper() else other
+        return "".join(characters)
 
     def _walk(self, text: str) -> Iterator[str]:
         """Yield pseudonyms of `text`, each the one of the one before. This is called cycle walking."""
@@ -128,12 +146,31 @@ class Pseudonyms:
 
 def _find_in_alphabets(character: str) -> tuple[str, int] | None:
     """Return the alphabet of a letter or digit and its place there, or None for other characters."""
+    if character.isdecimal():
+        return _DIGITS, int(character)
     lower = character.lower()
     for alphabet in _ALPHABETS:
         if (place := alphabet.find(lower)) >= 0:
             return alphabet, place
     # A letter of another script becomes one with an accent.
     return (_ACCENTED, ord(lower[0]) % len(_ACCENTED)) if character.isalnum() else None
+
+
+def _find_network(text: str) -> frozenset[int]:
+    """Return the places of the digits for the country and the network of the telephone number in a text."""
+    try:
+        number = phonenumbers.parse(text, "NL")
+    except phonenumbers.NumberParseException:
+        return frozenset()
+    digits = [(place, str(int(it))) for place, it in enumerate(text) if it.isdecimal()]
+    written, subscriber = "".join(it for _, it in digits), phonenumbers.national_significant_number(number)
+    start = written.find(subscriber)
+    if start < 0 or not phonenumbers.is_valid_number(number):
+        return frozenset()
+    before = re.search(rf"((00)?{number.country_code})?0?$", written[:start])
+    first = before.start() if before else start
+    network = min(phonenumbers.length_of_national_destination_code(number), _LONGEST_NETWORK)
+    return frozenset(place for place, _ in digits[first : start + network])
 
 
 def _choose(candidates: Iterator[str], is_like: Callable[[str], bool], text: str, tries: int = _TRIES) -> str:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from marshmallow import Schema, ValidationError
-from marshmallow.fields import Field
+from marshmallow.fields import Field, Nested
 
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
@@ -15,23 +15,19 @@ from migration_payloads.schemas.fields import (
     DocumentPath,
     Ean,
     EmailAddress,
-    FreeObject,
-    LocalMoment,
-    Number,
     OpenChoice,
     PhoneNumber,
     Values,
-    WholeNumber,
 )
+from migration_payloads.schemas.privacy import is_nobodys
 from migration_payloads.validation import ValidatedAccount, validate_account, validate_text
 from migration_service_client.command.pseudonyms import Pseudonyms
-from migration_service_client.command.values import field_below, is_code
+from migration_service_client.command.values import field_below
 
 #: The severity, the code and the path of each finding.
 Findings = list[tuple[str, str, str]]
 
 _Path = tuple[str, ...]
-_KEPT = (Number, WholeNumber, Day, LocalMoment)
 #: Says that a name is nobody's, such as "the occupier".
 _OCCUPIER = "customer_may_not_be_named_the_occupier"
 
@@ -59,8 +55,8 @@ class Redaction:
 
     def _redact(self, value: Any, field: Field[Any] | Schema | None, path: _Path) -> Any:
         if isinstance(value, dict):
-            # A name below an unknown member can be anything, even a person's.
-            own = field is None or isinstance(field, FreeObject)
+            # A name where none is expected can be anything, even a person's.
+            own = not isinstance(field, Schema | Nested)
             return {
                 self._pseudonyms.text(name) if own else name: self._redact(
                     below, field_below(field, name), (*path, name)
@@ -73,13 +69,13 @@ class Redaction:
         if value is None or isinstance(value, bool):
             return value
         known = field if isinstance(field, Field) else None
-        if known is not None and _is_kept(known, path[-1], value):
+        if known is not None and _is_kept(known, value):
             return value
         return self._replace(value, known, path)
 
     def _replace(self, value: str | int | Decimal, field: Field[Any] | None, path: _Path) -> Any:
         if not isinstance(value, str):
-            return self._replace_number(value)
+            return self._replace_number(value, field)
         if not value:
             return value
         if path[-1] == "family_name" and _OCCUPIER in _codes_alone(path, value):
@@ -88,11 +84,11 @@ class Redaction:
         replace = self._kinds[kind] if kind else self._pseudonyms.text
         return replace(value, _likeness(value, field, path))
 
-    def _replace_number(self, value: int | Decimal) -> int | Decimal:
+    def _replace_number(self, value: int | Decimal, field: Field[Any] | None) -> int | Decimal:
         written = format(value, "f") if isinstance(value, Decimal) else str(value)
         begins = written.lstrip("-")[0] == "0"
-        other = self._pseudonyms.text(written, lambda it: (it.lstrip("-")[0] == "0") == begins)
-        return type(value)(other)
+        replace = self._pseudonyms.phone if isinstance(field, PhoneNumber) else self._pseudonyms.text
+        return type(value)(replace(written, lambda it: (it.lstrip("-")[0] == "0") == begins))
 
 
 def find(text: bytes) -> tuple[Findings, ValidatedAccount]:
@@ -105,8 +101,8 @@ def find(text: bytes) -> tuple[Findings, ValidatedAccount]:
     return sorted((kind, it.code, it.attr or "") for kind, items in found for it in items), account
 
 
-def _is_kept(field: Field[Any], name: str, value: Any) -> bool:
-    if getattr(field, "personal", False) or not (is_code(field, name) or isinstance(field, _KEPT)):
+def _is_kept(field: Field[Any], value: Any) -> bool:
+    if not is_nobodys(field, value):
         return False
     if isinstance(field, OpenChoice) and value not in field.vocabulary.__members__.values():
         return False
@@ -117,7 +113,7 @@ def _likeness(value: str, field: Field[Any] | None, path: _Path) -> Callable[[st
     """Return what says whether another text is of the same kind: the same is wrong with it."""
     if field is None:
         return lambda _: True
-    if isinstance(field, EmailAddress | Ean | Day) or path[-1].endswith(("_name", "_postcode")):
+    if isinstance(field, EmailAddress | PhoneNumber | Ean | Day) or path[-1].endswith(("_name", "_postcode")):
         codes = _codes_alone(path, value)
         return lambda other: _codes_alone(path, other) == codes
     fault = _codes_of_field(field, value)

@@ -13,14 +13,6 @@ from migration_payloads.schemas.fields import Choice, Code, Flag, Identifier, Nu
 
 _NUMBER = re.compile(r"[+-]?\d{1,60}(\.\d{1,60})?([eE][+-]?\d{1,3})?", re.ASCII)
 _ABSENT = object()
-#: The identifiers that name a thing of the market or of the supplier's house, and never a person's.
-_CODES = frozenset(
-    {
-        *("cap_tar_code", "grid_operator_code", "import_supplier", "ledger_code", "namespace"),
-        *("product_code", "profile_category", "ref", "register_id", "tariff_code", "tax_type"),
-        *("unit_type", "vat_on"),
-    }
-)
 
 
 def differing_paths(old: Any, new: Any) -> list[str]:
@@ -41,9 +33,11 @@ def field_below(field: Field[Any] | Schema | None, name: str) -> Field[Any] | No
     return found
 
 
-def is_code(field: Field[Any], name: str) -> bool:
-    """Return whether the values of a field are of a list, so that they may be shown."""
-    return isinstance(field, Choice | Code | Flag) or (isinstance(field, Identifier) and name in _CODES)
+def is_code(field: Field[Any]) -> bool:
+    """Return whether the values of a field are of a list, so that those that look so may be shown."""
+    if not isinstance(field, Choice | Code | Flag | Identifier):
+        return False
+    return not (field.personal or field.identifying)
 
 
 def read_number(value: Any, field: Field[Any] | Schema | None) -> Decimal | None:

@@ -1,5 +1,6 @@
 """The errors of a batch: from a code to its paths, its lines, and the place in the payload."""
 
+from collections import Counter
 from typing import Any
 from uuid import UUID
 
@@ -8,7 +9,14 @@ from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.access import batch_of, may
 from migration_service.blueprints.console.filters import read_word
-from migration_service.blueprints.console.masking import is_personal, is_revealed, mask, reveal
+from migration_service.blueprints.console.masking import (
+    is_personal,
+    is_revealed,
+    mask,
+    mask_at,
+    repeats_personal,
+    reveal,
+)
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.requests.paging import Listing, row_id
@@ -45,7 +53,7 @@ def show_code(batch_id: UUID, code: str) -> str:
         lines = list_lines(session, batch_id, wanted, after=listing.after or 0, limit=listing.wanted)
         values = []
         if path and not is_personal(path):
-            values = count_values(session, batch_id, wanted)
+            values = _mask_values(path, count_values(session, batch_id, wanted))
         retryable = everything = 0
         if report.state in _RETRIED and may("batch_actions.retry"):
             found = count_retryable(session, batch, wanted)
@@ -63,7 +71,7 @@ def show_code(batch_id: UUID, code: str) -> str:
         values=values,
         retryable=retryable,
         everything=everything,
-        is_personal=is_personal,
+        repeats_personal=repeats_personal,
         lines=listing.cut(lines, "line_number"),
         listing=listing,
     )
@@ -127,13 +135,21 @@ def reveal_line(batch_id: UUID, line_number: int) -> Response:
     return redirect(url_for("findings.show_line", batch_id=batch_id, line_number=line_number), 303)
 
 
+def _mask_values(path: str, values: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Return the values with their numbers. Texts that may be a person's are counted together."""
+    counts = Counter[str]()
+    for value, number in values:
+        counts[mask_at(path, value)] += number
+    return counts.most_common()
+
+
 class _Shown:
     """A finding as the page shows it. Its sentence may repeat the payload, so it can be masked."""
 
     def __init__(self, item: dict[str, Any], kind: str, is_shown: bool) -> None:
         self.code, self.attr, self.kind = str(item["code"]), item.get("attr"), kind
         self.remedy = remedy_of(self.code)
-        masked = not is_shown and is_personal(self.attr or "")
+        masked = not is_shown and repeats_personal(self.code, self.attr or "")
         self.detail = None if masked else str(item["detail"])
 
 
