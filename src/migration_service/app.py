@@ -73,7 +73,9 @@ def create_app(settings: Settings) -> Flask:
     attach_resources(app, shared)
     follow_requests(app, settings)
     api = configure_openapi(app)
-    register_error_handlers(app)  # after flask-smorest, which registers its own handlers
+    register_error_handlers(
+        app, shared.refusals.note_refused_request
+    )  # after flask-smorest, which registers its own handlers
     app.register_blueprint(health.blueprint)
     app.register_blueprint(metrics.blueprint)
     app.register_blueprint(graphql.blueprint)

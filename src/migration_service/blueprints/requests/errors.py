@@ -2,6 +2,7 @@
 
 import logging
 import random
+from collections.abc import Callable
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Any
@@ -13,7 +14,6 @@ from werkzeug.exceptions import HTTPException
 
 from migration_payloads.schemas.json import encode_json
 from migration_service import errors
-from migration_service.blueprints.requests.resources import resources
 
 logger = logging.getLogger(__name__)
 
@@ -79,10 +79,18 @@ def error_body(error: errors.ServiceError) -> dict[str, Any]:
     return {"detail": error.detail, "code": error.code, "errors": items, **error.extra_fields()}
 
 
-def register_error_handlers(app: Flask) -> None:
-    """Answer every error of `app` with the body of section 7.2."""
+def register_error_handlers(app: Flask, note_refused: Callable[[errors.PermissionDeniedError], None]) -> None:
+    """Answer every error of `app` with the body of section 7.2.
+
+    `note_refused` is told of denied permissions.
+    """
+
+    def permission_denied(error: errors.PermissionDeniedError) -> Response:
+        note_refused(error)
+        return _service_error(error)
+
     app.register_error_handler(errors.ServiceError, _service_error)
-    app.register_error_handler(errors.PermissionDeniedError, _permission_denied)
+    app.register_error_handler(errors.PermissionDeniedError, permission_denied)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(OperationalError, _database_unavailable)
     app.register_error_handler(PoolTimeoutError, _database_unavailable)
@@ -99,11 +107,6 @@ def _service_error(error: errors.ServiceError) -> Response:
         # Random, so that clients that are refused together do not retry together.
         response.headers["Retry-After"] = str(random.randint(*error.retry_seconds))  # noqa: S311
     return response
-
-
-def _permission_denied(error: errors.PermissionDeniedError) -> Response:
-    resources().refusals.note_refused_request(error)
-    return _service_error(error)
 
 
 _NO_SUCH_PATH = (
