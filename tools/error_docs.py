@@ -2,7 +2,6 @@
 
 import json
 import sys
-import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,7 +9,6 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from migration_payloads.corrections.catalogue import CORRECTIONS  # noqa: E402
-from migration_payloads.corrections.correction import Correction  # noqa: E402
 from migration_service import errors  # noqa: E402
 from migration_service.blueprints.description.error_catalogue import (  # noqa: E402
     CatalogueEntry,
@@ -29,10 +27,10 @@ _HEAD = """# Errors
 
 Written by `make docs` from the code; do not edit it by hand.
 
-Every error has the same form of body. `detail` is for people: it may change, so do not parse it. `code` is
-stable. `errors` lists everything that was found, each with its own `detail` and `code`, and in `attr` the
-dot-delimited path to the value at fault, or `null`. Below, *what to do* is in italics. Validate and stage add
-`suggestions` if a [correction](#corrections) is known that has no value of a person.
+Every error has the same form of body. `code` is stable. `detail` says what is wrong, for people: it may
+change, so do not parse it. `errors` lists everything that was found, each with its own `detail` and `code`,
+and in `attr` the dot-delimited path to the value at fault, or `null`. Validate and stage add `suggestions`
+if a [correction](#corrections) is known that has no value of a person.
 
 ```json
 {example}
@@ -47,8 +45,10 @@ transactions that fails has `status`, `error_detail` and `transaction_data`.
 _CORRECTIONS = """
 ## Corrections
 
-The `kind` of a [suggestion](validation.md#suggestions-and-fix), what it does, and the codes that it is for.
+What each `kind` of a [suggestion](validation.md#suggestions-and-fix) does:
 
+kind | what it does
+--- | ---
 """
 
 
@@ -63,20 +63,20 @@ def render() -> str:
     parts = [
         _HEAD.replace("{example}", json.dumps(example, indent=2)),
         "## Answers to a whole request\n\n",
-        _list(_seen_in(Place.ANSWER)),
+        _table(_seen_in(Place.ANSWER)),
         "\n## Lines of a batch\n\nA line can have these, beside the codes of the single endpoint. "
         "A line with a warning has not failed for it.\n\n",
-        _list(_seen_in(Place.LINE)),
+        _table(_seen_in(Place.LINE)),
         "\n## Values of the wrong form\n\nThese are errors under every profile.\n\n",
-        _list(field_errors()),
+        _table(field_errors()),
         "\n## Rules across fields\n\nA warning is kept with the staged account, and does not refuse it. "
-        "Under the strict profile, or with `?profile=strict`, it is an error. \nEach rule "
-        "starts with an example of its `attr`.\n\n",
-        "".join(map(_rule, rule_errors())),
-        "## Rules for added data\n\nThe rules above apply to added data, too. These apply to it only.\n\n",
-        _list(added_data_errors()),
+        "Under the strict profile, or with `?profile=strict`, it is an error. "
+        "Each has an example of its `attr`.\n\n",
+        _rules(rule_errors()),
+        "\n## Rules for added data\n\nThe rules above apply to added data, too. These apply to it only.\n\n",
+        _table(added_data_errors()),
         _CORRECTIONS,
-        "".join(map(_correction, CORRECTIONS)),
+        *(f"`{it.kind}` | {it.about}\n" for it in CORRECTIONS),
     ]
     return "".join(parts)
 
@@ -85,33 +85,20 @@ def _seen_in(place: Place) -> list[CatalogueEntry]:
     return [entry for entry in request_errors() if entry.place == place]
 
 
-def _list(entries: Iterable[CatalogueEntry]) -> str:
-    """The codes with their status or severity, what they mean, and what to do."""
-    return "".join(
-        _wrapped(f"- `{it.code}` ({it.status}): {it.meaning} *{it.remedy}*", indent="  ") for it in entries
+def _table(entries: Iterable[CatalogueEntry]) -> str:
+    """The codes with their status or severity, and what to do."""
+    rows = (f"`{it.code}` ({it.status}) | {it.remedy}\n" for it in entries)
+    return f"code | what to do\n--- | ---\n{''.join(rows)}"
+
+
+def _rules(entries: Iterable[CatalogueEntry]) -> str:
+    """The codes of rules with an example of their `attr`, when they are found, and what to do."""
+    attrs = {(it.code, it.severity): it.attr for it in reversed(BREAKING_EXAMPLES)}
+    rows = (
+        f"`{it.code}` ({it.status}) `{attrs[it.code, it.status]}` | {it.meaning} | {it.remedy}\n"
+        for it in entries
     )
-
-
-def _wrapped(text: str, indent: str = "") -> str:
-    return (
-        textwrap.fill(text, 150, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-        + "\n"
-    )
-
-
-def _rule(entry: CatalogueEntry) -> str:
-    shown = next(
-        example
-        for example in BREAKING_EXAMPLES
-        if (example.code, example.severity) == (entry.code, entry.status)
-    )
-    text = _wrapped(f"`{shown.attr}`: {entry.meaning} *{entry.remedy}*")
-    return f"### `{entry.code}` ({entry.status})\n\n{text}\n"
-
-
-def _correction(correction: Correction) -> str:
-    codes = ", ".join(f"`{code}`" for code in correction.codes)
-    return _wrapped(f"- `{correction.kind}`: {correction.about} For {codes}.", indent="  ")
+    return f"code | found if | what to do\n--- | --- | ---\n{''.join(rows)}"
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,9 @@ from marshmallow import Schema
 from marshmallow import fields as plain
 from marshmallow.validate import OneOf
 
-from migration_payloads import rules
-from migration_payloads.rules.catalogue import RULES
 from migration_payloads.schemas import fields as kinds
 from migration_payloads.schemas.account import AccountImportSchema
 from migration_payloads.schemas.coded import CodedLength
-from migration_payloads.schemas.json import encode_json
 from migration_service.schemas import added_data, requests
 
 ROOT = Path(__file__).parent.parent
@@ -36,18 +32,17 @@ _HEAD = """# Fields
 
 Written by `make docs` from the schemas; do not edit it by hand.
 
-All other fields than the required ones may be left out. An empty text counts as left out. An empty date or
-number is an error, and so is `null`. Dates are written `YYYY-MM-DD`, moments `YYYY-MM-DDTHH:MM:SSZ`.
-Lengths are in characters. The rules that look at a field are explained in [errors](errors.md).
+All other fields than the required ones, which have a `*`, may be left out. An empty text counts as left out.
+An empty date or number is an error, and so is `null`. Dates are written `YYYY-MM-DD`, moments
+`YYYY-MM-DDTHH:MM:SSZ`. A number may also be a text. `text ≤255` has at most 255 characters. The interface
+description has an example of each field, and [errors](errors.md#rules-across-fields) the rules across fields.
 
 """
 
 _KINDS: tuple[tuple[type, str], ...] = (
-    (kinds.Objects, "list of objects"),
-    (kinds.Object, "object"),
     (kinds.FreeObject, "object"),
     (kinds.NumberText, "number as text"),
-    (kinds.Number, "number, or number as text"),
+    (kinds.Number, "number"),
     (kinds.WholeNumber, "whole number"),
     (kinds.Flag, "boolean"),
     (kinds.Day, "date"),
@@ -61,30 +56,6 @@ _KINDS: tuple[tuple[type, str], ...] = (
     (kinds.Code, "code"),
     (kinds.Text, "text"),
 )
-
-#: The modules of rules for each schema, because fields of several schemas have the same name.
-_RULES_ABOUT: dict[str, tuple[str, ...]] = {
-    "AccountImport": ("billing", "names"),
-    "Customer": ("customers", "names"),
-    "UserDetail": ("customers",),
-    "SupplyAddress": ("addresses", "billing", "names"),
-    "MeterPoint": ("addresses", "agreements", "ledgers", "periods"),
-    "Agreement": ("agreements",),
-    "MonthlyAdvanceChargeTemplate": ("agreements",),
-    "Meter": ("meters",),
-    "Register": ("meters", "open_lists"),
-    "ConfigurationPeriod": ("periods",),
-    "GridOperatorEffectivePeriod": ("periods",),
-    "BillingConfigurationPeriod": ("periods",),
-    "EstimatedAnnualVolume": ("periods",),
-    "Ledger": ("ledgers",),
-    "Transaction": ("transactions", "line_items", "ledgers", "statements", "open_lists"),
-    "LineItem": ("line_items", "open_lists", "periods"),
-    "LineItemParams": ("line_items",),
-    "TaxItem": ("line_items",),
-    "TaxItemParams": ("line_items",),
-    "Statement": ("statements", "periods"),
-}
 
 
 def render() -> str:
@@ -109,26 +80,14 @@ def _with_nested(schemas: tuple[type[Schema], ...]) -> Iterator[type[Schema]]:
 def _section(schema: type[Schema]) -> str:
     name = schema.__name__.removesuffix("Schema")
     meaning = inspect.cleandoc(schema.__doc__ or "").partition("\n")[0]
-    rows = [
-        # Suppliers do not have the document whose sections the code refers to.
-        f"## {name}\n\n{re.sub(r',? ?[(]section [^)]*[)]', '', meaning)}\n\n",
-    ]
-    rows += [_row(name, field_name, field) for field_name, field in schema().fields.items()]
-    return "".join(rows)
+    # Suppliers do not have the document whose sections the code refers to.
+    meaning = re.sub(r",? ?[(]section [^)]*[)]", "", meaning)
+    rows = [_row(field_name, field) for field_name, field in schema().fields.items()]
+    return f"## {name}\n\n{meaning}\n\nfield | what it is\n--- | ---\n{''.join(rows)}"
 
 
-def _row(schema: str, name: str, field: Any) -> str:
-    kind = f"{_kind(field)}, required" if field.required else _kind(field)
-    text = f"- `{name}` ({kind}): {_meaning(field)}"
-    if not isinstance(field, kinds.Flag | kinds.Object | kinds.Objects):  # an object's fields have theirs
-        text += f" Example: `{_json(field.metadata['example'])}`."
-    links = [f"[`{code}`](errors.md#{code}-{severity})" for code, severity in rules_of(schema, name)]
-    if links:
-        text += f" Rules: {', '.join(links)}"
-    return (
-        textwrap.fill(text, 150, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-        + "\n"
-    )
+def _row(name: str, field: Any) -> str:
+    return f"`{name}`{'*' * field.required}, {_kind(field)} | {_meaning(field)}\n"
 
 
 def _meaning(field: Any) -> str:
@@ -143,12 +102,12 @@ def _meaning(field: Any) -> str:
 def _kind(field: Any) -> str:
     if isinstance(field, kinds.Values):
         return f"list of {_kind(field.inner)}"
-    kind = next(text for of, text in _KINDS if isinstance(field, of))
     if isinstance(field, kinds.Object | kinds.Objects):
         target = type(field.schema).__name__.removesuffix("Schema")
-        return f"{kind}: [{target}](#{target.lower()})"
+        return f"{'list of ' * isinstance(field, kinds.Objects)}[{target}](#{target.lower()})"
+    kind = next(text for of, text in _KINDS if isinstance(field, of))
     longest = [it.max for it in field.validators if isinstance(it, CodedLength)]
-    return f"{kind}, at most {longest[0]}" if longest and not isinstance(field, kinds.Ean) else kind
+    return f"{kind} ≤{longest[0]}" if longest and not isinstance(field, kinds.Ean) else kind
 
 
 def allowed_values(field: Any) -> list[str]:
@@ -156,31 +115,6 @@ def allowed_values(field: Any) -> list[str]:
     if isinstance(field, kinds.OpenChoice):
         return [str(word) for word in field.vocabulary]
     return [str(word) for it in field.validators if isinstance(it, OneOf) for word in it.choices]
-
-
-def rules_of(schema: str, name: str) -> list[tuple[str, str]]:
-    """Return the code and severity of each rule about the schema whose source names the field."""
-    modules = {f"{rules.__name__}.{module}" for module in _RULES_ABOUT.get(schema, ())}
-    about = [rule for rule in RULES if rule.check.__module__ in modules]
-    return [(rule.code, str(rule.severity)) for rule in about if name in _names_in(rule.check)]
-
-
-def _names_in(check: Any) -> set[str]:
-    """Return the texts that a rule's source has, and those of the constants and functions that it uses."""
-    module = inspect.getmodule(check)
-    source = inspect.getsource(check)
-    for name in set(re.findall(r"\b_?[A-Za-z_]\w+\b", source)) & set(vars(module)):
-        value = vars(module)[name]
-        if inspect.isfunction(value) and value.__module__.startswith(rules.__name__):
-            source += inspect.getsource(value)
-        elif isinstance(value, tuple | str):
-            source += repr(value)
-    return set(re.findall(r"""["'](\w+)["']""", source))
-
-
-def _json(value: Any) -> str:
-    text = encode_json(value).decode()
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 if __name__ == "__main__":
