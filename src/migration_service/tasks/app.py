@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 from celery import Celery, Task, current_app
 
 from migration_service.config import Settings
-from migration_service.db.holding import repeat
 
 if TYPE_CHECKING:
     from migration_service.tasks.resources import WorkerResources
@@ -22,6 +21,9 @@ class RepeatedTask(Task):  # type: ignore[type-arg]  # not generic at run time
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the task."""
+        # Imported here, because beat and Flower run no tasks: SQLAlchemy and psycopg are 27 MB of each.
+        from migration_service.db.holding import repeat  # noqa: PLC0415
+
         return repeat(celery_app().resources.Session, partial(self.run, *args, **kwargs))
 
 
