@@ -16,6 +16,7 @@ from migration_service.blueprints.requests.interface import caller, make_bluepri
 from migration_service.blueprints.requests.paging import link_next, require_page_size
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream
+from migration_service.db.pieces import READ_BYTES, in_pieces
 from migration_service.errors import ErrorItem, EventCursorAheadError, RequestFailedValidationError
 from migration_service.models import EventConsumer
 from migration_service.schemas.events import (
@@ -41,9 +42,11 @@ from migration_service.services.events.history import (
 )
 from migration_service.services.events.reading import EventPage, Position, ReadEvent, read_events
 
-#: The number of events in one piece of a stream, and in a page without `limit`.
+#: The most events that are read at once, and in a page without `limit`.
 PIECE, PAGE = 2_000, 500
 LARGEST_PAGE = 10_000
+#: Bytes of the events of a page. The last one is whole.
+PAGE_BYTES = 500_000
 _NDJSON = "application/x-ndjson"
 # The service itself uses names with a colon.
 _CONSUMER_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -80,7 +83,6 @@ def list_events(arguments: dict[str, Any]) -> Response:
     sessions, owner = resources().Session, caller().organisation_id
     types, supplier_ids = _read_types(arguments.get("type")), caller().import_supplier_ids
     as_lines = request.accept_mimetypes.best_match(("application/json", _NDJSON)) == _NDJSON
-    size = min(limit or PIECE, PIECE) if as_lines else limit or PAGE
     try:
         with sessions.begin() as session:
             if "import_supplier_code" in arguments:
@@ -91,19 +93,25 @@ def list_events(arguments: dict[str, Any]) -> Response:
             tell_rewound(session, owner, error.cursor)
         raise
 
-    def read_on(after: Position | None, size: int) -> EventPage:
+    def read_on(after: Position | None, size: int, most_bytes: int = READ_BYTES) -> EventPage:
         with sessions.begin() as session:
             return read_events(
-                session, owner, after, types=types, import_supplier_ids=supplier_ids, limit=size
+                session,
+                owner,
+                after,
+                types=types,
+                import_supplier_ids=supplier_ids,
+                limit=size,
+                most_bytes=most_bytes,
             )
 
-    page = read_on(position, size)
     write = _writer(history, owner)
     if as_lines:
-        response = stream(_lines(page, limit, read_on, write), f"{_NDJSON}; charset=utf-8")
+        response = stream(_lines(position, limit, read_on, write), f"{_NDJSON}; charset=utf-8")
     else:
+        page = read_on(position, limit or PAGE, PAGE_BYTES)
         response = Response(f"[{','.join(map(write, page.events))}]", mimetype="application/json")
-        link_next(response, size, cursor_writer(history, owner)(page.position))
+        link_next(response, limit or PAGE, cursor_writer(history, owner)(page.position))
     response.vary.add("Accept")
     return response
 
@@ -146,19 +154,23 @@ def _report(history: History, consumer: EventConsumer) -> dict[str, str]:
 
 
 def _lines(
-    page: EventPage,
+    position: Position | None,
     limit: int | None,
     read_on: Callable[[Position | None, int], EventPage],
     write: Callable[[ReadEvent], str],
-) -> Iterator[str]:
-    """Yield the lines of a page, and of those that follow it, at most `limit` in all."""
-    left = limit
-    while page.events:
-        yield "".join([f"{write(event)}\n" for event in page.events])
-        left = None if left is None else left - len(page.events)
-        if not page.has_more or left == 0:
-            return
-        page = read_on(page.position, PIECE if left is None else min(left, PIECE))
+) -> Iterator[bytes]:
+    """Yield the lines of the events after a position, at most `limit` in all."""
+    left = PIECE if limit is None else limit
+
+    def read(after: Position | None) -> list[ReadEvent]:
+        return read_on(after, min(left, PIECE)).events if left else []
+
+    def write_line(event: ReadEvent) -> bytes:
+        nonlocal left
+        left -= limit is not None
+        return f"{write(event)}\n".encode()
+
+    return in_pieces(read, write_line, lambda event: event.position, position)
 
 
 def _writer(history: History, organisation_id: int) -> Callable[[ReadEvent], str]:

@@ -339,7 +339,8 @@ class EventArgumentsSchema(Fields):
     )
     import_supplier_code = Identifier("Only events of this import supplier.", "DEMO_SUPPLIER")
     limit = WholeNumber(
-        "At most this many events, 1 to 10,000. As NDJSON, all events that there are by default.",
+        "At most this many events, 1 to 10,000. A page also ends after 500 kB. As NDJSON, all events that "
+        "there are by default.",
         500,
         parameter={"type": "integer", "minimum": 1, "maximum": 10_000},
     )

@@ -8,17 +8,21 @@ from flask import Response, request
 from migration_service.blueprints.requests.places import in_turns
 from migration_service.services.batches.results.line_results import ResultFormat
 
+#: A header is shorter than this.
+_HEADER = 200
 CONTENT_TYPES = {ResultFormat.NDJSON: "application/x-ndjson", ResultFormat.CSV: "text/csv"}
 
 
 def stream(pieces: Iterable[str] | Iterable[bytes], content_type: str) -> Response:
     """Return the response that sends these pieces.
 
-    The first two are read now, because the first one may be only a header. An early database error then still
-    gets an error status. A later one breaks the response off.
+    The first one is read now, and another one if it is only a header. An early database error then still gets
+    an error status. A later one breaks the response off.
     """
     iterator = iter(pieces)
-    beginning = list(islice(iterator, 2))
+    beginning = list(islice(iterator, 1))
+    if beginning and len(beginning[0]) < _HEADER:
+        beginning += islice(iterator, 1)
     return Response(in_turns(beginning, iterator), headers={"Content-Type": content_type})
 
 
