@@ -55,6 +55,21 @@ def test_pages_lead_to_what_has_not_happened_yet(supplier: SupplierClient) -> No
     assert numbers(json_of(supplier.get(following(fourth)))) == ["4"]
 
 
+def test_a_page_ends_after_so_many_bytes_and_leads_on(
+    supplier: SupplierClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell(supplier, *"12", *(f"{number}{'0' * 400}" for number in range(3, 6)))
+    monkeypatch.setattr(view, "PAGE_BYTES", 1_000)
+    pages, path = [], "/events/?limit=100"
+    while not pages or pages[-1]:
+        answer = supplier.get(path)
+        pages.append([number[0] for number in numbers(json_of(answer))])
+        path = following(answer)
+    assert sum(pages, []) == [*"12345"]
+    assert max(map(len, pages)) <= 3
+    assert len(pages) > 3
+
+
 def test_an_event_says_what_happened(supplier: SupplierClient, worker_resources: WorkerResources) -> None:
     (number,) = supplier.stage_new()
     supplier.process(number)

@@ -74,7 +74,8 @@ def _gather(
     after: Place,
 ) -> tuple[bytes, Place, bool]:
     """Return the next piece, the place that it ends at, and whether nothing follows it."""
-    written, length = [], 0
+    written: list[bytes] = []
+    length = 0
     while length < PIECE_BYTES:
         rows = read(after)
         if not rows:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import text
+from sqlalchemy import Label, literal_column, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.pieces import LONGEST_PIECE, PIECE_BYTES, Scales, first_rows, in_pieces, weight_of
@@ -35,9 +35,6 @@ def test_every_row_is_written_once_and_pieces_are_short(lengths: list[int], at_o
     assert all(len(it) >= PIECE_BYTES for it in pieces[:-1])
 
 
-_WEIGHED = "SELECT id, " + weight_of("value") + " AS weight FROM weighed WHERE id > {} ORDER BY id LIMIT {}"
-
-
 def test_rows_are_read_by_what_they_weigh_and_at_least_one(sessions: sessionmaker[Session]) -> None:
     """Whether a value is stored as it is, compressed in its row or apart, or not compressed."""
     noise = random.Random(4).randbytes(20_000).hex()
@@ -51,8 +48,10 @@ def test_rows_are_read_by_what_they_weigh_and_at_least_one(sessions: sessionmake
             )
 
         def chosen(most: int, *, after: int = -1, limit: int = 100) -> list[int]:
-            rows = _WEIGHED.format(after, limit)
-            found = session.execute(text(first_rows(rows, "id", most))).all()
+            weight: Label[int] = literal_column(weight_of("value")).label("weight")
+            rows = select(literal_column("id"), weight).select_from(text("weighed")).order_by(text("id"))
+            rows = rows.where(text(f"id > {after}")).limit(literal_column(str(limit)))
+            found = session.execute(text(first_rows(str(rows), "id", most))).all()
             assert all(row.in_all == min(limit, len(values) - 1 - after) for row in found)
             return [row.id for row in found]
 

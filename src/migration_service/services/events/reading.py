@@ -80,7 +80,8 @@ def read_events(
     horizon, has_beginning, in_all, *_ = rows[0]
     if after is not None and not has_beginning:
         raise EventCursorExpiredError
-    found, length = [], 0
+    found: list[ReadEvent] = []
+    length = 0
     for _, _, _, generation, transaction_id, id_, type_, body in rows:
         if id_ is None or len(found) == limit or length >= most_bytes:
             break
