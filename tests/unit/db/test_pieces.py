@@ -3,12 +3,11 @@
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Label, Select, literal_column, select, text
+from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.pieces import LONGEST_PIECE, PIECE_BYTES, Scales, first_rows, in_pieces, weight_of
@@ -49,12 +48,9 @@ def test_rows_are_read_by_what_they_weigh_and_at_least_one(sessions: sessionmake
             )
 
         def chosen(most: int, *, after: int = -1, limit: int = 100) -> list[int]:
-            weight: Label[int] = literal_column(weight_of("value")).label("weight")
-            rows: Select[Any] = (
-                select(literal_column("id"), weight).select_from(text("weighed")).order_by(text("id"))
-            )
-            rows = rows.where(text(f"id > {after}")).limit(literal_column(str(limit)))
-            found = session.execute(text(first_rows(str(rows), "id", most))).all()
+            weighed = f"SELECT id, {weight_of('value')} AS weight"
+            rows = f"{weighed} FROM weighed WHERE id > {after} ORDER BY id LIMIT {limit}"
+            found = session.execute(text(first_rows(rows, "id", most))).all()
             assert all(row.in_all == min(limit, len(values) - 1 - after) for row in found)
             return [row.id for row in found]
 
