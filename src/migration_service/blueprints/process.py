@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from flask import Response, jsonify, request, url_for
+from flask import Response, g, jsonify, request, url_for
 
 from migration_payloads.schemas.json import encode_json
 from migration_service import errors
@@ -83,15 +83,17 @@ def process(body: dict[str, Any]) -> Any:
     """
     wait = "respond-async" not in request.headers.get("Prefer", "").lower()
     dispatch = resources().dispatch
-    begin = partial(begin_attempt, dispatch, caller(), body, keyed=keyed_request(), waits=wait)
+    # From the arrival of the request, however often a server was lost meanwhile.
+    until = g.began_at + dispatch.wait_seconds if wait else None
+    begin = partial(begin_attempt, dispatch, caller(), body, keyed=keyed_request(), until=until)
     attempt_id = begin()
-    if wait:
+    if until is not None:
         step_aside()
         try:
-            number = wait_for_outcome(dispatch, attempt_id)
+            number = wait_for_outcome(dispatch, attempt_id, until)
         except AttemptUndoneError:
             attempt_id = begin()
-            number = wait_for_outcome(dispatch, attempt_id)
+            number = wait_for_outcome(dispatch, attempt_id, until)
         if number:
             created = encode_json({"service_account_number": number})
             return Response(created, 201, mimetype="application/json")

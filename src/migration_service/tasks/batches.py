@@ -55,17 +55,17 @@ def _run(batch_id: str, first_line: int, *, asks_vendors: bool) -> str:
         logger.warning("A piece of a chunk took too long. Its lines are processed again in smaller pieces.")
         with resources.Session.begin() as session:
             release_chunk(session, key, is_throttled=False)
-    feed_batches(app, resources.Session)
+    feed_batches(app, resources.Session, key.batch_id)
     outcome = "done" if done else "released: no slots, or no time left"
     return f"line {key.first_line} of {key.batch_id}: {outcome}"
 
 
-def feed_batches(app: MigrationCelery, sessions: sessionmaker[Session]) -> None:
-    """Publish the next chunks. If that fails, the sweep does it again."""
+def feed_batches(app: MigrationCelery, sessions: sessionmaker[Session], batch_id: UUID | None = None) -> None:
+    """Publish the next chunks, after one of this batch has ended. If that fails, the sweep does it again."""
     in_flight = app.settings.batch_chunks_in_flight
     publishers = partial(_publish, app, RUN_CHUNK), partial(_publish, app, RUN_VENDOR_CHUNK)
     try:
-        repeat(sessions, lambda: feed(sessions, in_flight, *publishers))
+        repeat(sessions, lambda: feed(sessions, in_flight, *publishers, batch_id))
     except OperationalError as error:
         logger.warning("The database is unavailable, and chunks are dispatched later: %s", error)
 

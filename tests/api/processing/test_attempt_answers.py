@@ -1,15 +1,19 @@
 """Answers of process: the state of the account comes first, attempts, and repeated requests."""
 
+import time
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from werkzeug.test import TestResponse
 
+from migration_service.blueprints import process
 from migration_service.config import Settings
-from migration_service.states import SupplierStatus
+from migration_service.models import AccountImportProcess, Attempt
+from migration_service.services.processing.dispatch import AttemptUndoneError
+from migration_service.states import ImportState, SupplierStatus
 from migration_service.tasks.resources import WorkerResources
 from support.factories import MakeClient, json_of
 from support.imported_account import ImportedAccount, at_once, code_of, codes_of
@@ -146,6 +150,30 @@ def test_of_simultaneous_requests_with_one_key_one_begins_an_attempt_that_answer
     assert {answer.status_code for answer in answers} == {202}
     assert {json_of(answer)["attempt_id"] for answer in answers} == {str(supplier.current_attempt(number))}
     assert len(json_of(supplier.get(f"/account-import-attempts/{supplier.code}/{number}/"))) == 1
+
+
+def test_an_attempt_that_was_lost_with_a_server_begins_again_and_the_time_to_wait_does_not(
+    supplier: SupplierClient,
+) -> None:
+    number = supplier.stage_new()[0]
+    waits: list[tuple[UUID, float]] = []
+
+    def wait(_dispatch: object, attempt_id: UUID, until: float) -> str:
+        waits.append((attempt_id, until))
+        if len(waits) == 1:
+            with supplier.Session.begin() as session:
+                session.delete(session.get_one(Attempt, attempt_id))
+                process = session.get_one(AccountImportProcess, supplier.process_row(number).id)
+                process.state, process.attempt_id = ImportState.PENDING, None
+            raise AttemptUndoneError
+        return "A-12345678"
+
+    began_at = time.monotonic()
+    with patch.object(process, "wait_for_outcome", wait):
+        assert supplier.process(number, prefer="").status_code == 201
+    (first, until), (second, again) = waits
+    assert first != second
+    assert until == again > began_at
 
 
 class _KilledError(BaseException):

@@ -101,7 +101,8 @@ def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: Kno
 def report_batch(session: Session, batch: Batch) -> BatchReport:
     """Return the full report of a batch."""
     supplier = session.get_one(ImportSupplier, batch.import_supplier_id).code
-    team = session.get(OperationsTeam, batch.operations_team_id or 0)
+    team_id = batch.operations_team_id
+    team = None if team_id is None else session.get(OperationsTeam, team_id)
     progress = get_progress(session, batch)
     activity = read_activity(session, [batch.id]).get(batch.id)
     condition = activity.condition if activity else None

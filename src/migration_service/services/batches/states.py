@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, func, text
+from sqlalchemy import Row, TextClause, func, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import literals
@@ -72,15 +72,15 @@ def change_batch(session: Session, batch: Batch, change: BatchChange) -> None:
         batch.brake_since = func.now()  # whoever resumes it has seen the errors so far
 
 
-def complete_batches(session: Session) -> None:
-    """Complete batches whose lines all have an outcome."""
-    for row in session.execute(_COMPLETE).all():
+def complete_batches(session: Session, batch_id: UUID | None = None) -> None:
+    """Complete batches whose lines all have an outcome: all, or only this one."""
+    for row in session.execute(*_of(batch_id, _COMPLETE)).all():
         _tell_end(session, row)
 
 
-def follow_keys(session: Session) -> None:
+def follow_keys(session: Session, batch_id: UUID | None = None) -> None:
     """Pause batches whose API key was revoked. The key that resumes such a batch replaces it."""
-    session.execute(_FOLLOW_KEYS)
+    session.execute(*_of(batch_id, _FOLLOW_KEYS))
 
 
 def pause_for(session: Session, batch_id: UUID, reason: str) -> Row[Any] | None:
@@ -88,11 +88,18 @@ def pause_for(session: Session, batch_id: UUID, reason: str) -> Row[Any] | None:
     return session.execute(_PAUSE, {"batch_id": batch_id, "reason": reason}).one_or_none()
 
 
-def follow_suppliers(session: Session) -> None:
+def follow_suppliers(session: Session, batch_id: UUID | None = None) -> None:
     """Make batches wait, continue or stop according to the status of their import supplier."""
-    for row in session.execute(_FOLLOW_SUPPLIERS).all():
+    for row in session.execute(*_of(batch_id, _FOLLOW_SUPPLIERS)).all():
         if row.state == BatchState.STOPPED:
             _tell_end(session, row)
+
+
+def _of(batch_id: UUID | None, statement: str) -> tuple[TextClause, dict[str, UUID]]:
+    """Return the statement for one batch, or for all that are open, with its values."""
+    if batch_id is None:
+        return text(statement.format(which="")), {}
+    return text(statement.format(which="AND batch.id = :batch_id")), {"batch_id": batch_id}
 
 
 def _tell_end(session: Session, batch: Batch | Row[Any]) -> None:
@@ -111,12 +118,13 @@ def _tell_end(session: Session, batch: Batch | Row[Any]) -> None:
 #: The columns of a batch that its events have.
 _TOLD = "batch.id, batch.kind, batch.mode, batch.state, batch.organisation_id, batch.import_supplier_id"
 
-_COMPLETE = text(f"""
+_COMPLETE = f"""
     UPDATE batch SET state = '{BatchState.COMPLETED}', reason = NULL, finished_at = now()
     WHERE finished_at IS NULL AND state IN ({literals(OPEN)}) AND NOT EXISTS (
         SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state <> '{ChunkState.DONE}')
+      {{which}}
     RETURNING {_TOLD}
-""")
+"""
 
 _COUNTS = text("""
     SELECT key AS status, CAST(sum(CAST(value AS bigint)) AS bigint) AS lines
@@ -124,12 +132,12 @@ _COUNTS = text("""
 """)
 
 # A batch started with a revoked key must not continue automatically.
-_FOLLOW_KEYS = text(f"""
+_FOLLOW_KEYS = f"""
     UPDATE batch SET state = '{PAUSE.target}', reason = '{API_KEY_REVOKED}'
     FROM api_key
     WHERE api_key.id = batch.api_key_id AND api_key.revoked_at IS NOT NULL
-      AND batch.finished_at IS NULL AND batch.state IN ({literals(PAUSE.sources)})
-""")
+      AND batch.finished_at IS NULL AND batch.state IN ({literals(PAUSE.sources)}) {{which}}
+"""
 
 _PAUSE = text(f"""
     UPDATE batch SET state = '{PAUSE.target}', reason = :reason
@@ -138,7 +146,7 @@ _PAUSE = text(f"""
 """)
 
 # A batch that only validates, or adds to existing accounts, does not need a supplier that accepts accounts.
-_FOLLOW_SUPPLIERS = text(f"""
+_FOLLOW_SUPPLIERS = f"""
     UPDATE batch SET state = follow.state, reason = follow.reason,
         finished_at = CASE follow.state WHEN '{BatchState.STOPPED}' THEN now() END,
         runs_since = CASE follow.state WHEN '{BatchState.RUNNING}' THEN now() ELSE runs_since END
@@ -150,6 +158,6 @@ _FOLLOW_SUPPLIERS = text(f"""
         ) AS follow (status, state, reason) ON follow.status = supplier.status
     WHERE supplier.id = batch.import_supplier_id AND batch.finished_at IS NULL
       AND batch.state IN ({literals(OPEN)}) AND batch.state <> follow.state
-      AND batch.mode <> '{BatchMode.VALIDATE}' AND batch.kind = '{BatchKind.ACCOUNTS}'
+      AND batch.mode <> '{BatchMode.VALIDATE}' AND batch.kind = '{BatchKind.ACCOUNTS}' {{which}}
     RETURNING {_TOLD}
-""")
+"""

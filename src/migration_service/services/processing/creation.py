@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from functools import cache
 from secrets import token_bytes
 
+import psycopg
 from psycopg.errors import ProgramLimitExceeded
-from sqlalchemy import ARRAY, Column, Text
+from sqlalchemy import ARRAY, Column, Text, UniqueConstraint
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
@@ -86,8 +87,18 @@ def explain_refusal(error: DBAPIError) -> ServiceError | None:
 
 def is_refusal(error: DBAPIError) -> bool:
     """Return whether the database will refuse to store an account in every retry."""
-    refused = isinstance(error, (DataError, IntegrityError)) or isinstance(error.orig, ProgramLimitExceeded)
-    return refused and "uq_account_service_account_number" not in str(error.orig)
+    cause = error.orig
+    if isinstance(cause, psycopg.Error) and cause.diag.constraint_name == NUMBER_KEY:
+        return False
+    return isinstance(error, (DataError, IntegrityError)) or isinstance(cause, ProgramLimitExceeded)
+
+
+#: The constraint that refuses a service account number that exists, or has existed.
+NUMBER_KEY = next(
+    str(it.name)
+    for it in table_of(Account).constraints
+    if isinstance(it, UniqueConstraint) and it.columns.keys() == ["service_account_number"]
+)
 
 
 @cache

@@ -76,19 +76,20 @@ class Dispatch:
 
 
 def begin_attempt(
-    d: Dispatch, caller: Caller, order: Mapping[str, Any], *, keyed: KeyedRequest | None, waits: bool
+    d: Dispatch, caller: Caller, order: Mapping[str, Any], *, keyed: KeyedRequest | None, until: float | None
 ) -> UUID:
     """Start an attempt to create a staged account, announce it to the workers, and return its id.
 
     `order` is the body, as ProcessRequestSchema loads it. `keyed` is the request if it has an idempotency
-    key: the attempt is its answer. `waits` means that `wait_for_outcome` is called next.
+    key: the attempt is its answer. `until` is the time, as of `time.monotonic`, until which
+    `wait_for_outcome` will wait, or None if it will not be called.
 
     Raise an InvalidError with the reason if the account cannot be processed now. Raise
     ConcurrencyLimitReachedError if no slot is free, ShareUsedError if the organisation uses its whole share,
     and ServiceUnavailableError if Redis is unavailable. After any of these, nothing has started.
     """
     # A client that does not wait is promised that the attempt will run, so it must be on disk.
-    durable = not waits or d.wait_seconds < ON_DISK_WITHIN
+    durable = until is None or until - time.monotonic() < ON_DISK_WITHIN
     with autocommit(d.Session) as connection:
         found = _check(connection, caller, order)
     attempt = RunningAttempt(
@@ -107,24 +108,26 @@ def begin_attempt(
         if not _store(d, attempt, keyed, durable=durable):
             with autocommit(d.Session) as connection:
                 _check(connection, caller, order)  # raises the error of the new state
-            raise AccountImportInProgressError
+            raise AccountImportInProgressError  # which has changed again
     except BaseException:
+        # If a commit has succeeded whose answer was lost, the sweep takes the slot again.
         d.slots.release([attempt.id])
         raise
     announce(d.redis, d.publish)
     return attempt.id
 
 
-def wait_for_outcome(d: Dispatch, attempt_id: UUID) -> str | None:
-    """Wait for the attempt to end. Return its service account number, or None if it is still running.
+def wait_for_outcome(d: Dispatch, attempt_id: UUID, until: float) -> str | None:
+    """Wait for the attempt to end, until this time.
+
+    Return its service account number, or None if it is still running.
 
     Raise an InvalidError with the reason if no account was created (including DryRunSucceededError),
     NoWorkerAvailableError if no worker started the attempt in time, and AttemptUndoneError if it was lost
     with a server of PostgreSQL. After any of these, nothing continues in the background. Raise
     ServiceUnavailableError if the database does not answer at the end.
     """
-    deadline = time.monotonic() + d.wait_seconds
-    while (left := deadline - time.monotonic()) > 0:
+    while (left := until - time.monotonic()) > 0:
         number = wait_for_notification(d.waiting_redis, attempt_id, min(WAIT_SLICE, left))
         if number := number or _look(d, attempt_id):
             return number

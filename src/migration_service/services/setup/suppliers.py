@@ -27,7 +27,7 @@ from migration_service.errors import (
     quoted,
 )
 from migration_service.models import Batch, ImportSupplier, Organisation, Undo, WavePlan
-from migration_service.origin import current_origin
+from migration_service.origin import ActorKind, current_origin
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.names import check_name, is_name, unique_name
 from migration_service.services.setup.organisations import get_organisation
@@ -179,9 +179,11 @@ def refusal_of_supplier(status: str) -> InvalidError:
 
 def require_supplier_allowed(import_supplier_id: int, code: str) -> None:
     """Raise PermissionDeniedError if the actor is limited to other import suppliers."""
-    allowed = current_origin().import_supplier_ids
-    if allowed is not None and import_supplier_id not in allowed:
-        raise PermissionDeniedError(f"The API key may not be used for import supplier {code!r}.")
+    origin = current_origin()
+    if origin.import_supplier_ids is not None and import_supplier_id not in origin.import_supplier_ids:
+        if origin.kind is ActorKind.API_KEY:
+            raise PermissionDeniedError(f"The API key may not be used for import supplier {code!r}.")
+        raise PermissionDeniedError(f"You may not use import supplier {code!r}.")
 
 
 def get_owned(

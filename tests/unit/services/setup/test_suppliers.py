@@ -12,13 +12,16 @@ from migration_service.errors import (
     NameInvalidError,
     NameTakenError,
     OrganisationNotFoundError,
+    PermissionDeniedError,
 )
+from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.services.setup.suppliers import (
     MAX_CODE,
     create_import_supplier,
     find_import_supplier,
     get_import_supplier,
+    require_supplier_allowed,
     set_status,
 )
 from migration_service.states import SupplierStatus
@@ -98,6 +101,21 @@ def test_a_document_root_has_no_control_characters(
         create_import_supplier(
             session, code="X", organisation_name=customer.organisation, document_root="s3://a\nb"
         )
+
+
+@pytest.mark.parametrize(
+    ("kind", "detail"),
+    [
+        (ActorKind.API_KEY, "The API key may not be used for import supplier 'X'."),
+        (ActorKind.OPERATOR, "You may not use import supplier 'X'."),
+    ],
+)
+def test_who_is_limited_to_other_suppliers_is_told_so(kind: ActorKind, detail: str) -> None:
+    with acting_as(Origin(kind=kind, import_supplier_ids=frozenset({1}))):
+        require_supplier_allowed(1, "X")
+        with pytest.raises(PermissionDeniedError) as denied:
+            require_supplier_allowed(2, "X")
+    assert denied.value.detail == detail
 
 
 @pytest.mark.parametrize("code", ["nothing", "\0"])

@@ -21,6 +21,7 @@ from migration_service.db.sql import OpenTransaction
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
+    AccountNotStagedError,
     AccountNotStorableError,
     DryRunSucceededError,
     ErrorItem,
@@ -124,11 +125,13 @@ def _read_lines(
     results: list[LineResult] = []
     candidates: list[_Candidate] = []
     staged = _lock_staged(session, job, lines)
+    removed = _find_removed(session, lines, staged)
     for (line, result), attempt_id in zip(take_in_time(lines), attempts, strict=False):
         candidate = _Candidate(result, attempt_id)
         results.append(result)
-        if line.account_import_process_id is not None:
-            sound = _take_staged(job, staged.get(line.account_import_process_id), candidate)
+        if (process_id := line.account_import_process_id) is not None:
+            found = staged.get(process_id)
+            sound = _take_staged(job, found, candidate, is_removed=process_id in removed)
         else:
             sound = _read_payload(job, line.payload or b"", candidate)
         if sound:
@@ -184,11 +187,26 @@ def _lock_staged(session: Session, job: ChunkJob, lines: Sequence[LineToDo]) -> 
     return {row.id: row for row in session.execute(locked)}
 
 
-def _take_staged(job: ChunkJob, found: Row[Any] | None, candidate: _Candidate) -> bool:
+def _find_removed(
+    session: Session, lines: Sequence[LineToDo], locked: Mapping[int, Row[Any]]
+) -> frozenset[int]:
+    """Return the processes of lines of source `pending` that do not exist any more.
+
+    Others that are not `locked` are being processed elsewhere.
+    """
+    missing = {it.account_import_process_id for it in lines if it.account_import_process_id is not None}
+    if not (missing := missing - locked.keys()):
+        return frozenset()
+    process = AccountImportProcess.id
+    return frozenset(missing.difference(session.scalars(select(process).where(process.in_(missing)))))
+
+
+def _take_staged(job: ChunkJob, found: Row[Any] | None, candidate: _Candidate, *, is_removed: bool) -> bool:
     """Store a staged process in the candidate. Return whether its account can be created."""
     result = candidate.result
     if found is None:
-        result.refuse(AccountImportInProgressError())
+        number = candidate.number
+        result.refuse(AccountNotStagedError(found=number) if is_removed else AccountImportInProgressError())
         return False
     state, service_number = ImportState(found.state), found.service_account_number
     process = StagedProcess(found.id, state, service_account_number=service_number)
@@ -276,7 +294,7 @@ def _compare_repeated(session: Session, candidates: Sequence[_Candidate]) -> Non
 
 def _create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:
     def create(some: Sequence[_Candidate]) -> list[str]:
-        teams = {it.process.id: job.operations_team_id or 0 for it in some if it.process}
+        teams = {it.process.id: job.team_of_accounts() for it in some if it.process}
         numbers = create_accounts(OpenTransaction.of(session), teams)
         return [numbers[process_id] for process_id in teams]
 
@@ -301,7 +319,7 @@ def _end(job: ChunkJob, attempt_id: UUID, process_id: int, outcome: str | Servic
     attempt = RunningAttempt(
         id=attempt_id,
         account_import_process_id=process_id,
-        operations_team_id=job.operations_team_id or 0,
+        operations_team_id=job.team_of_accounts(),
         api_key_id=job.api_key_id,
         dry_run=job.mode is BatchMode.DRY_RUN,
         request_id=f"batch {job.chunk.batch_id}",

@@ -23,27 +23,30 @@ def feed(
     in_flight: int,
     publish: Callable[[UUID, int], bool],
     publish_to_vendors: Callable[[UUID, int], bool],
+    batch_id: UUID | None = None,
 ) -> None:
-    """Dispatch the next chunks. Those that cannot be published now are published by the sweep."""
+    """Dispatch the next chunks. Those that cannot be published now are published by the sweep.
+
+    `batch_id` is the batch of a chunk that has just ended, if that is why.
+    """
     with sessions.begin() as session:
-        chunks = [(publish, *chunk) for chunk in dispatch_chunks(session, in_flight)]
+        chunks = [(publish, *chunk) for chunk in dispatch_chunks(session, in_flight, batch_id)]
         chunks += [(publish_to_vendors, *chunk) for chunk in dispatch_vendor_chunks(session, in_flight)]
-    for publish_one, batch_id, first_line in chunks:
-        if not publish_one(batch_id, first_line):
+    for publish_one, its_batch, first_line in chunks:
+        if not publish_one(its_batch, first_line):
             return
 
 
-def dispatch_chunks(session: Session, in_flight: int) -> list[tuple[UUID, int]]:
+def dispatch_chunks(session: Session, in_flight: int, batch_id: UUID | None = None) -> list[tuple[UUID, int]]:
     """Mark the next chunks DISPATCHED, up to `in_flight` of each organisation.
 
     Return their batch and first line, for the caller to publish after the commit. The organisations take
     turns, starting with those that have the fewest chunks in the queue, and so do the batches of each.
-    Batches also follow their API keys and suppliers here, and complete. Chunks of payment instructions are
-    left to `dispatch_vendor_chunks`.
+    Batches also follow their API keys and suppliers here, and complete: this one, or all that are open.
+    Chunks of payment instructions are left to `dispatch_vendor_chunks`.
     """
-    complete_batches(session)
-    follow_keys(session)
-    follow_suppliers(session)
+    for follow in (complete_batches, follow_keys, follow_suppliers):
+        follow(session, batch_id)
     return _dispatch(session, in_flight, asks_vendors=False)
 
 

@@ -77,6 +77,12 @@ class ChunkJob:
     #: Whether a line may wait for an account that does not exist.
     may_defer: bool = True
 
+    def team_of_accounts(self) -> int:
+        """Return the operations team of created accounts. Raise LookupError if the mode creates none."""
+        if self.operations_team_id is None:
+            raise LookupError(f"A batch that does {self.mode} has no operations team.")
+        return self.operations_team_id
+
 
 @dataclass(frozen=True, slots=True)
 class LineToDo:

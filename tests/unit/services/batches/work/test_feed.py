@@ -2,6 +2,7 @@
 
 from typing import Any
 from unittest.mock import Mock
+from uuid import UUID
 
 import pytest
 from sqlalchemy import delete, func, select, text, update
@@ -142,6 +143,27 @@ def test_batches_follow_their_keys_and_suppliers_before_anything_is_dispatched(
     ):
         session.refresh(batch)
         assert (batch.state, batch.reason) == expected
+
+
+def test_after_a_chunk_only_its_batch_follows_and_completes(session: Session, customer: Customer) -> None:
+    ended, other, revoked = (_batch(session, customer, 0) for _ in range(3))
+    key_id = session.scalars(
+        select(ApiKey.id).where(ApiKey.organisation_id == customer.organisation_id)
+    ).one()
+    revoked.api_key_id = key_id
+    session.execute(update(ApiKey).values(revoked_at=func.now()))
+    for batch in (ended, other):
+        add_chunk(session, batch, 1, state="DONE")
+    add_chunk(session, revoked, 1)
+
+    def states_after(batch_id: UUID | None) -> list[str]:
+        dispatch_chunks(session, 8, batch_id)
+        session.expire_all()
+        return [batch.state for batch in (ended, other, revoked)]
+
+    assert states_after(ended.id) == ["COMPLETED", "RUNNING", "RUNNING"]
+    assert states_after(revoked.id) == ["COMPLETED", "RUNNING", "PAUSED"]
+    assert states_after(None) == ["COMPLETED", "COMPLETED", "PAUSED"]
 
 
 def test_batches_that_ask_vendors_have_a_share_of_their_own(session: Session, customer: Customer) -> None:

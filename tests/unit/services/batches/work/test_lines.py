@@ -272,6 +272,17 @@ def test_an_account_that_somebody_else_has_fails_and_the_others_are_created(
                 assert codes_of(session, key) == [("IMPORTED", []), _IN_PROGRESS, ("IMPORTED", [])]
 
 
+def test_an_account_that_was_removed_after_the_batch_began_is_not_staged_any_more(
+    session: Session, customer: Customer
+) -> None:
+    key = _stage(session, customer, "a", "b", "c")
+    session.delete(_processes(session)[1])
+    session.flush()
+    assert work(session, key, 3) == 0
+    gone = ("FAILED", [("account_not_staged", None)])
+    assert codes_of(session, key) == [("IMPORTED", []), gone, ("IMPORTED", [])]
+
+
 def test_a_failure_that_is_about_no_line_is_raised(session: Session) -> None:
     session.execute(text("SET LOCAL statement_timeout = '20ms'"))
     with pytest.raises(DBAPIError) as raised:
