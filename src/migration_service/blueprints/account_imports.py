@@ -37,9 +37,8 @@ from migration_service.schemas.validation import (
     StagingReportSchema,
     ValidationReportSchema,
 )
-from migration_service.services.imports import staging as imports
+from migration_service.services.imports import staging
 from migration_service.services.imports.newer_versions import note_invalid
-from migration_service.services.imports.validation import validate_payload
 from migration_service.services.setup.suppliers import KnownSupplier
 
 blueprint = make_blueprint("account_imports", "", "Validate, stage and create accounts.")
@@ -73,7 +72,7 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     loaded = read_account(text)
     profile = Profile(arguments["profile"]) if "profile" in arguments else None
     with reporting(arguments, text):
-        _supplier, account = validate_payload(resources().reference, caller(), loaded, profile)
+        _supplier, account = staging.validate_payload(resources().reference, caller(), loaded, profile)
     return answer_validated(account, arguments, text)
 
 
@@ -115,7 +114,7 @@ def stage_account(arguments: dict[str, Any]) -> Response:
     with reporting(arguments, text):
         supplier, account = _validate_to_stage(loaded, arguments.get("extracted_at"))
         with autocommit(resources().Session) as connection:
-            result = imports.stage_account(
+            result = staging.stage_account(
                 connection,
                 supplier,
                 account,
@@ -129,7 +128,7 @@ def _validate_to_stage(
     loaded: LoadedAccount, extracted_at: datetime | None
 ) -> tuple[KnownSupplier, ValidatedAccount]:
     try:
-        return validate_payload(resources().reference, caller(), loaded)
+        return staging.validate_payload(resources().reference, caller(), loaded)
     except errors.AccountFailedValidationError as error:
         with autocommit(resources().Session) as connection:
             note_invalid(

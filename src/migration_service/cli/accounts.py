@@ -19,7 +19,7 @@ from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.results.findings import list_lines_of_account
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
-from migration_service.services.imports.staging import find_process
+from migration_service.services.imports.status import find_process
 from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 

@@ -12,7 +12,7 @@ from migration_service.db.sql import OpenTransaction
 from migration_service.models import AccountImportProcess
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
-from migration_service.services.imports.staging import find_process
+from migration_service.services.imports.status import find_process
 from migration_service.states import ImportState
 from support.supplier_client import SupplierClient
 

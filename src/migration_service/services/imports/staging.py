@@ -1,25 +1,55 @@
-"""Staging an account payload (sections 3.2 and 4.2)."""
+"""Validating and staging the account payload of a request (sections 3.2, 4.1 and 4.2)."""
 
 from datetime import datetime
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session, defer
-
-from migration_payloads.moments import write_moment
-from migration_payloads.validation import ValidatedAccount
+from migration_payloads.moments import DEFAULT_TIME_ZONE, write_moment
+from migration_payloads.profile import Profile
+from migration_payloads.schemas.account import LoadedAccount
+from migration_payloads.validation import ValidatedAccount, check_loaded
 from migration_service.db.sql import SqlConnection
 from migration_service.errors import (
+    AccountFailedValidationError,
+    ImportSupplierNotFoundInBodyError,
     InvalidError,
     NewerVersionStagedError,
 )
-from migration_service.models import AccountImportProcess
+from migration_service.services.access.callers import Caller
 from migration_service.services.imports import storing
 from migration_service.services.imports.newer_versions import explain_refusal
 from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.imports.states import refusal
 from migration_service.services.imports.storing import StagedProcess
-from migration_service.services.setup.suppliers import KnownSupplier, refusal_of_supplier
+from migration_service.services.setup.suppliers import (
+    KnownSupplier,
+    find_import_supplier,
+    refusal_of_supplier,
+)
 from migration_service.states import StagingResult, SupplierStatus
+
+
+def validate_payload(
+    connection: SqlConnection, caller: Caller, loaded: LoadedAccount, profile: Profile | None = None
+) -> tuple[KnownSupplier, ValidatedAccount]:
+    """Return the supplier that a payload names, and the validated payload.
+
+    The supplier's profile is used unless `profile` is given. Raise AccountFailedValidationError with every
+    error, or ImportSupplierNotFoundInBodyError if an unknown supplier is the only one.
+    """
+    code = loaded.import_supplier
+    supplier = None
+    if isinstance(code, str):
+        supplier = find_import_supplier(connection, code, organisation_id=caller.organisation_id)
+    own_profile = Profile(supplier.profile) if supplier else Profile.LENIENT
+    time_zone = supplier.time_zone if supplier else DEFAULT_TIME_ZONE
+    account = check_loaded(loaded, profile or own_profile, time_zone)
+    if supplier is None and "import_supplier" in account.data:
+        unknown = ImportSupplierNotFoundInBodyError(found=code)
+        if not account.errors:
+            raise unknown
+        account.errors += unknown.errors
+    if supplier is None or account.errors:
+        raise AccountFailedValidationError(errors=account.errors, warnings=account.warnings)
+    return supplier, account
 
 
 def stage_account(
@@ -78,17 +108,3 @@ def refusal_of(
     if error or staged.result or not (staged.extracted_at and extracted_at):
         return error
     return NewerVersionStagedError.of(write_moment(staged.extracted_at), write_moment(extracted_at))
-
-
-def find_process(
-    session: Session, import_supplier_id: int, external_account_number: str
-) -> AccountImportProcess | None:
-    """Return the process of an account without its payload, or None if the account was not staged."""
-    return session.execute(
-        select(AccountImportProcess)
-        .where(
-            AccountImportProcess.import_supplier_id == import_supplier_id,
-            AccountImportProcess.external_account_number == external_account_number,
-        )
-        .options(defer(AccountImportProcess.payload, raiseload=True))
-    ).scalar_one_or_none()

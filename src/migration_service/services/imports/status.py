@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import TextClause, text
-from sqlalchemy.orm import Session
+from sqlalchemy import TextClause, select, text
+from sqlalchemy.orm import Session, defer
 
 from migration_payloads.moments import sql_moment
 from migration_service.db.base import literals
 from migration_service.db.sql import SqlConnection
 from migration_service.errors import AccountNotFoundError, ImportSupplierNotFoundError
+from migration_service.models import AccountImportProcess
 from migration_service.services.setup.names import is_name
 from migration_service.services.setup.suppliers import MAX_CODE, KnownSupplier, require_supplier_allowed
 from migration_service.states import ImportState, Outcome
@@ -33,6 +34,20 @@ _REPORTED = {
     ImportState.IN_PROGRESS: ReportedStatus.IN_PROGRESS,
     ImportState.IMPORTED: ReportedStatus.COMPLETED,
 }
+
+
+def find_process(
+    session: Session, import_supplier_id: int, external_account_number: str
+) -> AccountImportProcess | None:
+    """Return the process of an account without its payload, or None if the account was not staged."""
+    return session.execute(
+        select(AccountImportProcess)
+        .where(
+            AccountImportProcess.import_supplier_id == import_supplier_id,
+            AccountImportProcess.external_account_number == external_account_number,
+        )
+        .options(defer(AccountImportProcess.payload, raiseload=True))
+    ).scalar_one_or_none()
 
 
 def reported_status(state: ImportState) -> ReportedStatus:

@@ -17,7 +17,7 @@ from migration_service.errors import (
     ServiceError,
 )
 from migration_service.models import AccountImportProcess, Attempt, ImportSupplier
-from migration_service.services.imports.staging import find_process
+from migration_service.services.imports.status import find_process
 from migration_service.services.setup.suppliers import KnownSupplier, require_supplier_allowed
 from migration_service.states import AttemptState, Outcome
 

@@ -22,7 +22,7 @@ from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.results.findings import list_lines_of_account
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
-from migration_service.services.imports.staging import find_process
+from migration_service.services.imports.status import find_process
 from migration_service.services.reconciliation.created_accounts import compare_account
 from migration_service.services.reporting.search import find_accounts
 from migration_service.services.setup.suppliers import list_import_suppliers
