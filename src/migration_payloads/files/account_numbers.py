@@ -27,6 +27,10 @@ _decode = msgspec.json.Decoder(_Head).decode
 _decode_raw = msgspec.json.Decoder(_RawHead).decode
 # How most lines begin. A line that is no JSON further on is still one of this account.
 _BEGINNING = re.compile(rb'\{\s*"external_account_number"\s*:\s*"([^"\\]+)"')
+# The number anywhere in a line that is no JSON.
+_MEMBER = re.compile(rb'"external_account_number"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*)')
+# A number as a spreadsheet writes it.
+_WHOLE = re.compile(r"^([0-9]+)\.0+$")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -45,14 +49,20 @@ def find_number(text: bytes) -> str | None:
 def find_meant_number(text: bytes) -> str | None:
     """Return the number that a line means, even if it is not valid as it is written.
 
-    That is a JSON number such as 1234.0, or a text with blanks around it or with invisible characters.
+    That is a number such as 1234.0, even as text, or a text with blanks around it or invisible characters.
+    The line need not be JSON.
     """
     try:
         raw = bytes(_decode_raw(text).external_account_number)
+    except _UNREADABLE:
+        found = _MEMBER.search(text)
+        raw = found[1] if found else b"null"
+    try:
         value = _read_number(raw) if raw[:1] in b"-0123456789" else msgspec.json.decode(raw)
     except (*_UNREADABLE, ArithmeticError):
         return None
-    return plain_identifier(value) or None if isinstance(value, str) else None
+    plain = plain_identifier(value) if isinstance(value, str) else ""
+    return _WHOLE.sub(r"\1", plain) or None
 
 
 def _read_number(raw: bytes) -> str:

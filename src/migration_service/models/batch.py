@@ -132,6 +132,12 @@ class BatchLine(Base):
         # Used to find the lines of an account, for added data that waits for it and for erasure, and lines
         # without a number.
         Index("ix_batch_line_number", "batch_id", "external_account_number"),
+        Index(
+            "ix_batch_line_meant_number",
+            "batch_id",
+            "meant_number",
+            postgresql_where=text("meant_number IS NOT NULL"),
+        ),
         # The text is stored outside the row, and half of each page is left free for the outcome. Writing the
         # outcome then changes neither the text nor the index.
         {"postgresql_with": {"toast_tuple_target": "128", "fillfactor": "50"}},
@@ -145,6 +151,9 @@ class BatchLine(Base):
     #: The line as it was sent. None if the payload is staged (source `pending`), or the line was too long.
     payload: Mapped[bytes | None] = mapped_column(LargeBinary)
     external_account_number: Mapped[str | None]
+    #: The number that a line means if it is another, as 12 for 12.0, or if it has none that is valid. For
+    #: erasure.
+    meant_number: Mapped[str | None]
     #: The staged payload of a line of source `pending`.
     account_import_process_id: Mapped[int | None]
     status: Mapped[str] = mapped_column(server_default=LineStatus.PENDING)

@@ -91,6 +91,65 @@ def test_an_organisation_erases_one_account_after_the_other(
     assert erase(supplier, accounts[1].number).status_code == 200
 
 
+_NUMBER = "8812345665"
+#: The forms in which a number is sent, as JSON, and what follows the other members.
+_FORMS = [
+    (_NUMBER, "}"),
+    (f"{_NUMBER}.0", "}"),
+    (f"{_NUMBER}.00", "}"),
+    ("8.812345665E+9", "}"),
+    (f'" {_NUMBER}"', "}"),
+    (f'"{_NUMBER}\\t "', "}"),
+    (f'"\\u00a0{_NUMBER}"', "}"),
+    (f'"{_NUMBER[:4]}\\u200b{_NUMBER[4:]}"', "}"),
+    (f'"\ufeff{_NUMBER}"', "}"),
+    (f'"{_NUMBER}.0"', "}"),
+    (f'" {_NUMBER}.00"', "}"),
+    (f'"{_NUMBER}"', "}"),
+    ('"\uff18\uff18\uff11\uff12\uff13\uff14\uff15\uff16\uff16\uff15"', "}"),
+    (_NUMBER, ", "),
+    (f'" {_NUMBER}"', ""),
+    (f'"{_NUMBER}"', ", x"),
+]
+
+
+@pytest.mark.parametrize("kind", ["accounts", "notes"])
+def test_every_form_of_the_number_is_found_before_and_after_the_erasure(
+    mark: str,
+    kind: str,
+    batches: BatchClient,
+    sessions: sessionmaker[Session],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("DEBUG", "migration_service")
+    others = ["1" + _NUMBER, f'"1{_NUMBER}.0"', f"{_NUMBER}0", f'"{_NUMBER}-0"', f"{_NUMBER}.5"]
+    rest = {"import_supplier": batches.supplier.code, "notes": [{"body": mark}], **marked_parts(mark)}
+    members = json.dumps(rest)[1:-1]
+    forms = [it for it in _FORMS if kind == "notes" or it[0] != f'"{_NUMBER}.0"']  # it is another account
+    lines = [f'{{"external_account_number": {form}, {members}{end}'.encode() for form, end in forms]
+    neighbours = [f'{{"external_account_number": {it}, "note": "kept"}}'.encode() for it in others]
+    first = batches.run([*lines, *neighbours], "stage" if kind == "accounts" else "dry-run", kind=kind)
+    unprocessed = batches.start(lines, "validate" if kind == "accounts" else "import", kind=kind)
+    body = {"reason": "a reason", "batch": first["batch_id"], "line_numbers": [1, 5]}
+    path = f"/reconciliation/{batches.supplier.code}/acknowledgements/"
+    assert (batches.supplier.post(path, body).status_code == 201) is (kind == "accounts")
+    assert "batch_line" in find_mark(sessions, mark)
+    answer = erase(batches.supplier, _NUMBER)
+    assert (answer.status_code, answer.json["batch_lines"]) == (200, 2 * len(forms))
+    assert find_mark(sessions, mark) == []
+    failed = batches.supplier.get(f"/batches/{first['batch_id']}/failed-lines/").text
+    assert failed.count("kept") == len(neighbours)
+
+    batches.work()
+    batches.run(lines, "stage" if kind == "accounts" else "dry-run", kind=kind)
+    assert find_mark(sessions, mark) == []
+    assert batches.results(unprocessed)
+    assert find_mark(sessions, "a reason") == (["audit_entry"] if kind == "accounts" else [])
+    redis = batches.resources.redis
+    assert mark not in str([(it, redis.dump(it)) for it in redis.scan_iter("*")])
+    assert mark not in caplog.text
+
+
 def test_unknown_accounts_those_being_created_and_those_of_others_are_not_erased(
     mark: str,
     supplier: SupplierClient,

@@ -22,13 +22,13 @@ from migration_service.models import (
     RetiredAccountNumber,
 )
 from migration_service.services.accounts.erasure import erase_account
+from migration_service.services.accounts.removal import removal_statements
 from migration_service.services.audit.trail import TrailFilter, read_trail
 from migration_service.services.processing import creation
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.services.undo import execution
 from migration_service.services.undo.execution import MAX_TRIES, Progress, revert_piece, take_due_undos
 from migration_service.services.undo.go_live import set_live
-from migration_service.services.undo.removal import removal_statements
 from migration_service.states import EmailState
 from migration_service.tasks import undo as undo_tasks
 from migration_service.tasks.names import REVERT_ACCOUNTS, SWEEP_UNDOS

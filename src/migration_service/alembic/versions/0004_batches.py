@@ -63,6 +63,7 @@ _TABLES = """
         line_number bigint,
         payload bytea,
         external_account_number text,
+        meant_number text,
         account_import_process_id bigint,
         status text NOT NULL DEFAULT 'PENDING' CONSTRAINT ck_batch_line_status
             CHECK (status IN ('PENDING', 'VALID', 'STAGED', 'IMPORTED', 'WOULD_IMPORT', 'ALREADY_IMPORTED',
@@ -79,6 +80,8 @@ _TABLES = """
     CREATE INDEX ix_batch_line_chunk ON batch_line (batch_id, chunk_line, line_number)
         WHERE chunk_line IS NOT NULL;
     CREATE INDEX ix_batch_line_number ON batch_line (batch_id, external_account_number);
+    CREATE INDEX ix_batch_line_meant_number ON batch_line (batch_id, meant_number)
+        WHERE meant_number IS NOT NULL;
 
     CREATE TABLE batch_chunk (
         batch_id uuid CONSTRAINT fk_batch_chunk_batch_id REFERENCES batch (id) ON DELETE CASCADE,

@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from psycopg.errors import DeadlockDetected, LockNotAvailable
-from sqlalchemy import Row
+from sqlalchemy import CursorResult, Row
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
@@ -75,7 +75,6 @@ def erase_account(
         customers = _erase_created(session, process.id)
     else:
         _remove_staged(session, supplier, external_account_number, process)
-    session.execute(sql.ERASE_REASONS, values)
     record(
         session,
         AuditAction.ACCOUNT_ERASED,
@@ -119,15 +118,15 @@ def _require_known(process: Row[Any] | None, lines: int, session: Session, value
 
 def _erase_created(session: Session, process_id: int) -> int:
     """Erase the personal data of a created account, and return the number of its customers."""
-    account = {"account_id": session.execute(sql.LOCK_ACCOUNT, {"process_id": process_id}).scalar_one()}
-    for statement in sql.ERASE_BELOW_CUSTOMERS:
-        session.execute(statement, account)
-    customers = len(session.execute(sql.REMOVE_CUSTOMERS, account).all())
-    for statement in sql.ERASE_ACCOUNT:
-        session.execute(statement, account)
+    account_id = session.execute(sql.LOCK_ACCOUNT, {"process_id": process_id}).scalar_one()
+    removed = {
+        table: cast(CursorResult[Any], session.execute(statement, {"account_ids": [account_id]})).rowcount
+        for table, statement in sql.erasing_statements().items()
+    }
+    session.execute(sql.MARK_ACCOUNT, {"account_id": account_id})
     session.execute(sql.ERASE_PROCESS, {"process_id": process_id})
     session.execute(sql.ERASE_ATTEMPTS, {"process_id": process_id})
-    return customers
+    return removed["customer"]
 
 
 def _remove_staged(session: Session, supplier: KnownSupplier, number: str, process: Row[Any] | None) -> None:
@@ -139,12 +138,16 @@ def _remove_staged(session: Session, supplier: KnownSupplier, number: str, proce
 
 
 def erase_outcomes(
-    session: Session, import_supplier_id: int, batch_id: UUID, line_numbers: Sequence[int]
+    session: Session, import_supplier_id: int, batch_id: UUID, line_numbers: Sequence[int] | None = None
 ) -> None:
-    """Erase lines that have just got their outcome if their account was erased before."""
-    if line_numbers:
+    """Erase lines that have just got their outcome if their account was erased before.
+
+    Without numbers, these are all lines of the batch that have failed.
+    """
+    if line_numbers is None or line_numbers:
         values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
-        session.execute(sql.ERASE_OUTCOMES, values | {"line_numbers": list(line_numbers)})
+        numbers = None if line_numbers is None else list(line_numbers)
+        session.execute(sql.ERASE_OUTCOMES, values | {"line_numbers": numbers})
 
 
 def remove_staged_again(session: Session, *, limit: int) -> int:
@@ -160,15 +163,16 @@ def remove_staged_again(session: Session, *, limit: int) -> int:
 
 
 def _erase_lines(session: Session, values: dict[str, Any]) -> int:
-    """Erase the lines with the number, and return how many there were.
+    """Erase the lines with the number and their acknowledgements, and return how many lines there were.
 
-    A line that is not JSON has no recorded number, so its text is searched for both spellings of the number.
+    A line without a number that can be read is searched for both spellings of the number.
     """
-    spelt = {
-        name: json.dumps(values["number"], ensure_ascii=ascii_only).encode()
-        for name, ascii_only in _SPELLINGS
-    }
-    return len(session.execute(sql.ERASE_LINES, values | spelt).all())
+    number = values["number"]
+    spelt = {name: json.dumps(number, ensure_ascii=escapes).encode() for name, escapes in _SPELLINGS}
+    lines = session.execute(sql.ERASE_LINES, values | spelt).all()
+    places = {"batch_ids": [it.batch_id for it in lines], "line_numbers": [it.line_number for it in lines]}
+    session.execute(sql.ERASE_REASONS, values | places)
+    return len(lines)
 
 
 #: Parameters for the spellings: whether non-ASCII letters are escaped.

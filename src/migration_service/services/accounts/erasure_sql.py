@@ -1,9 +1,18 @@
 """The SQL statements of `services.accounts.erasure`."""
 
-from sqlalchemy import text
+from functools import cache
+from typing import Any, cast
 
-from migration_service.db.base import literals
+from marshmallow import Schema
+from marshmallow.fields import Nested
+from sqlalchemy import ARRAY, BigInteger, Column, TextClause, bindparam, text
+
+from migration_payloads.schemas.account import ACCOUNT_IMPORT
+from migration_service.db.base import Base, literals
 from migration_service.errors import AccountMarkedToSkipError
+from migration_service.models import Account
+from migration_service.models.part import Part, path_of, payload_columns, table_of
+from migration_service.services.accounts.removal import rows_of_accounts, statements_about_persons
 from migration_service.states import ImportState, LineStatus
 
 #: Lock the organisation until the transaction ends. False if another erasure has locked it. The first number
@@ -32,15 +41,24 @@ _CODES_ONLY = """(
     SELECT jsonb_agg(jsonb_build_object('detail', 'Erased.', 'code', item ->> 'code', 'attr', NULL))
     FROM jsonb_array_elements(line.{}) AS item)"""
 
-#: The lines with the number, and lines without one whose text contains it. Both have an index. A worker locks
-#: the lines that it processes, so this waits for their outcomes and then erases them.
+# The line means this number. It is not that of another account, such as 12.0 besides 12.
+_MEANS = """(line.external_account_number = {0} OR line.meant_number = {0} AND NOT EXISTS (
+        SELECT FROM account_import_process AS own
+        WHERE own.import_supplier_id = :import_supplier_id
+              AND own.external_account_number = line.external_account_number))"""
+
+#: The lines that mean the number, and lines without one whose text contains it. All have an index. A worker
+#: locks the lines that it processes, so this waits for their outcomes and then erases them.
 ERASE_LINES = text(f"""
     WITH kept AS MATERIALIZED (
         SELECT id FROM batch WHERE import_supplier_id = :import_supplier_id AND lines_removed_at IS NULL),
     found AS MATERIALIZED (
         SELECT batch_id, line_number FROM kept JOIN batch_line ON batch_id = kept.id
         WHERE external_account_number = :number
-        UNION ALL
+        UNION
+        SELECT batch_id, line_number FROM kept JOIN batch_line AS line ON batch_id = kept.id
+        WHERE line.meant_number = :number AND {_MEANS.format(":number")}
+        UNION
         SELECT batch_id, line_number FROM kept JOIN batch_line ON batch_id = kept.id
         WHERE external_account_number IS NULL AND greatest(
             position(CAST(:plain AS bytea) IN payload), position(CAST(:escaped AS bytea) IN payload)) > 0)
@@ -52,7 +70,7 @@ ERASE_LINES = text(f"""
             ELSE {_CODES_ONLY.format("errors")} END
     FROM found
     WHERE line.batch_id = found.batch_id AND line.line_number = found.line_number
-    RETURNING 1
+    RETURNING line.batch_id, line.line_number
 """)
 
 #: Lines of a batch that have just got their outcome and whose account was erased before.
@@ -60,17 +78,19 @@ ERASE_OUTCOMES = text(f"""
     UPDATE batch_line AS line
     SET payload = NULL, understood = NULL, errors = {_CODES_ONLY.format("errors")},
         warnings = {_CODES_ONLY.format("warnings")}
-    WHERE line.batch_id = :batch_id AND line.line_number = ANY (:line_numbers)
+    WHERE line.batch_id = :batch_id
+      AND CASE WHEN :line_numbers IS NULL THEN line.status = '{LineStatus.FAILED}'
+          ELSE line.line_number = ANY (:line_numbers) END
       AND (EXISTS (SELECT FROM skip_mark
                    WHERE skip_mark.import_supplier_id = :import_supplier_id
-                     AND skip_mark.external_account_number = line.external_account_number
+                     AND {_MEANS.format("skip_mark.external_account_number")}
                      AND skip_mark.erased_at IS NOT NULL)
            OR EXISTS (SELECT FROM account_import_process AS process
                       JOIN account ON account.account_import_process_id = process.id
                       WHERE process.import_supplier_id = :import_supplier_id
-                        AND process.external_account_number = line.external_account_number
+                        AND {_MEANS.format("process.external_account_number")}
                         AND account.erased_at IS NOT NULL))
-""")
+""").bindparams(bindparam("line_numbers", type_=ARRAY(BigInteger)))
 
 MARK_ERASED = text("""
     UPDATE skip_mark SET erased_at = coalesce(erased_at, now())
@@ -89,7 +109,10 @@ LOCK_STAGED_AGAIN = text(f"""
 #: A reason may contain anything. The acknowledgement, its author and its time are kept.
 ERASE_REASONS = text("""
     UPDATE acknowledgement SET reason = 'Erased.'
-    WHERE import_supplier_id = :import_supplier_id AND external_account_number = :number
+    WHERE import_supplier_id = :import_supplier_id AND (external_account_number = :number OR EXISTS (
+        SELECT FROM unnest(CAST(:batch_ids AS uuid[]), CAST(:line_numbers AS bigint[])) AS it (batch_id, line)
+        WHERE acknowledgement.external_account_number IS NULL
+              AND it.batch_id = acknowledgement.batch_id AND it.line = acknowledgement.line_number))
 """)
 
 #: The hash of a payload would confirm a correct guess.
@@ -107,58 +130,40 @@ ERASE_ATTEMPTS = text("""
 REMOVE_ATTEMPTS = text("DELETE FROM attempt WHERE account_import_process_id = ANY (:process_ids)")
 REMOVE_PROCESSES = text("DELETE FROM account_import_process WHERE id = ANY (:process_ids)")
 
-_CUSTOMERS = "SELECT id FROM customer WHERE account_pk = :account_id"
-_ADDRESSES = "SELECT id FROM supply_address WHERE account_pk = :account_id"
-_METER_POINTS = f"SELECT id FROM meter_point WHERE supply_address_pk IN ({_ADDRESSES})"
-_AGREEMENTS = f"SELECT id FROM agreement WHERE meter_point_pk IN ({_METER_POINTS})"
-_ADVANCES = f"SELECT id FROM monthly_advance_charge_template WHERE agreement_pk IN ({_AGREEMENTS})"
-_METERS = f"SELECT id FROM meter WHERE meter_point_pk IN ({_METER_POINTS})"
-_TRANSACTIONS = 'SELECT id FROM "transaction" WHERE account_pk = :account_id'
 
-REMOVE_CUSTOMERS = text("DELETE FROM customer WHERE account_pk = :account_id RETURNING 1")
+def _schema_of(model: type[Base]) -> Schema:
+    if model is Account:
+        return ACCOUNT_IMPORT
+    source = cast(type[Part], model).sources[0]
+    return cast(Nested, _schema_of(source.parent).fields[source.key]).schema
 
-ERASE_BELOW_CUSTOMERS = [
-    text(f"DELETE FROM customer_email WHERE customer_pk IN ({_CUSTOMERS})"),
-    text(f"DELETE FROM user_detail WHERE customer_pk IN ({_CUSTOMERS})"),
-]
-#: All other personal data of the account.
-ERASE_ACCOUNT = [
-    text(f"DELETE FROM cost_detail WHERE monthly_advance_charge_template_pk IN ({_ADVANCES})"),
-    text(f"DELETE FROM monthly_advance_charge_template WHERE agreement_pk IN ({_AGREEMENTS})"),
-    text(f"DELETE FROM agreement WHERE meter_point_pk IN ({_METER_POINTS})"),
-    text(f"DELETE FROM register WHERE meter_pk IN ({_METERS})"),
-    text(f"DELETE FROM meter WHERE meter_point_pk IN ({_METER_POINTS})"),
-    *(
-        text(f"DELETE FROM {table} WHERE meter_point_pk IN ({_METER_POINTS})")
-        for table in (
-            "energy_meter_point_configuration_period",
-            "energy_meter_point_grid_operator_effective_period",
-            "billing_configuration_period",
-            "estimated_annual_volume",
-        )
-    ),
-    text(f"DELETE FROM meter_point WHERE supply_address_pk IN ({_ADDRESSES})"),
-    text("DELETE FROM supply_address WHERE account_pk = :account_id"),
-    text("DELETE FROM note WHERE account_pk = :account_id"),
-    text("DELETE FROM payment_instruction WHERE account_pk = :account_id"),
-    text("UPDATE ledger SET identifiers = NULL WHERE account_pk = :account_id"),
-    text("""
-        UPDATE "transaction"
-        SET reference = NULL, display_note = NULL, note = NULL, reason = NULL WHERE account_pk = :account_id
-    """),
-    # Consumption is personal data. The amounts billed for it are kept.
-    text(f"""
-        UPDATE line_item SET number_of_units = NULL, price_per_unit = NULL, units = NULL, ref = NULL
-        WHERE transaction_pk IN ({_TRANSACTIONS})
-    """),
-    text(f"UPDATE tax_item SET value_taxed = NULL, vat_on = NULL WHERE transaction_pk IN ({_TRANSACTIONS})"),
-    text("""
-        UPDATE statement SET statement_path = NULL, statement_location = NULL, statement_pdf_context = NULL
-        WHERE account_pk = :account_id
-    """),
-    text("""
-        UPDATE account SET billing_address1 = NULL, billing_address2 = NULL, billing_address3 = NULL,
-            billing_address4 = NULL, billing_postcode = NULL, erased_at = coalesce(erased_at, now())
-        WHERE id = :account_id
-    """),
-]
+
+def _is_erased(model: type[Base], column: Column[Any]) -> bool:
+    """Return whether the field of a column's value, or of the document that it leads to, is erased."""
+    schema: Any = _schema_of(model)
+    *above, name = column.info.get("document") or path_of(column)
+    for part in above:
+        schema = schema.fields[part].schema
+    field = schema.fields.get(name)
+    return bool(getattr(getattr(field, "inner", field), "erased", False))
+
+
+def _empty(model: type[Base]) -> TextClause | None:
+    """Return the statement that empties the columns of a model's rows that are erased."""
+    table = table_of(model)
+    columns = [it.name for it in payload_columns(model) if _is_erased(model, it)]
+    values = ", ".join(f"{name} = NULL" for name in columns)
+    return text(f"UPDATE {table.name} SET {values} WHERE {rows_of_accounts()[table]}") if columns else None
+
+
+@cache
+def erasing_statements() -> dict[str, TextClause]:
+    """Return the statements that erase what is personal in accounts, by table and in order."""
+    removed = statements_about_persons()
+    models: list[type[Base]] = [Account, *Part.__subclasses__()]
+    kept = [it for it in models if table_of(it).name not in removed]
+    emptied = {table_of(it).name: _empty(it) for it in kept}
+    return removed | {name: statement for name, statement in emptied.items() if statement is not None}
+
+
+MARK_ACCOUNT = text("UPDATE account SET erased_at = coalesce(erased_at, now()) WHERE id = :account_id")

@@ -18,10 +18,10 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.sql import OpenTransaction
 from migration_service.models import ImportSupplier, Undo
+from migration_service.services.accounts.removal import removal_statements
 from migration_service.services.idempotency.keys import void_keys
 from migration_service.services.imports import states
 from migration_service.services.undo.blockers_sql import judge
-from migration_service.services.undo.removal import removal_statements
 from migration_service.services.undo.states import complete_undo
 from migration_service.states import UndoBlocker, UndoOutcome, UndoState
 

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from migration_payloads.schemas.json import encode_json
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ConflictingLinesError, DuplicateLineError
+from migration_service.services.accounts.erasure import erase_outcomes
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.imports.newer_versions import RefusedVersion, note_refused
 from migration_service.services.setup.suppliers import KnownSupplier
@@ -26,6 +27,7 @@ def refuse_repeated(session: Session, supplier: KnownSupplier, batch_id: UUID, o
     conflicting: dict[str, int] = {}
     for number, line_number in session.execute(_MARK_CONFLICTING, values):
         conflicting[number] = min(line_number, conflicting.get(number, line_number))
+    erase_outcomes(session, supplier.id, batch_id)
     if not conflicting or order.mode not in (BatchMode.STAGE, BatchMode.IMPORT):
         return
     refused = [

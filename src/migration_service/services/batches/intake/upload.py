@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from migration_payloads.files.account_numbers import find_number
+from migration_payloads.files.account_numbers import find_meant_number, find_number
 from migration_payloads.files.totals import FileTotals
 from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_payloads.schemas.json import encode_json
@@ -176,17 +176,25 @@ def _copy_lines(
     if order.has_accounts:
         chunks = RangeChunks(lines.count, CHUNK_LINES, _smallest_chunk(order))
     with OpenTransaction.of(session).copy(_COPY) as copy:
-        copy.set_types(["uuid", "int8", "bytea", "text", "text", "jsonb", "int8"])
+        copy.set_types(["uuid", "int8", "bytea", "text", "text", "text", "jsonb", "int8"])
         for line in lines:
             number = None if line.text is None else find_number(line.text)
+            meant = None if line.text is None else _find_meant(line.text, number)
             outcome = refused if line.text is None else pending
-            copy.write_row((batch_id, line.number, line.text, number, *outcome, chunks.add(line, number)))
+            chunk = chunks.add(line, number)
+            copy.write_row((batch_id, line.number, line.text, number, meant, *outcome, chunk))
             if totals is not None:
                 totals.add_line(line.text)
     if order.has_accounts:
         refuse_repeated(session, supplier, batch_id, order)
     _insert_chunks(session, batch_id, chunks.ranges, by_account=not order.has_accounts)
     return None if totals is None else totals.to_dict()
+
+
+def _find_meant(line: bytes, number: str | None) -> str | None:
+    """Return the number that a line means if it is not the one that it has, or if it has none."""
+    meant = find_meant_number(line) if number is None or ".0" in number else None
+    return None if meant == number else meant
 
 
 def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, order: BatchOrder) -> int | None:
@@ -218,8 +226,8 @@ def _insert_chunks(
 
 
 _COPY = (
-    "COPY batch_line (batch_id, line_number, payload, external_account_number, status, errors, chunk_line) "
-    "FROM STDIN (FORMAT BINARY)"
+    "COPY batch_line (batch_id, line_number, payload, external_account_number, meant_number, status, errors, "
+    "chunk_line) FROM STDIN (FORMAT BINARY)"
 )
 
 _INSERT_CHUNKS = text("""
