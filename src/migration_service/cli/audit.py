@@ -20,7 +20,7 @@ from migration_service.cli.output import (
     together,
 )
 from migration_service.cli.session import open_session, read_settings
-from migration_service.services.audit.chain import verify_chain
+from migration_service.services.audit.chain import read_heads, verify_chain
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import FIELDS, TrailFilter, read_trail, stream_trail
 from migration_service.states import AuditOutcome
@@ -96,18 +96,25 @@ def export(kind: str, **filters: Any) -> None:
 
 
 @audit.command()
-@click.option("--head", metavar="SHA256", help="The head that the previous verification printed.")
+@click.option(
+    "--head",
+    metavar="SHA256|FILE",
+    help="A head that was kept outside of the database, or a file with a day and a head in each line, as "
+    "that of MIGRATION_SERVICE_AUDIT_HEAD_FILE, which is taken without this option.",
+)
 @json_option
 def verify(head: str | None, as_json: bool) -> None:
     """Recompute the hashes of all days. The exit status is 1 if an entry was changed, added or removed.
 
-    Keep the printed head outside the database and pass it to the next verification. This also reveals a chain
-    that was rebuilt from scratch.
+    The head of each day is in the log of the workers. Comparing one with the chain also reveals a chain that
+    was rebuilt from scratch.
 
     A gap is no problem of the chain: another server, or a backup, took over without the newest entries.
     """
-    with open_session(read_settings()) as session:
-        found = verify_chain(session, head)
+    settings = read_settings()
+    kept = head or settings.audit_head_file
+    with open_session(settings) as session:
+        found = verify_chain(session, read_heads(kept) if kept else ())
     result = {
         **pick(found, "days", "entries", "removed_days", "head"),
         "gaps": found.gaps if as_json else "\n".join(found.gaps) or "none",

@@ -149,6 +149,11 @@ class Settings:
         730,
         at_least=90,
     )
+    audit_head_file: str = setting(
+        "The file to which workers append the head of each sealed day of the audit, best on another machine. "
+        "The log has the heads, too.",
+        "",
+    )
     payload_retention_days: int = setting(
         "Days that the staged payload of an account is kept after the account was created. 0 means no limit.",
         180,

@@ -27,12 +27,18 @@ PAUSE_SECONDS = 3.0
 #: Seconds after which a revision fails without the lock.
 TIMEOUT_SECONDS = 300.0
 
-#: The privileges of the service. It only reads the table of revisions.
+#: The privileges of the service. It only reads the table of revisions, and only adds to the audit, without
+#: the columns that the database sets. A temporary table could stand in for one that a function reads.
 _GRANTS = (
     "GRANT USAGE ON SCHEMA public TO {role}",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}",
     "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}",
     "REVOKE INSERT, UPDATE, DELETE ON alembic_version FROM {role}",
+    "REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON audit_entry, audit_day FROM {role}",
+    "GRANT INSERT (actor_kind, actor, organisation_id, address, request_id, action, subject_kind, subject, "
+    "outcome, code, details, once) ON audit_entry TO {role}",
+    "REVOKE CREATE ON SCHEMA public FROM PUBLIC, {role}",
+    "REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC, {role}",
 )
 
 
@@ -114,9 +120,10 @@ def _upgrade_once(engine: Engine, revision: str, runtime_role: str | None) -> bo
 
 
 def _grant(connection: Connection, runtime_role: str) -> None:
-    role = connection.dialect.identifier_preparer.quote(runtime_role)
+    quote = connection.dialect.identifier_preparer.quote
+    names = {"role": quote(runtime_role), "database": quote(str(connection.engine.url.database))}
     for grant in _GRANTS:
-        connection.execute(text(grant.format(role=role)))
+        connection.execute(text(grant.format_map(names)))
 
 
 def current_revision(connection: Connection) -> str | None:

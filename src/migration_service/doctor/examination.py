@@ -34,7 +34,12 @@ _DISK_FULL = "53100"
 #: A statement that writes some megabytes to the disk, which PostgreSQL removes at its end.
 _SMALL_MEMORY = "SET LOCAL work_mem = '64kB'"
 _FILL_TEMPORARY_FILE = "SELECT count(*) FROM generate_series(1, 300000)"
-_MAY_CREATE = "SELECT has_schema_privilege('public', 'CREATE')"
+#: Whether the role may change tables, the audit or what its trigger looks at.
+_MAY_CREATE = """
+    SELECT has_schema_privilege('public', 'CREATE') OR has_database_privilege(current_database(), 'TEMPORARY')
+        OR has_table_privilege('audit_entry', 'UPDATE, DELETE')
+        OR has_table_privilege('audit_day', 'INSERT, UPDATE, DELETE')
+"""
 
 
 def examine(parts: ServiceParts) -> Iterator[Diagnosis]:
@@ -138,8 +143,9 @@ def check_database(parts: ServiceParts) -> Iterator[Diagnosis]:
     elif owns_tables:
         yield warning(
             "database",
-            f"PostgreSQL {version} answers, and the service's role may change tables",
-            "Give DATABASE_URL a separate role: see docs/operators/install.md.",
+            f"PostgreSQL {version} answers, and the service's role may change tables, or the audit",
+            "Give DATABASE_URL a separate role, and run migration-service revisions upgrade as the owner of "
+            "the database: see docs/operators/install.md.",
         )
     else:
         yield ok("database", f"PostgreSQL {version} answers, writes and commits")

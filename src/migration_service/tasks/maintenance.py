@@ -8,7 +8,7 @@ from itertools import chain
 from celery import shared_task
 
 from migration_service.services.access.api_keys import tell_expiring_keys
-from migration_service.services.audit.chain import remove_days, seal_days
+from migration_service.services.audit.chain import keep_heads, remove_days, seal_days
 from migration_service.services.batches.work.feed import recover_chunks
 from migration_service.services.events.history import note_progress
 from migration_service.services.processing.attempts import GIVEN_AGAIN_AFTER, is_waiting, set_apart
@@ -60,8 +60,11 @@ def remove_old_data() -> None:
         sealed = seal_days(session)
         remove_days(session, after_days=app.settings.audit_retention_days)
         tell_expiring_keys(session)
-    if sealed:
-        logger.info("The audit is sealed up to %s", max(sealed))
+    # Outside of the database, where nobody who took it over can change them.
+    for day, head in sealed.items():
+        logger.info("The audit is sealed up to %s. Its head is %s", day, head)
+    if sealed and app.settings.audit_head_file:
+        keep_heads(app.settings.audit_head_file, sealed)
     for remove in removals(app.settings):
         removed = PIECE
         while removed == PIECE and time.monotonic() < until:

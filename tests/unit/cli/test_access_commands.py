@@ -177,5 +177,5 @@ def test_the_audit_of_a_running_service_passes_the_verification(run: Run) -> Non
     assert found["problems"] == []
     wrong = run("audit", "verify", "--head", "00")
     assert wrong.exit_code == 1
-    assert "The known head is not in the chain." in wrong.stdout
+    assert "The known head 00 is not in the chain." in wrong.stdout
     assert run("audit", "list", "--cursor", "x").exit_code == 1

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import text
-from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.pieces import LONGEST_PIECE, PIECE_BYTES, Scales, first_rows, in_pieces, weight_of
+from support.servers import EmbeddedServers
 
 
 @given(
@@ -35,11 +36,12 @@ def test_every_row_is_written_once_and_pieces_are_short(lengths: list[int], at_o
     assert all(len(it) >= PIECE_BYTES for it in pieces[:-1])
 
 
-def test_rows_are_read_by_what_they_weigh_and_at_least_one(sessions: sessionmaker[Session]) -> None:
+def test_rows_are_read_by_what_they_weigh_and_at_least_one(embedded_servers: EmbeddedServers) -> None:
     """Whether a value is stored as it is, compressed in its row or apart, or not compressed."""
     noise = random.Random(4).randbytes(20_000).hex()
-    with sessions.begin() as session:
-        session.execute(text("CREATE TEMP TABLE weighed (id int, value jsonb) ON COMMIT DROP"))
+    engine = make_engine(embedded_servers.owner_url, pool_size=1, max_overflow=0, application_name="tests")
+    with make_sessionmaker(engine).begin() as session:
+        session.execute(text("CREATE TABLE weighed (id int, value jsonb)"))
         values = ['"a"', f'"{noise}"', f"[{'[],' * 500_000}0]", *['"b"'] * 5]
         for number, value in enumerate(values):
             session.execute(
@@ -64,6 +66,8 @@ def test_rows_are_read_by_what_they_weigh_and_at_least_one(sessions: sessionmake
         assert chosen(1_000, after=2) == [3, 4, 5, 6, 7]
         assert chosen(1_000, after=2, limit=2) == [3, 4]
         assert chosen(10, after=7) == []
+        session.rollback()
+    engine.dispose()
 
 
 @pytest.mark.parametrize("weights", [[400_000] * 30, [5_000_000] * 4, [70_000, 900_000, 3_000_000] * 6])

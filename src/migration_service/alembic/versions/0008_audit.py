@@ -43,18 +43,22 @@ _TABLES = """
 
 # An entry gets the time of the server, and the timeline, from the name of its current WAL file. Every change
 # is refused, whoever asks; a function of the owner may say that it removes days. With one role for
-# everything that is no protection against somebody who means it, but against every mistake.
+# everything that is no protection against somebody who means it, but against every mistake. Nothing that a
+# session can make is looked at before what PostgreSQL has.
 _GUARD = """
-    CREATE FUNCTION audit_guard() RETURNS trigger LANGUAGE plpgsql AS $$
+    CREATE FUNCTION audit_guard() RETURNS trigger
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
     BEGIN
         IF TG_TABLE_NAME = 'audit_entry' AND TG_OP = 'INSERT' THEN
-            NEW.at := clock_timestamp();
+            NEW.at := pg_catalog.clock_timestamp();
             NEW.timeline :=
-                ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint;
+                ('x' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8))
+                ::bit(32)::bigint;
             RETURN NEW;
         END IF;
-        IF current_setting('migration_service.audit_keeper', true) = 'on'
-            AND current_user = (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID)
+        IF pg_catalog.current_setting('migration_service.audit_keeper', true) = 'on'
+            AND current_user = (SELECT pg_catalog.pg_get_userbyid(relowner)
+                                FROM pg_catalog.pg_class WHERE oid = TG_RELID)
             AND ((TG_TABLE_NAME = 'audit_entry' AND TG_OP = 'DELETE')
                  OR (TG_TABLE_NAME = 'audit_day' AND TG_OP IN ('INSERT', 'UPDATE')))
         THEN
@@ -80,30 +84,30 @@ _HASH = """
             subject_kind, subject, outcome, code, details, once)
             || CASE WHEN timeline IS NULL THEN '[]' ELSE to_jsonb(timeline) END)::text, 'UTF8')), ''::bytea
             ORDER BY id), ''::bytea))
-        FROM audit_entry
+        FROM {schema}.audit_entry
         WHERE at >= of_day::timestamp AT TIME ZONE 'UTC' AND at < (of_day + 1)::timestamp AT TIME ZONE 'UTC'
     $$
 """
 
 # An hour after midnight: a transaction that began before it has ended by then.
 _SEAL = """
-    CREATE FUNCTION audit_seal_days() RETURNS SETOF audit_day
+    CREATE FUNCTION audit_seal_days() RETURNS SETOF {schema}.audit_day
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, {schema}, pg_temp AS $$
     DECLARE
-        last audit_day;
+        last {schema}.audit_day;
         next date;
     BEGIN
-        LOCK TABLE audit_day IN SHARE ROW EXCLUSIVE MODE;
+        LOCK TABLE {schema}.audit_day IN SHARE ROW EXCLUSIVE MODE;
         PERFORM set_config('migration_service.audit_keeper', 'on', true);
-        SELECT * INTO last FROM audit_day ORDER BY day DESC LIMIT 1;
-        next := coalesce(last.day + 1, (SELECT (min(at) AT TIME ZONE 'UTC')::date FROM audit_entry));
+        SELECT * INTO last FROM {schema}.audit_day ORDER BY day DESC LIMIT 1;
+        next := coalesce(last.day + 1, (SELECT (min(at) AT TIME ZONE 'UTC')::date FROM {schema}.audit_entry));
         WHILE clock_timestamp() >= (next + 1)::timestamp AT TIME ZONE 'UTC' + interval '1 hour' LOOP
-            INSERT INTO audit_day (day, entries, entries_sha256, chain_sha256)
+            INSERT INTO {schema}.audit_day (day, entries, entries_sha256, chain_sha256)
             SELECT next, hash.entries, hash.sha256,
                    sha256(coalesce(last.chain_sha256, ''::bytea)
                           || convert_to(to_char(next, 'YYYY-MM-DD ') || hash.entries || ' ', 'UTF8')
                           || hash.sha256)
-            FROM audit_hash(next) AS hash
+            FROM {schema}.audit_hash(next) AS hash
             RETURNING * INTO last;
             RETURN NEXT last;
             next := next + 1;
@@ -120,16 +124,26 @@ _REMOVE = """
         removed bigint;
         until date;
     BEGIN
-        LOCK TABLE audit_day IN SHARE ROW EXCLUSIVE MODE;
+        LOCK TABLE {schema}.audit_day IN SHARE ROW EXCLUSIVE MODE;
         PERFORM set_config('migration_service.audit_keeper', 'on', true);
-        until := least(before, (now() AT TIME ZONE 'UTC')::date - 90, (SELECT max(day) + 1 FROM audit_day));
-        DELETE FROM audit_entry WHERE at < until::timestamp AT TIME ZONE 'UTC'
-            AND EXISTS (SELECT FROM audit_day);
+        until := least(before, (now() AT TIME ZONE 'UTC')::date - 90,
+                       (SELECT max(day) + 1 FROM {schema}.audit_day));
+        DELETE FROM {schema}.audit_entry WHERE at < until::timestamp AT TIME ZONE 'UTC'
+            AND EXISTS (SELECT FROM {schema}.audit_day);
         GET DIAGNOSTICS removed = ROW_COUNT;
-        UPDATE audit_day SET removed_at = clock_timestamp() WHERE day < until AND removed_at IS NULL;
+        UPDATE {schema}.audit_day SET removed_at = clock_timestamp() WHERE day < until AND removed_at IS NULL;
         PERFORM set_config('migration_service.audit_keeper', 'off', true);
         RETURN removed;
     END $$
+"""
+
+# Of every function so far: what a session made, or another schema has, is no table or function of theirs.
+_PIN = """
+    SELECT format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', oid::regprocedure,
+                  current_schema())
+    FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
+        AND NOT EXISTS (SELECT FROM unnest(proconfig) AS setting WHERE setting LIKE 'search_path=%')
+        AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = pg_proc.oid AND deptype = 'e')
 """
 
 
@@ -141,6 +155,8 @@ def upgrade() -> None:
     schema = op.get_bind().scalar(sa.text("SELECT quote_ident(current_schema())"))
     for function in (_HASH, _SEAL, _REMOVE):
         op.execute(function.format(schema=schema))
+    for statement in op.get_bind().scalars(sa.text(_PIN)).all():
+        op.execute(statement)
 
 
 def downgrade() -> None:

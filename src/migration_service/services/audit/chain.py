@@ -8,9 +8,11 @@ the end of the chain, which then continues. That is a gap, and no mismatch: each
 server.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
+from pathlib import Path
 
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
@@ -60,13 +62,13 @@ class _Gap:
         return due <= self.until and (sealed_at is None or sealed_at > self.since)
 
 
-def seal_days(session: Session) -> list[date]:
-    """Seal every past day that is not sealed yet, and return these days. Each has an event with its head."""
+def seal_days(session: Session) -> dict[date, str]:
+    """Seal every past day that is not sealed yet, and return the head of each. Each has an event with it."""
     sealed = session.execute(text("SELECT day, chain_sha256 FROM audit_seal_days()")).all()
-    for row in sealed:
-        told = {"day": row.day, "head": bytes(row.chain_sha256).hex()}
-        record_for_all(session, EventType.AUDIT_DAY_SEALED, told)
-    return [row.day for row in sealed]
+    heads = {row.day: bytes(row.chain_sha256).hex() for row in sealed}
+    for day, head in heads.items():
+        record_for_all(session, EventType.AUDIT_DAY_SEALED, {"day": day, "head": head})
+    return heads
 
 
 def remove_days(session: Session, *, after_days: int) -> int:
@@ -79,10 +81,24 @@ def remove_days(session: Session, *, after_days: int) -> int:
     return removed
 
 
-def verify_chain(session: Session, known_head: str | None = None) -> Verification:
+def keep_heads(file: str, heads: Mapping[date, str]) -> None:
+    """Append the heads of sealed days to a file, which `read_heads` reads."""
+    with Path(file).open("a") as kept:
+        kept.writelines(f"{day} {head}\n" for day, head in sorted(heads.items()))
+
+
+def read_heads(head_or_file: str) -> list[str]:
+    """Return the heads in a file of `keep_heads`, or the one that is given itself, in lower case."""
+    if not Path(head_or_file).is_file():
+        return [head_or_file.lower()]
+    lines = Path(head_or_file).read_text(errors="replace").splitlines()
+    return [line.split()[-1].lower() for line in lines if line.strip()]
+
+
+def verify_chain(session: Session, known_heads: Iterable[str] = ()) -> Verification:
     """Recompute every hash and compare it with the stored one.
 
-    `known_head` is a head returned by an earlier verification, which must still be in the chain.
+    `known_heads` were kept outside of the database, and must still be in the chain.
     """
     problems: list[str] = []
     days = session.scalars(select(AuditDay).order_by(AuditDay.day)).all()
@@ -98,18 +114,18 @@ def verify_chain(session: Session, known_head: str | None = None) -> Verificatio
     gaps = [_Gap(*row) for row in session.execute(_GAPS)]
     named = [str(gap) for gap in gaps]
     heads = {day.chain_sha256.hex() for day in days}
-    if known_head is not None and known_head.lower() not in heads:
+    if lacking := [head for head in known_heads if head not in heads]:
         # The day after the last one may have been sealed, too.
         sealed = [(day.day, day.sealed_at) for day in days]
         ends = [*sealed, *([(previous.day + timedelta(days=1), None)] if previous else [])]
         lost = [day for day, sealed_at in ends if any(gap.hides_seal_of(day, sealed_at) for gap in gaps)]
         if lost:
             named.append(
-                f"The known head is not in the chain. If it is that of {' or '.join(map(str, lost))}, it was "
+                f"{_not_in_chain(lacking)} If it is that of {' or '.join(map(str, lost))}, it was "
                 "lost in a gap: verify with an earlier head, too."
             )
         else:
-            problems.append("The known head is not in the chain.")
+            problems.append(_not_in_chain(lacking))
     return Verification(
         days=len(days),
         entries=session.scalar(select(func.count()).select_from(AuditEntry)) or 0,
@@ -118,6 +134,11 @@ def verify_chain(session: Session, known_head: str | None = None) -> Verificatio
         problems=problems,
         gaps=named,
     )
+
+
+def _not_in_chain(heads: Sequence[str]) -> str:
+    more = f", and {len(heads) - 1} more" if len(heads) > 1 else ""
+    return f"The known head {heads[0]}{more} is not in the chain."
 
 
 def _minute(moment: datetime) -> str:

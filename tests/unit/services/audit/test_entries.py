@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -19,7 +20,14 @@ from migration_service.errors import AuditCursorError
 from migration_service.models import AuditDay, AuditEntry, Event, Organisation
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.audit import chain
-from migration_service.services.audit.chain import Verification, remove_days, seal_days, verify_chain
+from migration_service.services.audit.chain import (
+    Verification,
+    keep_heads,
+    read_heads,
+    remove_days,
+    seal_days,
+    verify_chain,
+)
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import TrailFilter, read_trail, stream_trail
 from support.audit import audited
@@ -33,6 +41,18 @@ CHANGES = [
     "UPDATE audit_day SET entries = 0",
     "DELETE FROM audit_day",
     "TRUNCATE audit_day",
+]
+#: Entries with what the database sets, and what would stand in for what its functions look at.
+FORGED = [
+    "INSERT INTO audit_entry (at, actor_kind, action, outcome) VALUES ('2020-01-01', 'service', 'x', 'DONE')",
+    "INSERT INTO audit_entry (id, actor_kind, action, outcome) VALUES (1, 'service', 'x', 'DONE')",
+    "INSERT INTO audit_entry (timeline, actor_kind, action, outcome) VALUES (7, 'service', 'x', 'DONE')",
+    "CREATE TEMP TABLE pg_class (oid oid, relowner oid)",
+    "CREATE TABLE retired_account_number (service_account_number text)",
+    "CREATE FUNCTION public.sha256(text) RETURNS bytea LANGUAGE sql AS $$ SELECT ''::bytea $$",
+    "SET session_replication_role = replica",
+    "ALTER FUNCTION audit_guard() RESET ALL",
+    "SELECT setval('audit_entry_id_seq', 1)",
 ]
 
 
@@ -83,22 +103,18 @@ def own(database: str) -> Iterator[sessionmaker[Session]]:
 def runtime(
     embedded_servers: EmbeddedServers, database: str, own: sessionmaker[Session]
 ) -> Iterator[sessionmaker[Session]]:
-    """Sessions of a role that may read and write every table, but owns none."""
+    """Sessions of the role of the service, as `revisions upgrade` grants it."""
     role = f"runtime_{secrets.token_hex(4)}"
     with embedded_servers.connect_as_superuser() as admin:
         admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'runtime'").format(sql.Identifier(role)))
-    with own.begin() as session:
-        session.execute(text(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {role}"))
-        session.execute(text(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}"))
+    upgrade(database, runtime_role=role)
     url = make_url(database).set(username=role, password="runtime").render_as_string(hide_password=False)
     engine = make_engine(url, pool_size=2, max_overflow=0, application_name="tests")
     yield make_sessionmaker(engine)
     engine.dispose()
-    with own.begin() as session:
-        session.execute(text(f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {role}"))
-        session.execute(text(f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {role}"))
-    with embedded_servers.connect_as_superuser() as admin:
-        admin.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
+    with embedded_servers.postgres.connect_as_superuser(str(engine.url.database)) as admin:
+        for statement in ("DROP OWNED BY {}", "DROP ROLE {}"):
+            admin.execute(sql.SQL(statement).format(sql.Identifier(role)))
 
 
 def _fill(own: sessionmaker[Session], *ages: int, timeline: int = 1) -> None:
@@ -139,32 +155,68 @@ def test_neither_the_runtime_role_nor_the_owner_changes_anything(
                     session.execute(text(statement))
 
 
-def test_the_runtime_role_can_only_add_current_entries_and_seal_and_remove_whole_days(
+@pytest.mark.parametrize("statement", FORGED)
+def test_the_runtime_role_forges_no_entry_and_makes_nothing_that_stands_in_for_a_table(
+    runtime: sessionmaker[Session], statement: str
+) -> None:
+    with runtime() as session, pytest.raises(DBAPIError, match="InsufficientPrivilege"):
+        session.execute(text(statement))
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM audit_entry", "UPDATE audit_day SET entries = 0"])
+def test_the_guard_looks_at_nothing_that_a_session_has_made(
+    own: sessionmaker[Session], runtime: sessionmaker[Session], statement: str
+) -> None:
+    """Even if the role may change the audit and make tables, as in a database that was set up otherwise."""
+    _fill(own, 3)
+    role, database = (getattr(runtime.kw["bind"].url, name) for name in ("username", "database"))
+    with own.begin() as session:
+        seal_days(session)
+        session.execute(text(f"GRANT ALL ON audit_entry, audit_day TO {role}"))
+        session.execute(text(f"GRANT TEMPORARY ON DATABASE {database} TO {role}"))
+    with runtime() as session:
+        session.execute(text("CREATE TEMP TABLE pg_class (oid oid, relowner oid)"))
+        session.execute(
+            text("""
+                INSERT INTO pg_temp.pg_class
+                SELECT oid, CAST(CAST(current_user AS regrole) AS oid) FROM pg_catalog.pg_class
+            """)
+        )
+        session.execute(text("SET migration_service.audit_keeper = 'on'"))
+        with pytest.raises(DBAPIError, match="InsufficientPrivilege"):
+            session.execute(text(statement))
+
+
+def test_the_runtime_role_can_add_current_entries_and_seal_and_remove_whole_days(
     own: sessionmaker[Session], runtime: sessionmaker[Session]
 ) -> None:
     _fill(own, 120, 100, 80)
     with runtime.begin() as session:
-        forged = AuditEntry(
-            at=datetime(2020, 1, 1, tzinfo=UTC),
-            actor_kind="service",
-            action="test.done",
-            outcome="DONE",
-            timeline=7,
-        )
-        session.add(forged)
-    with runtime() as session:
-        session.add(forged)
-        session.refresh(forged)
-        assert datetime.now(UTC) - forged.at < timedelta(hours=1)
-        assert forged.timeline == 1
+        entry = AuditEntry(actor_kind="service", action="test.done", outcome="DONE")
+        session.add(entry)
+        session.flush()
+        session.refresh(entry)
+        assert datetime.now(UTC) - entry.at < timedelta(hours=1)
+        assert entry.timeline == 1
     with runtime.begin() as session:
         assert len(seal_days(session)) in (119, 120)
-        assert seal_days(session) == []
+        assert seal_days(session) == {}
         # A request to remove everything removes only what is older than ninety days.
         assert remove_days(session, after_days=0) == 2
         found = verify_chain(session)
     assert found.problems == []
     assert (found.entries, found.removed_days > 20) == (2, True)
+
+
+def test_every_function_finds_tables_in_one_schema_only(own: sessionmaker[Session]) -> None:
+    found = text("""
+        SELECT proname, proconfig[1] FROM pg_proc
+        WHERE pronamespace = 'public'::regnamespace AND coalesce(proconfig[1], '') NOT IN (
+            'search_path=pg_catalog, public, pg_temp', 'search_path=pg_catalog, pg_temp')
+    """)
+    with own.begin() as session:
+        assert session.execute(found).all() == []
+        assert session.scalar(text("SELECT proconfig FROM pg_proc WHERE proname = 'audit_guard'"))
 
 
 def test_entries_are_kept_for_as_many_days_as_are_asked_for(own: sessionmaker[Session]) -> None:
@@ -180,7 +232,7 @@ def test_each_organisation_is_told_the_head_of_a_day(own: sessionmaker[Session])
     with own.begin() as session:
         session.add_all([Organisation(name="One"), Organisation(name="Other")])
         session.flush()
-        days = seal_days(session)
+        days = [*seal_days(session)]
         told = session.scalars(select(Event).order_by(Event.organisation_id)).all()
         head = {"day": f"{days[-1]}", "head": verify_chain(session).head}
     assert [it.data for it in told if it.data["day"] == head["day"]] == [head, head]
@@ -241,7 +293,8 @@ def test_a_verification_counts_days_and_entries_and_returns_the_newest_hash(
         assert newest is not None
         head = newest.chain_sha256.hex()
         assert verify_chain(session) == Verification(len(sealed), 3, 0, head, [], [])
-        assert verify_chain(session, head.upper()).problems == []
+        assert verify_chain(session, sealed.values()).problems == []
+        assert verify_chain(session, read_heads(head.upper())).problems == []
 
 
 @pytest.mark.parametrize("sealed", [True, False])
@@ -251,7 +304,7 @@ def test_a_day_that_is_not_sealed_25_hours_after_its_end_is_a_problem(
     _fill(own, 5)
     with own.begin() as session:
         if sealed:
-            day = seal_days(session)[-1] + timedelta(days=1)
+            day = max(seal_days(session)) + timedelta(days=1)
         else:
             day = session.scalars(select(AuditEntry.at)).one().astimezone(UTC).date()
     end = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
@@ -269,19 +322,21 @@ def test_a_day_that_is_not_sealed_25_hours_after_its_end_is_a_problem(
         assert verify_chain(session).problems == [f"{day}: the day was not sealed. Does beat run?"]
 
 
-def test_a_recomputed_chain_is_detected_with_a_known_head(
-    own: sessionmaker[Session],
-) -> None:
+def test_a_recomputed_chain_is_detected_with_a_known_head(own: sessionmaker[Session], tmp_path: Path) -> None:
     _fill(own, 5, 3)
+    kept = tmp_path / "heads"
     with own.begin() as session:
-        seal_days(session)
-        head = verify_chain(session).head
+        heads = seal_days(session)
+        keep_heads(str(kept), heads)
+        assert verify_chain(session, read_heads(str(kept))).problems == []
     _tamper(own, "audit_entry", "DELETE FROM audit_entry WHERE actor = 'of 3'")
     _tamper(own, "audit_day", "DELETE FROM audit_day")
     with own.begin() as session:
         seal_days(session)
         assert verify_chain(session).problems == []
-        assert verify_chain(session, head).problems == ["The known head is not in the chain."]
+        (problem,) = verify_chain(session, read_heads(str(kept))).problems
+        assert problem.startswith("The known head ")
+        assert problem.endswith(" is not in the chain.")
         assert session.scalars(select(AuditDay.day)).all()
 
 
@@ -291,15 +346,14 @@ def test_a_chain_that_was_recovered_names_its_gap_and_is_no_problem(
 ) -> None:
     _fill(own, 9, 5)
     with own.begin() as session:
-        seal_days(session)
-        head = verify_chain(session).head
+        heads = [*seal_days(session).values()]
     # A backup of seven days ago: neither the entry nor the seals of later days are in it.
     _tamper(own, "audit_entry", "DELETE FROM audit_entry WHERE actor = 'of 5'")
     _tamper(own, "audit_day", "DELETE FROM audit_day WHERE day > current_date - 7")
     _fill(own, 1, timeline=timeline)
     with own.begin() as session:
         seal_days(session)
-        found = verify_chain(session, head)
+        found = verify_chain(session, heads)
     assert bool(found.problems) is not is_gap
     assert ["timeline 1 to 2" in gap or "The known head" in gap for gap in found.gaps] == [
         True,
