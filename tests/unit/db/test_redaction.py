@@ -1,12 +1,14 @@
 """Errors of the database and the server's own log have no values of rows."""
 
 import traceback
+from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.sql import OpenTransaction, begin
 from support.servers import EmbeddedServers
 
@@ -19,6 +21,14 @@ _STATEMENTS = [
     "CREATE TEMP TABLE t (a text PRIMARY KEY) ON COMMIT DROP; INSERT INTO t VALUES ('{v}'), ('{v}')",
     "CREATE TEMP TABLE t (a text CHECK (a = '')) ON COMMIT DROP; INSERT INTO t VALUES ('{v}')",
 ]
+
+
+@pytest.fixture
+def sessions(embedded_servers: EmbeddedServers) -> Iterator[sessionmaker[Session]]:
+    """Sessions of the owner of the database, who may make a table."""
+    engine = make_engine(embedded_servers.owner_url, pool_size=1, max_overflow=0, application_name="tests")
+    yield make_sessionmaker(engine)
+    engine.dispose()
 
 
 def _told(error: BaseException) -> str:
