@@ -30,21 +30,15 @@ def one_connection(migrated: Settings) -> "Iterator[sessionmaker[Session]]":
     engine.dispose()
 
 
-def test_each_statement_is_its_own_transaction(one_connection: "sessionmaker[Session]") -> None:
-    with pytest.raises(RuntimeError), autocommit(one_connection) as statements:
-        statements.execute(_MAKE, {"name": "kept"})
+@pytest.mark.parametrize(("context", "is_kept"), [(autocommit, True), (begin, False)])
+def test_each_statement_is_a_transaction_or_all_of_them_are_one(
+    one_connection: "sessionmaker[Session]", context: _Opens, *, is_kept: bool
+) -> None:
+    with pytest.raises(RuntimeError), context(one_connection) as statements:
+        statements.execute(_MAKE, {"name": "begun"})
         raise RuntimeError
-    with autocommit(one_connection) as statements:
-        (row,) = statements.execute(_FIND, {"name": "kept"})
-        assert row.name == "kept"
-
-
-def test_a_transaction_is_committed_at_its_end_or_not_at_all(one_connection: "sessionmaker[Session]") -> None:
-    with pytest.raises(RuntimeError), begin(one_connection) as statements:
-        statements.execute(_MAKE, {"name": "half done"})
-        raise RuntimeError
-    with begin(one_connection) as statements:
-        assert statements.execute(_FIND, {"name": "half done"}) == []
+    with context(one_connection) as statements:
+        assert bool(statements.execute(_FIND, {"name": "begun"})) == is_kept
         statements.execute(_MAKE, {"name": "done"})
     with begin(one_connection) as statements:
         assert statements.execute(_FIND, {"name": "done"})

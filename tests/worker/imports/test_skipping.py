@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
+from migration_service.errors import AccountNotStagedError
 from migration_service.models import AccountImportProcess, AuditEntry, ImportSupplier, SkipMark
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
@@ -50,21 +51,13 @@ def test_no_other_account_is_skipped_or_included_again(supplier: SupplierClient)
     _change(supplier, skip_accounts, neighbour["external_account_number"])
     _change(supplier, unskip_accounts, number)
     assert states() == ["PENDING", "SKIPPED", "SKIPPED"]
-
-
-def test_a_mark_is_of_one_supplier(supplier: SupplierClient) -> None:
-    (account,) = supplier.accounts()
-    number = account["external_account_number"]
-    other = SupplierClient.create(supplier.app, supplier.Session)
-    other.stage(other.accounts()[0] | {"external_account_number": number})
-    _change(supplier, skip_accounts, number)
-    assert (_marks(supplier), _marks(other)) == ([number], [])
-    _change(other, unskip_accounts, number)
-    assert _marks(supplier) == [number]
-    _change(other, skip_accounts, number)
-    _change(supplier, unskip_accounts, number)
+    # The mark of an account that is not staged is of one supplier, too.
+    _change(supplier, skip_accounts, "not staged")
+    with pytest.raises(AccountNotStagedError):
+        _change(other, unskip_accounts, "not staged")
+    assert (_marks(supplier), _marks(other)) == (["not staged"], [])
+    _change(supplier, unskip_accounts, "not staged")
     assert _marks(supplier) == []
-    assert supplier.stage(account).status_code == 201
 
 
 @pytest.mark.parametrize(

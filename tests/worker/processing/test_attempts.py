@@ -207,15 +207,6 @@ def test_the_sweep_announces_again_and_renews_the_lease(
     assert begun.process().tries == 2
 
 
-def test_a_redelivered_message_is_counted_and_then_processed(
-    begun: Begun, worker_resources: WorkerResources
-) -> None:
-    begun.change(tries=MAX_TRIES - 1)
-    redelivered()
-    process = begun.process()
-    assert (process.state, process.tries) == (ImportState.IMPORTED, MAX_TRIES), "the last try"
-
-
 def test_a_message_that_is_redelivered_after_the_account_was_created_does_nothing(
     begun: Begun, worker_resources: WorkerResources
 ) -> None:

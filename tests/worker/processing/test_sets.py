@@ -261,14 +261,16 @@ def test_a_message_that_came_back_sets_all_that_wait_apart(
     assert waiting.tries() == [2, 2, 2], "those that wait were given to nobody"
 
 
-def test_an_attempt_that_is_out_of_tries_when_a_message_comes_back_fails_and_its_request_is_notified(
-    supplier: SupplierClient, worker_resources: WorkerResources
+@pytest.mark.parametrize(("tries", "outcome"), [(MAX_TRIES - 1, "SUCCEEDED"), (MAX_TRIES, "FAILED")])
+def test_a_message_that_comes_back_counts_as_a_try_and_after_the_last_one_the_attempt_has_failed(
+    supplier: SupplierClient, worker_resources: WorkerResources, tries: int, outcome: str
 ) -> None:
     waiting = wait_for_workers(supplier, 1)
-    waiting.change(0, tries=MAX_TRIES)
+    waiting.change(0, tries=tries)
     redelivered()
-    assert waiting.outcomes() == [Outcome.FAILED]
-    assert worker_resources.redis.lpop(NOTIFICATION_KEY.format(waiting.ids[0])) == ASK_DATABASE.encode()
+    assert waiting.outcomes() == [outcome]
+    told = worker_resources.redis.lpop(NOTIFICATION_KEY.format(waiting.ids[0]))
+    assert (told == ASK_DATABASE.encode()) == (outcome == Outcome.FAILED)
 
 
 def test_others_that_wait_are_not_set_apart(supplier: SupplierClient) -> None:
