@@ -100,15 +100,6 @@ PLANTED = [
         "period = 'OPEN'",
     ),
     Planted(
-        *("transaction", _swap("position", "0", "1")),
-        [
-            f"{_OPEN}.{place}.{name}"
-            for place in (0, 1)
-            for name in ("amount", "display_note", "note", "transaction_id")
-        ],
-        "period = 'OPEN'",
-    ),
-    Planted(
         *("transaction", "period = 'HISTORICAL', position = 1"),
         [f"{_OPEN}.2", "ledgers.0.historical_statement_transactions.1"],
         "transaction_id = 'O-3'",
@@ -133,7 +124,6 @@ PLANTED = [
         [f"{_POINT}.agreements.0.monthly_advance_charge_template"],
     ),
     Planted("meter_point", "ean = '0' || ean", [f"{_POINT}.ean"]),
-    Planted("meter_point", "location_description = NULL", [f"{_POINT}.location_description"]),
     Planted("customer", "family_name = 'Visser '", ["customers.1.family_name"], _SECOND),
     Planted(
         *("estimated_annual_volume", "start_at = '2020-01-19T01:00:00'"),

@@ -25,6 +25,7 @@ from migration_payloads.errors import (
 from migration_payloads.files.ndjson import Line
 from migration_payloads.files.totals import FileTotals, add_up, describe_unreadable
 from migration_payloads.moments import DEFAULT_TIME_ZONE
+from migration_payloads.normal_form import ACCOUNT, digest_line
 from migration_payloads.profile import Profile
 from migration_payloads.validation import validate_text
 
@@ -123,7 +124,7 @@ class _Checked:
     number: str | None
     errors: list[ErrorItem]
     warnings: list[ErrorItem]
-    #: A hash of the line.
+    #: A hash that is the same for lines that say the same.
     digest: bytes = b""
 
 
@@ -176,7 +177,8 @@ def _check(line: Line, profile: Profile, supplier: str | None, time_zone: str) -
     if supplier is not None and found != supplier:
         account.errors += ImportSupplierMismatchError(found=found, expected=supplier).errors
     number = account.data.get("external_account_number")
-    return _Checked(line.number, number, account.errors, account.warnings, _hash(line.text))
+    digest = digest_line(line.text) if account.errors else ACCOUNT.digest(account.data)
+    return _Checked(line.number, number, account.errors, account.warnings, digest)
 
 
 def _hash(value: bytes) -> bytes:

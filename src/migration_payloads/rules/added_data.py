@@ -9,6 +9,7 @@ from migration_payloads.rules.rule import Finding, Severity
 
 #: The codes of the service's own warnings, which are not errors under any profile.
 NOT_TAKEN = "existing_note_not_changed"
+TRANSACTION_NOT_CHANGED = "existing_transaction_not_changed"
 DATE_CHANGED = "transaction_date_changed"
 
 #: The tolerance for a client's clock that is ahead.
@@ -32,6 +33,12 @@ ADDED_DATA_RULES = {
         "A note that already exists was sent with documents or a pin that it does not have. "
         "They were not added. The warning is in the note's entry of the response, and never an error.",
         "Send another note with them if they are needed.",
+    ),
+    TRANSACTION_NOT_CHANGED: (
+        "A transaction that already exists was sent with another value here. It was not changed. The warning "
+        "is never an error.",
+        "Check which value is right. If it is the one that you sent, ask the operator: a transaction of an "
+        "account cannot be changed.",
     ),
     DATE_CHANGED: (
         "A transaction was dated outside the open statement period, and was added with another date. "

@@ -58,7 +58,14 @@ def _failure(answer: TestResponse) -> dict[str, Any]:
 def test_a_transaction_that_was_added_before_is_skipped_and_returned(account: ImportedAccount) -> None:
     account.post_transactions(PAYMENT)
     new = PAYMENT | {"transaction_id": "T-3"}
-    first, second = _results(account.post_transactions(PAYMENT | {"note": "another"}, new))
+    changed = PAYMENT | {"note": "another", "associated_invoice_number": "INV-2", "amount": "85.50"}
+    report = parse_json(account.post_transactions(changed, new, report="full").data)
+    unchanged = "existing_transaction_not_changed"
+    assert [(it["attr"], it["code"]) for it in report["warnings"]] == [
+        ("transactions.0.note", unchanged),
+        ("transactions.0.associated_invoice_number", unchanged),
+    ]
+    first, second = report["result"]["results"]
     assert (first["status"], second["status"]) == (EXISTS, ADDED)
     expected = PAYMENT | {"amount": Decimal("85.5"), "status": "TRANSACTION_IMPORT_SUCCESS"}
     assert first["transaction_data"] == expected
@@ -71,8 +78,29 @@ def test_a_transaction_of_the_staged_payload_counts_as_added_before(
 ) -> None:
     ledger = LEDGER | {"transactions_in_open_settlement_period": [PAYMENT]}
     account = ImportedAccount.create(supplier, worker_resources, ledgers=[ledger])
-    assert _statuses(account.post_transactions(PAYMENT)) == [EXISTS]
+    answer = account.post_transactions(PAYMENT)
+    assert (_statuses(answer), answer.headers.get("X-Warning-Count")) == ([EXISTS], "0")
+    assert account.post_transactions(PAYMENT | {"reference": "R"}).headers["X-Warning-Count"] == "1"
     assert account.balance() == Decimal("10.00")
+
+
+def test_a_transaction_whose_date_was_changed_is_the_same_when_it_is_sent_again(
+    account: ImportedAccount,
+) -> None:
+    """The account has another date, and a note about it."""
+    for note in ({}, {"note": ""}, {"note": "two\r\nlines"}):
+        moved = {
+            **PAYMENT,
+            "note": None,
+            "transaction_id": f"M {note}",
+            "transaction_date": "2019-01-01",
+        } | note
+        moved = {name: value for name, value in moved.items() if value is not None}
+        assert _statuses(account.post_transactions(moved)) == [ADDED]
+        again = account.post_transactions(moved)
+        assert (_statuses(again), again.headers["X-Warning-Count"]) == ([EXISTS], "0")
+    other = account.post_transactions(moved | {"transaction_date": "2019-01-02"}, report="full")
+    assert [it["attr"] for it in parse_json(other.data)["warnings"]] == ["transactions.0.transaction_date"]
 
 
 @pytest.mark.parametrize("change", [{"amount": 85.51}, {"type": "CREDIT"}])

@@ -73,6 +73,13 @@ def test_transactions_change_the_balance_to_the_cent(batches: BatchClient, numbe
         [payment(batches, number, f"T{i}", amount=f"{i}.0{i}") for i in range(1, 10)], kind="transactions"
     )
     assert counts(again) == {"ALREADY_ADDED": 9}
+    changed = payment(batches, number, "T1", amount="1.01")
+    changed["transactions"][0]["associated_invoice_number"] = "INV-2"
+    (line,) = batches.results(batches.run([changed], kind="transactions")["batch_id"])
+    assert (line["status"], [(it["code"], it["attr"], it["value"]) for it in line["warnings"]]) == (
+        "ALREADY_ADDED",
+        [("existing_transaction_not_changed", "transactions.0.associated_invoice_number", "INV-2")],
+    )
     assert _balance(batches, account) - before == sum(Decimal(f"{i}.0{i}") for i in range(1, 10))
 
 

@@ -1,12 +1,14 @@
 """What staging stores, and how it is found again."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from migration_payloads.profile import Profile
+from migration_payloads.schemas.json import encode_json
 from migration_payloads.validation import validate_account
 from migration_service.db.sql import OpenTransaction
 from migration_service.models import AccountImportProcess
@@ -14,6 +16,8 @@ from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.imports.status import find_process
 from migration_service.states import ImportState
+from support.batch_client import BatchClient
+from support.factories import json_of
 from support.supplier_client import SupplierClient
 
 #: What differs between two rows whatever they hold. The hash is that of a payload with its supplier.
@@ -93,3 +97,47 @@ def test_an_account_is_staged_alone_as_among_others(supplier: SupplierClient) ->
         (False, ImportState.PENDING, False),
         (False, ImportState.SKIPPED, True),
     ]
+
+
+#: The lists whose order counts.
+_ORDERED = {"customers", "supply_addresses", "ledgers", "line_items", "tax_items", "cost_details", "units"}
+
+
+def _written_otherwise(value: Any, name: str = "") -> Any:
+    """Return a payload that says the same: in another order, and with other numbers and texts."""
+    if isinstance(value, dict):
+        members = {it: _written_otherwise(below, it) for it, below in reversed(value.items())}
+        return members | ({"landline": ""} if "family_name" in value and not value.get("landline") else {})
+    if isinstance(value, list):
+        items = [_written_otherwise(it) for it in value]
+        return items if name in _ORDERED else items[::-1]
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return Decimal(f"{value:f}0" if "." in f"{value:f}" else f"{value}.0")
+    return value
+
+
+def test_a_payload_that_says_the_same_in_another_way_is_unchanged(batches: BatchClient) -> None:
+    """Staged singly and in a batch, on another line of a file, and after the account was created."""
+    supplier = batches.supplier
+    account = next(it for it in supplier.accounts(50) if len(it["customers"]) == len(it["ledgers"]) == 1)
+    text, other = encode_json(account), encode_json(_written_otherwise(account))
+    number = account["external_account_number"]
+    assert json_of(supplier.stage(account))["result"] == "STAGED"
+    before = supplier.process_row(number)
+    path = "/account-import-process/create-or-update/"
+    answer = supplier.post(path, data=other, content_type="application/json")
+    assert json_of(answer)["result"] == "UNCHANGED"
+    assert batches.run([other], "stage")["staging_counts"] == {"UNCHANGED": 1}
+    after = supplier.process_row(number)
+    assert (after.staged_at, after.payload_sha256) == (before.staged_at, before.payload_sha256)
+    twice = batches.results(batches.run([text, other], "stage")["batch_id"])
+    assert [[it["code"] for it in line["errors"]] for line in twice] == [[], ["duplicate_line_in_batch"]]
+    assert batches.run([other])["counts"]["IMPORTED"] == 1
+    refused = supplier.post(path, data=other, content_type="application/json")
+    assert [it["code"] for it in json_of(refused)["errors"]] == ["account_already_imported"]
+    (line,) = batches.results(batches.run([other])["batch_id"])
+    assert (line["status"], line["warnings"]) == ("ALREADY_IMPORTED", [])
+    changed = json_of(supplier.stage(account | {"billing_address2": "other"}))
+    found = [(it["code"], it["attr"]) for it in changed["errors"]]
+    assert found == [("account_already_imported", None), ("payload_differs", "billing_address2")]
+    assert supplier.reconcile()["differences"] == []

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from migration_payloads.normal_form import STATEMENT
 from migration_payloads.profile import Profile
 from migration_service.errors import (
     ErrorItem,
@@ -98,7 +99,7 @@ def _take(addition: Addition, books: StatementBooks) -> AddedStatements | Invali
         is_new.append(same is statement)
         if same is statement:
             warnings += books.find_faults(addition.account, statement, index)
-        elif same != statement:
+        elif any(STATEMENT.find_differences(statement, same)):
             detail = HistoricalStatementAlreadyExistsError.default_detail
             attr = f"statements.{index}.statement_id"
             errors.append(ErrorItem(HistoricalStatementAlreadyExistsError.code, detail, attr))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import ARRAY, BigInteger, Text, bindparam, insert, text
@@ -14,6 +13,7 @@ from migration_service.origin import current_origin
 from migration_service.services.accounts.added_data import Addition, OpenAccount, part_values
 from migration_service.services.accounts.ledgers import read_ledgers, save_ledgers
 from migration_service.services.accounts.notes import write_notes
+from migration_service.services.accounts.reading import read_parts
 from migration_service.states import TransactionPeriod
 
 
@@ -22,9 +22,8 @@ class KnownTransaction:
     """A transaction of the account. `id` is None until it is written."""
 
     id: int | None
-    amount: Decimal
-    type: str
-    data: dict[str, Any] | None = None
+    #: As it is on the account, in the structure of the payload.
+    data: dict[str, Any]
 
 
 class TransactionBooks:
@@ -43,7 +42,7 @@ class TransactionBooks:
 
     def add(self, account: OpenAccount, transaction: dict[str, Any], ledger_pk: int) -> None:
         """Add a transaction and remember it."""
-        known = KnownTransaction(None, transaction["amount"], transaction["type"], transaction)
+        known = KnownTransaction(None, transaction)
         self.known[account.id, transaction["transaction_id"]] = known
         row = {
             "ledger_pk": ledger_pk,
@@ -91,14 +90,15 @@ def _find_known(session: Session, additions: Sequence[Addition]) -> dict[tuple[i
         if "transaction_id" in it
     }
     values = {"accounts": [account for account, _ in posted], "ids": [id_ for _, id_ in posted]}
-    return {
-        (row.account_pk, row.transaction_id): KnownTransaction(row.id, row.amount, row.type)
-        for row in session.execute(_KNOWN, values)
-    }
+    keys = {row.id: (row.account_pk, row.transaction_id) for row in session.execute(_KNOWN, values)}
+    if not keys:
+        return {}
+    existing = read_parts(session, Transaction, keys)
+    return {key: KnownTransaction(id_, existing[id_]) for id_, key in keys.items()}
 
 
 _KNOWN = text("""
-    SELECT account_pk, transaction_id, "transaction".id, amount, type
+    SELECT account_pk, transaction_id, "transaction".id
     FROM unnest(:accounts, :ids) AS posted (account_pk, transaction_id)
     JOIN "transaction" USING (account_pk, transaction_id)
 """).bindparams(bindparam("accounts", type_=ARRAY(BigInteger)), bindparam("ids", type_=ARRAY(Text)))

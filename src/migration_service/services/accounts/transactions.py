@@ -1,18 +1,21 @@
 """Adding financial transactions to an account, all of a request or none (sections 2.5 and 4.9).
 
 A transaction is identified by its transaction_id. If the account already has it with the same amount and
-type, it is skipped. A different amount or type is an error, because skipping it would lose money.
+type, it is skipped, with a warning for each other value that differs. A different amount or type is an error,
+because skipping it would lose money.
 """
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from typing import Any
 
 from sqlalchemy.orm import Session
 
-from migration_payloads.rules.added_data import DATE_CHANGED
+from migration_payloads.normal_form import TRANSACTION
+from migration_payloads.rules.added_data import DATE_CHANGED, TRANSACTION_NOT_CHANGED
 from migration_service.errors import (
     ErrorItem,
     InvalidError,
@@ -20,7 +23,6 @@ from migration_service.errors import (
     TransactionIdAlreadyUsedError,
     TransactionOutsideOpenPeriodError,
 )
-from migration_service.models import Transaction
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
     Accepted,
@@ -28,7 +30,6 @@ from migration_service.services.accounts.added_data import (
     PostedBody,
 )
 from migration_service.services.accounts.ledgers import OpenPeriod
-from migration_service.services.accounts.reading import read_parts
 from migration_service.services.accounts.transaction_books import KnownTransaction, TransactionBooks
 from migration_service.services.accounts.transaction_checks import (
     Fault,
@@ -69,8 +70,8 @@ class Taken:
     status: TransactionStatus
     #: The transaction as added, or the existing one.
     transaction: dict[str, Any] | KnownTransaction
-    #: A warning, if its date was changed.
-    warning: ErrorItem | None = None
+    #: That its date was changed, or what the existing one has otherwise.
+    warnings: list[ErrorItem] = field(default_factory=list)
 
 
 def add_transactions(
@@ -99,8 +100,8 @@ def add_transactions(
     )
     if isinstance(results, ServiceError):
         raise results
-    moved = [it.warning for it in results if it.warning]
-    return Accepted({"results": with_existing(session, results)}, checked.warnings + moved)
+    warnings = [warning for it in results for warning in it.warnings]
+    return Accepted({"results": with_existing(results)}, checked.warnings + warnings)
 
 
 def add_transactions_to_accounts(
@@ -127,22 +128,35 @@ def add_transactions_to_accounts(
     return taken
 
 
-def with_existing(session: Session, taken: Sequence[Taken]) -> list[TransactionResult]:
+def with_existing(taken: Sequence[Taken]) -> list[TransactionResult]:
     """Return the results for transactions, with those that existed already as they are on the account."""
-    keys = {
-        it.transaction.id
+    return [
+        TransactionResult(it.status, {**it.transaction.data, **_IMPORTED})
+        if isinstance(it.transaction, KnownTransaction)
+        else TransactionResult(it.status, it.transaction)
         for it in taken
-        if isinstance(it.transaction, KnownTransaction) and it.transaction.id
-    }
-    existing = read_parts(session, Transaction, keys) if keys else {}
-    results = []
-    for it in taken:
-        if isinstance(it.transaction, KnownTransaction):
-            data = existing[it.transaction.id] if it.transaction.id else it.transaction.data
-            results.append(TransactionResult(it.status, {**(data or {}), **_IMPORTED}))
-        else:
-            results.append(TransactionResult(it.status, it.transaction))
-    return results
+    ]
+
+
+#: The end of the note of a transaction whose date was changed, which names the date that was sent.
+_MOVED = "The date was changed from {sent} to {day} when the transaction was imported: "
+_MOVED_FROM = re.compile(r"\n?" + _MOVED.format(sent=r"(\d{4}-\d\d-\d\d)", day=r"[-\d]+") + r".*\Z")
+
+
+def _find_unchanged(posted: dict[str, Any], existing: dict[str, Any], index: int) -> list[ErrorItem]:
+    """Return a warning for each value of a posted transaction that the existing one has otherwise."""
+    note = existing.get("note") or ""
+    if moved := _MOVED_FROM.search(note):
+        sent = date.fromisoformat(moved[1])
+        existing = {**existing, "transaction_date": sent, "note": note[: moved.start()]}
+    return [
+        ErrorItem(
+            TRANSACTION_NOT_CHANGED,
+            "The transaction already exists with another value here, which was not changed.",
+            f"transactions.{index}.{difference.path}",
+        )
+        for difference in TRANSACTION.find_differences(posted, existing)
+    ]
 
 
 class _Addition:
@@ -170,7 +184,7 @@ class _Addition:
         if known is not None:
             self._skip(transaction, known, index)
             return
-        warning = None
+        warnings: list[ErrorItem] = []
         ledger_pk = self._ledgers.choose(transaction)
         period = self._ledgers.period(ledger_pk)
         if "transaction_date" in transaction and not period.has(transaction["transaction_date"]):
@@ -178,9 +192,10 @@ class _Addition:
                 self._refuse_date(transaction["transaction_date"], period, index)
                 return
             transaction, warning = self._move(transaction, period, index)
+            warnings.append(warning)
         if transaction.keys() >= _ADDABLE:
             self._new[transaction["transaction_id"]] = (transaction, ledger_pk)
-            self._taken.append(Taken(TransactionStatus.ADDED, transaction, warning))
+            self._taken.append(Taken(TransactionStatus.ADDED, transaction, warnings))
 
     def settle(self) -> list[Taken] | InvalidError:
         """Add the transactions to the books. If there are faults, return the error instead."""
@@ -194,15 +209,16 @@ class _Addition:
     def _find(self, transaction_id: str) -> KnownTransaction | None:
         if transaction_id in self._new:
             transaction, _ = self._new[transaction_id]
-            return KnownTransaction(None, transaction["amount"], transaction["type"], transaction)
+            return KnownTransaction(None, transaction)
         return self._books.known.get((self._account.id, transaction_id))
 
     def _skip(self, transaction: dict[str, Any], known: KnownTransaction, index: int) -> None:
         if not transaction.keys() >= _ADDABLE:
             return
-        same = (known.amount, known.type) == (transaction["amount"], transaction["type"])
+        same = all(known.data[name] == transaction[name] for name in ("amount", "type"))
         if same and self._skips_known:
-            self._taken.append(Taken(TransactionStatus.ALREADY_EXISTS, known))
+            warnings = _find_unchanged(transaction, known.data, index)
+            self._taken.append(Taken(TransactionStatus.ALREADY_EXISTS, known, warnings))
             return
         what = "the same transaction" if same else "a transaction of another amount or type"
         detail = f"The transaction_id is already used by {what} of the account."
@@ -220,10 +236,7 @@ class _Addition:
     ) -> tuple[dict[str, Any], ErrorItem]:
         sent = transaction["transaction_date"]
         day = period.nearest(sent)
-        reason = (
-            f"The date was changed from {sent} to {day} when the transaction was imported: it was outside "
-            f"the open statement period ({period})."
-        )
+        reason = f"{_MOVED.format(sent=sent, day=day)}it was outside the open statement period ({period})."
         self._notes.append(
             {"body": f"Transaction {transaction.get('transaction_id')}: {reason}", "is_pinned": True}
         )

@@ -1,7 +1,8 @@
 """Storing payloads, and finding their processes (section 4.2).
 
 A single statement stores one payload or many. It determines whether a payload is new, so that concurrent
-transactions with the same account need no lock first.
+transactions with the same account need no lock first. Only if the text of a staged payload is another one,
+the two are read and compared: in another notation, it is the same payload.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from migration_payloads.normal_form import ACCOUNT, read_json
 from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_payloads.validation import ValidatedAccount
 from migration_service.db.sql import SqlConnection
@@ -67,6 +69,7 @@ def _stage(sent: str) -> str:
         {", ".join(map(_without_mark, _MARK))}
     WHERE process.state IN ('{ImportState.PENDING}')
       AND coalesce(excluded.extracted_at >= process.extracted_at, true)
+      AND (%(replaces)s OR process.payload_sha256 = excluded.payload_sha256)
       AND (process.payload_sha256 <> excluded.payload_sha256
            OR process.rules_version <> excluded.rules_version OR process.profile <> excluded.profile
            OR ({_CLEARS} AND process.refused_at IS NOT NULL)
@@ -123,6 +126,10 @@ class StagedProcess:
         """Return whether this was the first staging of the account."""
         return self.result is StagingResult.STAGED
 
+    def is_later_than(self, extracted_at: datetime | None) -> bool:
+        """Return whether its version is from a later extract."""
+        return extracted_at is not None and self.extracted_at is not None and extracted_at < self.extracted_at
+
 
 def stage(
     connection: SqlConnection,
@@ -160,10 +167,56 @@ def _store(
     connection: SqlConnection, order: Mapping[str, Any], accounts: Sequence[ValidatedAccount]
 ) -> dict[str, StagedProcess]:
     """Return the processes by number, except those whose state changed between the statements."""
+    found = _write(connection, order, accounts, [account.sha256 for account in accounts], replaces=False)
+    left = [account for account in accounts if account.number not in found]
+    numbers = [account.number for account in left]
+    others = find(connection, order["import_supplier_id"], numbers) if left else {}
+    differing: list[tuple[ValidatedAccount, StagedProcess]] = []
+    for account in left:
+        process = others.get(account.number)
+        if process is None:
+            continue
+        if process.state is not ImportState.PENDING or process.is_later_than(order["extracted_at"]):
+            found[account.number] = process
+        elif process.payload_sha256 == account.sha256:
+            found[account.number] = replace(process, result=StagingResult.UNCHANGED)
+        else:
+            differing.append((account, process))
+    return found | (_replace(connection, order, differing) if differing else {})
+
+
+def _replace(
+    connection: SqlConnection,
+    order: Mapping[str, Any],
+    staged: Sequence[tuple[ValidatedAccount, StagedProcess]],
+) -> dict[str, StagedProcess]:
+    """Store payloads in place of others, unless these say the same in another notation."""
+    payloads = read_payloads(connection, [process.id for _, process in staged])
+    hashes, same = [], {}
+    for account, process in staged:
+        payload = payloads.get(process.id)
+        if payload and not any(ACCOUNT.find_differences(read_json(account.json), read_json(payload))):
+            same[account.number] = replace(process, result=StagingResult.UNCHANGED)
+        hashes.append(process.payload_sha256 if account.number in same else account.sha256)
+    return same | _write(connection, order, [account for account, _ in staged], hashes, replaces=True)
+
+
+def _write(
+    connection: SqlConnection,
+    order: Mapping[str, Any],
+    accounts: Sequence[ValidatedAccount],
+    hashes: Sequence[bytes | None],
+    *,
+    replaces: bool,
+) -> dict[str, StagedProcess]:
+    """Insert or update the processes of these payloads. One whose hash is given keeps its own payload.
+
+    Return the processes that were changed, by number.
+    """
     sent: dict[str, list[object]] = {
         "numbers": [account.number for account in accounts],
         "payloads": [Jsonb(account.json, dumps=bytes) for account in accounts],
-        "hashes": [account.sha256 for account in accounts],
+        "hashes": list(hashes),
         "warnings": [Jsonb([item.to_dict() for item in account.warnings]) for account in accounts],
     }
     alone = len(accounts) == 1
@@ -171,36 +224,17 @@ def _store(
         _STAGE_ONE if alone else _STAGE_MANY,
         {
             **order,
+            "replaces": replaces,
             **({name: values[0] for name, values in sent.items()} if alone else sent),
             **current_origin().trace(),
         },
     )
-    found = {row.external_account_number: _stored(row) for row in rows}
-    left = [account for account in accounts if account.number not in found]
-    numbers = [account.number for account in left]
-    others = find(connection, order["import_supplier_id"], numbers) if left else {}
-    for account in left:
-        process = others.get(account.number)
-        if process is not None and process.state is ImportState.PENDING:
-            process = _unchanged(process, account, order["extracted_at"])
-        if process is not None:
-            found[account.number] = process
-    return found
+    return {row.external_account_number: _stored(row) for row in rows}
 
 
 def _stored(row: Any) -> StagedProcess:
     changed = StagingResult.REPLACED if row.is_new else StagingResult.UNCHANGED
     return StagedProcess(row.id, ImportState.PENDING, StagingResult.STAGED if row.is_first else changed)
-
-
-def _unchanged(
-    process: StagedProcess, account: ValidatedAccount, extracted_at: datetime | None
-) -> StagedProcess | None:
-    """Return a pending process that did not change, or None if it should have changed."""
-    if extracted_at is not None and process.extracted_at is not None and extracted_at < process.extracted_at:
-        return process
-    is_same = process.payload_sha256 == account.sha256
-    return replace(process, result=StagingResult.UNCHANGED) if is_same else None
 
 
 def find(
@@ -219,3 +253,15 @@ def find(
         )
         for row in rows
     }
+
+
+def read_payloads(connection: SqlConnection, process_ids: Sequence[int]) -> dict[int, str | None]:
+    """Return the payloads of processes that were not erased, as JSON, or None if one is no longer kept."""
+    rows = connection.execute(_READ, {"process_ids": list(process_ids)}) if process_ids else []
+    return {row.id: row.payload for row in rows}
+
+
+_READ = """
+    SELECT id, payload::text AS payload FROM account_import_process
+    WHERE id = ANY(%(process_ids)s) AND payload_sha256 <> ''
+"""

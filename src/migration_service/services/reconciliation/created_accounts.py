@@ -18,9 +18,9 @@ from sqlalchemy import Row
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.moments import write_moment
+from migration_payloads.normal_form import ACCOUNT, read_json
 from migration_payloads.schemas.json import encode_json, finite
 from migration_service.services.batches.results.line_results import write_csv
-from migration_service.services.imports.field_differences import compare_fields, read_json
 from migration_service.services.reconciliation.added_data import (
     find_added_differences,
     find_differences_of_batches,
@@ -170,7 +170,8 @@ def _find_differing(piece: _Rows, compared: _Rows, totals: Totals) -> list[Accou
         totals.not_comparable += row.size is None
     for row in compared:
         if row.measure is None:
-            found[row.id].values.extend(compare_fields(read_json(row.staged), read_json(row.created)))
+            differences = ACCOUNT.find_differences(read_json(row.staged), read_json(row.created))
+            found[row.id].values.extend(differences)
             continue
         difference = Difference(row.measure, Decimal(row.staged), Decimal(row.created))
         totals.add(difference.measure, difference.staged, difference.created)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from migration_service.services.imports.field_differences import FieldDifference
+from migration_payloads.normal_form import FieldDifference
 
 #: The currency of every amount of the interface.
 CURRENCY = "EUR"

@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 from flask import Flask
 
+from migration_payloads.normal_form import FieldDifference
 from migration_service.blueprints.console import masking
 from migration_service.blueprints.console.access import keep_session
 from migration_service.blueprints.console.masking import (
@@ -22,7 +23,6 @@ from migration_service.blueprints.console.masking import (
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.services.access.operator_sessions import ActiveSession
 from migration_service.services.access.operators import AuthenticatedOperator, OperatorRole
-from migration_service.services.imports.field_differences import FieldDifference
 from migration_service.services.reconciliation.differences import AccountDifference
 
 

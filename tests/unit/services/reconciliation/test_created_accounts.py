@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import null, select
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.normal_form import FieldDifference
 from migration_service.models import (
     AccountImportProcess,
     Batch,
 )
-from migration_service.services.imports.field_differences import FieldDifference
 from migration_service.services.reconciliation import created_accounts
 from migration_service.services.reconciliation.created_accounts import (
     compare_account,

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from migration_service.services.imports.field_differences import FieldDifference
+from migration_payloads.normal_form import FieldDifference
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
 from migration_service.services.reconciliation.submitted_items import Submitted
 from migration_service.services.reporting.report import FailedCode, Report, Versions

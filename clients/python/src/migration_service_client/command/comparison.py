@@ -20,9 +20,9 @@ import msgspec
 from migration_payloads.errors import ParseError
 from migration_payloads.files.account_numbers import find_number
 from migration_payloads.files.ndjson import Line
+from migration_payloads.normal_form import ACCOUNT
 from migration_payloads.schemas.json import parse_json
 from migration_service_client.command.errors import CannotRunError
-from migration_service_client.command.values import differing_paths
 
 _TABLES = """
 CREATE TABLE old (account BLOB PRIMARY KEY, line INTEGER, hash INTEGER) WITHOUT ROWID;
@@ -248,7 +248,10 @@ class Comparison:
 
 
 def _differing_paths(old: bytes, new: bytes) -> Iterator[str]:
-    """Yield the paths at which two lines differ. Only the members whose texts differ are parsed."""
+    """Yield the paths at which two lines differ. Only the members whose texts differ are parsed.
+
+    An item of a list has the path that it has in the new line, if it is there.
+    """
     try:
         one, other = _split(old), _split(new)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -264,4 +267,4 @@ def _differing_paths(old: bytes, new: bytes) -> Iterator[str]:
             # One of them has what the service refuses, such as the same member twice.
             yield name
         else:
-            yield from differing_paths(*values)
+            yield from (it.path for it in ACCOUNT.find_differences(values[1], values[0]))

@@ -38,8 +38,9 @@ def delta(*, old: Path, new: Path, output: Path, unchanged: bool, as_json: bool)
     DIR/repeated.ndjson    the lines of NEW whose account an earlier line of NEW has
     DIR/unchanged.ndjson   the other lines of NEW, with --unchanged
 
-    Accounts are matched by external_account_number. The order of members and the way numbers are written make
-    no difference: "1.10" is 1.1, and 1e2 is 100. If a book has an account twice, its first line counts.
+    Accounts are matched by external_account_number. What makes no difference to the service makes none here,
+    such as the order of members, 1.10 for 1.1, or an empty text. If a book has an account twice, its first
+    line counts.
 
     The books are NDJSON, plain or gzip. NEW may be - for standard input. OLD is a file, because
     parts of it may be read again.

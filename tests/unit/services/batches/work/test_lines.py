@@ -30,7 +30,6 @@ from support.factories import Customer
 from unit.services.batches.batch_rows import codes_of, find_supplier, lines_of, make_chunk, payload_of, work
 from unit.services.undo.undo_rows import add_account
 
-_DUPLICATE = ("FAILED", [("duplicate_line_in_batch", "external_account_number")])
 _IN_PROGRESS = ("FAILED", [("account_import_in_progress", None)])
 
 
@@ -75,7 +74,6 @@ def test_an_import_creates_what_can_be_created_and_says_what_is_wrong_with_the_o
         payload_of(customer, "first"),
         b"{",
         payload_of(customer, "foreign") | {"import_supplier": "ELSEWHERE"},
-        payload_of(customer, "first", billing_address1="Singel 2"),
         {"external_account_number": "first", "notes": []},
         payload_of(customer, "existing"),
         payload_of(customer, "skipped"),
@@ -88,7 +86,6 @@ def test_an_import_creates_what_can_be_created_and_says_what_is_wrong_with_the_o
         ("IMPORTED", []),
         ("FAILED", [("parse_error", None)]),
         ("FAILED", [("import_supplier_mismatch", "import_supplier")]),
-        _DUPLICATE,
         ("FAILED", [("line_kind_mismatch", "notes")]),
         ("ALREADY_IMPORTED", [("account_already_imported", None)]),
         ("SKIPPED", [("account_marked_to_skip", None)]),
@@ -99,11 +96,11 @@ def test_an_import_creates_what_can_be_created_and_says_what_is_wrong_with_the_o
     assert set(accounts) == {"existing", "first", "warned"}
     found = lines_of(session, key)
     assert [it.service_account_number for it in found] == [
-        *(accounts["first"], None, None, None, None),
+        *(accounts["first"], None, None, None),
         *(existing.service_account_number, None, accounts["warned"], None),
     ]
     assert [it.external_account_number for it in found] == [
-        *("first", None, "foreign", "first", "first", "existing", "skipped", "warned", "faulty")
+        *("first", None, "foreign", "first", "existing", "skipped", "warned", "faulty")
     ]
     assert found[2].errors == [
         {

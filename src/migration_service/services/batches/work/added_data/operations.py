@@ -90,7 +90,8 @@ def _add_transactions(
         it
         if isinstance(it, ServiceError)
         else Added(
-            [one.status is TransactionStatus.ADDED for one in it], [one.warning for one in it if one.warning]
+            [one.status is TransactionStatus.ADDED for one in it],
+            [warning for one in it for warning in one.warnings],
         )
         for it in added
     ]
