@@ -237,7 +237,7 @@ KNOWN: dict[str, Known] = {
         "unit/payment_vendors/test_connection.py",
     ),
     "an undo finds its pending lines by no index": Known(
-        "alembic/versions/0029_4_batches.py",
+        "alembic/versions/0005_waves.py",
         (("WHERE outcome = 'PENDING'", "WHERE outcome = 'KEPT'"),),
         "unit/db/test_indexes.py",
     ),

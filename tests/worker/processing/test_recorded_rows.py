@@ -1,6 +1,6 @@
 """The rows that processing writes, for single requests and for batches: who asked for what.
 
-Each test has two teams and two keys, so that a row with the wrong one is noticed.
+Each test has three teams and three keys, so that a row with the wrong one is noticed.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from support.supplier_client import SupplierClient
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A team and a key of an organisation that has two of each."""
+    """A team and a key of an organisation that has three of each."""
 
     team: str
     team_id: int
@@ -47,11 +47,14 @@ class Choice:
 
 @pytest.fixture
 def choice(supplier: SupplierClient) -> Choice:
-    """Return the second team and key, which nothing takes by default."""
+    """Return the second of three teams and keys, which is neither the oldest nor the newest."""
     team = f"{supplier.team} too"
     with supplier.Session.begin() as session:
-        create_operations_team(session, team)
-        key = issue_api_key(session, organisation_name=supplier.organisation)
+        keys = []
+        for name in (team, f"{supplier.team} as well"):
+            create_operations_team(session, name)
+            keys.append(issue_api_key(session, organisation_name=supplier.organisation))
+    key = keys[0]
     supplier.api_key = key
     with supplier.Session() as session:
         team_id = session.scalar(select(OperationsTeam.id).where(OperationsTeam.name == team))
