@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 from benchmarks.bench import Bench, Extent
 from benchmarks.payloads import make_payloads, write_payloads, write_process_body
@@ -42,7 +43,14 @@ def running_bench(extent: Extent, payloads: int, *, peers: bool = False) -> Iter
 def _start_peers(stack: Stack, port: int, token: str) -> None:
     schema = (Path(__file__).parent / "peers" / "schema.sql").read_text()
     set_up_peer(stack.settings, schema, token)
-    servers = {"DATABASE_URL": stack.settings.database_url, "REDIS_URL": stack.settings.redis_url}
+    description = stack.folder / "openapi.json"
+    with urlopen(f"http://127.0.0.1:{stack.web_port}/v1/openapi.json") as answer:
+        description.write_bytes(answer.read())
+    servers = {
+        "DATABASE_URL": stack.settings.database_url,
+        "REDIS_URL": stack.settings.redis_url,
+        "DESCRIPTION": str(description),
+    }
     stack.start_peer(
         "staging_api",
         [

@@ -22,7 +22,7 @@ from migration_service.services.batches.intake.spool import SpooledLines
 from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.waves.running import run_batch as run_wave_batch
-from migration_service.states import BatchKind, BatchMode, LineStatus
+from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus
 from migration_service.tasks.batches import feed_batches
 
 INTERFACE = "/v1/data-import"
@@ -206,6 +206,22 @@ def import_accounts(bench: Bench, _seconds: float) -> Reading:
     """Import a batch of fresh accounts."""
     count = bench.extent.batch
     return import_batch(bench, bench.take_numbers(count), count)
+
+
+def stage_numbers(bench: Bench, count: int) -> list[int]:
+    """Stage so many accounts. Return the ids of their processes."""
+    return stage_copies(bench.stack.settings, bench.take_numbers(count), count, bench.templates)
+
+
+def import_staged(bench: Bench, count: int) -> Reading:
+    """Stage accounts and import them as a wave does it, measured from the order to the last account."""
+    order = BatchOrder(
+        mode=BatchMode.IMPORT,
+        source=BatchSource.PENDING,
+        operations_team_name=TEAM,
+        wave_processes=stage_numbers(bench, count),
+    )
+    return run_batch(bench, None, order, count, LineStatus.IMPORTED)
 
 
 def import_batch(bench: Bench, first: int, count: int) -> Reading:

@@ -10,12 +10,8 @@ from benchmarks import probes
 from benchmarks.bench import Bench, Reading, Row, alternate, compared_rates
 from benchmarks.costs import metered
 from benchmarks.measures.events import read_feed
-from benchmarks.payloads import TEAM
-from benchmarks.seed import stage_copies
 from benchmarks.stack import PROCESSES
-from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.processing.creation import creation_statement
-from migration_service.states import BatchMode, BatchSource, LineStatus
 
 #: The peers, with the ratio that is needed.
 _PEERS = {"dbos": ("e: DBOS", 2.0), "procrastinate": ("f: procrastinate", 1.0), "awa": ("g: awa", 1.0)}
@@ -26,10 +22,10 @@ def measure_queues(bench: Bench) -> list[Row]:
     """Measure accounts per second of a batch of staged accounts, and of a queue with a job for each."""
     for name in _PEERS:
         bench.peer("queues.py", name, "set-up")
-    _batch(bench, _FIRST_JOBS)
+    probes.import_staged(bench, _FIRST_JOBS)
     mine, *peers = alternate(
         max(2, bench.extent.rounds // 2),
-        partial(_batch, bench, bench.extent.batch),
+        partial(probes.import_staged, bench, bench.extent.batch),
         *(partial(_queue, bench, name) for name in _PEERS),
     )
     return [
@@ -43,17 +39,6 @@ def measure_queues(bench: Bench) -> list[Row]:
         )
         for theirs, (peer, needed) in zip(peers, _PEERS.values(), strict=True)
     ]
-
-
-def _batch(bench: Bench, count: int) -> Reading:
-    """Run them as a wave does, from the order to the last account."""
-    order = BatchOrder(
-        mode=BatchMode.IMPORT,
-        source=BatchSource.PENDING,
-        operations_team_name=TEAM,
-        wave_processes=_stage(bench, count),
-    )
-    return probes.run_batch(bench, None, order, count, LineStatus.IMPORTED)
 
 
 def _queue(bench: Bench, name: str) -> Reading:
@@ -70,7 +55,7 @@ def _queue(bench: Bench, name: str) -> Reading:
 
 
 def _do_jobs(bench: Bench, name: str, count: int) -> Reading:
-    ids = _stage(bench, count)
+    ids = probes.stage_numbers(bench, count)
     created = "SELECT count(*) FROM account WHERE account_import_process_id BETWEEN %s AND %s"
     url = bench.stack.superuser_url()
     with metered(bench.stack) as meter, psycopg.connect(url, autocommit=True) as connection:
@@ -78,10 +63,6 @@ def _do_jobs(bench: Bench, name: str, count: int) -> Reading:
         while connection.execute(created, [min(ids), max(ids)]).fetchone() != (count,):
             time.sleep(0.05)
     return Reading(count, count / (time.time() - added), costs=meter.of_one(count))
-
-
-def _stage(bench: Bench, count: int) -> list[int]:
-    return stage_copies(bench.stack.settings, bench.take_numbers(count), count, bench.templates)
 
 
 def measure_pinned_horizon(bench: Bench) -> list[Row]:

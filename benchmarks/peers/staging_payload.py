@@ -1,10 +1,16 @@
-"""The account payload in pydantic: every field, the closed lists, and the rules that matter most."""
+"""The account payload in pydantic: every field of the interface description, and the rules that matter most.
 
+DESCRIPTION is the file with the description.
+"""
+
+import json
+import os
 import re
 from datetime import date, datetime
 from decimal import Decimal
-from enum import StrEnum
-from typing import Annotated, Any
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import phonenumbers
 from pydantic import (
@@ -14,9 +20,13 @@ from pydantic import (
     EmailStr,
     Field,
     StringConstraints,
-    field_validator,
+    create_model,
     model_validator,
 )
+
+_SCHEMAS: dict[str, Any] = json.loads(Path(os.environ["DESCRIPTION"]).read_bytes())["components"]["schemas"]
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SIGN = {"PAYMENT": 1, "CREDIT": 1, "CHARGE": -1, "SUPPLY_CHARGE": -1, "REPAYMENT": -1}
 
 
 def _phone_number(text: str) -> str:
@@ -30,9 +40,6 @@ def _phone_number(text: str) -> str:
     return text
 
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-
-
 def _document_path(text: str) -> str:
     climbs = any(part in ("", ".", "..") for part in text.split("/"))
     if climbs or "\\" in text or not text.isprintable() or _SCHEME.match(text):
@@ -40,412 +47,153 @@ def _document_path(text: str) -> str:
     return text
 
 
-Text = Annotated[str, StringConstraints(max_length=255)]
-LongText = Annotated[str, StringConstraints(max_length=2000)]
-Identifier = Annotated[str, StringConstraints(min_length=1, max_length=128)]
-Code = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$", max_length=64)]
-Ean = Annotated[str, StringConstraints(pattern=r"^\d{1,18}$")]
-Number = Annotated[Decimal, Field(max_digits=22, decimal_places=10)]
-PhoneNumber = Annotated[str, StringConstraints(max_length=40), AfterValidator(_phone_number)]
-DocumentPath = Annotated[
-    str, StringConstraints(min_length=1, max_length=1024), AfterValidator(_document_path)
-]
+_PHONE_NUMBER = Annotated[str, StringConstraints(max_length=40), AfterValidator(_phone_number)]
+_NUMBER = Annotated[Decimal, Field(max_digits=22, decimal_places=10)]
+_KINDS: dict[str, Any] = {"object": dict[str, Any], "boolean": bool, "number": _NUMBER, "integer": _NUMBER}
+#: Fields with a check of their own.
+_CHECKED: dict[str, Any] = {
+    "email": EmailStr,
+    "mobile": _PHONE_NUMBER,
+    "landline": _PHONE_NUMBER,
+    "statement_path": Annotated[str, StringConstraints(max_length=1024), AfterValidator(_document_path)],
+}
 
 
-class SupplyType(StrEnum):
-    ELECTRICITY = "ELECTRICITY"
-    GAS = "GAS"
-
-
-class Units(StrEnum):
-    KWH = "KWH_CONSUMPION"
-    CUBIC_METRES = "CUBIC_METRES_CONSUMPTION"
-
-
-class Band(StrEnum):
-    DYNAMIC = "ADVANCE_SUPPLIER_DYNAMIC_COST"
-    PURCHASING = "ADVANCE_SUPPLIER_PURCHASING_COST"
-    FIXED = "ADVANCE_SUPPLIER_FIXED_COST"
-    GRID = "ADVANCE_GRID_FEE"
-    STEP_1 = "ADVANCE_ENERGY_TAX_STEP_1"
-    STEP_2 = "ADVANCE_ENERGY_TAX_STEP_2"
-    STEP_3 = "ADVANCE_ENERGY_TAX_STEP_3"
-    STEP_4 = "ADVANCE_ENERGY_TAX_STEP_4"
-    STEP_5 = "ADVANCE_ENERGY_TAX_STEP_5"
-    REDUCTION = "ADVANCE_ENERGY_TAX_REDUCTION"
-    STANDARD = "CONSUMPTION_STANDARD"
-
-
-class TimeOfUse(StrEnum):
-    OFF_PEAK = "OFF_PEAK"
-    PEAK = "PEAK"
-
-
-class ResidencyStatus(StrEnum):
-    RESIDENT = "RESIDENT"
-    NON_RESIDENT = "NON_RESIDENT"
-
-
-class EnergyTaxException(StrEnum):
-    BUSINESS = "BUSINESS"
-    NO_EXCEPTION = "NO_EXCEPTION"
-
-
-class Direction(StrEnum):
-    CONSUMPTION = "CONSUMPTION"
-    PRODUCTION = "PRODUCTION"
-
-
-class TransactionType(StrEnum):
-    CHARGE = "CHARGE"
-    CREDIT = "CREDIT"
-    PAYMENT = "PAYMENT"
-    REPAYMENT = "REPAYMENT"
-    SUPPLY_CHARGE = "SUPPLY_CHARGE"
-
-
-class Reason(StrEnum):
-    IMPORTED_CHARGE = "IMPORTED_CHARGE"
-    IMPORTED_CREDIT = "IMPORTED_CREDIT"
-    ACCOUNT_CHARGE_PAYMENT = "ACCOUNT_CHARGE_PAYMENT"
-    FULL_CREDIT_REFUND = "FULL_CREDIT_REFUND"
-    GENERAL_CREDIT = "GENERAL_CREDIT"
-
-
-class PaymentType(StrEnum):
-    DD_REGULAR_COLLECTION = "DD_REGULAR_COLLECTION"
-    DIRECT_CREDIT = "DIRECT_CREDIT"
-    DEBIT_CARD = "DEBIT_CARD"
-
-
-class Model(BaseModel):
+class _Model(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-
-class Preferences(Model):
-    opted_into_updates: bool | None = None
-    opted_into_offers: bool | None = None
-    opted_into_sms: bool | None = None
-
-
-class UserDetail(Model):
-    namespace: Identifier
-    value: LongText
-
-
-class Customer(Model):
-    given_name: Text | None = None
-    family_name: Annotated[str, StringConstraints(min_length=1, max_length=255)]
-    email: EmailStr | None = None
-    mobile: PhoneNumber | None = None
-    landline: PhoneNumber | None = None
-    date_of_birth: date | None = None
-    customer_preferences: Preferences | None = None
-    user_details: list[UserDetail] | None = None
-
-    @field_validator("date_of_birth")
-    @classmethod
-    def _born(cls, born: date | None) -> date | None:
-        if born is not None and born > date.today():
-            raise ValueError("date_of_birth_in_future")
-        return born
-
-
-class CostDetail(Model):
-    band: Band
-    net_amount: Number
-    tax_amount: Number | None = None
-    tax_rate: Number | None = None
-
-
-class Template(Model):
-    total_monthly_advance_amount: Number
-    forecast_annual_consumption: Number | None = None
-    forecast_consumption_units: Units | None = None
-    forecast_annual_generation: Number | None = None
-    forecast_generation_units: Units | None = None
-    cost_details: list[CostDetail] | None = None
-
-
-class AgreementParams(Model):
-    historical_contract_number: Identifier | None = None
-    historical_contract_pdf_path: DocumentPath | None = None
-
-
-class Agreement(Model):
-    supply_type: SupplyType
-    effective_from: date
-    agreed_at: date | None = None
-    tariff_code: Identifier
-    params: AgreementParams | None = None
-    monthly_advance_charge_template: Template | None = None
-
-
-class Register(Model):
-    register_id: Identifier
-    metering_direction: Code | None = None
-    multiplication_factor: int | None = None
-    number_of_digits: int | None = None
-    time_of_use: TimeOfUse | None = None
-
-
-class Meter(Model):
-    meter_id: Identifier
-    type: Code | None = None
-    smart_meter_technical_communication: Code | None = None
-    active_from: date | None = None
-    registers: list[Register] | None = None
+    def check(self) -> None:
+        """Raise ValueError if a rule across the fields does not hold."""
 
     @model_validator(mode="after")
-    def _registers(self) -> "Meter":
-        ids = [register.register_id for register in self.registers or ()]
-        if len(set(ids)) != len(ids):
-            raise ValueError("meter_with_duplicate_register_ids")
+    def _check(self) -> Any:
+        self.check()
         return self
 
 
-class ConfigurationPeriod(Model):
-    allocation_method: Code | None = None
-    energy_delivery_status: Code | None = None
-    energy_flow_direction: Code | None = None
-    metering_method: Code | None = None
-    physical_status: Code | None = None
-    profile_category: Identifier | None = None
-    physical_capacity: Number | None = None
-    cap_tar_code: Identifier | None = None
-    start_date: date
+def _require(holds: bool, code: str) -> None:
+    if not holds:
+        raise ValueError(code)
 
 
-class GridOperatorPeriod(Model):
-    grid_operator_code: Identifier
-    start_date: date
+def _require_unique(values: list[Any], code: str) -> None:
+    _require(len(set(values)) == len(values), code)
 
 
-class BillingPeriod(Model):
-    residency_status: ResidencyStatus | None = None
-    energy_tax_exception: EnergyTaxException | None = None
-    start_date: date
-    end_date: date | None = None
+class _Customer(_Model):
+    def check(self: Any) -> None:
+        _require(not self.date_of_birth or self.date_of_birth <= date.today(), "date_of_birth_in_future")
 
 
-class EstimatedVolume(Model):
-    direction: Direction
-    energy_netted_peak: Number | None = None
-    energy_netted_off_peak: Number | None = None
-    start_at: datetime
-    end_at: datetime | None = None
+class _Meter(_Model):
+    def check(self: Any) -> None:
+        _require_unique([it.register_id for it in self.registers or ()], "meter_with_duplicate_register_ids")
 
 
-class MeterPoint(Model):
-    ean: Ean
-    agreements: list[Agreement] | None = None
-    last_billed_to_date: date | None = None
-    supply_start_date: date | None = None
-    supply_type: SupplyType
-    smart_meter_administrative_status: Code | None = None
-    market_segment: Code | None = None
-    location_description: Annotated[str, StringConstraints(max_length=1000)] | None = None
-    meters: list[Meter] | None = None
-    energy_meter_point_configuration_periods: list[ConfigurationPeriod] | None = None
-    energy_meter_point_grid_operator_effective_periods: list[GridOperatorPeriod] | None = None
-    billing_configuration_periods: list[BillingPeriod] | None = None
-    estimated_annual_volumes: list[EstimatedVolume] | None = None
-
-    @model_validator(mode="after")
-    def _rules(self) -> "MeterPoint":
-        starts = set()
-        for agreement in self.agreements or ():
-            if agreement.supply_type is not self.supply_type:
-                raise ValueError("supply_type_mismatch")
-            if agreement.effective_from in starts:
-                raise ValueError("overlapping_agreements")
-            starts.add(agreement.effective_from)
+class _MeterPoint(_Model):
+    def check(self: Any) -> None:
+        agreements = self.agreements or ()
+        _require(all(it.supply_type == self.supply_type for it in agreements), "supply_type_mismatch")
+        _require_unique([it.effective_from for it in agreements], "overlapping_agreements")
         for periods in (
             self.energy_meter_point_configuration_periods,
             self.energy_meter_point_grid_operator_effective_periods,
             self.billing_configuration_periods,
         ):
-            days = [period.start_date for period in periods or ()]
-            if len(set(days)) != len(days):
-                raise ValueError("duplicate_period_start")
-        for period in self.billing_configuration_periods or ():
-            if period.end_date and period.end_date <= period.start_date:
-                raise ValueError("start_date_later_than_end_date")
-        for volume in self.estimated_annual_volumes or ():
-            if volume.end_at and volume.end_at <= volume.start_at:
-                raise ValueError("start_date_later_than_end_date")
-        return self
+            _require_unique([it.start_date for it in periods or ()], "duplicate_period_start")
+        for it in self.billing_configuration_periods or ():
+            _require(not it.end_date or it.end_date > it.start_date, "start_date_later_than_end_date")
+        for it in self.estimated_annual_volumes or ():
+            _require(not it.end_at or it.end_at > it.start_at, "start_date_later_than_end_date")
 
 
-class SupplyAddress(Model):
-    supply_address1: Text | None = None
-    supply_address2: Text | None = None
-    supply_address3: Text | None = None
-    supply_address4: Text | None = None
-    supply_postcode: Text | None = None
-    customer_at_supply_address_from_date: date | None = None
-    meter_points: list[MeterPoint] | None = None
+class _LineItem(_Model):
+    def check(self: Any) -> None:
+        is_open = not (self.start_date and self.end_date)
+        _require(is_open or self.end_date >= self.start_date, "start_date_later_than_end_date")
 
 
-class LineItemParams(Model):
-    ref: Identifier | None = None
-
-
-class LineItem(Model):
-    rate_band: Band
-    start_date: date | None = None
-    end_date: date | None = None
-    number_of_units: Number | None = None
-    price_per_unit: Number | None = None
-    net_amount: Number
-    units: list[Number] | None = None
-    params: LineItemParams | None = None
-
-    @model_validator(mode="after")
-    def _period(self) -> "LineItem":
-        if self.start_date and self.end_date and self.end_date < self.start_date:
-            raise ValueError("start_date_later_than_end_date")
-        return self
-
-
-class TaxItemParams(Model):
-    vat_on: Identifier | None = None
-
-
-class TaxItem(Model):
-    amount: Number
-    tax_type: Identifier
-    rate: Number | None = None
-    unit_type: Identifier | None = None
-    value_taxed: Number | None = None
-    params: TaxItemParams | None = None
-
-
-class Transaction(Model):
-    transaction_id: Identifier
-    transaction_date: date
-    amount: Number
-    type: TransactionType
-    reason: Reason | None = None
-    reference: Text | None = None
-    payment_type: PaymentType | None = None
-    display_note: LongText | None = None
-    note: LongText | None = None
-    associated_invoice_number: Identifier | None = None
-    supply_type: SupplyType | None = None
-    product_code: Identifier | None = None
-    line_items: list[LineItem] | None = None
-    tax_items: list[TaxItem] | None = None
-
-    @model_validator(mode="after")
-    def _vat_references(self) -> "Transaction":
-        refs = [item.params.ref for item in self.line_items or () if item.params and item.params.ref]
-        if len(set(refs)) != len(refs):
-            raise ValueError("duplicate_line_item_refs")
+class _Transaction(_Model):
+    def check(self: Any) -> None:
+        refs = [it.params.ref for it in self.line_items or () if it.params and it.params.ref]
+        _require_unique(refs, "duplicate_line_item_refs")
         for tax in self.tax_items or ():
-            if tax.params and tax.params.vat_on and tax.params.vat_on not in refs:
-                raise ValueError("unknown_vat_reference")
-        return self
+            known = not (tax.params and tax.params.vat_on) or tax.params.vat_on in refs
+            _require(known, "unknown_vat_reference")
 
 
-_SIGN = {
-    TransactionType.PAYMENT: 1,
-    TransactionType.CREDIT: 1,
-    TransactionType.CHARGE: -1,
-    TransactionType.SUPPLY_CHARGE: -1,
-    TransactionType.REPAYMENT: -1,
-}
+class _Ledger(_Model):
+    def warnings(self: Any) -> list[str]:
+        if self.last_settlement_balance is None:
+            return []
+        moved = [_SIGN[it.type] * it.amount for it in self.transactions_in_open_settlement_period or ()]
+        difference = self.last_settlement_balance + sum(moved, Decimal(0)) - self.ledger_balance
+        return ["balance_mismatch_on_ledger_balance"] * (abs(difference) > Decimal("0.005"))
 
 
-class Ledger(Model):
-    identifiers: list[Ean] | None = None
-    last_settlement_balance: Number | None = None
-    last_settlement_closing_date: date | None = None
-    last_settlement_issue_date: date | None = None
-    ledger_code: Identifier
-    ledger_balance: Number
-    transactions_in_open_settlement_period: list[Transaction] | None = None
-    historical_statement_transactions: list[Transaction] | None = None
-
-    def warnings(self) -> list[str]:
-        found = []
-        settled = self.last_settlement_balance
-        if settled is not None:
-            moved = sum(
-                (
-                    _SIGN[item.type] * item.amount
-                    for item in self.transactions_in_open_settlement_period or ()
-                ),
-                Decimal(0),
-            )
-            if abs(settled + moved - self.ledger_balance) > Decimal("0.005"):
-                found.append("balance_mismatch_on_ledger_balance")
-        return found
+class _Statement(_Model):
+    def check(self: Any) -> None:
+        in_order = self.bill_period_from_date <= self.bill_period_to_date
+        _require(in_order, "start_date_later_than_end_date")
 
 
-class Statement(Model):
-    bill_period_from_date: date
-    bill_period_to_date: date
-    statement_id: Identifier
-    issued_date: date
-    number: Identifier
-    gross_amount: Number
-    statement_path: DocumentPath | None = None
-    statement_pdf_context: dict[str, Any] | None = None
-
-    @model_validator(mode="after")
-    def _period(self) -> "Statement":
-        if self.bill_period_to_date < self.bill_period_from_date:
-            raise ValueError("start_date_later_than_end_date")
-        return self
-
-
-class Account(Model):
-    external_account_number: Identifier
-    import_supplier: Identifier
-    unknown_occupier: bool = False
-    billing_address1: Text | None = None
-    billing_address2: Text | None = None
-    billing_address3: Text | None = None
-    billing_address4: Text | None = None
-    billing_postcode: Text | None = None
-    customers: list[Customer] = []
-    supply_addresses: list[SupplyAddress] = []
-    ledgers: list[Ledger] = []
-    statements: list[Statement] = []
-
-    @model_validator(mode="after")
-    def _rules(self) -> "Account":
-        if not self.customers and not self.unknown_occupier:
-            raise ValueError("customer_required")
-        points = [point for address in self.supply_addresses for point in address.meter_points or ()]
-        keys = {(point.ean, point.supply_type) for point in points}
-        if len(keys) != len(points):
-            raise ValueError("duplicate_meter_points_provided")
-        eans = {point.ean for point in points}
-        identifiers = [ean for ledger in self.ledgers for ean in ledger.identifiers or ()]
-        if not eans.issuperset(identifiers):
-            raise ValueError("unknown_ledger_identifiers")
-        if len(set(identifiers)) != len(identifiers):
-            raise ValueError("duplicate_identifiers_entries_found")
-        codes = [ledger.ledger_code for ledger in self.ledgers]
-        if len(set(codes)) != len(codes):
-            raise ValueError("duplicate_ledger_entries_found")
+class _AccountImport(_Model):
+    def check(self: Any) -> None:
+        _require(bool(self.customers or self.unknown_occupier), "customer_required")
+        ledgers = self.ledgers or ()
+        points = [it for address in self.supply_addresses or () for it in address.meter_points or ()]
+        _require_unique([(it.ean, it.supply_type) for it in points], "duplicate_meter_points_provided")
+        identifiers = [ean for ledger in ledgers for ean in ledger.identifiers or ()]
+        _require({it.ean for it in points}.issuperset(identifiers), "unknown_ledger_identifiers")
+        _require_unique(identifiers, "duplicate_identifiers_entries_found")
+        _require_unique([it.ledger_code for it in ledgers], "duplicate_ledger_entries_found")
         transactions = [
-            item.transaction_id
-            for ledger in self.ledgers
+            it.transaction_id
+            for ledger in ledgers
             for items in (
                 ledger.transactions_in_open_settlement_period,
                 ledger.historical_statement_transactions,
             )
-            for item in items or ()
+            for it in items or ()
         ]
-        if len(set(transactions)) != len(transactions):
-            raise ValueError("duplicate_transaction_ids")
-        statements = [statement.statement_id for statement in self.statements]
-        if len(set(statements)) != len(statements):
-            raise ValueError("duplicate_statement_ids")
-        return self
+        _require_unique(transactions, "duplicate_transaction_ids")
+        _require_unique([it.statement_id for it in self.statements or ()], "duplicate_statement_ids")
 
-    def warnings(self) -> list[str]:
-        return [code for ledger in self.ledgers for code in ledger.warnings()]
+    def warnings(self: Any) -> list[str]:
+        return [code for ledger in self.ledgers or () for code in ledger.warnings()]
+
+
+_RULES: dict[str, type[_Model]] = {
+    name.removeprefix("_"): it
+    for name, it in globals().items()
+    if isinstance(it, type) and issubclass(it, _Model)
+}
+
+
+@cache
+def _model(name: str) -> type[BaseModel]:
+    """Return the model of a schema of the description."""
+    schema = _SCHEMAS[name]
+    required = schema.get("required", ())
+    fields: dict[str, Any] = {}
+    for field, described in schema["properties"].items():
+        kind = _CHECKED.get(field) or _kind(described)
+        fields[field] = (kind, ...) if field in required else (kind | None, None)
+    return create_model(name, __base__=_RULES.get(name, _Model), **fields)
+
+
+def _kind(schema: dict[str, Any]) -> Any:
+    if "$ref" in schema:
+        return _model(schema["$ref"].rpartition("/")[2])
+    if "enum" in schema:
+        return Literal[tuple(value for value in schema["enum"] if value is not None)]
+    first = schema["type"] if isinstance(schema["type"], str) else schema["type"][0]
+    if first == "array":
+        return list[_kind(schema["items"])]
+    if first == "string" and schema.get("format") != "date" and "T" not in schema.get("pattern", ""):
+        lengths = {"min_length": schema.get("minLength"), "max_length": schema.get("maxLength")}
+        return Annotated[str, StringConstraints(**lengths, pattern=schema.get("pattern"))]
+    return _KINDS.get(first) or (date if "format" in schema else datetime)
+
+
+Account = _model("AccountImport")
