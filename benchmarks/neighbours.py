@@ -1,7 +1,6 @@
 """A quiet organisation beside a hostile one, which orders everything that the description has.
 
     make bench ARGS="neighbours --seconds 20 --connections 10"      a shorter run
-    make bench ARGS="neighbours --each --seconds 8"                 each operation by itself
 
 The service is started as `make run` starts it. The quiet organisation stages and creates accounts, and then
 sends batches of 200 lines: alone, and beside the hostile one (`benchmarks.hostile`), for each number of
@@ -33,7 +32,6 @@ import click
 import requests
 from scratch_service import running_service, wait_until
 
-from benchmarks.hostile import read_operations
 from benchmarks.report import describe_machine
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
@@ -160,24 +158,20 @@ def _set_up(database_url: str) -> dict[str, list[str]]:
 
 
 @contextmanager
-def _attack(
-    *whom: object, niceness: int, connections: int, only: Sequence[str]
-) -> Iterator[dict[str, dict[str, int]]]:
-    """Attack until the end of the block. What it yields then counts answers by operation and status."""
-    words = [niceness, connections, *whom, *only]
-    command = [sys.executable, "-m", "benchmarks.hostile", *map(str, words)]
-    seen: dict[str, dict[str, int]] = {}
+def _attack(*whom: object, niceness: int, connections: int) -> Iterator[None]:
+    """Attack until the end of the block."""
+    command = [sys.executable, "-m", "benchmarks.hostile", *map(str, (niceness, connections, *whom))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None
         process.stdout.readline()  # that it has begun
         time.sleep(_WARM_UP_SECONDS)
         try:
-            yield seen
+            yield
             if process.poll() is not None:
                 raise click.ClickException("The attack has ended before the accounts had arrived.")
         finally:
             process.send_signal(signal.SIGTERM)
-            seen |= json.loads(process.communicate(timeout=120)[0] or "{}")
+            process.wait(120)
     time.sleep(_REST_SECONDS)
 
 
@@ -206,19 +200,8 @@ def _measure_two(pair: Sequence[Quiet], seconds: float) -> list[Times]:
 @click.option(
     "--connections", type=click.IntRange(1, 60), multiple=True, default=(2, 10, 30), show_default=True
 )
-@click.option("--operation", multiple=True, help="Only these operations, by their operationId.")
-@click.option("--each", is_flag=True, help="Each operation by itself.")
 @click.option("--attackers-niceness", type=click.IntRange(0, 19), default=19, show_default=True)
-@click.option("--verbose", is_flag=True, help="What the attackers were answered.")
-def main(
-    *,
-    seconds: float,
-    connections: tuple[int, ...],
-    operation: tuple[str, ...],
-    each: bool,
-    attackers_niceness: int,
-    verbose: bool,
-) -> None:
+def main(*, seconds: float, connections: tuple[int, ...], attackers_niceness: int) -> None:
     """Measure what a hostile organisation costs a quiet one."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and so stop what was started
     click.echo(describe_machine())
@@ -231,23 +214,15 @@ def main(
             whom = [url, "HOSTILE", _TEAM, ",".join(keys["HOSTILE"]), find_prefix(keys["QUIET"][0])]
             quiet, other = (Quiet(url, name, keys[name][0]) for name in ("QUIET", "OTHER"))
             quiet.measure(_WARM_UP_SECONDS)
-            described = requests.get(f"{url}/v1/openapi.json", timeout=60).json()
-            every = operation or [it.name for it in read_operations(described)]
             kept = []
-            for only in [[name] for name in every] if each else [operation]:
-                for number in connections:
-                    alone = quiet.measure(seconds / 2)
-                    niceness = attackers_niceness
-                    with _attack(*whom, niceness=niceness, connections=number, only=only) as seen:
-                        beside = quiet.measure(seconds)
-                    what = f"{' '.join(only) or 'everything'}, {number}"
-                    kept.append(_compare(what, beside, alone, (MEDIAN, P95, BATCH)))
-                    for name, answers in sorted(seen.items()) if verbose else ():
-                        click.echo(f"    {name}: {answers}")
-            if not (each or operation):
-                one, two = _measure_two([quiet, other], seconds)
-                kept.append(_compare("one quiet beside another", one, two, [EQUAL] * 3))
-                kept.append(_compare("the other beside the one", two, one, [EQUAL] * 3))
+            for number in connections:
+                alone = quiet.measure(seconds / 2)
+                with _attack(*whom, niceness=attackers_niceness, connections=number):
+                    beside = quiet.measure(seconds)
+                kept.append(_compare(f"a hostile one, {number}", beside, alone, (MEDIAN, P95, BATCH)))
+            one, two = _measure_two([quiet, other], seconds)
+            kept.append(_compare("one quiet beside another", one, two, [EQUAL] * 3))
+            kept.append(_compare("the other beside the one", two, one, [EQUAL] * 3))
     sys.exit(not all(kept))
 
 

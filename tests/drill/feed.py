@@ -1,52 +1,64 @@
 """A client that reads the feed of events during the faults, and what it must have read at the end."""
 
-import threading
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
+from threading import Event
 from typing import Any
 
 import requests
 
-from drill.scene import Scene
+from drill.scene import Service
+from support.servers import wait_until
 
-_PAUSE = 0.2
+_PAUSE, _PATIENCE = 0.3, 60.0
+
+#: Sends a GET below /v1/data-import.
+Ask = Callable[[str], requests.Response]
 
 
-class FeedReader(threading.Thread):
-    """Reads on after the last event that it has, whatever fails in between."""
+class FeedReader:
+    """Reads on after its cursor, whatever fails. `rewound` counts how often a restore set the cursor back."""
 
-    def __init__(self, scene: Scene) -> None:
-        super().__init__(name="reader of events", daemon=True)
+    def __init__(self, service: Service) -> None:
         self.events: list[dict[str, Any]] = []
-        self._scene = scene
-        self._enough = threading.Event()
+        self.rewound = 0
+        self._service = service
+        self._cursor = "start"
+        #: The ids that were read since the cursor was last set back, and those that were read twice since.
+        self._fresh: set[str] = set()
+        self._repeated: list[str] = []
 
-    def run(self) -> None:
-        """Read until `finish`."""
-        while not self._enough.wait(_PAUSE):
-            with suppress(requests.RequestException):
-                self._read()
+    def read_on(self, ask: Ask, enough: Event) -> None:
+        """Read what there is, again and again until `enough`."""
+        while not enough.wait(_PAUSE):
+            with suppress(requests.RequestException, TimeoutError):
+                self._read(ask)
 
-    def finish(self) -> None:
-        """Read what is left."""
-        self._enough.set()
-        self.join()
-        while self._read():
-            pass
+    def losses(self, ask: Ask) -> list[str]:
+        """Read what is left. Return what it has not read, read twice, or read in another order."""
 
-    def losses(self) -> list[str]:
-        """Return what it has not read, read twice, or read in another order than that of the table."""
-        read, kept = [event["id"] for event in self.events], self._kept()
-        losses = [f"event {id_} was read {times} times" for id_, times in Counter(read).items() if times > 1]
+        def is_complete() -> bool:
+            return not self._read(ask) and {event["id"] for event in self.events}.issuperset(self._kept())
+
+        with suppress(AssertionError):
+            wait_until(is_complete, "all events", _PATIENCE)
+        kept = self._kept()
+        if self.rewound:  # what it had read in vain never happened
+            self.events = [event for event in self.events if event["id"] in set(kept)]
+        read = [event["id"] for event in self.events]
+        losses = [f"event {id_} was read twice" for id_ in self._repeated]
         losses += [f"event {id_} was not read" for id_ in set(kept).difference(read)]
         losses += [f"event {id_} was read and does not exist" for id_ in set(read).difference(kept)]
-        return losses or ([] if read == kept else ["the events were read in another order"])
+        self._repeated.clear()
+        in_order = self.rewound or losses or read == kept
+        return losses if in_order else ["the events were read in another order"]
 
     def untold(self) -> list[str]:
         """Return the created accounts that no event tells of, and those that are told of more than once."""
         told = Counter(self._told())
         made = Counter(
-            self._scene.query("""
+            self._service.query("""
                 SELECT external_account_number, attempt.service_account_number
                 FROM attempt JOIN account_import_process process ON process.id = account_import_process_id
                 WHERE outcome = 'SUCCEEDED'""")
@@ -67,17 +79,27 @@ class FeedReader(threading.Thread):
         return accounts
 
     def _kept(self) -> list[str]:
-        rows = self._scene.query("""
+        rows = self._service.query("""
             SELECT event.id::text FROM event JOIN organisation ON organisation.id = organisation_id
             WHERE organisation.name = 'Drill' ORDER BY generation, transaction_id, event.id""")
         return [id_ for (id_,) in rows]
 
-    def _read(self) -> int:
-        """Read the next events, and return their number. 0 also if the service does not answer now."""
-        after = {"cursor": self.events[-1]["cursor"]} if self.events else {}
-        answer = self._scene.send("GET", "events/", params={"limit": 100, **after})
-        if answer.status_code != 200:
-            return 0
-        found = answer.json()
-        self.events += found
-        return len(found)
+    def _read(self, ask: Ask) -> bool:
+        """Read a page. Return False if there was none."""
+        answer = ask(f"events/?limit=100&cursor={self._cursor}")
+        if answer.status_code == 400 and answer.json()["code"] == "event_cursor_ahead":
+            self._cursor = answer.json()["cursor"]
+            self._fresh.clear()
+            self.rewound += 1
+            return True
+        if not answer.ok:
+            return True
+        events = answer.json()
+        for event in events:
+            if event["id"] in self._fresh:
+                self._repeated.append(event["id"])
+            else:
+                self._fresh.add(event["id"])
+                self.events.append(event)
+            self._cursor = event["cursor"]
+        return bool(events)

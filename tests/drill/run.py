@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -96,7 +97,9 @@ class _Drill:
         watcher = threading.Thread(target=self._watch, name="watcher", daemon=True)
         watcher.start()
         reader = FeedReader(self.scene)
-        reader.start()
+        ask = partial(self.scene.send, "GET")
+        reading = threading.Thread(target=reader.read_on, args=[ask, self.over], daemon=True)
+        reading.start()
         suppliers = self._suppliers()
         for supplier in suppliers:
             supplier.start()
@@ -115,10 +118,10 @@ class _Drill:
         poisoner.stop()
         self.over.set()
         watcher.join()
-        reader.finish()
+        reading.join()
         lines = count(self.scene, self.journal, self.options.limit, self.most_in_progress, kept_slots)
         lines += [
-            Line("the feed has each event once, in order", len(reader.events), reader.losses()),
+            Line("the feed has each event once, in order", len(reader.events), reader.losses(ask)),
             Line("each created account is told of once", created, reader.untold()),
         ]
         seconds = time.monotonic() - started

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from drill.feed import FeedReader
 from drill.scene import VISIBILITY_TIMEOUT, Service
 from failover.cluster import Cluster
-from failover.feed import FeedReader
 from failover.hosts import ServiceHosts
 from failover.namespaces import Network
 from failover.pooler import Pooler
@@ -35,5 +35,5 @@ class World(Service):
         self.hosts = ServiceHosts(network, self.environment)
         self.hosts.start()
         self.redis = self.sentinels.connect()
-        self.feed = FeedReader()
+        self.feed = FeedReader(self)
         self.prepare(self.hosts.url, owner_url, limit=64)
