@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test coverage night bench chaos bench-tools bench-lock site-lock supply-lock sbom audit drill failover-drill failover-lock compose-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz tests-of check format lock docs site clean environment environment-dev
+.PHONY: run test coverage night bench chaos bench-tools bench-lock site-lock supply-lock sbom audit drill failover-drill failover-lock compose-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 # If this is set, as in many containers, each of the many processes compiles all modules again.
@@ -135,10 +135,6 @@ describe-check: environment
 # Generates clients from the description, and runs the whole migration with them. It needs node and Java.
 clients: environment
 	PYTHONPATH=tools $(BIN)/python tools/clients
-
-# Prints the test files of a module.
-tests-of: environment-dev
-	$(BIN)/python tools/tests_of.py $(ARGS)
 
 # Compares the running service with its description for some minutes: make fuzz ARGS="--max-time 600"
 fuzz: environment-dev

@@ -87,7 +87,10 @@ def _seen_in(place: Place) -> list[CatalogueEntry]:
 
 def _table(entries: Iterable[CatalogueEntry]) -> str:
     """The codes with their status or severity, and what to do."""
-    rows = (f"`{it.code}` ({it.status}) | {it.remedy}\n" for it in entries)
+    codes: dict[str, list[str]] = {}
+    for it in entries:
+        codes.setdefault(it.remedy, []).append(f"`{it.code}` ({it.status})")
+    rows = (f"{', '.join(found)} | {remedy}\n" for remedy, found in codes.items())
     return f"code | what to do\n--- | ---\n{''.join(rows)}"
 
 
