@@ -10,9 +10,7 @@ from random import Random
 import psutil
 
 from drill.faults import signal_all
-from drill.scene import SUPPLIER, TEAM, Scene
-from migration_service_local.demo.batch import IMPORTED, SampleBatchOrder, import_as_batch
-from migration_service_local.demo.client import RequestOutcome, SupplierClient
+from drill.scene import SUPPLIER, Scene
 from migration_service_local.samples import generate_accounts
 from support.batch_client import ndjson
 from support.servers import wait_until
@@ -23,23 +21,6 @@ _OVER = ("COMPLETED", "STOPPED", "CANCELLED")
 def _accounts(count: int, beginning: str) -> Iterator[dict[str, object]]:
     for index, account in enumerate(generate_accounts(count, supplier=SUPPLIER, seed=len(beginning))):
         yield account | {"external_account_number": f"{beginning}{index}"}
-
-
-def test_the_client_of_the_sample_book_reports_accounts_that_its_batch_could_not_import(scene: Scene) -> None:
-    broken = next(_accounts(1, "SAMPLE-BROKEN-"))
-    broken["customers"] = []
-    outcome, over, progress = RequestOutcome(), threading.Event(), list[int]()
-    with SupplierClient(scene.address.url, outcome, over) as client:
-        client.log_in(scene.address.api_key)
-        lines = [ndjson([account]) for account in (*_accounts(3, "SAMPLE-"), broken)]
-        order = SampleBatchOrder(SUPPLIER, TEAM, lines)
-        import_as_batch(client, order, outcome, over, progress.append)
-        again = RequestOutcome()
-        import_as_batch(client, order, again, over, progress.append)
-    assert (outcome.counts[IMPORTED], again.counts["imported before"]) == (3, 3)
-    assert progress[-1] == 4
-    [failure] = outcome.failures
-    assert failure.startswith("SAMPLE-BROKEN-0 was not imported: ")
 
 
 def _state(scene: Scene, batch_id: str) -> str:

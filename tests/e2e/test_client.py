@@ -21,7 +21,7 @@ from documentation.pages import ROOT
 from drill.scene import SUPPLIER, TEAM, Scene
 from migration_service.schemas.events import CATALOGUE
 from migration_service_client import AsyncClient, Client, idempotency_key
-from migration_service_client.codes import AccountFailedValidation, AccountNotFound
+from migration_service_client.codes import AccountNotFound
 from migration_service_local.samples import generate_accounts
 
 _PAGE = ROOT / "docs/suppliers/client.md"
@@ -175,27 +175,6 @@ def test_a_book_is_sent_from_whatever_has_it(scene: Scene, client: Client, kind:
     assert seen[-1] == batch.file_bytes
     results = list(client.get_batch_results(batch_id))
     assert [it.line_number for it in results] == list(range(1, 31))
-
-
-def test_an_account_with_errors_names_them(client: Client) -> None:
-    account = accounts("CE-", 1)[0] | {"unknown_occupier": "perhaps"}
-    with pytest.raises(AccountFailedValidation) as raised:
-        client.stage_account(account)
-    assert raised.value.errors[0].attr == "unknown_occupier"
-    with pytest.raises(AccountNotFound):
-        client.get_account(SUPPLIER, "a/b ?")
-
-
-def test_rows_of_csv_and_failed_lines_as_they_were_sent(client: Client) -> None:
-    account = accounts("CC-", 1)[0]
-    created = client.create_account(account, operations_team_name=TEAM)
-    assert created.service_account_number in {
-        row["service_account_number"] for row in client.get_id_map(SUPPLIER)
-    }
-    line = b'{"external_account_number": "CC-9",   "import_supplier": "DRILL"}'
-    started = client.start_batch(iter([line + b"\n"]), import_supplier=SUPPLIER, mode="validate")
-    client.wait_for_batch(started.batch_id, seconds=0.2)
-    assert list(client.get_failed_lines(started.batch_id)) == [line]
 
 
 def test_logs_have_no_secrets_and_no_numbers_of_accounts(

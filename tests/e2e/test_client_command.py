@@ -7,19 +7,6 @@ from drill.scene import SUPPLIER, TEAM, Scene
 from support.client_command import run_command
 
 
-def test_status_of_suppliers_and_of_an_account(scene: Scene, tmp_path: Path) -> None:
-    [number] = scene.stage(1, "MC-")
-    [supplier] = map(json.loads, run_command(scene, tmp_path, "status", "--json").stdout.splitlines())
-    assert supplier["import_supplier"] == SUPPLIER
-    assert run_command(scene, tmp_path, "status", "--supplier", SUPPLIER, "--account", number).stdout == (
-        "status\tUNKNOWN\nservice account number\t-\n"
-    )
-    refused = run_command(scene, tmp_path, "status", "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11")
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.startswith("Error: The service refuses this: ")
-    assert refused.stderr.endswith("(batch_not_found)\n")
-
-
 def test_what_came_of_a_file_is_found_by_its_name(scene: Scene, tmp_path: Path) -> None:
     sent = b'{"external_account_number": "MCF-1",   "import_supplier": "DRILL"}'
     book = tmp_path / "book.ndjson"
@@ -49,18 +36,6 @@ def test_what_came_of_a_file_is_found_by_its_name(scene: Scene, tmp_path: Path) 
     assert done.stderr.startswith("Error: book.ndjson is not the file that was sent on ")
 
 
-def test_a_line_of_another_supplier_is_not_sent(scene: Scene, tmp_path: Path) -> None:
-    lines = [
-        {"external_account_number": f"MCO-{code}", "import_supplier": code} for code in (SUPPLIER, "OTHER")
-    ]
-    (tmp_path / "book.ndjson").write_text("".join(json.dumps(it) + "\n" for it in lines))
-    assert run_command(scene, tmp_path, "send", "book.ndjson", "--mode", "stage").returncode == 1
-    found = run_command(
-        scene, tmp_path, "results", "book.ndjson", "--code", "import_supplier_mismatch"
-    ).stdout
-    assert "2\tMCO-OTHER\tFAILED\t-\timport_supplier_mismatch at import_supplier\n" in found
-
-
 def test_the_doctor_shows_what_the_key_may_do_and_what_is_wrong_with_it(scene: Scene, tmp_path: Path) -> None:
     done = run_command(scene, tmp_path, "doctor", "--json")
     found = {it["part"]: it for it in map(json.loads, done.stdout.splitlines())}
@@ -84,3 +59,15 @@ def test_what_stops_a_sending_leaves_its_lines_for_the_next_time(scene: Scene, t
     assert "line_number" not in (tmp_path / "book.ndjson.journal").read_text()
     done = run_command(scene, tmp_path, *arguments, TEAM)
     assert (done.returncode, done.stdout) == (0, "1 line: 1 IMPORTED.\n")
+
+
+def test_a_line_of_another_supplier_is_not_sent(scene: Scene, tmp_path: Path) -> None:
+    lines = [
+        {"external_account_number": f"MCO-{code}", "import_supplier": code} for code in (SUPPLIER, "OTHER")
+    ]
+    (tmp_path / "book.ndjson").write_text("".join(json.dumps(it) + "\n" for it in lines))
+    assert run_command(scene, tmp_path, "send", "book.ndjson", "--mode", "stage").returncode == 1
+    found = run_command(
+        scene, tmp_path, "results", "book.ndjson", "--code", "import_supplier_mismatch"
+    ).stdout
+    assert "2\tMCO-OTHER\tFAILED\t-\timport_supplier_mismatch at import_supplier\n" in found
