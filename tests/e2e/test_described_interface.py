@@ -21,7 +21,7 @@ from migration_service.services.setup.teams import create_operations_team
 from support.examples import TIMES
 
 _EXAMPLES = 3 * TIMES
-_SECONDS = 30
+_SECONDS = 20
 _AT_NIGHT = ("--max-time", str(_SECONDS * TIMES), "--phases", "examples,fuzzing,stateful,coverage")
 _BY_DAY = ("--phases", "examples,fuzzing")
 _COMMAND = Path(sys.executable).with_name("schemathesis")

@@ -23,11 +23,11 @@ HEAD = b"POST /v1/data-import/validate-account/ HTTP/1.1\r\nHost: x\r\n"
 
 @pytest.fixture(scope="module")
 def port(migrated: Settings) -> Iterator[int]:
-    """A web server of one process with four threads, behind nginx that waits three seconds only."""
+    """A web server of one process with four threads, behind nginx that waits two seconds only."""
     with proxied_web_server(
         migrated,
         {"MIGRATION_SERVICE_CONSOLE": "on"},
-        ("_timeout 20s;", "_timeout 3s;"),
+        ("_timeout 20s;", "_timeout 2s;"),
         processes=1,
         threads=THREADS,
     ) as (port, _server):
