@@ -8,7 +8,6 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from migration_payloads.corrections.catalogue import CORRECTIONS  # noqa: E402
 from migration_service import errors  # noqa: E402
 from migration_service.blueprints.description.error_catalogue import (  # noqa: E402
     CatalogueEntry,
@@ -29,8 +28,8 @@ Written by `make docs` from the code; do not edit it by hand.
 
 Every error has the same form of body. `code` is stable. `detail` says what is wrong, for people: it may
 change, so do not parse it. `errors` lists everything that was found, each with its own `detail` and `code`,
-and in `attr` the dot-delimited path to the value at fault, or `null`. Validate and stage add `suggestions`
-if a [correction](#corrections) is known that has no value of a person.
+and in `attr` the dot-delimited path to the value at fault, or `null`. Validate and stage add
+[suggestions](validation.md#suggestions-and-fix) if a correction is known that has no value of a person.
 
 ```json
 {example}
@@ -39,16 +38,6 @@ if a [correction](#corrections) is known that has no value of a person.
 Some answers have more members. `account_already_imported` has the account's two numbers. An import of
 transactions that fails has `status`, `error_detail` and `transaction_data`.
 
-"""
-
-
-_CORRECTIONS = """
-## Corrections
-
-What each `kind` of a [suggestion](validation.md#suggestions-and-fix) does:
-
-kind | what it does
---- | ---
 """
 
 
@@ -75,8 +64,6 @@ def render() -> str:
         _rules(rule_errors()),
         "\n## Rules for added data\n\nThe rules above apply to added data, too. These apply to it only.\n\n",
         _table(added_data_errors()),
-        _CORRECTIONS,
-        *(f"`{it.kind}` | {it.about}\n" for it in CORRECTIONS),
     ]
     return "".join(parts)
 
