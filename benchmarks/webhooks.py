@@ -28,7 +28,7 @@ from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.outgoing.rules import AddressRules
 from migration_service.services.webhooks.endpoints import create_endpoint
 from migration_service.services.webhooks.secrets import Seal
-from migration_service.tasks.names import SEND_WEBHOOKS
+from migration_service.tasks.names import SEND_DELIVERIES
 from migration_service.tasks.publishing import publish
 from support.factories import Customer, make_customer
 from support.servers import EmbeddedServers, ending_with_us, wait_until
@@ -83,7 +83,7 @@ def _running(servers: EmbeddedServers) -> Iterator[None]:
     worker = ("celery", "--quiet", "-A", "celery_worker", "worker", "--without-gossip", "--without-mingle")
     commands = (
         ending_with_us(sys.executable, "-m", "benchmarks", "webhooks", "--receive"),
-        ending_with_us(sys.executable, "-m", *worker, "-Q", "webhooks", "-c", "1"),
+        ending_with_us(sys.executable, "-m", *worker, "-Q", "deliveries", "-c", "1"),
     )
     settings = Settings(
         home=servers.home.path,
@@ -93,7 +93,7 @@ def _running(servers: EmbeddedServers) -> Iterator[None]:
     )
     celery = create_celery(settings, loads_tasks=False)
     processes = [subprocess.Popen(command, env=environment) for command in commands]
-    publish(celery, SEND_WEBHOOKS)
+    publish(celery, SEND_DELIVERIES)
     celery.close()
     try:
         yield

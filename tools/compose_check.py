@@ -34,7 +34,7 @@ from migration_service_local.samples import generate_accounts, generate_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 SUPPLIER, TEAM = "COMPOSE_CHECK", "Compose check team"
-WORKERS = ("worker", "worker-batch", "worker-vendors", "worker-webhooks", "worker-maintenance")
+WORKERS = ("worker", "worker-batch", "worker-vendors", "worker-deliveries", "worker-maintenance")
 SERVICES = ("postgres", "valkey", "web", "proxy", *WORKERS, "beat", "flower")
 READY_SECONDS = 180
 
@@ -167,7 +167,7 @@ SECRETS_OF = {
     "worker": _DATABASE,
     "worker-batch": _DATABASE,
     "worker-vendors": _DATABASE,
-    "worker-webhooks": _DATABASE | {"MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS"},
+    "worker-deliveries": _DATABASE | {"MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS"},
     "worker-maintenance": _DATABASE,
     "beat": {"REDIS_URL"},
     "flower": {"REDIS_URL", "FLOWER_PASSWORD"},

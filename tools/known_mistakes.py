@@ -156,9 +156,9 @@ KNOWN: dict[str, Known] = {
         "api/reporting/test_attempts.py",
     ),
     "an answer of the mail server does not reset the breaker": Known(
-        "tasks/emails.py",
-        (("breaker.record_success()", "pass"),),
-        "worker/processing/test_customer_emails.py",
+        "services/emails/outbox.py",
+        (("self._breaker.record_success()", "pass"),),
+        "worker/deliveries/test_emails.py",
     ),
     "a pool without a free connection is an internal error": Known(
         "blueprints/requests/errors.py",
@@ -205,16 +205,10 @@ KNOWN: dict[str, Known] = {
         (("msgspec.Meta(gt=-", "msgspec.Meta(ge=-"),),
         "unit/payloads/schemas/test_compiled.py",
     ),
-    "an e-mail is sent before its name is committed": Known(
-        "tasks/emails.py",
-        (
-            (
-                "        name_message(session, kind, email_id, server.sender)\n"
-                "    with sessions.begin() as session:\n",
-                "        name_message(session, kind, email_id, server.sender)\n",
-            ),
-        ),
-        "worker/processing/test_customer_emails.py",
+    "an e-mail that is being sent is claimed again": Known(
+        "services/emails/outbox.py",
+        (("    next_try_at = clock_timestamp() + make_interval(secs => :lease),\n", ""),),
+        "worker/deliveries/test_emails.py",
     ),
     "a key is rolled before every web process knows": Known(
         "cli/api_keys.py",
@@ -285,11 +279,6 @@ KNOWN: dict[str, Known] = {
         "blueprints/console/views.py",
         (('"accounts.show_personal_data": _OPERATE', '"accounts.show_personal_data": _READ'),),
         "api/console/test_access.py",
-    ),
-    "a name is markup in an e-mail": Known(
-        "emails/templates/account_created.html",
-        (('{{ name or "customer" }}', '{{ (name or "customer") | safe }}'),),
-        "unit/emails/test_messages.py",
     ),
     "slots that were just acquired are released": Known(
         "services/processing/slots.py",

@@ -26,11 +26,10 @@ from migration_service.tasks.names import (
     RUN_VENDOR_CHUNK,
     SWEEP_ATTEMPTS,
     SWEEP_BATCHES,
-    SWEEP_CUSTOMER_EMAILS,
+    SWEEP_DELIVERIES,
     SWEEP_INTERVAL,
     SWEEP_UNDOS,
     SWEEP_WAVES,
-    SWEEP_WEBHOOKS,
     WATCH_EVENTS,
     WATCH_INTERVAL,
 )
@@ -42,10 +41,7 @@ _BROKER_POOL = 200
 
 _TASKS = [
     f"migration_service.tasks.{name}"
-    for name in (
-        *("accounts", "emails", "batches", "counts", "maintenance", "run_log", "undo", "waves"),
-        "webhooks",
-    )
+    for name in (*("accounts", "batches", "counts", "deliveries", "maintenance", "run_log", "undo", "waves"),)
 ]
 
 
@@ -69,19 +65,17 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
             RUN_VENDOR_CHUNK: {"queue": "vendors"},
             "batches.*": {"queue": "batch"},
             "undos.*": {"queue": "batch"},
-            "webhooks.*": {"queue": "webhooks"},
-            "emails.*": {"queue": "maintenance"},
+            "deliveries.*": {"queue": "deliveries"},
             "maintenance.*": {"queue": "maintenance"},
         },
         beat_schedule={
             "sweep": _every(SWEEP_INTERVAL, SWEEP_ATTEMPTS),
             "count-accounts": _every(COUNT_INTERVAL, COUNT_ACCOUNTS),
-            "customer-emails": _every(SWEEP_INTERVAL, SWEEP_CUSTOMER_EMAILS),
             "batches": _every(SWEEP_INTERVAL, SWEEP_BATCHES),
             "undos": _every(SWEEP_INTERVAL, SWEEP_UNDOS),
             "waves": _every(SWEEP_INTERVAL, SWEEP_WAVES),
             "events": _every(WATCH_INTERVAL, WATCH_EVENTS),
-            "webhooks": _every(SWEEP_INTERVAL, SWEEP_WEBHOOKS),
+            "deliveries": _every(SWEEP_INTERVAL, SWEEP_DELIVERIES),
             "removal": _every(REMOVAL_INTERVAL, REMOVE_OLD_DATA),
         },
         **_RELIABILITY,

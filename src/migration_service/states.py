@@ -373,24 +373,6 @@ class AuditOutcome(StrEnum):
     REFUSED = "REFUSED"
 
 
-class EndpointKind(StrEnum):
-    """What an endpoint of webhooks is."""
-
-    #: A URL to which events are posted.
-    URL = "url"
-    #: A queue of RabbitMQ.
-    QUEUE = "queue"
-
-
-class EventFormat(StrEnum):
-    """The form in which an event is sent."""
-
-    #: As in the feed of events.
-    STANDARD = "standard"
-    #: CloudEvents 1.0, as JSON.
-    CLOUDEVENTS = "cloudevents"
-
-
 class EndpointOff(StrEnum):
     """Why an endpoint is switched off."""
 
@@ -400,17 +382,8 @@ class EndpointOff(StrEnum):
     GONE = "GONE"
     #: Nothing was delivered for days.
     FAILING = "FAILING"
-
-
-class DeliveryLane(StrEnum):
-    """How deliveries of an endpoint follow each other."""
-
-    #: As soon as possible.
-    LIVE = "LIVE"
-    #: Each after the one before it.
-    ORDERED = "ORDERED"
-    #: Sent again on request, or a test. Also while the endpoint is switched off.
-    REPLAY = "REPLAY"
+    #: The API key that created it was revoked.
+    KEY_REVOKED = "KEY_REVOKED"
 
 
 class DeliveryState(StrEnum):
@@ -441,11 +414,9 @@ class DeliveryFailure(StrEnum):
     ADDRESS_NOT_ALLOWED = "address_not_allowed"
     #: No TLS connection could be established, or the certificate is invalid.
     TLS = "tls"
-    #: RabbitMQ does not accept the user, the password or the message.
-    REFUSED = "refused"
-    #: RabbitMQ has no queue of this name.
-    QUEUE_UNKNOWN = "queue_unknown"
     #: The answer is not HTTP.
     ANSWER_INVALID = "answer_invalid"
     #: The secret, or the address, cannot be used with the settings of the workers.
     SETTINGS = "settings"
+    #: The event was removed at the end of its retention.
+    EVENT_REMOVED = "event_removed"

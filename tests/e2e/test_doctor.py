@@ -25,7 +25,7 @@ PARTS = [
         "queue interactive",
         "queue batch",
         "queue vendors",
-        "queue webhooks",
+        "queue deliveries",
         "queue maintenance",
         "beat",
         "slots",
@@ -75,7 +75,7 @@ def worker(migrated: Settings, tmp_path: Path) -> Iterator[Worker]:
     with worker.log.open("wb") as log:
         process = subprocess.Popen(
             ending_with_us(
-                sys.executable, "-m", *command, "-Q", "interactive,batch,vendors,webhooks,maintenance"
+                sys.executable, "-m", *command, "-Q", "interactive,batch,vendors,deliveries,maintenance"
             ),
             cwd=tmp_path,
             env=environment_of(migrated, tmp_path)
@@ -124,7 +124,7 @@ def test_a_missing_part_is_reported_with_advice(migrated: Settings, tmp_path: Pa
     status, verdicts = run_doctor(environment_of(migrated, tmp_path))
     assert status == 1
     assert verdicts["database"] == "ok"
-    for queue in ("interactive", "batch", "vendors", "webhooks", "maintenance"):
+    for queue in ("interactive", "batch", "vendors", "deliveries", "maintenance"):
         assert verdicts[f"queue {queue}"] == "wrong"
 
 

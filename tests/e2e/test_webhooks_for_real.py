@@ -54,7 +54,7 @@ def _worker(servers: EmbeddedServers, folder: Path) -> Iterator["subprocess.Pope
     command = ("celery", "--quiet", "-A", "celery_worker", "worker", "-B", "-c", "2", "-s", "schedule")
     with (folder / "worker.log").open("ab") as log:
         process = subprocess.Popen(
-            ending_with_us(sys.executable, "-m", *command, "-Q", "webhooks,maintenance"),
+            ending_with_us(sys.executable, "-m", *command, "-Q", "deliveries,maintenance"),
             cwd=folder,
             env=environment,
             stdout=log,

@@ -34,7 +34,7 @@ SAME = {
     "worker-interactive": "worker",
     "worker-batch": "worker-batch",
     "worker-vendors": "worker-vendors",
-    "worker-webhooks": "worker-webhooks",
+    "worker-deliveries": "worker-deliveries",
     "worker-maintenance": "worker-maintenance",
     "beat": "beat",
 }
@@ -221,7 +221,7 @@ def test_a_pod_reaches_what_its_container_reaches_in_the_compose_file(name: str)
     }
     assert 53 in ports
     assert (443 in ports) == (
-        name in {*("web", "console", "worker-vendors", "worker-webhooks", "worker-maintenance")}
+        name in {*("web", "console", "worker-vendors", "worker-deliveries", "worker-maintenance")}
     )
 
 

@@ -36,6 +36,7 @@ from migration_service.services.webhooks.deliveries import (
     send_test,
 )
 from migration_service.services.webhooks.endpoints import (
+    WebhookCaller,
     change_endpoint,
     create_endpoint,
     get_endpoint,
@@ -56,7 +57,6 @@ _VALUE_ERRORS = (
     errors.RequestFailedValidationError,
     errors.ParseError,
     errors.WebhookUrlError,
-    errors.WebhookCredentialsError,
     errors.ImportSupplierNotFoundInBodyError,
 )
 
@@ -76,7 +76,12 @@ def create(body: dict[str, Any]) -> Response:
     settings = resources().settings
     with resources().Session.begin() as session:
         endpoint, secret = create_endpoint(
-            session, caller().organisation_id, address_rules(settings), seal(settings), body
+            session,
+            caller().organisation_id,
+            address_rules(settings),
+            seal(settings),
+            body,
+            caller=_caller(),
         )
         answer = jsonify(_dump(session, endpoint) | {"secret": secret})
         answer.status_code = 201
@@ -93,7 +98,7 @@ def list_all() -> Response:
     At most 50, the oldest first.
     """
     with resources().Session.begin() as session:
-        found = list_endpoints(session, organisation_ids=[caller().organisation_id])
+        found = list_endpoints(session, organisation_ids=[caller().organisation_id], caller=_caller())
     return jsonify(WebhookAnswerSchema(many=True).dump(found))
 
 
@@ -116,13 +121,12 @@ def get_one(webhook_id: str) -> Response:
 def change(body: dict[str, Any], webhook_id: str) -> Response:
     """Change a webhook, or switch it off or on
 
-    Events that happen while it is switched off are not sent to it. Have them redelivered afterwards. An
-    ordered webhook continues where it stopped, with all events since then.
+    Events that happen while it is switched off are not sent to it. Have them redelivered afterwards.
     """
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id, lock=True)
-        settings = resources().settings
-        change_endpoint(session, endpoint, address_rules(settings), seal(settings), body)
+        rules = address_rules(resources().settings)
+        change_endpoint(session, endpoint, rules, body, caller=_caller())
         return jsonify(_dump(session, endpoint))
 
 
@@ -160,7 +164,7 @@ def rotate(body: dict[str, Any], webhook_id: str) -> Response:
 
 @blueprint.post("/<webhook_id>/test/", endpoint="test_webhook")
 @blueprint.response(202, WebhookDeliveryAnswerSchema, example=_DELIVERY | {"event_type": "webhook.test"})
-@answers_errors(blueprint, errors.WebhookNotFoundError)
+@answers_errors(blueprint, errors.WebhookNotFoundError, errors.TooManyRedeliveriesError)
 def send_test_event(webhook_id: str) -> Response:
     """Send a test event
 
@@ -214,6 +218,7 @@ def get_one_delivery(webhook_id: str, delivery_number: str) -> Response:
     errors.ParseError,
     errors.WebhookNotFoundError,
     errors.WebhookDeliveryNotFoundError,
+    errors.TooManyRedeliveriesError,
     *KEY_ERRORS,
 )
 @json_body(blueprint, RedeliverySchema(), {"since": "2026-03-01T00:00:00Z", "only_failed": True})
@@ -238,7 +243,12 @@ def send_again(body: dict[str, Any], webhook_id: str) -> Response:
 
 
 def _find(session: Session, webhook_id: str, *, lock: bool = False) -> WebhookEndpoint:
-    return get_endpoint(session, webhook_id, organisation_id=caller().organisation_id, lock=lock)
+    owner = caller().organisation_id
+    return get_endpoint(session, webhook_id, organisation_id=owner, caller=_caller(), lock=lock)
+
+
+def _caller() -> WebhookCaller:
+    return WebhookCaller(caller().api_key_id, caller().import_supplier_ids)
 
 
 def _dump(session: Session, endpoint: WebhookEndpoint) -> dict[str, Any]:

@@ -17,12 +17,13 @@ from migration_service.cli.output import (
     together,
 )
 from migration_service.cli.session import open_session, read_settings
+from migration_service.outgoing.rules import show_url
 from migration_service.schemas.events import EventType
 from migration_service.schemas.webhooks import (
     LONGEST_OVERLAP,
     USUAL_OVERLAP,
-    WebhookBodySchema,
-    WebhookChangeSchema,
+    OperatorsBodySchema,
+    OperatorsChangeSchema,
 )
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.services.webhooks.deliveries import (
@@ -45,7 +46,7 @@ from migration_service.services.webhooks.endpoints import (
     rotate_secret,
 )
 from migration_service.services.webhooks.setup import address_rules, read_values, seal
-from migration_service.states import DeliveryState, EventFormat
+from migration_service.states import DeliveryState
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _SINCE = Moment(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S"], "2026-03-01T08:00:00Z")
@@ -71,17 +72,6 @@ def _value_options(*, url: bool) -> Callable[[_Command], _Command]:
             metavar="CODE",
             help="An import supplier whose events are sent. Can be repeated.  [default: all]",
         ),
-        click.option(
-            "--format",
-            "event_format",
-            type=click.Choice([it.value for it in EventFormat]),
-            help="The form of events: as in the feed, or CloudEvents 1.0.",
-        ),
-        click.option(
-            "--credentials",
-            metavar="USER:PASSWORD",
-            help="The user and password of a queue of RabbitMQ.",
-        ),
         click.option("--email", metavar="ADDRESS", help="Who is told if the webhook is switched off."),
     )
 
@@ -94,15 +84,14 @@ def webhooks() -> None:
 @webhooks.command()
 @click.argument("url")
 @click.option("--organisation", required=True, metavar="NAME", help="The organisation whose events are sent.")
-@click.option("--ordered", is_flag=True, help="Send events one after the other. It cannot be changed.")
 @_value_options(url=False)
 @json_option
-def create(*, url: str, organisation: str, ordered: bool, as_json: bool, **given: Any) -> None:
+def create(*, url: str, organisation: str, as_json: bool, **given: Any) -> None:
     """Create a webhook that posts events to URL, and print its secret, which is not shown again."""
     settings = read_settings()
     with open_session(settings) as session:
         owner = get_organisation(session, organisation).id
-        values = read_values(WebhookBodySchema(), {"url": url, "ordered": ordered, **_values(**given)})
+        values = read_values(OperatorsBodySchema(), {"url": url, **_values(**given)})
         endpoint, secret = create_endpoint(session, owner, address_rules(settings), seal(settings), values)
         record = _record(report_endpoint(session, endpoint)) | {"secret": secret}
     show_done(record, as_json, secret)
@@ -117,7 +106,8 @@ def list_all(as_json: bool) -> None:
     with open_session(read_settings()) as session:
         found = list_endpoints(session)
     names = ("webhook_id", "organisation", "url", "description", "enabled", "failing_since")
-    records = [_record(it) if as_json else pick(it, *names) for it in found]
+    whole = [_record(it) for it in found]
+    records = whole if as_json else [{name: it[name] for name in names} for it in whole]
     show_list(records, as_json, nothing="There are no webhooks yet.")
 
 
@@ -142,8 +132,8 @@ def change(*, webhook_id: str, as_json: bool, enabled: bool | None, **given: Any
     values = _values(**given) | ({} if enabled is None else {"enabled": enabled})
     with open_session(settings) as session:
         endpoint = get_endpoint(session, webhook_id, organisation_id=None, lock=True)
-        values = read_values(WebhookChangeSchema(), values)
-        change_endpoint(session, endpoint, address_rules(settings), seal(settings), values)
+        values = read_values(OperatorsChangeSchema(), values)
+        change_endpoint(session, endpoint, address_rules(settings), values)
         record = _record(report_endpoint(session, endpoint))
     show_done(record, as_json, f"Webhook {webhook_id} was changed.")
 
@@ -240,20 +230,19 @@ def _values(
     *,
     types: tuple[str, ...],
     suppliers: tuple[str, ...],
-    event_format: str | None,
     **others: Any,
 ) -> dict[str, Any]:
     values = {
         "event_types": list(types) or None,
         "import_suppliers": list(suppliers) or None,
-        "format": event_format,
         **others,
     }
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _record(report: EndpointReport) -> dict[str, Any]:
-    return pick(report, *report.__slots__) | {"webhook_id": str(report.webhook_id)}
+    own = {"webhook_id": str(report.webhook_id), "url": show_url(report.url)}
+    return pick(report, *report.__slots__) | own
 
 
 def _flat(report: DeliveryReport) -> dict[str, Any]:

@@ -232,7 +232,7 @@ class Settings:
         check=are_networks,
         allowed="networks separated by commas",
     )
-    webhook_http: bool = setting("on if webhooks may be sent without TLS, by http or amqp.", False)
+    webhook_http: bool = setting("on if webhooks may be sent without TLS, by http.", False)
     log_level: str = setting(
         "The lowest level of log lines.",
         "INFO",

@@ -15,6 +15,7 @@ from migration_service.doctor.work_checks import (
     check_batches,
     check_beat,
     check_events,
+    check_messages,
     check_slots,
     check_stuck_attempts,
     check_suppliers,
@@ -248,4 +249,5 @@ _CHECKS: tuple[tuple[str, Check, tuple[str, ...]], ...] = (
     ("batches", check_batches, ("database",)),
     ("attempts", check_stuck_attempts, ("database",)),
     ("events", check_events, ("database", "revisions")),
+    ("e-mail", check_messages, ("database", "revisions")),
 )

@@ -7,6 +7,7 @@ from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, ok, warn
 from migration_service.metrics.broker import read_broker
 from migration_service.payment_vendors.answers import read_failing
 from migration_service.services.batches.results.activity import STALLED_AFTER
+from migration_service.services.emails.outbox import count_waiting
 from migration_service.services.events.horizon import find_holder
 from migration_service.services.processing.slots import Slots
 from migration_service.services.reporting.counts import (
@@ -27,6 +28,8 @@ _MISSED_SWEEPS = 6
 _STUCK_SECONDS = 120.0
 #: Seconds after which an open transaction is reported. The statements of the service take less.
 _HELD_SECONDS = 60.0
+#: Seconds after which a message to a person is reported.
+_WAITING_SECONDS = 60.0
 #: How often a constantly changing number is read.
 _READINGS, _PAUSE_SECONDS = 3, 1.0
 
@@ -213,6 +216,25 @@ def check_events(parts: ServiceParts) -> Iterator[Diagnosis]:
         "events",
         f"those of the last {holder.seconds:.0f} s cannot be read yet: {holder.name} has an open transaction",
         f"Let it commit, or end it: {holder.end}",
+    )
+
+
+def check_messages(parts: ServiceParts) -> Iterator[Diagnosis]:
+    """Report how many messages to people wait for the mail server, and why."""
+    with parts.sessions.begin() as session:
+        waiting = count_waiting(session)
+    if not waiting.number or waiting.seconds <= _WAITING_SECONDS:
+        yield ok("e-mail", "no message waits for long")
+        return
+    number = (
+        f"{waiting.number:,} message waits" if waiting.number == 1 else f"{waiting.number:,} messages wait"
+    )
+    why = f" {waiting.error}" if waiting.error else ""
+    yield warning(
+        "e-mail",
+        f"{number} for the mail server, the oldest for {waiting.seconds:.0f} s.{why}",
+        "If the mail server does not answer, or MIGRATION_SERVICE_SMTP_URL is not set for the workers of the "
+        "queue deliveries, correct that. If it is only slow, wait: nothing else waits behind these messages.",
     )
 
 

@@ -3,7 +3,7 @@
 This module neither sends messages nor reads from the database.
 """
 
-import uuid
+from dataclasses import dataclass
 from datetime import datetime
 from email.errors import HeaderParseError
 from email.headerregistry import Address
@@ -27,63 +27,59 @@ _templates = Environment(
 )
 
 
-def new_message_id(sender: str) -> str:
-    """Return a Message-ID to record before a message is sent, so that a retry uses the same one."""
-    return f"<{uuid.uuid4()}@{_sender_address(sender).domain}>"
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What every message has. The same values give the same headers, so that a retry is recognised."""
+
+    message_id: str
+    #: The setting, `Name <address>`.
+    sender: str
+    #: A bare address.
+    recipient: str
+    written_at: datetime
 
 
-def compose_account_created(
-    *,
-    message_id: str,
-    sender: str,
-    recipient: str,
-    name: str,
-    service_account_number: str,
-    written_at: datetime,
-) -> EmailMessage:
+def sender_domain(sender: str) -> str:
+    """Return the domain of the sender, for the Message-ID. Raise SettingsError if the sender is invalid."""
+    return _sender_address(sender).domain
+
+
+def compose_account_created(envelope: Envelope, service_account_number: str) -> EmailMessage:
     """Return the welcome message for a customer whose account has been created, in plain text and HTML.
 
-    `sender` is the setting, `Name <address>`. `recipient` is a bare address, and `name` the customer's name,
-    which may be empty. `written_at` is aware. The same arguments give the same headers and text. Raise
-    EmailRefusedError if the recipient's address is invalid, and SettingsError if the sender's is.
+    Raise EmailRefusedError if the recipient's address is invalid, and SettingsError if the sender's is.
     """
-    from_address = _sender_address(sender)
-    name = _one_line(name)
     subject = f"Welcome: your new account number is {service_account_number}"
     facts = {
         "subject": subject,
-        "name": name,
         "service_account_number": service_account_number,
-        "sender_name": from_address.display_name or "Customer service",
+        "sender_name": _sender_address(envelope.sender).display_name or "Customer service",
     }
-    message = _begin(message_id, from_address, _recipient_address(recipient, name), written_at)
-    message["Subject"] = subject
+    message = _begin(envelope, subject)
     message.set_content(_templates.get_template("account_created.txt").render(facts))
     message.add_alternative(_templates.get_template("account_created.html").render(facts), subtype="html")
     return message
 
 
-def compose_alert(
-    *, message_id: str, sender: str, recipient: str, subject: str, body: str, written_at: datetime
-) -> EmailMessage:
+def compose_alert(envelope: Envelope, subject: str, body: str) -> EmailMessage:
     """Return a message about an event that needs a person who runs a migration, in plain text.
 
-    The arguments and errors are those of `compose_account_created`.
+    The errors are those of `compose_account_created`.
     """
-    message = _begin(message_id, _sender_address(sender), _recipient_address(recipient, ""), written_at)
-    message["Subject"] = _one_line(subject)
+    message = _begin(envelope, _one_line(subject))
     message.set_content(body)
     return message
 
 
-def _begin(message_id: str, sender: Address, recipient: Address, written_at: datetime) -> EmailMessage:
+def _begin(envelope: Envelope, subject: str) -> EmailMessage:
     message = EmailMessage(policy=SMTP)
-    message["From"] = sender
-    message["To"] = recipient
-    message["Date"] = written_at
-    message["Message-ID"] = message_id
+    message["From"] = _sender_address(envelope.sender)
+    message["To"] = _recipient_address(envelope.recipient)
+    message["Date"] = envelope.written_at
+    message["Message-ID"] = envelope.message_id
     # Prevents out-of-office replies (RFC 3834).
     message["Auto-Submitted"] = "auto-generated"
+    message["Subject"] = subject
     return message
 
 
@@ -95,9 +91,9 @@ def _sender_address(sender: str) -> Address:
         raise SettingsError("MIGRATION_SERVICE_EMAIL_FROM must have the form Name <address>.") from error
 
 
-def _recipient_address(recipient: str, name: str) -> Address:
+def _recipient_address(recipient: str) -> Address:
     try:
-        return _address(recipient, name)
+        return _address(recipient, "")
     except ValueError as error:
         raise EmailRefusedError("The address is not a valid e-mail address.") from error
 

@@ -5,14 +5,20 @@ counts as not sent, and a retry uses the same Message-ID.
 """
 
 import contextlib
+import io
+import math
 import smtplib
+import socket
 import ssl
+import time
 from dataclasses import dataclass, field
 from email.message import EmailMessage
-from typing import Self
+from functools import cache
+from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from migration_service.config import SettingsError
+from migration_service.outgoing.deadlines import TimedReader
 
 #: Responses about the access of this service to the server instead of the message. An operator can fix these.
 _ACCESS_CODES = {530, 534, 535, 538}
@@ -46,8 +52,8 @@ class SmtpSettings:
     starttls: bool = False
     user: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
-    #: Seconds for connecting, and for each response of the server.
-    timeout_seconds: float = 10.0
+    #: Seconds for the whole conversation about a message.
+    timeout_seconds: float = 20.0
 
     @classmethod
     def from_url(cls, url: str) -> Self:
@@ -100,14 +106,37 @@ def send(message: EmailMessage, settings: SmtpSettings) -> None:
             _leave(server)
 
 
+class _Plain(smtplib.SMTP):
+    """A conversation that ends at a deadline, however slowly the server answers."""
+
+    def __init__(self, settings: SmtpSettings, **options: Any) -> None:
+        self._ends_at = time.monotonic() + settings.timeout_seconds
+        super().__init__(
+            settings.host, settings.port, _own_name(), timeout=settings.timeout_seconds, **options
+        )
+
+    def getreply(self) -> tuple[int, bytes]:
+        """Return the next response. Raise SMTPServerDisconnected after the deadline."""
+        if self.file is None and self.sock is not None:
+            self.sock.settimeout(max(0.001, self._ends_at - time.monotonic()))
+            raw = self.sock.makefile("rb", buffering=0)
+            self.file = io.BufferedReader(TimedReader(raw, self.sock, math.inf))
+        return super().getreply()
+
+
+class _Encrypted(_Plain, smtplib.SMTP_SSL):
+    """The same with TLS from the first byte."""
+
+
+@cache
+def _own_name() -> str:
+    """Return the name of this machine for the greeting, which a name server may be slow to tell."""
+    return socket.getfqdn()
+
+
 def _connect(settings: SmtpSettings) -> smtplib.SMTP:
     context = ssl.create_default_context()
-    if settings.implicit_tls:
-        server: smtplib.SMTP = smtplib.SMTP_SSL(
-            settings.host, settings.port, timeout=settings.timeout_seconds, context=context
-        )
-    else:
-        server = smtplib.SMTP(settings.host, settings.port, timeout=settings.timeout_seconds)
+    server = _Encrypted(settings, context=context) if settings.implicit_tls else _Plain(settings)
     try:
         if settings.starttls:
             try:

@@ -31,18 +31,17 @@ class WebhookUrlError(InvalidError):
     default_attr = "url"
 
 
-class WebhookCredentialsError(InvalidError):
-    """A webhook that is no queue was given a user and a password."""
-
-    code = "webhook_credentials_not_allowed"
-    default_detail = "Only a queue has a user and a password: messages to a URL are signed."
-    remedy = "Leave `credentials` out, and verify the signature of each message."
-    default_attr = "credentials"
-
-
 class TooManyWebhooksError(InvalidError):
     """The organisation has as many webhooks as it can have."""
 
     code = "too_many_webhooks"
     default_detail = "The organisation has as many webhooks as it can have."
     remedy = "Remove a webhook, or let one receive more types of events."
+
+
+class TooManyRedeliveriesError(InvalidError):
+    """The organisation has had as many events sent again within a day as it can have."""
+
+    code = "too_many_redeliveries"
+    default_detail = "The organisation has had too many events sent again within a day."
+    remedy = "Take a later time, wait until tomorrow, or read these events from the feed."

@@ -18,8 +18,10 @@ class OutgoingEmail:
     #: Recorded before the first attempt, so that a retry uses the same one.
     message_id: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    #: When it is next dispatched to a worker. Each dispatch and each failure postpones it.
+    #: When it is due. A worker that takes it, and each failure, postpones it.
     next_try_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: Until when a worker may be sending it. An undo leaves its account alone until then.
+    leased_until: Mapped[datetime | None]
     #: The number of failed attempts to send it, and the last error.
     failures: Mapped[int] = mapped_column(server_default="0")
     error: Mapped[str | None]
@@ -33,18 +35,21 @@ def _rules() -> tuple[CheckConstraint, ...]:
     )
 
 
-def _due(table: str, *columns: str) -> Index:
-    return Index(f"ix_{table}_due", *columns, postgresql_where=text(f"state = '{EmailState.PENDING}'"))
+def _indexes(table: str, *due: str) -> tuple[Index, Index]:
+    return (
+        Index(f"ix_{table}_due", *due, postgresql_where=text(f"state = '{EmailState.PENDING}'")),
+        Index(f"ix_{table}_leased", "leased_until", postgresql_where=text("leased_until IS NOT NULL")),
+    )
 
 
 class CustomerEmail(OutgoingEmail, Base):
     """The welcome message to a customer of a created account, recorded together with the account."""
 
     __tablename__ = "customer_email"
-    __table_args__ = (*_rules(), _due("customer_email", "organisation_id", "next_try_at"))
+    __table_args__ = (*_rules(), *_indexes("customer_email", "organisation_id", "next_try_at"))
 
-    #: The organisation that takes its turn with it, or 0 if a process of an older version recorded it.
-    organisation_id: Mapped[int] = mapped_column(server_default="0")
+    #: The organisation that takes its turn with it.
+    organisation_id: Mapped[int]
     #: The recipient. The address is the customer's.
     customer_pk: Mapped[int] = mapped_column(ForeignKey(Customer.id), unique=True)
 
@@ -53,7 +58,11 @@ class AlertEmail(OutgoingEmail, Base):
     """A message to a person who runs a migration, about an event that needs them."""
 
     __tablename__ = "alert_email"
-    __table_args__ = (UniqueConstraint("event", "recipient"), *_rules(), _due("alert_email", "next_try_at"))
+    __table_args__ = (
+        UniqueConstraint("event", "recipient"),
+        *_rules(),
+        *_indexes("alert_email", "next_try_at"),
+    )
 
     #: The key of the event, with its subject and time, so that each recipient is told once.
     event: Mapped[str]

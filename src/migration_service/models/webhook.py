@@ -19,8 +19,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from migration_service.db.base import Base, literals
-from migration_service.models.operation import Organisation
-from migration_service.states import DeliveryLane, DeliveryState, EndpointKind, EndpointOff, EventFormat
+from migration_service.models.operation import ApiKey, Organisation
+from migration_service.states import DeliveryState, EndpointOff
 
 
 class WebhookEndpoint(Base):
@@ -32,26 +32,22 @@ class WebhookEndpoint(Base):
 
     __tablename__ = "webhook_endpoint"
     __table_args__ = (
-        CheckConstraint(f"kind IN ({literals(EndpointKind)})", name="kind"),
-        CheckConstraint(f"format IN ({literals(EventFormat)})", name="format"),
         CheckConstraint(f"disabled_reason IN ({literals(EndpointOff)})", name="disabled_reason"),
         CheckConstraint("(disabled_at IS NULL) = (disabled_reason IS NULL)", name="disabled"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id), index=True)
-    kind: Mapped[str] = mapped_column(server_default=EndpointKind.URL)
     url: Mapped[str]
     description: Mapped[str] = mapped_column(server_default="")
     #: The types of events that are sent, or None for all, including future ones.
     event_types: Mapped[list[str] | None]
     #: The import suppliers whose events are sent, or None for all events of the organisation.
     import_supplier_ids: Mapped[list[int] | None] = mapped_column(ARRAY(BigInteger))
-    format: Mapped[str] = mapped_column(server_default=EventFormat.STANDARD)
-    #: Whether each event is only sent after the one before it in the feed.
-    is_ordered: Mapped[bool] = mapped_column(server_default=false())
-    #: The address of the person who is told if it is switched off.
+    #: The address of the person who is told if it is switched off. Only operators set it.
     email: Mapped[str | None]
+    #: The key that created it, or None if an operator did.
+    api_key_id: Mapped[int | None] = mapped_column(ForeignKey(ApiKey.id), index=True)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     #: When and why it was switched off, or None while it is on.
     disabled_at: Mapped[datetime | None]
@@ -61,15 +57,14 @@ class WebhookEndpoint(Base):
     last_failed_at: Mapped[datetime | None]
     #: Nothing is sent until then, because it has asked for a pause.
     held_until: Mapped[datetime | None]
-    #: Until when a worker sends its events in order.
-    leased_until: Mapped[datetime | None]
     removed_at: Mapped[datetime | None]
-    #: The user and password of a queue, as `user:password`, encrypted like secrets.
-    credentials: Mapped[str | None]
 
 
 class WebhookSecret(Base):
-    """A secret that signs what is sent to an endpoint. After a rotation there are two for some time."""
+    """A secret that signs what is sent to an endpoint. After a rotation there are two for some time.
+
+    It is removed with its endpoint.
+    """
 
     __tablename__ = "webhook_secret"
 
@@ -83,17 +78,20 @@ class WebhookSecret(Base):
 
 
 class WebhookDelivery(Base):
-    """An event that is sent, or was sent, to an endpoint."""
+    """An event that is sent, or was sent, to an endpoint.
+
+    It refers to the event, whose text is made when it is sent. There are no foreign keys, because a delivery
+    is written beside every account.
+    """
 
     __tablename__ = "webhook_delivery"
     __table_args__ = (
         CheckConstraint(f"state IN ({literals(DeliveryState)})", name="state"),
-        CheckConstraint(f"lane IN ({literals(DeliveryLane)})", name="lane"),
         CheckConstraint(f"(state = '{DeliveryState.PENDING}') = (settled_at IS NULL)", name="settled_at"),
         Index("ix_webhook_delivery_endpoint_id_id", "endpoint_id", "id"),
         Index(
             "ix_webhook_delivery_due",
-            *("endpoint_id", "lane", "next_attempt_at"),
+            *("endpoint_id", "is_replay", "next_attempt_at"),
             postgresql_where=text(f"state = '{DeliveryState.PENDING}'"),
         ),
         Index(
@@ -102,19 +100,22 @@ class WebhookDelivery(Base):
             postgresql_where=text(f"state <> '{DeliveryState.DELIVERED}'"),
         ),
         Index(
-            "ix_webhook_delivery_ordered",
-            *("endpoint_id", "id"),
-            postgresql_where=text(f"state = '{DeliveryState.PENDING}' AND lane = '{DeliveryLane.ORDERED}'"),
+            "ix_webhook_delivery_replays",
+            *("organisation_id", "created_at"),
+            postgresql_where=text("is_replay"),
         ),
     )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    organisation_id: Mapped[int]
     endpoint_id: Mapped[UUID]
+    #: The event, with the rest of its key: all None for a test, which is not in the feed.
+    generation: Mapped[int | None] = mapped_column(SmallInteger)
+    transaction_id: Mapped[int | None]
     event_id: Mapped[UUID]
     event_type: Mapped[str]
-    #: The message, as the feed shows the event. A copy, because the event may be removed first.
-    body: Mapped[str]
-    lane: Mapped[str] = mapped_column(server_default=DeliveryLane.LIVE)
+    #: Whether it was asked for: an event again, or a test. Also sent while the endpoint is switched off.
+    is_replay: Mapped[bool] = mapped_column(server_default=false())
     state: Mapped[str] = mapped_column(server_default=DeliveryState.PENDING)
     #: The number of attempts whose outcome is known.
     attempts: Mapped[int] = mapped_column(SmallInteger, server_default="0")

@@ -7,10 +7,11 @@ byte of the response.
 
 import http.client
 import io
+import math
 import socket
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
@@ -20,11 +21,15 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
-class _TimedReader(io.RawIOBase):
-    """A socket reader that applies the socket's current time-out to all reads together."""
+class TimedReader(io.RawIOBase):
+    """A socket reader that applies the socket's current time-out to all reads together.
 
-    def __init__(self, raw: io.RawIOBase, connected: socket.socket) -> None:
+    It reads at most so many bytes: heads and interim answers can be without end, too.
+    """
+
+    def __init__(self, raw: io.RawIOBase, connected: socket.socket, most_bytes: float) -> None:
         super().__init__()
+        self._left = most_bytes
         self._raw = raw
         self._socket = connected
         timeout = connected.gettimeout()
@@ -39,29 +44,41 @@ class _TimedReader(io.RawIOBase):
             if remaining <= 0:
                 raise TimeoutError("the answer was not complete in time")
             self._socket.settimeout(remaining)
-        return self._raw.readinto(buffer)
+        if self._left <= 0:
+            raise http.client.HTTPException("the answer is too long")
+        read = self._raw.readinto(buffer)
+        self._left -= read or 0
+        return read
 
     def close(self) -> None:
         self._raw.close()
         super().close()
 
 
-class _TimedResponse(http.client.HTTPResponse):
+class TimedResponse(http.client.HTTPResponse):
+    """A response whose time-out, and whose limit of bytes, applies to all of it."""
+
+    most_bytes: ClassVar[float] = math.inf
+
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
-        self.fp = io.BufferedReader(_TimedReader(self.fp.detach(), sock))
+        self.fp = io.BufferedReader(TimedReader(self.fp.detach(), sock, self.most_bytes))
 
 
 class TimedHTTPConnection(HTTPConnection):
     """A connection whose read time-out applies to the whole response."""
 
-    response_class = _TimedResponse
+    response_class = TimedResponse
+
+    def putrequest(self, *args: Any, **kwargs: Any) -> None:
+        """Begin a request. What the last response left of its time-out must not apply to it."""
+        if self.sock is not None:
+            self.sock.settimeout(self.timeout)
+        super().putrequest(*args, **kwargs)
 
 
-class TimedHTTPSConnection(HTTPSConnection):
+class TimedHTTPSConnection(TimedHTTPConnection, HTTPSConnection):
     """The same with TLS."""
-
-    response_class = _TimedResponse
 
 
 _TIMED = {"http": TimedHTTPConnection, "https": TimedHTTPSConnection}

@@ -15,23 +15,31 @@ import requests
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3 import PoolManager, Timeout
 
-from migration_service.outgoing.deadlines import TimedHTTPConnection, TimedHTTPSConnection, use_pools
+from migration_service.outgoing.deadlines import (
+    TimedHTTPConnection,
+    TimedHTTPSConnection,
+    TimedResponse,
+    use_pools,
+)
 from migration_service.outgoing.rules import AddressRules
+
+#: Bytes of an answer that are read beside its body.
+_HEAD_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """Limits of a request. The defaults keep one below twenty seconds, apart from the name server."""
+    """Limits of a request."""
 
-    #: Seconds for connecting to all addresses of the host, and again for each of TLS and the request.
-    connect_seconds: float = 4.0
-    #: Seconds from the end of the request to the last byte of the answer.
-    answer_seconds: float = 10.0
-    #: Bytes of the answer that are read.
+    #: Seconds from connecting to the last byte of the answer, without the time of the name server.
+    seconds: float = 10.0
+    #: Seconds of these for connecting to all addresses, and again for each of TLS and the request.
+    connect_seconds: float = 3.0
+    #: Bytes of the body of the answer that are read.
     answer_bytes: int = 64 * 1024
-    #: The number of hosts, and of connections to each, that are kept open. No process sends more at a time.
-    hosts: int = 256
-    connections: int = 384
+    #: The number of hosts, and of connections to each, that are kept open.
+    hosts: int = 64
+    connections: int = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +64,8 @@ class GuardedClient:
             retries=False,
         )
         connections = {
-            "http": _guard(TimedHTTPConnection, rules),
-            "https": _guard(TimedHTTPSConnection, rules),
+            "http": _guard(TimedHTTPConnection, rules, self._limits),
+            "https": _guard(TimedHTTPSConnection, rules, self._limits),
         }
         use_pools(self._pools, connections)
 
@@ -73,7 +81,7 @@ class GuardedClient:
             retries=False,
             preload_content=False,
             decode_content=False,
-            timeout=Timeout(connect=limits.connect_seconds, read=limits.answer_seconds),
+            timeout=Timeout(total=limits.seconds, connect=limits.connect_seconds),
         )
         try:
             start = response.read(limits.answer_bytes)
@@ -98,7 +106,7 @@ def trusted_certificates() -> str:
     return found if isinstance(found, str) else DEFAULT_CA_BUNDLE_PATH
 
 
-def _guard(base: type[TimedHTTPConnection] | type[TimedHTTPSConnection], rules: AddressRules) -> type:
+def _guard(base: type[TimedHTTPConnection], rules: AddressRules, limits: RequestLimits) -> type:
     def connect(self: TimedHTTPConnection) -> socket.socket:
         deadline = time.monotonic() + float(self.timeout or 0)
         failure: OSError = OSError("the host has no address")
@@ -113,7 +121,9 @@ def _guard(base: type[TimedHTTPConnection] | type[TimedHTTPSConnection], rules: 
             else:
                 # Otherwise the body waits for the receiver to acknowledge the headers, for 40 ms.
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                connection.settimeout(self.timeout)
                 return connection
         raise failure
 
-    return type(f"Guarded{base.__name__}", (base,), {"_new_conn": connect})
+    response = type("GuardedResponse", (TimedResponse,), {"most_bytes": _HEAD_BYTES + limits.answer_bytes})
+    return type(f"Guarded{base.__name__}", (base,), {"_new_conn": connect, "response_class": response})

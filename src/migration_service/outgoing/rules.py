@@ -44,25 +44,30 @@ class AddressRules:
             return True
         return all(_is_public(it) for it in (found, inner))
 
-    def check_url(self, url: str, schemes: tuple[str, str] = ("https", "http")) -> None:
+    def check_url(self, url: str) -> None:
         """Raise ValueError, with a message for the client, if nothing may be sent to this URL.
 
-        `schemes` are the encrypted and the plain one. A name is not resolved, because it may change later.
+        A name is not resolved, because it may change later.
         """
-        secure, plain = schemes
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
         except ValueError:
             host = port = None
-        if not host or port == 0 or parts.scheme not in schemes or not url.isascii() or not url.isprintable():
-            raise ValueError(f"Expected a URL of the form {secure}://host/path, in ASCII.")
+        if (
+            not host
+            or port == 0
+            or parts.scheme not in ("https", "http")
+            or not url.isascii()
+            or not url.isprintable()
+        ):
+            raise ValueError("Expected a URL of the form https://host/path, in ASCII.")
         if " " in url or "\\" in url or len(url) > LONGEST_URL:
             raise ValueError(
                 f"Expected a URL without spaces and backslashes, of at most {LONGEST_URL} characters."
             )
-        if parts.scheme == plain and not self.allows_http:
-            raise ValueError(f"The URL must start with {secure}://, so that what is sent is encrypted.")
+        if parts.scheme == "http" and not self.allows_http:
+            raise ValueError("The URL must start with https://, so that what is sent is encrypted.")
         if parts.username is not None or parts.password is not None or "#" in url:
             raise ValueError("The URL may not have a user, a password or a fragment.")
         try:
@@ -82,6 +87,21 @@ class AddressRules:
         if not all(map(self.allows, addresses)):
             raise AddressNotAllowedError("The host has an address that is not public.")
         return addresses
+
+
+def show_url(url: str) -> str:
+    """Return a URL for logs, the audit and pages: without its user, its query and its fragment.
+
+    These may be secret.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return "…"
+    place = f"[{host}]" if ":" in host else host
+    rest = "?…" if parts.query else ""
+    return f"{parts.scheme}://{place}{f':{port}' if port else ''}{parts.path}{rest}"
 
 
 def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

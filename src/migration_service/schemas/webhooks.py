@@ -23,9 +23,7 @@ from migration_service.schemas.paging import page_cursor, page_limit
 from migration_service.states import (
     DeliveryFailure,
     DeliveryState,
-    EndpointKind,
     EndpointOff,
-    EventFormat,
 )
 
 _ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
@@ -46,19 +44,7 @@ def _require_some(values: list[Any] | None) -> None:
 class WebhookChangeSchema(CommandFields):
     """The body for changing a webhook. What is left out stays as it is."""
 
-    url = Identifier(
-        "Where events are sent: https and a public host, or amqps://host/vhost?queue=NAME.",
-        _URL,
-        max_length=2_048,
-    )
-    credentials = Text(
-        "The user and password of a queue, as `user:password`. They are never shown, and are needed again "
-        "with another `url`.",
-        "migration:secret",
-        personal=True,
-        allow_none=True,
-        max_length=512,
-    )
+    url = Identifier("Where events are sent: https and a public host.", _URL, max_length=2_048)
     description = Text("A name for people.", "Billing", max_length=256)
     event_types = Values(
         Choice(EventType),
@@ -75,26 +61,25 @@ class WebhookChangeSchema(CommandFields):
         allow_none=True,
         validate=_require_some,
     )
-    format = Choice(EventFormat, "The form of events: as in the feed, or as CloudEvents 1.0.", "standard")
-    email = EmailAddress(
-        "Who is told if the webhook is switched off. Null for nobody.", "owner@example.com", allow_none=True
-    )
     enabled = Flag("Whether events are sent.", True)
 
 
 class WebhookBodySchema(WebhookChangeSchema):
     """The body for creating a webhook."""
 
-    url = Identifier(
-        "Where events are sent: https and a public host, or amqps://host/vhost?queue=NAME.",
-        _URL,
-        required=True,
-        max_length=2_048,
+    url = Identifier("Where events are sent: https and a public host.", _URL, required=True, max_length=2_048)
+
+
+class OperatorsChangeSchema(WebhookChangeSchema):
+    """What operators can change. Only they name a person to whom the service sends e-mail."""
+
+    email = EmailAddress(
+        "Who is told if the webhook is switched off. Null for nobody.", "owner@example.com", allow_none=True
     )
-    ordered = Flag(
-        "Whether each event waits until the one before it in the feed was delivered. It cannot be changed.",
-        False,
-    )
+
+
+class OperatorsBodySchema(OperatorsChangeSchema, WebhookBodySchema):
+    """The values with which operators create a webhook."""
 
 
 class RotationSchema(CommandFields):
@@ -148,7 +133,6 @@ class WebhookAnswerSchema(AnswerSchema):
     """A webhook."""
 
     webhook_id = answers.UUID("The id of the webhook.", _ID)
-    kind = answers.String("What it is.", "url", words=EndpointKind)
     url = answers.String("Where events are sent.", _URL)
     description = answers.String("A name for people.", "Billing")
     event_types = answers.List(
@@ -160,14 +144,15 @@ class WebhookAnswerSchema(AnswerSchema):
         None,
         allow_none=True,
     )
-    format = answers.String("The form of events.", "standard", words=EventFormat)
-    ordered = answers.Boolean("Whether events are sent one after the other.", False)
-    email = answers.String("Who is told if it is switched off.", "owner@example.com", allow_none=True)
+    email = answers.String(
+        "Who is told if it is switched off. Operators set it.", "owner@example.com", allow_none=True
+    )
     created_at = answers.Moment("When it was created, in UTC.", _MOMENT)
     enabled = answers.Boolean("Whether events are sent.", True)
     disabled_at = answers.Moment("Since when it is switched off. Null if it is on.", None, allow_none=True)
     disabled_reason = answers.String(
-        "Why it is switched off: a person did it, it answered 410, or it failed for five days.",
+        "Why it is switched off: a person did it, it answered 410, it failed for five days, or the key that "
+        "created it was revoked.",
         None,
         allow_none=True,
         words=EndpointOff,

@@ -4,8 +4,8 @@ They are separate from the tasks, because beat and Flower only need the names. W
 they start in half the time.
 """
 
-#: The queues for requests, batches, batches that ask payment vendors, webhooks, and maintenance.
-QUEUES = ("interactive", "batch", "vendors", "webhooks", "maintenance")
+#: The queues for requests, batches, batches that ask payment vendors, webhooks and e-mail, and maintenance.
+QUEUES = ("interactive", "batch", "vendors", "deliveries", "maintenance")
 #: The prefix of the keys of the queues in Redis.
 KEY_PREFIX = "migration:"
 
@@ -13,16 +13,13 @@ CREATE_SET = "accounts.create_set"
 RUN_CHUNK = "batches.run_chunk"
 RUN_VENDOR_CHUNK = "batches.run_vendor_chunk"
 REVERT_ACCOUNTS = "undos.revert_accounts"
-SEND_CUSTOMER_EMAIL = "emails.send_customer_email"
-SEND_WEBHOOKS = "webhooks.send"
-SEND_ALERT_EMAIL = "emails.send_alert_email"
+SEND_DELIVERIES = "deliveries.send"
 
 SWEEP_ATTEMPTS = "maintenance.sweep_attempts"
 SWEEP_BATCHES = "maintenance.sweep_batches"
 SWEEP_UNDOS = "maintenance.sweep_undos"
 SWEEP_WAVES = "maintenance.sweep_waves"
-SWEEP_WEBHOOKS = "maintenance.sweep_webhooks"
-SWEEP_CUSTOMER_EMAILS = "emails.sweep_customer_emails"
+SWEEP_DELIVERIES = "maintenance.sweep_deliveries"
 #: Seconds between two runs of the same sweep.
 SWEEP_INTERVAL = 5.0
 COUNT_ACCOUNTS = "maintenance.count_accounts"

@@ -23,7 +23,7 @@ FLOWER_USER = "operator"
 #: The worker of the queue of requests that wait, and the one of all other queues.
 _INTERACTIVE = "interactive"
 _BACKGROUND = "background"
-_WEBHOOKS = "webhooks"
+_DELIVERIES = "deliveries"
 
 _CELERY = ("celery", "--quiet", "-A", "celery_worker")
 _CELERY_MONITOR = ("celery", "--quiet", "-A", "celery_monitor")
@@ -70,11 +70,11 @@ class Programs:
         )
 
     def workers(self) -> list[Program]:
-        """Return three Celery workers: for requests that wait, for webhooks, and for everything else."""
-        others = ",".join(name for name in QUEUES if name not in (_INTERACTIVE, _WEBHOOKS))
+        """Return three Celery workers: for requests that wait, for messages, and for everything else."""
+        others = ",".join(name for name in QUEUES if name not in (_INTERACTIVE, _DELIVERIES))
         return [
             self.worker(_INTERACTIVE, _INTERACTIVE, self._scale.interactive_workers),
-            self.worker(_WEBHOOKS, _WEBHOOKS, 1),
+            self.worker(_DELIVERIES, _DELIVERIES, 1),
             self.worker(_BACKGROUND, others, self._scale.batch_workers, secrets=self._sandbox_secret()),
         ]
 

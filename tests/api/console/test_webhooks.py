@@ -22,7 +22,6 @@ def path(administrator: ConsoleClient, supplier: SupplierClient) -> str:
         "description": "Billing",
         "event_types": "batch.ended",
         "import_suppliers": supplier.code,
-        "format": "cloudevents",
         "email": "owner@example.com",
     }
     answer = administrator.send(f"{_LIST}new/", fields)
@@ -35,11 +34,15 @@ def test_a_webhook_is_changed_switched_off_and_removed(
     administrator: ConsoleClient, path: str, supplier: SupplierClient, sessions: sessionmaker[Session]
 ) -> None:
     page = administrator.see(path)
-    for shown in ("Billing", "batch.ended", supplier.code, "cloudevents", "owner@example.com"):
+    for shown in ("Billing", "batch.ended", supplier.code, "owner@example.com"):
         assert shown in page
     assert 'value="Billing"' in administrator.see(f"{path}change/")
-    changed = {"url": "https://billing.example.com/", "format": "standard"}
+    changed = {"url": "https://billing.example.com/?key=secret"}
     assert administrator.act(f"{path}change/", changed) == (path, "The webhook was changed.")
+    assert "billing.example.com/?…" in administrator.see(path)
+    assert administrator.act(f"{path}change/", {"description": "Bills"})[0] == path
+    for page in (path, _LIST, f"{path}change/", "/audit/"):
+        assert "key=secret" not in administrator.see(page)
     for mistake in ({"url": "https://10.0.0.1/"}, {"email": "nobody"}):
         assert administrator.send(f"{path}change/", changed | mistake).status_code == 400
     assert administrator.form(f"{path}switch/").button == "Switch off"
@@ -50,11 +53,14 @@ def test_a_webhook_is_changed_switched_off_and_removed(
     assert "whsec_" in administrator.send(f"{path}secret/", {"hours": "1"}).text
     assert administrator.act(f"{path}remove/", {"sure": "y"})[0] == _LIST
     assert administrator.get(path).status_code == 404
-    acts = [entry.action for entry in audited(sessions, subject=path.split("/")[-2])]
-    assert acts == [
+    entries = audited(sessions, subject=path.split("/")[-2])
+    assert [entry.action for entry in entries] == [
         *("webhook.created", "webhook.changed", "webhook.changed", "webhook.changed"),
         *("webhook.secret_rotated", "webhook.removed"),
     ]
+    assert "key=secret" not in str(
+        [entry.details for entry in audited(sessions, subject=path.split("/")[-2])]
+    )
 
 
 def test_events_are_sent_again(administrator: ConsoleClient, path: str) -> None:

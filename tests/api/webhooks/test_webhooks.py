@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 import pytest
@@ -14,6 +15,7 @@ from migration_service.services.access.api_keys import KeyLimits, issue_api_key
 from migration_service.services.access.scopes import Scope
 from migration_service.services.events.recording import record
 from migration_service.services.setup.suppliers import create_import_supplier
+from migration_service.services.webhooks import deliveries
 from migration_service.services.webhooks.endpoints import MOST_ENDPOINTS
 from support.supplier_client import API, SupplierClient
 
@@ -40,18 +42,13 @@ def test_a_webhook_is_created_changed_and_removed(call: Any, supplier: SupplierC
         "description": "Billing",
         "event_types": [EventType.ACCOUNT_CREATED, EventType.BATCH_ENDED],
         "import_suppliers": [supplier.code],
-        "email": "owner@example.com",
+        "enabled": False,
     }
     status, made = call("POST", body=body)
     assert status == 201
     assert made.pop("secret").startswith("whsec_")
     assert {name: made[name] for name in body} == body
-    assert (made["kind"], made["format"], made["ordered"], made["enabled"]) == (
-        "url",
-        "standard",
-        False,
-        True,
-    )
+    assert (made["disabled_reason"], made["email"]) == ("PERSON", None)
     path = f"{made['webhook_id']}/"
     assert call("GET", path) == (200, made)
     assert call("GET") == (200, [made])
@@ -73,9 +70,9 @@ def test_a_webhook_is_created_changed_and_removed(call: Any, supplier: SupplierC
         ({"url": _URL, "event_types": ["account.made"]}, "invalid_choice", "event_types.0"),
         ({"url": _URL, "event_types": []}, "empty", "event_types"),
         ({"url": _URL, "import_suppliers": ["NOBODY"]}, "import_supplier_not_found", None),
-        ({"url": _URL, "email": "nobody"}, "invalid_email_address", "email"),
+        ({"url": _URL, "email": "anybody@customers.example"}, "unknown_field", "email"),
         ({"url": _URL, "orderd": True}, "unknown_field", "orderd"),
-        ({"url": _URL, "credentials": "a:b"}, "webhook_credentials_not_allowed", "credentials"),
+        ({"url": "amqps://rabbit.example.com/?queue=events"}, "webhook_url_not_allowed", "url"),
     ],
 )
 def test_a_wrong_body_is_refused(call: Any, body: Any, code: str, attr: str | None) -> None:
@@ -85,30 +82,44 @@ def test_a_wrong_body_is_refused(call: Any, body: Any, code: str, attr: str | No
     assert attr in (None, error["attr"])
 
 
-def test_a_webhook_can_be_created_switched_off_and_stays_in_order(call: Any) -> None:
-    status, made = call("POST", body={"url": _URL, "enabled": False, "ordered": True})
-    assert (status, made["enabled"], made["disabled_reason"], made["ordered"]) == (201, False, "PERSON", True)
-    status, answer = call("PATCH", f"{made['webhook_id']}/", {"ordered": False})
-    assert (status, answer["errors"][0]["attr"]) == (400, "ordered")
-
-
-def test_the_password_of_a_queue_is_not_sent_to_another_server(call: Any, supplier: SupplierClient) -> None:
-    queue = "amqps://rabbit.example.com/?queue=events"
-    _, made = call("POST", body={"url": queue, "credentials": "user:password"})
+def test_no_more_than_two_secrets_are_valid_and_they_go_with_their_webhook(
+    call: Any, supplier: SupplierClient
+) -> None:
+    _, made = call("POST", body={"url": _URL})
     path = f"{made['webhook_id']}/"
 
-    def kept() -> bool:
+    def kept() -> list[bool]:
         with supplier.Session.begin() as session:
-            return session.scalar(text("SELECT credentials IS NOT NULL FROM webhook_endpoint")) is True
+            rows = session.execute(text("SELECT expires_at IS NULL FROM webhook_secret ORDER BY id"))
+            return [row[0] for row in rows]
 
-    assert call("PATCH", path, {"url": queue, "description": "Billing"})[0] == 200
-    assert kept()
-    assert call("PATCH", path, {"url": "amqps://mallory.example.com/?queue=events"})[0] == 200
-    assert not kept()
-    assert call("PATCH", path, {"url": queue, "credentials": "user:password"})[0] == 200
-    assert kept()
-    assert call("PATCH", path, {"url": _URL})[0] == 200
-    assert not kept()
+    for _ in range(3):
+        assert call("POST", f"{path}secret/", {"overlap_hours": 168})[0] == 200
+        assert kept() == [False, True]
+    assert call("POST", f"{path}secret/", {"overlap_hours": 0})[0] == 200
+    assert kept() == [True]
+    assert call("DELETE", path)[0] == 200
+    assert kept() == []
+
+
+def test_an_organisation_has_a_share_of_redeliveries_whatever_it_removes(
+    call: Any, supplier: SupplierClient
+) -> None:
+    _, made = call("POST", body={"url": _URL})
+    with patch.object(deliveries, "MOST_REDELIVERIES", 2):
+        for _ in range(2):
+            assert call("POST", f"{made['webhook_id']}/test/")[0] == 202
+        assert call("DELETE", f"{made['webhook_id']}/")[0] == 200
+        _, another = call("POST", body={"url": _URL})
+        with supplier.Session.begin() as session:
+            owner = supplier.organisation_id()
+            session.execute(
+                text("UPDATE webhook_endpoint SET disabled_at = now(), disabled_reason = 'PERSON'")
+            )
+            record(session, EventType.ACCOUNT_CREATED, {}, organisation_id=owner)
+        for path, body in (("test/", None), ("redeliver/", {"since": "2020-03-01T00:00:00Z"})):
+            status, answer = call("POST", f"{another['webhook_id']}/{path}", body)
+            assert (status, answer["code"]) == (400, "too_many_redeliveries")
 
 
 def test_there_is_a_limit(call: Any) -> None:

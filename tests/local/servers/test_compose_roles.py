@@ -108,7 +108,7 @@ def test_each_container_gets_the_secrets_that_it_needs() -> None:
         "worker": worker,
         "worker-batch": worker,
         "worker-vendors": worker,
-        "worker-webhooks": worker | {"MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS"},
+        "worker-deliveries": worker | {"MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS"},
         "worker-maintenance": worker,
         "beat": {"REDIS_URL"},
         "flower": {"REDIS_URL", "FLOWER_PASSWORD"},

@@ -244,7 +244,9 @@ def test_what_a_generator_yields_can_be_sent_again() -> None:
 
 
 def test_null_is_sent_and_what_is_not_given_is_not() -> None:
-    assert change_webhook("w", email=None, enabled=True).body == b'{"email": null, "enabled": true}'
+    assert change_webhook("w", event_types=None, enabled=True).body == (
+        b'{"event_types": null, "enabled": true}'
+    )
 
 
 def test_paths_and_parameters_are_encoded() -> None:

@@ -14,7 +14,7 @@ from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.db.revisions import upgrade
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import ServiceError
-from migration_service.models import AlertEmail, Batch, BatchChunk, CustomerEmail, Undo
+from migration_service.models import Batch, BatchChunk, Undo
 from migration_service.services.access.api_keys import get_api_key
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.batches.error_thresholds import measure, usual_threshold
@@ -25,7 +25,7 @@ from migration_service.services.batches.work.added_data.deferral import (
     wake_lines,
 )
 from migration_service.services.batches.work.feed import dispatch_vendor_chunks, recover_chunks
-from migration_service.services.emails.outbox import take_due
+from migration_service.services.emails.outbox import CLAIM_ALERTS, CLAIM_CUSTOMERS
 from migration_service.services.idempotency.keys import remove_old_keys, void_keys
 from migration_service.services.processing.attempts import is_waiting, set_apart, take_set
 from migration_service.services.processing.slots import list_live_attempts
@@ -40,6 +40,7 @@ from support.factories import Customer, make_customer
 from support.servers import EmbeddedServers
 
 _NOW = datetime.now(UTC)
+_CLAIM = {"limit": 10, "domain": "energy.example", "lease": 90}
 _BATCH, _UNDO = new_id(), new_id()
 _DEFERRED = BatchChunk(batch_id=_BATCH, first_line=1, deferred_since=_NOW)
 
@@ -66,8 +67,8 @@ _CALLS: list[tuple[str, _Call]] = [
         lambda session, _: measure(session, _BATCH, usual_threshold(BatchMode.IMPORT), _NOW),
     ),
     ("ix_batch_line_chunk", lambda session, supplier: wake_lines(session, supplier, _DEFERRED, 1)),
-    ("ix_customer_email_due", lambda session, _: take_due(session, CustomerEmail, 10)),
-    ("ix_alert_email_due", lambda session, _: take_due(session, AlertEmail, 10)),
+    ("ix_customer_email_due", lambda session, _: session.execute(CLAIM_CUSTOMERS, _CLAIM)),
+    ("ix_alert_email_due", lambda session, _: session.execute(CLAIM_ALERTS, _CLAIM)),
     ("ix_idempotency_key_created_at", lambda session, _: remove_old_keys(session)),
     ("ix_idempotency_key_account", lambda session, _: void_keys(session, "S", ["1"])),
     ("ix_undo_open", lambda session, _: take_due_undos(session)),

@@ -34,6 +34,7 @@ TIES = {
     "attempt.api_key_id -> api_key": "the key of the caller, who sees own suppliers only",
     "batch.api_key_id -> api_key": "the same",
     "undo.api_key_id -> api_key": "the same",
+    "webhook_endpoint.api_key_id -> api_key": "the same",
     "batch.import_supplier_id -> import_supplier": "get_import_supplier looks for own ones",
     "undo.import_supplier_id -> import_supplier": "the same",
     "wave_plan.import_supplier_id -> import_supplier": "the same",

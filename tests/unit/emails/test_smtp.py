@@ -15,7 +15,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from migration_service.config import SettingsError
-from migration_service.emails.messages import compose_account_created
+from migration_service.emails import messages
 from migration_service.emails.smtp import (
     EmailDelayedError,
     EmailError,
@@ -97,13 +97,9 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def welcome(recipient: str = "jan@post.example") -> EmailMessage:
-    return compose_account_created(
-        message_id="<1@energy.example>",
-        sender="Example Energy <welcome@energy.example>",
-        recipient=recipient,
-        name="Zoë",
-        service_account_number="A-12345678",
-        written_at=datetime(2026, 3, 1, tzinfo=UTC),
+    sender, written_at = "Zoë's Energy <welcome@energy.example>", datetime(2026, 3, 1, tzinfo=UTC)
+    return messages.compose_account_created(
+        messages.Envelope("<1@energy.example>", sender, recipient, written_at), "A-12345678"
     )
 
 

@@ -1,7 +1,10 @@
 """Which addresses are connected to, and that exactly the checked one is."""
 
 import socket
+import threading
+import time
 from collections.abc import Iterator
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ import trustme
 from migration_service.destinations.http import HttpDestination
 from migration_service.destinations.protocol import Message
 from migration_service.outgoing.guarded import GuardedClient, RequestLimits
-from migration_service.outgoing.rules import AddressRules
+from migration_service.outgoing.rules import AddressRules, show_url
 from migration_service.states import DeliveryFailure
 from support.receivers import Receiver, receiving
 from support.tls_proxy import TlsProxy
@@ -113,8 +116,47 @@ def test_how_requests_fail(receiver: Receiver) -> None:
     receiver.manner = "cut"
     assert _send(receiver.url) == (None, DeliveryFailure.CONNECTION)
     receiver.manner = "hang"
-    assert _send(receiver.url, answer_seconds=0.2) == (None, DeliveryFailure.TIMEOUT)
+    assert _send(receiver.url, seconds=0.2) == (None, DeliveryFailure.TIMEOUT)
     assert _send(f"https://127.0.0.1:{receiver.port}/") == (None, DeliveryFailure.TLS)
+
+
+@pytest.mark.parametrize(
+    ("piece", "seconds", "failure"),
+    [
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 100, 60.0, DeliveryFailure.ANSWER_INVALID),
+        (b"HTTP/1.1 100 Continue\r\n\r\n", 0.5, DeliveryFailure.TIMEOUT),
+        (b"HTTP/1.1 200 OK\r\nx: y\r\n", 0.5, DeliveryFailure.TIMEOUT),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n.", 0.5, DeliveryFailure.TIMEOUT),
+    ],
+    ids=["interim answers", "slow interim answers", "slow head", "slow body"],
+)
+def test_an_answer_without_end_ends_at_the_deadline_or_at_the_limit_of_bytes(
+    piece: bytes, seconds: float, failure: DeliveryFailure
+) -> None:
+    """Each answers at once, and goes on with a byte or an answer before any time-out of a read."""
+
+    def answer(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            for sent in chain([piece], repeat(piece if b"100 Continue" in piece else b".")):
+                try:
+                    connection.sendall(sent)
+                except OSError:
+                    return
+                time.sleep(0 if seconds > 1 else 0.02)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer, args=[listener])
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        assert _send(url, seconds=seconds) == (None, failure)
+        thread.join()
+
+
+def test_the_audit_and_pages_show_nothing_of_a_url_that_may_be_secret() -> None:
+    shown = "https://example.com:8443/hook?…"
+    assert show_url("https://user:password@example.com:8443/hook?key=secret#part") == shown
+    assert show_url("https://[2001:db8::1]/") == "https://[2001:db8::1]/"
 
 
 def test_a_certificate_is_that_of_the_name(

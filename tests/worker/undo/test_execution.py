@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
@@ -305,6 +306,25 @@ def test_what_somebody_else_holds_is_left_for_later(
         assert undos.work(undo_id) is Progress.WAITS
     assert undos.get(undo_id)["counts"]["PENDING"] == 1
     undos.make_due(undo_id)
+    assert undos.work(undo_id) is Progress.OVER
+    assert undos.reasons(undo_id) == [[]]
+
+
+def test_an_account_whose_email_is_being_sent_is_left_for_later(
+    account: ImportedAccount, undos: UndoClient
+) -> None:
+    undo_id = undos.start(account.number)
+
+    def lease(minutes: int) -> None:
+        with account.supplier.Session.begin() as session:
+            until = func.now() + timedelta(minutes=minutes)
+            session.execute(update(CustomerEmail).values(failures=1, leased_until=until))
+        undos.make_due(undo_id)
+
+    lease(1)
+    assert undos.work(undo_id) is Progress.WAITS
+    assert undos.get(undo_id)["counts"]["PENDING"] == 1
+    lease(-1)
     assert undos.work(undo_id) is Progress.OVER
     assert undos.reasons(undo_id) == [[]]
 

@@ -372,6 +372,12 @@ class TooManyOpenBatches(ServiceError):
     code = "too_many_open_batches"
 
 
+class TooManyRedeliveries(ServiceError):
+    """The organisation has had as many events sent again within a day as it can have."""
+
+    code = "too_many_redeliveries"
+
+
 class TooManySessions(ServiceError):
     """The session of the refresh token was ended, because its API key has started too many others since."""
 
@@ -462,12 +468,6 @@ class WaveWindowClosed(ServiceError):
     code = "wave_window_closed"
 
 
-class WebhookCredentialsNotAllowed(ServiceError):
-    """A webhook that is no queue was given a user and a password."""
-
-    code = "webhook_credentials_not_allowed"
-
-
 class WebhookDeliveryNotFound(ServiceError):
     """The webhook has no delivery with this number. Deliveries are kept for 30 days."""
 
@@ -549,6 +549,7 @@ BY_CODE: dict[str, type[ServiceError]] = {
     "throttled": Throttled,
     "too_many_event_consumers": TooManyEventConsumers,
     "too_many_open_batches": TooManyOpenBatches,
+    "too_many_redeliveries": TooManyRedeliveries,
     "too_many_sessions": TooManySessions,
     "too_many_uploads": TooManyUploads,
     "too_many_webhooks": TooManyWebhooks,
@@ -564,7 +565,6 @@ BY_CODE: dict[str, type[ServiceError]] = {
     "wave_plan_not_found": WavePlanNotFound,
     "wave_state_conflict": WaveStateConflict,
     "wave_window_closed": WaveWindowClosed,
-    "webhook_credentials_not_allowed": WebhookCredentialsNotAllowed,
     "webhook_delivery_not_found": WebhookDeliveryNotFound,
     "webhook_not_found": WebhookNotFound,
     "webhook_url_not_allowed": WebhookUrlNotAllowed,

@@ -382,24 +382,17 @@ class WavePlanBody(TypedDict, total=False):
 
 class WebhookBody(TypedDict, total=False):
     url: Required["str"]
-    credentials: "str | None"
     description: "str"
     event_types: "Sequence[str] | None"
     import_suppliers: "Sequence[str] | None"
-    format: "str"
-    email: "str | None"
     enabled: "bool"
-    ordered: "bool"
 
 
 class WebhookChange(TypedDict, total=False):
     url: "str"
-    credentials: "str | None"
     description: "str"
     event_types: "Sequence[str] | None"
     import_suppliers: "Sequence[str] | None"
-    format: "str"
-    email: "str | None"
     enabled: "bool"
 
 
@@ -922,13 +915,10 @@ class NewSecretAnswer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewWebhookAnswer:
     webhook_id: str
-    kind: str
     url: str
     description: str
     event_types: "tuple[str, ...] | None"
     import_suppliers: "tuple[str, ...] | None"
-    format: str
-    ordered: bool
     email: "str | None"
     created_at: datetime
     enabled: bool
@@ -1334,13 +1324,10 @@ class WavePlanAnswer:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookAnswer:
     webhook_id: str
-    kind: str
     url: str
     description: str
     event_types: "tuple[str, ...] | None"
     import_suppliers: "tuple[str, ...] | None"
-    format: str
-    ordered: bool
     email: "str | None"
     created_at: datetime
     enabled: bool

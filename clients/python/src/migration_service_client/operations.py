@@ -887,14 +887,10 @@ def stop_wave(plan_id: str, number: int, *, reason: str) -> Request[models.WaveP
 def create_webhook(
     *,
     url: str,
-    credentials: str | Absent | None = ABSENT,
     description: str | Absent = ABSENT,
     event_types: Sequence[str] | Absent | None = ABSENT,
     import_suppliers: Sequence[str] | Absent | None = ABSENT,
-    format: str | Absent = ABSENT,
-    email: str | Absent | None = ABSENT,
     enabled: bool | Absent = ABSENT,
-    ordered: bool | Absent = ABSENT,
 ) -> Request[models.NewWebhookAnswer]:
     """Create a webhook."""
     return Request(
@@ -904,14 +900,10 @@ def create_webhook(
         models.NewWebhookAnswer,
         body=members(
             url=url,
-            credentials=credentials,
             description=description,
             event_types=event_types,
             import_suppliers=import_suppliers,
-            format=format,
-            email=email,
             enabled=enabled,
-            ordered=ordered,
         ),
     )
 
@@ -932,12 +924,9 @@ def change_webhook(
     webhook_id: str,
     *,
     url: str | Absent = ABSENT,
-    credentials: str | Absent | None = ABSENT,
     description: str | Absent = ABSENT,
     event_types: Sequence[str] | Absent | None = ABSENT,
     import_suppliers: Sequence[str] | Absent | None = ABSENT,
-    format: str | Absent = ABSENT,
-    email: str | Absent | None = ABSENT,
     enabled: bool | Absent = ABSENT,
 ) -> Request[models.WebhookAnswer]:
     """Change a webhook, or switch it off or on."""
@@ -948,12 +937,9 @@ def change_webhook(
         models.WebhookAnswer,
         body=members(
             url=url,
-            credentials=credentials,
             description=description,
             event_types=event_types,
             import_suppliers=import_suppliers,
-            format=format,
-            email=email,
             enabled=enabled,
         ),
     )

@@ -79,6 +79,7 @@ _ORGANISATIONS = """
         message_id text,
         created_at timestamptz NOT NULL DEFAULT now(),
         next_try_at timestamptz NOT NULL DEFAULT now(),
+        leased_until timestamptz,
         failures bigint NOT NULL DEFAULT '0',
         error text,
         sent_at timestamptz,
@@ -86,6 +87,7 @@ _ORGANISATIONS = """
         CONSTRAINT uq_alert_email_event_recipient UNIQUE (event, recipient)
     );
     CREATE INDEX ix_alert_email_due ON alert_email (next_try_at) WHERE state = 'PENDING';
+    CREATE INDEX ix_alert_email_leased ON alert_email (leased_until) WHERE leased_until IS NOT NULL;
 """
 
 _ACCESS = """

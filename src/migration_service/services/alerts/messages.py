@@ -16,13 +16,11 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import one_of
-from migration_service.emails.messages import compose_alert
 from migration_service.models import AlertEmail, Batch, ImportSupplier
 from migration_service.services.alerts.texts import AlertText, describe_paused, describe_waiting
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
-from migration_service.services.emails.outbox import MailServer, deliver
 from migration_service.services.waves.reading import find_wave, list_waiting
-from migration_service.states import BatchState, EmailState
+from migration_service.states import BatchState
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,27 +46,6 @@ def record_alerts(session: Session, recipients: Sequence[str], console_url: str)
         text = {"event": event.key, "subject": found.subject, "body": found.write(console_url)}
         rows = [text | {"recipient": recipient} for recipient in missing]
         session.execute(insert(AlertEmail).values(rows).on_conflict_do_nothing())
-
-
-def deliver_alert(session: Session, email_id: int, server: MailServer) -> bool:
-    """Send a pending message, and record the result. Return False if the mail server is unavailable.
-
-    Nothing happens if another worker is sending it, or if it is no longer pending.
-    """
-    pending = select(AlertEmail).where(AlertEmail.id == email_id, AlertEmail.state == EmailState.PENDING)
-    email = session.scalars(pending.with_for_update(skip_locked=True)).one_or_none()
-    if email is None:
-        return True
-    compose = partial(
-        compose_alert,
-        message_id=email.message_id or "",
-        sender=server.sender,
-        recipient=email.recipient,
-        subject=email.subject,
-        body=email.body,
-        written_at=email.created_at,
-    )
-    return deliver(session, AlertEmail, email_id, server, compose, failures=email.failures)
 
 
 def _find_paused(session: Session) -> Iterator[_Event]:

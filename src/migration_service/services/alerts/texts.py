@@ -1,4 +1,7 @@
-"""The texts of messages about paused batches and waiting waves. They contain no accounts or persons."""
+"""The texts of messages about paused batches and waiting waves.
+
+They contain no accounts or persons, and no names of batches and waves, which clients can choose.
+"""
 
 from dataclasses import dataclass
 
@@ -36,13 +39,12 @@ def describe_paused(session: Session, batch: Batch, import_supplier: str, wave: 
     """Return the message about a batch paused by the error threshold."""
     progress = get_progress(session, batch)
     done = batch.lines - count_open(progress.counts)
-    name = batch.name or batch.file_name or str(batch.id)
     of_wave = f" It is wave {wave.number} of plan {wave.plan_id}." if wave else ""
     failed = progress.counts.get(LineStatus.FAILED, 0)
     return AlertText(
-        subject=f"{import_supplier}: batch {name} is paused after too many errors",
+        subject=f"{import_supplier}: batch {batch.id} is paused after too many errors",
         said=(
-            f"Batch {name} of import supplier {import_supplier} has reached its error threshold and is "
+            f"Batch {batch.id} of import supplier {import_supplier} has reached its error threshold and is "
             f"paused.{of_wave} {done:,} of {batch.lines:,} lines are processed, and {failed:,} of them "
             f"failed.{_tell_commonest(progress)}",
             "No more lines are started until a person acts. Created accounts are kept, so it is safe to "
@@ -59,13 +61,12 @@ def describe_waiting(session: Session, waiting: WaitingWave) -> AlertText:
     wave, code = waiting.wave, waiting.import_supplier
     differs = wave.state == WaveState.DIFFERS
     progress = get_progress(session, session.get_one(Batch, wave.batch_id))
-    name = f"{wave.number} ({wave.name})" if wave.name else str(wave.number)
     outcome = "differs" if differs else "is clean"
     at = f" at {write_moment(wave.reconciled_at)}" if wave.reconciled_at else ""
     return AlertText(
-        subject=f"{code}: wave {name} {outcome} and waits for a decision",
+        subject=f"{code}: wave {wave.number} {outcome} and waits for a decision",
         said=(
-            f"Wave {name} of import supplier {code}, plan {wave.plan_id}, was reconciled{at}, and "
+            f"Wave {wave.number} of import supplier {code}, plan {wave.plan_id}, was reconciled{at}, and "
             f"{outcome}. Created accounts that differ from their staged payload: {wave.differing or 0:,}. "
             f"Open accounts: {wave.open or 0:,}.{_tell_commonest(progress)}",
             "The plan waits until a person approves or stops the wave. It is safe to wait.",

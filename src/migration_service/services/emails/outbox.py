@@ -1,24 +1,35 @@
-"""The outbox: messages that are recorded first and sent later, at least once.
+"""The outbox of messages to people: recorded first and sent later, at least once.
 
-    PENDING -- deliver --> SENT       the mail server has accepted it
-    PENDING -- deliver --> REFUSED    the mail server will never accept it for this address
-    PENDING -- deliver --> PENDING    retried after a pause that doubles, up to an hour
+    PENDING -- send --> SENT       the mail server has accepted it
+    PENDING -- send --> REFUSED    the mail server will never accept it for this address
+    PENDING -- send --> PENDING    retried after a pause that doubles, up to an hour
 
-The row is locked while its message is sent, and marked in the same transaction. If the process dies in
-between, the message is sent again with the same Message-ID, which was recorded before the first attempt.
-`kind` is the model of the rows: `CustomerEmail` or `AlertEmail`.
+No transaction is open while a message is sent: a claim names it and leases it, and what came of it is
+recorded afterwards. If the process dies in between, the message is sent again with the same Message-ID. The
+addresses of customers are read with the claim, and are not stored here. Nothing else that a client has
+written is in a message.
 """
 
+import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from email.message import EmailMessage
 
-from sqlalchemy import func, select, text, update
+from redis import Redis
+from sqlalchemy import and_, func, select, text, update
 from sqlalchemy.orm import Session
 
 from migration_service.config import Settings, SettingsError
-from migration_service.emails.messages import new_message_id
+from migration_service.connections import log_if_unavailable
+from migration_service.destinations.protocol import Outcome
+from migration_service.emails.messages import (
+    Envelope,
+    compose_account_created,
+    compose_alert,
+    sender_domain,
+)
 from migration_service.emails.smtp import (
     EmailDelayedError,
     EmailRefusedError,
@@ -27,16 +38,21 @@ from migration_service.emails.smtp import (
     send,
 )
 from migration_service.models import AlertEmail, CustomerEmail
-from migration_service.states import EmailState
+from migration_service.payment_vendors.breaker import CircuitBreaker
+from migration_service.services.deliveries.claims import LEASE_SECONDS, Claim, Rooms, Sent
+from migration_service.states import DeliveryFailure, EmailState
 
 logger = logging.getLogger(__name__)
 
 Kind = type[CustomerEmail] | type[AlertEmail]
 
-#: The time after which an unsent message is dispatched to the workers again.
-HAND_OVER_AGAIN = "2 minutes"
-#: The delay of messages while no mail server is set, or it is unavailable.
+#: The most messages of a kind that a process gives to the mail server at a time.
+MOST = 4
+#: The most messages that one address gets within an hour. Others wait.
+MOST_AN_HOUR = 6
+#: The delay of messages while no mail server is set.
 WAIT = "30 seconds"
+_HOUR = 3_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,107 +71,204 @@ def mail_server(settings: Settings) -> MailServer:
     ):
         if not value:
             raise SettingsError(f"{variable} is not set.")
-    new_message_id(settings.email_from)  # raises SettingsError if the sender is invalid
+    sender_domain(settings.email_from)  # raises SettingsError if the sender is invalid
     return MailServer(SmtpSettings.from_url(settings.smtp_url), settings.email_from)
 
 
-def take_due(session: Session, kind: Kind, limit: int) -> Sequence[int]:
-    """Return the messages to dispatch to the workers now. They are not returned again for some time.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailClaim(Claim):
+    """A message to send."""
 
-    The oldest come first. Organisations take turns with those to their customers.
-    """
-    if kind is CustomerEmail:
-        return session.scalars(_TAKE_BY_TURNS, {"limit": limit}).all()
-    return _put_off(session, kind, HAND_OVER_AGAIN, limit)
+    message_id: str
+    written_at: datetime
+    recipient: str
+    #: The new account number of a customer, or the subject of an alert, whose text follows.
+    subject: str
+    body: str = ""
+
+
+class Emails:
+    """The messages of a kind. The kinds share a circuit breaker, because they share the mail server."""
+
+    def __init__(
+        self, kind: Kind, server: MailServer, redis: Redis, breaker: CircuitBreaker | None = None
+    ) -> None:
+        self._kind = kind
+        self._server = server
+        self._redis = redis
+        self._breaker = breaker or new_breaker()
+        self._domain = sender_domain(server.sender)
+
+    def claim(self, session: Session, rooms: Rooms) -> Sequence[EmailClaim]:
+        """Take the oldest messages that are due. Organisations take turns with those to their customers."""
+        name = self._kind.__tablename__
+        limit = min(rooms.free, rooms.of_destinations.get(name, 1))
+        if limit <= 0 or not self._breaker.allows_call():
+            return []
+        session.execute(text("SET LOCAL synchronous_commit = off"))
+        statement = CLAIM_CUSTOMERS if self._kind is CustomerEmail else CLAIM_ALERTS
+        rows = session.execute(
+            statement, {"limit": limit, "domain": self._domain, "lease": LEASE_SECONDS}
+        ).mappings()
+        return [EmailClaim(destination=name, widest=MOST, **row) for row in rows]
+
+    def send(self, claim: EmailClaim) -> Outcome:
+        """Give a message to the mail server, unless its recipient has got several within the hour."""
+        counted = self._count(claim.recipient, 1)
+        if counted > MOST_AN_HOUR:
+            outcome = Outcome(failure=DeliveryFailure.STATUS, answer=_ENOUGH, retry_after=_HOUR)
+        else:
+            outcome = self._give(claim)
+        if outcome.failure:
+            self._count(claim.recipient, -1)
+        return outcome
+
+    def record(self, session: Session, sent: Sequence[Sent[EmailClaim]]) -> None:
+        """Record what became of messages."""
+        for it in sent:
+            failure, answer = it.outcome.failure, it.outcome.answer
+            if failure is DeliveryFailure.CONNECTION:
+                self._breaker.record_failure()
+            else:
+                self._breaker.record_success()
+            values: dict[str, object] = {"error": answer or None, "leased_until": None}
+            if failure is None:
+                values |= {"state": EmailState.SENT, "sent_at": func.clock_timestamp()}
+            elif failure is DeliveryFailure.GONE:
+                values["state"] = EmailState.REFUSED
+            elif it.outcome.retry_after:
+                values["next_try_at"] = _in(it.outcome.retry_after)
+            else:
+                values["failures"] = it.claim.attempts + 1
+                values["next_try_at"] = _in(min(60 << min(it.claim.attempts, 6), _HOUR))
+            if failure is not None:
+                what = "was refused" if failure is DeliveryFailure.GONE else "waits"
+                logger.warning("Message %s of %s %s: %s", it.claim.id, it.claim.destination, what, answer)
+            pending = (self._kind.id == it.claim.id, self._kind.state == EmailState.PENDING)
+            session.execute(update(self._kind).where(*pending).values(**values))
+
+    def _compose(self, claim: EmailClaim) -> EmailMessage:
+        envelope = Envelope(claim.message_id, self._server.sender, claim.recipient, claim.written_at)
+        if self._kind is CustomerEmail:
+            return compose_account_created(envelope, claim.subject)
+        return compose_alert(envelope, claim.subject, claim.body)
+
+    def _give(self, claim: EmailClaim) -> Outcome:
+        try:
+            send(self._compose(claim), self._server.smtp)
+        except EmailRefusedError as error:
+            return Outcome(failure=DeliveryFailure.GONE, answer=str(error))
+        except MailServerUnavailableError as error:
+            return Outcome(failure=DeliveryFailure.CONNECTION, answer=str(error))
+        except EmailDelayedError as error:
+            return Outcome(failure=DeliveryFailure.STATUS, answer=str(error))
+        return Outcome()
+
+    def _count(self, recipient: str, change: int) -> int:
+        """Change the number of messages that an address has got within an hour, and return it."""
+        key = "migration:emails:" + hashlib.sha256(recipient.strip().lower().encode()).hexdigest()
+        number = 0
+        with log_if_unavailable("messages to one address are not limited"), self._redis.pipeline() as pipe:
+            pipe.set(key, 0, ex=_HOUR, nx=True)
+            pipe.incrby(key, change)
+            number = int(pipe.execute()[1])
+        return number
+
+
+def new_breaker() -> CircuitBreaker:
+    """Return a circuit breaker that leaves a mail server alone that does not answer."""
+    return CircuitBreaker(failures_to_open=2, open_seconds=30)
+
+
+def has_work(session: Session) -> bool:
+    """Return whether a message is due, or is with a process that has yet to record what came of it."""
+    return any(
+        session.scalar(select(kind.id).where(condition).limit(1))
+        for kind in (AlertEmail, CustomerEmail)
+        for condition in (
+            and_(kind.state == EmailState.PENDING, kind.next_try_at <= func.now()),
+            kind.leased_until > func.now(),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The messages that have not been sent yet."""
+
+    number: int
+    #: The age of the oldest, and the last failure of one.
+    seconds: float
+    error: str | None
+
+
+def count_waiting(session: Session) -> Waiting:
+    """Return how many messages wait, for how long, and why."""
+    return Waiting(**session.execute(_COUNT_WAITING).mappings().one())
 
 
 def hold_due(session: Session, kind: Kind) -> int:
     """Postpone all due messages, because no mail server is set. Return their number."""
-    return len(_put_off(session, kind, WAIT, None))
-
-
-def hold(session: Session, kind: Kind, email_id: int) -> None:
-    """Postpone one message, because the mail server is unavailable."""
-    session.execute(
-        update(kind)
-        .where(kind.id == email_id, kind.state == EmailState.PENDING)
-        .values(next_try_at=func.now() + text(f"interval '{WAIT}'"))
-    )
-
-
-def name_message(session: Session, kind: Kind, email_id: int, sender: str) -> None:
-    """Record the Message-ID. Commit it before `deliver`, so that a retry uses the same one."""
-    session.execute(
-        update(kind)
-        .where(kind.id == email_id, kind.message_id.is_(None))
-        .values(message_id=new_message_id(sender))
-    )
-
-
-def deliver(
-    session: Session,
-    kind: Kind,
-    email_id: int,
-    server: MailServer,
-    compose: Callable[[], EmailMessage],
-    *,
-    failures: int,
-) -> bool:
-    """Send a message whose row is locked, and record the result. Return False if the server is unavailable.
-
-    `compose` may raise EmailRefusedError. `failures` is the number of failed attempts so far.
-    """
-    try:
-        send(compose(), server.smtp)
-    except EmailRefusedError as error:
-        logger.warning("Message %s of %s was refused: %s", email_id, kind.__tablename__, error)
-        _mark(session, kind, email_id, state=EmailState.REFUSED, error=str(error))
-    except EmailDelayedError as error:
-        logger.warning("Message %s of %s waits: %s", email_id, kind.__tablename__, error)
-        pause = text(f"interval '{_pause_seconds(failures)} seconds'")
-        next_try_at = func.clock_timestamp() + pause
-        _mark(session, kind, email_id, failures=failures + 1, error=str(error), next_try_at=next_try_at)
-        return not isinstance(error, MailServerUnavailableError)
-    else:
-        _mark(session, kind, email_id, state=EmailState.SENT, sent_at=func.clock_timestamp(), error=None)
-    return True
-
-
-def _put_off(session: Session, kind: Kind, interval: str, limit: int | None) -> Sequence[int]:
     due = (
         select(kind.id)
         .where(kind.state == EmailState.PENDING, kind.next_try_at <= func.now())
-        .order_by(kind.next_try_at)
-        .limit(limit)
         .with_for_update(skip_locked=True)
-        .cte()  # runs once, whereas a subquery may run for each row and exceed the limit
+        .cte()
     )
-    return session.scalars(
-        update(kind)
-        .where(kind.id.in_(select(due.c.id)))
-        .values(next_try_at=func.now() + text(f"interval '{interval}'"))
-        .returning(kind.id)
-    ).all()
+    later = {"next_try_at": func.now() + text(f"interval '{WAIT}'")}
+    return len(
+        session.scalars(
+            update(kind).where(kind.id.in_(select(due.c.id))).values(**later).returning(kind.id)
+        ).all()
+    )
 
 
-def _mark(session: Session, kind: Kind, email_id: int, **values: object) -> None:
-    session.execute(update(kind).where(kind.id == email_id).values(**values))
+def _in(seconds: float) -> object:
+    return func.clock_timestamp() + text(f"interval '{seconds} seconds'")
 
 
-def _pause_seconds(failures: int) -> int:
-    return min(60 << min(failures, 6), 3600)
+_ENOUGH = "The recipient has got several messages within an hour."
 
+_LEASE = """
+    leased_until = clock_timestamp() + make_interval(secs => :lease),
+    next_try_at = clock_timestamp() + make_interval(secs => :lease),
+    message_id = coalesce(message_id, '<' || gen_random_uuid() || '@' || :domain || '>')"""
 
-# Those that an older version recorded take turns as one more organisation.
-_TAKE_BY_TURNS = text(f"""
-    WITH next AS MATERIALIZED (
+_COUNT_WAITING = text(f"""
+    SELECT count(*) AS number,
+           coalesce(CAST(extract(epoch FROM clock_timestamp() - min(created_at)) AS float), 0) AS seconds,
+           max(error) AS error
+    FROM (SELECT created_at, error FROM customer_email WHERE state = '{EmailState.PENDING}'
+          UNION ALL SELECT created_at, error FROM alert_email WHERE state = '{EmailState.PENDING}') AS waiting
+""")
+
+CLAIM_CUSTOMERS = text(f"""
+    WITH due AS MATERIALIZED (
         SELECT email.*, row_number() OVER (PARTITION BY owner.id ORDER BY next_try_at) AS turn
-        FROM (SELECT id FROM organisation UNION ALL SELECT 0) AS owner
+        FROM (SELECT id FROM organisation) AS owner
         CROSS JOIN LATERAL (
             SELECT id AS email_id, next_try_at FROM customer_email
-            WHERE organisation_id = owner.id AND state = '{EmailState.PENDING}' AND next_try_at <= now()
-            ORDER BY next_try_at LIMIT :limit FOR UPDATE SKIP LOCKED) AS email)
-    UPDATE customer_email SET next_try_at = now() + interval '{HAND_OVER_AGAIN}'
-    WHERE id IN (SELECT email_id FROM next ORDER BY turn, next_try_at LIMIT :limit)
-    RETURNING id
+            WHERE organisation_id = owner.id AND state = '{EmailState.PENDING}'
+              AND next_try_at <= clock_timestamp()
+            ORDER BY next_try_at LIMIT :limit FOR UPDATE SKIP LOCKED) AS email
+    ), claimed AS (
+        UPDATE customer_email SET {_LEASE}
+        WHERE id = ANY (ARRAY(SELECT email_id FROM due ORDER BY turn, next_try_at LIMIT :limit))
+        RETURNING *
+    )
+    SELECT claimed.id, claimed.organisation_id, claimed.failures AS attempts, claimed.message_id,
+           claimed.created_at AS written_at, customer.email AS recipient,
+           account.service_account_number AS subject
+    FROM claimed JOIN customer ON customer.id = claimed.customer_pk
+    JOIN account ON account.id = customer.account_pk
+""")
+
+CLAIM_ALERTS = text(f"""
+    UPDATE alert_email SET {_LEASE}
+    WHERE id = ANY (ARRAY(
+        SELECT id FROM alert_email
+        WHERE state = '{EmailState.PENDING}' AND next_try_at <= clock_timestamp()
+        ORDER BY next_try_at LIMIT :limit FOR UPDATE SKIP LOCKED))
+    RETURNING id, 0 AS organisation_id, failures AS attempts, message_id, created_at AS written_at, recipient,
+              subject, body
 """)

@@ -5,7 +5,7 @@ Events that a consumer has not passed are kept beyond their retention period, un
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete, func, select, text
+from sqlalchemy import func, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -15,8 +15,6 @@ from migration_service.services.events.reading import Position
 
 #: The most consumers that an organisation may name.
 MOST_CONSUMERS = 20
-#: The mark of the names that the service itself uses.
-OWN = ":"
 
 
 def read_consumer(session: Session, organisation_id: int, name: str) -> Position | None:
@@ -55,23 +53,17 @@ def require_consumer_allowed(session: Session, organisation_id: int) -> None:
 
 def list_consumers(session: Session, organisation_id: int) -> Sequence[EventConsumer]:
     """Return the consumers that an organisation has named, by their names."""
-    named = (EventConsumer.organisation_id == organisation_id, EventConsumer.name.not_like(f"%{OWN}%"))
-    return session.scalars(select(EventConsumer).where(*named).order_by(EventConsumer.name)).all()
+    owned = EventConsumer.organisation_id == organisation_id
+    return session.scalars(select(EventConsumer).where(owned).order_by(EventConsumer.name)).all()
 
 
 def forget_consumer(session: Session, organisation_id: int, name: str) -> EventConsumer:
     """Remove and return a consumer that the organisation has named. Raise EventConsumerNotFoundError."""
     found = session.get(EventConsumer, (organisation_id, name))
-    if found is None or OWN in name:
+    if found is None:
         raise EventConsumerNotFoundError(found=name)
     session.delete(found)
     return found
-
-
-def remove_consumer(session: Session, organisation_id: int, name: str) -> None:
-    """Forget a consumer, so that no event is kept for it."""
-    owned = (EventConsumer.organisation_id == organisation_id, EventConsumer.name == name)
-    session.execute(delete(EventConsumer).where(*owned))
 
 
 # Two requests with new names wait for each other. Foreign keys to the organisation do not wait.

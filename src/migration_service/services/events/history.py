@@ -154,6 +154,7 @@ def _begin(session: Session, row: Row[Any]) -> None:
         session.execute(text("SET LOCAL statement_timeout = '10min'"))
         session.execute(_SET_APART)
         session.execute(_SET_CONSUMERS_BACK)
+        session.execute(_SET_DELIVERIES_BACK)
     history = EventHistory(
         system_identifier=row.system_identifier,
         timeline=row.timeline,
@@ -232,6 +233,7 @@ _SET_APART = text("""
     WHERE CAST(CAST(xmin AS text) AS bigint) <> transaction_id % 4294967296
 """)
 _SET_CONSUMERS_BACK = text("UPDATE event_consumer SET generation = generation - 1")
+_SET_DELIVERIES_BACK = text("UPDATE webhook_delivery SET generation = generation - 1")
 _LAST_OF_EACH = text("""
     SELECT organisation.id AS organisation_id, last.* FROM organisation CROSS JOIN LATERAL (
         SELECT generation, transaction_id, event.id AS event_id FROM event

@@ -103,6 +103,13 @@ def _after(position: Position) -> dict[str, object]:
 #: The lowest number of a transaction that is still running, as of the statement.
 HORIZON = "CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"
 
+#: The text of an event, as PostgreSQL writes it. Its supplier, if it has one, is joined as `supplier`.
+EVENT_JSON = f"""
+    '{{"id":"' || event.id || '","type":"' || event.type || '","created_at":"'
+    || {sql_moment("event.created_at")} || '","import_supplier":'
+    || coalesce(CAST(to_json(supplier.code) AS text), 'null')
+    || ',"data":' || CAST(event.data AS text) || '}}'"""
+
 # At most this many, and as many of them as their weights allow. Only those are written as JSON.
 _CHOSEN = first_rows(
     f"""
@@ -128,10 +135,7 @@ _READ = text(f"""
            page.*
     FROM horizon LEFT JOIN LATERAL (
         SELECT chosen.in_all, generation, transaction_id, event.id, type,
-               '{{"id":"' || event.id || '","type":"' || type || '","created_at":"'
-               || {sql_moment("event.created_at")} || '","import_supplier":'
-               || coalesce(CAST(to_json(supplier.code) AS text), 'null') || ',"data":'
-               || CAST(data AS text) || '}}' AS body
+               {EVENT_JSON} AS body
         FROM chosen JOIN event USING (generation, transaction_id, id)
         LEFT JOIN import_supplier AS supplier ON supplier.id = import_supplier_id
         WHERE event.organisation_id = :organisation_id) AS page ON true

@@ -79,7 +79,7 @@ def revert_piece(session: Session, undo_id: UUID) -> Progress:
 
 
 def _lock(session: Session, process_ids: Sequence[int]) -> tuple[set[int], set[int | None]]:
-    """Lock the processes, their accounts and the accounts' e-mails, except those locked by others.
+    """Lock the processes, their accounts and the accounts' e-mails, except those locked or sent by others.
 
     Return the processes and the accounts that are locked, with None for no account.
     """
@@ -173,7 +173,9 @@ _LOCK_ACCOUNTS = text("""
 
 _LOCK_EMAILS = text("""
     SELECT customer_email.id FROM customer_email JOIN customer ON customer.id = customer_pk
-    WHERE customer.account_pk = ANY (:account_ids) FOR UPDATE OF customer_email SKIP LOCKED
+    WHERE customer.account_pk = ANY (:account_ids)
+      AND (customer_email.leased_until IS NULL OR customer_email.leased_until <= clock_timestamp())
+    FOR UPDATE OF customer_email SKIP LOCKED
 """).bindparams(_ACCOUNT_IDS)
 
 _FIND_OTHER_EMAILS = text("""

@@ -2,24 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
-from migration_payloads.schemas.json import encode_json
 from migration_service.db.base import new_id
-from migration_service.errors import WebhookDeliveryNotFoundError
+from migration_service.errors import TooManyRedeliveriesError, WebhookDeliveryNotFoundError
 from migration_service.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.states import DeliveryLane, DeliveryState
+from migration_service.services.webhooks.outbox import TEST_TYPE
+from migration_service.states import DeliveryState
 
-#: The type of the event that only tests an endpoint. It is not in the feed.
-TEST_TYPE = "webhook.test"
 #: Days for which deliveries are kept.
 KEPT_DAYS = 30
+#: The most events that an organisation can have sent again within a day, tests included.
+MOST_REDELIVERIES = 100_000
 _LARGEST_ID = 2**63 - 1
 
 
@@ -99,24 +99,20 @@ def report_delivery(session: Session, delivery: WebhookDelivery) -> DeliveryRepo
 
 def send_test(session: Session, endpoint: WebhookEndpoint) -> WebhookDelivery:
     """Send an event of the type `webhook.test` to one endpoint, even if it is switched off."""
-    event_id = new_id()
-    event = {
-        "id": str(event_id),
-        "type": TEST_TYPE,
-        "created_at": write_moment(datetime.now(UTC)),
-        "import_supplier": None,
-        "data": {"webhook_id": str(endpoint.id)},
-    }
-    return _send(session, endpoint, event_id, TEST_TYPE, encode_json(event).decode())
+    _require_share(session, endpoint, 1)
+    return _send(session, endpoint, event_id=new_id(), event_type=TEST_TYPE)
 
 
 def redeliver(session: Session, endpoint: WebhookEndpoint, delivery: WebhookDelivery) -> WebhookDelivery:
     """Send the event of a delivery again, whatever became of it, and even if the endpoint is switched off.
 
-    The message has the same `webhook-id`, and is signed with the current secret.
+    The message has the same `webhook-id`, and is signed with the current secret. Raise
+    TooManyRedeliveriesError.
     """
+    _require_share(session, endpoint, 1)
     _record(session, endpoint, {"delivery_number": delivery.id})
-    return _send(session, endpoint, delivery.event_id, delivery.event_type, delivery.body)
+    names = ("generation", "transaction_id", "event_id", "event_type")
+    return _send(session, endpoint, **{name: getattr(delivery, name) for name in names})
 
 
 def redeliver_since(
@@ -125,14 +121,14 @@ def redeliver_since(
     """Send all events since then again, or only those whose deliveries have failed. Return their number.
 
     All events are those that the endpoint would get now, also if it was switched off when they happened, or
-    did not exist. An event that is about to be sent anyway is left out.
+    did not exist. An event that is about to be sent anyway is left out. Raise TooManyRedeliveriesError.
     """
-    # Two who ask at the same time would not see what the other one adds.
-    session.execute(
-        select(WebhookEndpoint.id).where(WebhookEndpoint.id == endpoint.id).with_for_update(key_share=True)
-    )
+    left = _require_share(session, endpoint, 0)
     values = {"endpoint_id": endpoint.id, "organisation_id": endpoint.organisation_id, "since": since}
-    rows = session.execute(_FAILED_AGAIN if only_failed else _ALL_AGAIN, values).all()
+    statement = _FAILED_AGAIN if only_failed else _ALL_AGAIN
+    rows = session.execute(statement, values | {"most": left + 1}).all()
+    if len(rows) > left:
+        raise TooManyRedeliveriesError
     details = {"since": write_moment(since), "only_failed": only_failed, "events": len(rows)}
     _record(session, endpoint, details)
     return len(rows)
@@ -141,20 +137,31 @@ def redeliver_since(
 def remove_old_deliveries(session: Session, *, limit: int) -> int:
     """Remove up to `limit` deliveries and their attempts after their time. Return their number.
 
-    Those that are still pending are of endpoints that were switched off or removed.
+    Those of an endpoint that was removed count for its organisation for a day, and then go with it.
     """
-    return len(session.execute(_REMOVE, {"days": KEPT_DAYS, "limit": limit}).all())
+    removed = len(session.execute(_REMOVE, {"days": KEPT_DAYS, "limit": limit}).all())
+    if removed < limit:
+        session.execute(_REMOVE_ENDPOINTS)
+    return removed
 
 
-def _send(
-    session: Session, endpoint: WebhookEndpoint, event_id: Any, event_type: str, body: str
-) -> WebhookDelivery:
+def _require_share(session: Session, endpoint: WebhookEndpoint, wanted: int) -> int:
+    """Return how many more events the organisation can have sent again, after those that are wanted.
+
+    Raise TooManyRedeliveriesError. Two who ask at the same time would not see what the other one adds, so the
+    second waits for the first.
+    """
+    owner = {"organisation_id": endpoint.organisation_id}
+    session.execute(_LOCK_OWNER, owner)
+    left: int = MOST_REDELIVERIES - session.execute(_COUNT, owner).scalar_one() - wanted
+    if left < 0:
+        raise TooManyRedeliveriesError
+    return left
+
+
+def _send(session: Session, endpoint: WebhookEndpoint, **event: Any) -> WebhookDelivery:
     delivery = WebhookDelivery(
-        endpoint_id=endpoint.id,
-        event_id=event_id,
-        event_type=event_type,
-        body=body,
-        lane=DeliveryLane.REPLAY,
+        endpoint_id=endpoint.id, organisation_id=endpoint.organisation_id, is_replay=True, **event
     )
     session.add(delivery)
     session.flush()
@@ -170,7 +177,7 @@ def _report(delivery: WebhookDelivery, attempts: Sequence[WebhookAttempt]) -> De
         event_id=delivery.event_id,
         event_type=delivery.event_type,
         state=delivery.state,
-        replay=delivery.lane == DeliveryLane.REPLAY,
+        replay=delivery.is_replay,
         attempts=delivery.attempts,
         created_at=delivery.created_at,
         next_attempt_at=delivery.next_attempt_at if is_pending else None,
@@ -190,6 +197,16 @@ def _record(session: Session, endpoint: WebhookEndpoint, details: dict[str, Any]
     )
 
 
+_LOCK_OWNER = text("SELECT FROM organisation WHERE id = :organisation_id FOR NO KEY UPDATE")
+_COUNT = text("""
+    SELECT count(*) FROM webhook_delivery
+    WHERE organisation_id = :organisation_id AND is_replay AND created_at > now() - interval '1 day'
+""")
+
+_ADD = """
+    INSERT INTO webhook_delivery
+        (organisation_id, endpoint_id, generation, transaction_id, event_id, event_type, is_replay)
+"""
 _NOT_COMING = """
     NOT EXISTS (
         SELECT FROM webhook_delivery AS other
@@ -197,8 +214,9 @@ _NOT_COMING = """
 
 # The conditions are those of the trigger. Only what may be seen in the feed is sent.
 _ALL_AGAIN = text(f"""
-    INSERT INTO webhook_delivery (endpoint_id, event_id, event_type, body, lane)
-    SELECT endpoint.id, event.id, event.type, event_message(event), '{DeliveryLane.REPLAY}'
+    {_ADD}
+    SELECT event.organisation_id, endpoint.id, event.generation, event.transaction_id, event.id, event.type,
+           true
     FROM webhook_endpoint AS endpoint JOIN event ON event.organisation_id = endpoint.organisation_id
     WHERE endpoint.id = :endpoint_id AND event.organisation_id = :organisation_id
       AND event.created_at >= :since
@@ -206,23 +224,23 @@ _ALL_AGAIN = text(f"""
       AND (endpoint.import_supplier_ids IS NULL OR event.type = 'feed.rewound'
            OR event.import_supplier_id = ANY (endpoint.import_supplier_ids))
       AND {_NOT_COMING.format(event="event.id", states=f"'{DeliveryState.PENDING}'")}
-    ORDER BY event.generation, event.transaction_id, event.id
+    ORDER BY event.generation, event.transaction_id, event.id LIMIT :most
     RETURNING 1
 """)
 
 _FAILED_AGAIN = text(f"""
-    INSERT INTO webhook_delivery (endpoint_id, event_id, event_type, body, lane)
-    SELECT endpoint_id, event_id, event_type, body, '{DeliveryLane.REPLAY}'
+    {_ADD}
+    SELECT organisation_id, endpoint_id, generation, transaction_id, event_id, event_type, true
     FROM (SELECT DISTINCT ON (event_id) * FROM webhook_delivery
-          WHERE endpoint_id = :endpoint_id AND state = '{DeliveryState.FAILED}' AND created_at >= :since
-            AND event_type <> '{TEST_TYPE}'
+          WHERE organisation_id = :organisation_id AND endpoint_id = :endpoint_id
+            AND state = '{DeliveryState.FAILED}' AND created_at >= :since AND event_type <> '{TEST_TYPE}'
           ORDER BY event_id, id) AS failed
     WHERE {
     _NOT_COMING.format(
         event="failed.event_id", states=f"'{DeliveryState.PENDING}', '{DeliveryState.DELIVERED}'"
     )
 }
-    ORDER BY id
+    ORDER BY id LIMIT :most
     RETURNING 1
 """)
 
@@ -231,10 +249,20 @@ _REMOVE = text("""
     WITH removed AS (
         DELETE FROM webhook_delivery WHERE id = ANY (ARRAY(
             SELECT id FROM (SELECT * FROM webhook_delivery ORDER BY id LIMIT :limit) AS oldest
-            WHERE created_at < now() - make_interval(days => :days)))
+            WHERE created_at < now() - make_interval(days => :days)
+            UNION
+            (SELECT delivery.id FROM webhook_endpoint AS endpoint
+             JOIN webhook_delivery AS delivery ON delivery.endpoint_id = endpoint.id
+             WHERE endpoint.removed_at < now() - interval '1 day' LIMIT :limit)
+            LIMIT :limit))
         RETURNING id
     ), attempts AS (
         DELETE FROM webhook_attempt USING removed WHERE delivery_id = removed.id
     )
     SELECT id FROM removed
+""")
+_REMOVE_ENDPOINTS = text("""
+    DELETE FROM webhook_endpoint AS endpoint
+    WHERE removed_at < now() - interval '1 day'
+      AND NOT EXISTS (SELECT FROM webhook_delivery WHERE endpoint_id = endpoint.id)
 """)

@@ -9,7 +9,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from sqlalchemy import func, update
+from sqlalchemy import delete, func, literal, select, update
 from sqlalchemy.orm import Session
 
 from migration_service.config import SettingsError
@@ -50,17 +50,24 @@ def new_secret() -> str:
 
 
 def add_secret(session: Session, endpoint_id: UUID, seal: Seal, *, overlap: timedelta) -> str:
-    """Give an endpoint a new secret and return it. Those it has expire after the overlap.
+    """Give an endpoint a new secret and return it. The one before it expires after the overlap.
 
-    Until then messages have a signature of each, so that the receiver can change its secret at any time.
+    Until then messages have a signature of both, so that the receiver can change its secret at any time.
+    Older ones are removed, so no more than two are valid at once. The caller has locked the endpoint.
     """
+    of_endpoint = WebhookSecret.endpoint_id == endpoint_id
+    kept = select(func.max(WebhookSecret.id)).where(of_endpoint, literal(bool(overlap))).scalar_subquery()
+    session.execute(delete(WebhookSecret).where(of_endpoint, WebhookSecret.id.is_distinct_from(kept)))
     ends = func.least(WebhookSecret.expires_at, func.now() + overlap)
-    session.execute(
-        update(WebhookSecret).where(WebhookSecret.endpoint_id == endpoint_id).values(expires_at=ends)
-    )
+    session.execute(update(WebhookSecret).where(of_endpoint).values(expires_at=ends))
     secret = new_secret()
     session.add(WebhookSecret(endpoint_id=endpoint_id, sealed=seal.close(secret)))
     return secret
+
+
+def remove_secrets(session: Session, endpoint_id: UUID) -> None:
+    """Remove the secrets of an endpoint."""
+    session.execute(delete(WebhookSecret).where(WebhookSecret.endpoint_id == endpoint_id))
 
 
 def sign(body: bytes, *, message_id: str, timestamp: int, secrets: Sequence[str]) -> str:

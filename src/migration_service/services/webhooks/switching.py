@@ -1,5 +1,6 @@
 """Switching off endpoints that are gone, or to which nothing could be delivered for days."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import func, select, text, update
@@ -20,6 +21,7 @@ FAILING_HOURS = 24
 _WHY = {
     EndpointOff.GONE: "It answered with status 410, which means that it is gone.",
     EndpointOff.FAILING: f"No event could be delivered to it for {FAILING_DAYS} days.",
+    EndpointOff.KEY_REVOKED: "The API key that created it was revoked.",
 }
 
 
@@ -30,6 +32,19 @@ def switch_off_failing(session: Session) -> int:
     for endpoint_id in found:
         switch_off(session, endpoint_id, EndpointOff.FAILING)
     return len(found)
+
+
+def find_webhooks_of_key(session: Session, api_key_id: int) -> Sequence[UUID]:
+    """Return the endpoints that a key has created and that are on, the oldest first."""
+    return session.scalars(
+        select(WebhookEndpoint.id)
+        .where(
+            WebhookEndpoint.api_key_id == api_key_id,
+            WebhookEndpoint.disabled_at.is_(None),
+            WebhookEndpoint.removed_at.is_(None),
+        )
+        .order_by(WebhookEndpoint.id)
+    ).all()
 
 
 def switch_off(session: Session, endpoint_id: UUID, reason: EndpointOff) -> None:
@@ -62,16 +77,15 @@ def switch_off(session: Session, endpoint_id: UUID, reason: EndpointOff) -> None
 
 def _tell(session: Session, endpoint: WebhookEndpoint, reason: EndpointOff) -> None:
     at = session.scalar(select(func.clock_timestamp()))
-    named = endpoint.description or endpoint.url
     body = (
-        f"The webhook {named} ({endpoint.id}) was switched off. {_WHY[reason]}\n\n"
+        f"Webhook {endpoint.id} was switched off. {_WHY[reason]}\n\n"
         "Events that happen while it is off are not sent to it. Correct the receiver, switch the webhook on, "
         "and have the events since then redelivered: the page about webhooks says how.\n"
     )
     values = {
         "event": f"webhook.disabled {endpoint.id} {at}",
         "recipient": endpoint.email,
-        "subject": f"Webhook {named} was switched off",
+        "subject": f"Webhook {endpoint.id} was switched off",
         "body": body,
     }
     session.execute(insert(AlertEmail).values(values).on_conflict_do_nothing())
@@ -82,5 +96,5 @@ _FAILING = text("""
     WHERE disabled_at IS NULL AND removed_at IS NULL
       AND failing_since < now() - make_interval(days => :days)
       AND last_failed_at >= failing_since + make_interval(hours => :hours)
-    ORDER BY endpoint.id FOR UPDATE OF endpoint SKIP LOCKED
+    ORDER BY endpoint.id FOR UPDATE SKIP LOCKED
 """)

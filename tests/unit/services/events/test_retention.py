@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.errors import EventCursorExpiredError
 from migration_service.models import Event, EventConsumer
 from migration_service.schemas.events import EventType
-from migration_service.services.events.consumers import advance_consumer, remove_consumer
+from migration_service.services.events.consumers import advance_consumer, forget_consumer
 from migration_service.services.events.feed import open_feed
 from migration_service.services.events.history import cursor_writer
 from migration_service.services.events.reading import Position, read_events
@@ -101,7 +101,7 @@ def test_what_a_consumer_has_not_passed_stays_until_it_is_given_up(kept: Kept) -
     kept.consume("slow", None)
     assert kept.remove() == 0
     with kept.sessions.begin() as session:
-        remove_consumer(session, kept.owner, "slow")
+        forget_consumer(session, kept.owner, "slow")
     assert (kept.remove(), kept.ages()) == (2, [32, 31])
 
 

@@ -235,7 +235,12 @@ def _make_emails(
     made = []
     for position, (age, error) in enumerate(texts):
         customer = add(session, Customer(account_pk=account.id, position=position))
-        made.append(add(session, CustomerEmail(customer_pk=customer.id, created_at=now - age, error=error)))
+        made.append(
+            add(
+                session,
+                CustomerEmail(organisation_id=1, customer_pk=customer.id, created_at=now - age, error=error),
+            )
+        )
     return made
 
 

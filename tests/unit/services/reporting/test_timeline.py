@@ -58,7 +58,9 @@ def _make_parts(session: Session, account: Account, vendor: int) -> list[Event]:
 
     def email(at: datetime, state: str, sent_at: datetime | None = None) -> Base:
         customer = add(session, Customer(account_pk=account.id, position=0))
-        return CustomerEmail(customer_pk=customer.id, state=state, created_at=at, sent_at=sent_at)
+        return CustomerEmail(
+            organisation_id=1, customer_pk=customer.id, state=state, created_at=at, sent_at=sent_at
+        )
 
     def undo(at: datetime | None, outcome: str, position: int) -> Base:
         keys = {"undo_id": _UNDO, "account_import_process_id": account.account_import_process_id}

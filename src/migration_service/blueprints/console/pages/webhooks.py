@@ -20,13 +20,13 @@ from migration_service.blueprints.requests.paging import Listing, row_id
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import WebhookNotFoundError
 from migration_service.models import WebhookEndpoint
-from migration_service.outgoing.rules import LONGEST_URL
+from migration_service.outgoing.rules import LONGEST_URL, show_url
 from migration_service.schemas.events import EventType
 from migration_service.schemas.webhooks import (
     LONGEST_OVERLAP,
     USUAL_OVERLAP,
-    WebhookBodySchema,
-    WebhookChangeSchema,
+    OperatorsBodySchema,
+    OperatorsChangeSchema,
 )
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.services.webhooks.deliveries import (
@@ -48,26 +48,19 @@ from migration_service.services.webhooks.endpoints import (
     rotate_secret,
 )
 from migration_service.services.webhooks.setup import address_rules, read_values, seal
-from migration_service.states import DeliveryState, EventFormat
+from migration_service.states import DeliveryState
 
 blueprint = Blueprint("webhooks", __name__, url_prefix="/setup/webhooks")
 
 
 class WebhookForm(ActionForm):
-    """The values of a webhook."""
+    """The values of a webhook. Its address is not shown, because a part of it may be secret."""
 
     url = StringField(
-        _l("Address"),
-        validators=[InputRequired(), Length(max=LONGEST_URL)],
-        description=_l("As https://billing.example.com/events, of a public host."),
-    )
-    credentials = StringField(
-        _l("User and password of a queue"),
-        validators=[Length(max=512)],
-        description=_l(
-            "As user:password, if the address is amqps://host/vhost?queue=name. They are not shown."
-        ),
-        render_kw={"value": "", "autocomplete": "off"},
+        _l("New address"),
+        validators=[Length(max=LONGEST_URL)],
+        description=_l("Empty: it stays as it is."),
+        render_kw={"autocomplete": "off"},
     )
     description = StringField(_l("Name"), validators=[Length(max=256)])
     event_types = SelectMultipleField(
@@ -78,7 +71,6 @@ class WebhookForm(ActionForm):
     import_suppliers = StringField(
         _l("Import suppliers"), description=_l("Codes separated by spaces. Empty: all of the organisation.")
     )
-    format = SelectField(_l("Form of events"), choices=[it.value for it in EventFormat])
     email = EmailField(
         _l("E-mail address of the owner"),
         validators=[Length(max=254)],
@@ -87,14 +79,12 @@ class WebhookForm(ActionForm):
 
     def values(self) -> dict[str, Any]:
         """Return the values for `change_endpoint`."""
-        given = (self.credentials.data or "").strip()
+        url = (self.url.data or "").strip()
         return {
-            **({"credentials": given} if given else {}),
-            "url": str(self.url.data).strip(),
+            **({"url": url} if url else {}),
             "description": self.description.data or "",
             "event_types": self.event_types.data or None,
             "import_suppliers": (self.import_suppliers.data or "").split() or None,
-            "format": self.format.data,
             "email": (self.email.data or "").strip() or None,
         }
 
@@ -103,8 +93,10 @@ class NewWebhookForm(WebhookForm):
     """The values of a new webhook, and its organisation."""
 
     organisation = SelectField(_l("Organisation"), validators=[InputRequired()])
-    ordered = BooleanField(
-        _l("Each event waits for the one before it"), description=_l("It cannot be changed later.")
+    url = StringField(
+        _l("Address"),
+        validators=[InputRequired(), Length(max=LONGEST_URL)],
+        description=_l("As https://billing.example.com/events, of a public host."),
     )
 
 
@@ -141,7 +133,7 @@ def show_all() -> str:
     ids = current_operator().organisation_ids
     with resources().Session.begin() as session:
         found = list_endpoints(session, organisation_ids=None if ids is None else sorted(ids))
-    return render_template("webhooks.html", webhooks=found)
+    return render_template("webhooks.html", webhooks=found, show_url=show_url)
 
 
 @blueprint.route("/new/", methods=["GET", "POST"])
@@ -161,7 +153,7 @@ def create() -> Response:
     def perform(session: Session) -> Done:
         settings = resources().settings
         owner = get_organisation(session, str(form.organisation.data)).id
-        values = read_values(WebhookBodySchema(), form.values() | {"ordered": bool(form.ordered.data)})
+        values = read_values(OperatorsBodySchema(), form.values())
         _endpoint, secret = create_endpoint(session, owner, address_rules(settings), seal(settings), values)
         return Done(_("The webhook was created. Its secret is not shown again."), secret=secret)
 
@@ -179,6 +171,7 @@ def show(webhook_id: UUID) -> str:
     return render_template(
         "webhook.html",
         webhook=webhook,
+        address=show_url(webhook.url),
         state=state,
         deliveries=listing.cut(found, "delivery_number"),
         listing=listing,
@@ -200,7 +193,7 @@ def change(webhook_id: UUID) -> Response:
     """Change the values of a webhook."""
     with resources().Session.begin() as session:
         webhook = report_endpoint(session, _endpoint_of(session, webhook_id))
-    now = {name: getattr(webhook, name) for name in ("url", "description", "event_types", "format", "email")}
+    now = {name: getattr(webhook, name) for name in ("description", "event_types", "email")}
     codes = " ".join(webhook.import_suppliers or ())
     form = WebhookForm(data=now | {"import_suppliers": codes})
     preview = Preview(
@@ -212,9 +205,8 @@ def change(webhook_id: UUID) -> Response:
 
     def perform(session: Session) -> Done:
         endpoint = _endpoint_of(session, webhook_id, lock=True)
-        settings = resources().settings
-        values = read_values(WebhookChangeSchema(), form.values())
-        change_endpoint(session, endpoint, address_rules(settings), seal(settings), values)
+        values = read_values(OperatorsChangeSchema(), form.values())
+        change_endpoint(session, endpoint, address_rules(resources().settings), values)
         return Done(_("The webhook was changed."))
 
     return act(form, preview, perform)
@@ -241,8 +233,7 @@ def switch(webhook_id: UUID) -> Response:
     def perform(session: Session) -> Done:
         endpoint = _endpoint_of(session, webhook_id, lock=True)
         turns_on = endpoint.disabled_at is not None
-        settings = resources().settings
-        change_endpoint(session, endpoint, address_rules(settings), seal(settings), {"enabled": turns_on})
+        change_endpoint(session, endpoint, address_rules(resources().settings), {"enabled": turns_on})
         return Done(_("The webhook is switched on.") if turns_on else _("The webhook is switched off."))
 
     return act(ActionForm(), preview, perform)
@@ -365,7 +356,7 @@ def _endpoint_of(session: Session, webhook_id: UUID, *, lock: bool = False) -> W
 
 
 def _name_of(webhook: Any) -> str:
-    return str(webhook.description or webhook.url)
+    return str(webhook.description or show_url(webhook.url))
 
 
 def _page_of(webhook_id: UUID) -> str:

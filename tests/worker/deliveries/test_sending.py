@@ -1,7 +1,9 @@
 """Events reach their endpoints, whatever these do, and no transaction is open meanwhile."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
 from unittest.mock import patch
 
 import pytest
@@ -11,9 +13,8 @@ from standardwebhooks import WebhookVerificationError
 
 from migration_service.models import AuditEntry, WebhookAttempt
 from migration_service.schemas.events import EventType
+from migration_service.services.deliveries.claims import LEASE_SECONDS, QUICK, SLOW, Claim, Lanes
 from migration_service.services.events.recording import record
-from migration_service.services.webhooks import sender
-from migration_service.services.webhooks.claims import ATTEMPTS, LEASE_SECONDS, PAUSES, claim
 from migration_service.services.webhooks.deliveries import (
     get_delivery,
     redeliver,
@@ -22,12 +23,13 @@ from migration_service.services.webhooks.deliveries import (
     send_test,
 )
 from migration_service.services.webhooks.endpoints import get_endpoint, remove_endpoint, rotate_secret
-from migration_service.services.webhooks.looks import Look
+from migration_service.services.webhooks.outbox import ATTEMPTS, PAUSES, Webhooks
 from migration_service.services.webhooks.secrets import Seal
 from migration_service.services.webhooks.switching import switch_off_failing
+from support.factories import make_customer
 from support.receivers import Receiver
 from support.servers import wait_until
-from worker.webhooks.conftest import Hooks
+from worker.deliveries.conftest import Hooks
 
 _FAILED = """
     UPDATE webhook_endpoint
@@ -57,22 +59,6 @@ def test_an_event_is_sent_as_the_feed_has_it_and_signed(hooks: Hooks, receiver: 
     assert event["data"] == {"number": 1}
     ((number, status, error),) = hooks.run("SELECT number, status, error FROM webhook_attempt")
     assert (number, status, error) == (1, 204, None)
-
-
-def test_cloud_events_have_the_same_contents(hooks: Hooks, receiver: Receiver) -> None:
-    _, secret = hooks.add(receiver.url, format="cloudevents")
-    hooks.tell()
-    hooks.tell(with_supplier=False)
-    hooks.send()
-    first, second = sorted(receiver.verified(secret), key=lambda event: event["time"] + event["id"])
-    ((headers, _), _) = receiver.requests
-    assert headers["content-type"] == "application/cloudevents+json"
-    assert (first["specversion"], first["datacontenttype"]) == ("1.0", "application/json")
-    assert first["source"] == "/v1/data-import/events/"
-    assert {first["type"], second["type"]} == {EventType.ACCOUNT_CREATED}
-    suppliers = {it.get("importsupplier") for it in (first, second)}
-    assert suppliers == {hooks.customer.import_supplier, None}
-    assert first["data"] == {"number": 1}
 
 
 def test_an_endpoint_gets_the_types_and_suppliers_that_it_wants(hooks: Hooks, receiver: Receiver) -> None:
@@ -271,6 +257,10 @@ def test_old_deliveries_are_removed_also_those_that_nobody_will_send(
     with hooks.sessions.begin() as session:
         assert remove_old_deliveries(session, limit=2) + remove_old_deliveries(session, limit=2) == 2
     assert hooks.states() == ["PENDING"]
+    hooks.run("UPDATE webhook_endpoint SET removed_at = now() - interval '25 hours'")
+    with hooks.sessions.begin() as session:
+        assert [remove_old_deliveries(session, limit=2) for _ in range(2)] == [1, 0]
+    assert hooks.run("SELECT FROM webhook_endpoint") == []
 
 
 def test_during_the_overlap_both_secrets_sign(hooks: Hooks, receiver: Receiver) -> None:
@@ -294,8 +284,8 @@ def test_during_the_overlap_both_secrets_sign(hooks: Hooks, receiver: Receiver) 
 def test_without_the_key_of_its_secret_nothing_is_sent_but_repeated(hooks: Hooks, receiver: Receiver) -> None:
     hooks.add(receiver.url)
     hooks.tell()
-    keyless = hooks.new_sender()
-    keyless._seal = Seal([])
+    with patch.object(hooks, "seal", Seal([])):
+        keyless = hooks.new_sender()
     hooks.send(sender=keyless)
     keyless.finish(5)
     assert receiver.requests == []
@@ -333,10 +323,11 @@ def test_endpoints_that_hang_hold_up_no_other(hooks: Hooks, receiver: Receiver, 
 def test_the_work_of_a_worker_that_died_is_done_by_another(hooks: Hooks, receiver: Receiver) -> None:
     endpoint_id, _ = hooks.add(receiver.url)
     hooks.tell()
+    outbox = hooks.sender._outboxes[0]
     with hooks.sessions.begin() as session:
-        (claimed,) = claim(session, {}, limit=10)
+        (claimed,) = outbox.claim(session, Lanes().rooms())
     with hooks.sessions.begin() as session:
-        assert claim(session, {}, limit=10) == []
+        assert outbox.claim(session, Lanes().rooms()) == []
     hooks.run(_LATER, seconds=LEASE_SECONDS)
     hooks.send()
     assert hooks.states(endpoint_id) == ["DELIVERED"]
@@ -347,93 +338,13 @@ def test_what_could_not_be_recorded_keeps_no_place(hooks: Hooks, receiver: Recei
     endpoint_id, _ = hooks.add(receiver.url)
     hooks.tell()
     lost = OperationalError("UPDATE", {}, Exception("the server closed the connection"))
-    with patch.object(sender, "record_attempts", side_effect=lost), pytest.raises(OperationalError):
+    with patch.object(Webhooks, "record", side_effect=lost), pytest.raises(OperationalError):
         hooks.send(until=lambda: False)
     assert not hooks.sender.is_busy
     hooks.make_due()
     hooks.send()
     assert hooks.states(endpoint_id) == ["DELIVERED"]
     assert len(receiver.requests) == 2
-
-
-def test_a_look_reads_nothing_that_became_due_before_it(hooks: Hooks, receiver: Receiver) -> None:
-    endpoint_id, _ = hooks.add(receiver.url)
-    hooks.tell(2)
-    first, second = (it.next_attempt_at for it in hooks.deliveries())
-    tomorrow = second + timedelta(days=1)
-
-    def take(look: Look) -> list[datetime]:
-        with hooks.sessions.begin() as session:
-            return [it.due_at for it in claim(session, {endpoint_id: 10}, limit=10, look=look)]
-
-    assert take(Look(0, tomorrow)) == []
-    assert take(Look(0, tomorrow, {endpoint_id: second})) == [second]
-    assert take(Look(0, first)) == [first]
-
-
-def test_in_order_each_waits_for_the_one_before_it(
-    hooks: Hooks, receiver: Receiver, another: Receiver
-) -> None:
-    hooks.tell(2)  # before it exists
-    ordered, secret = hooks.add(receiver.url, ordered=True)
-    hooks.add(another.url)
-    receiver.answer(500)
-    hooks.tell(50)
-    hooks.send(until=lambda: receiver.requests and len(another.requests) == 50)
-    assert len(set(receiver.ids())) == 1
-    receiver.answer(200)
-    receiver.requests.clear()
-    hooks.make_due()
-    hooks.send(until=lambda: len(receiver.requests) == 50)
-    recorded = [str(it) for (it,) in hooks.run("SELECT id FROM event ORDER BY transaction_id, id")]
-    assert receiver.ids() == recorded[2:]
-    assert len(receiver.verified(secret)) == 50
-    hooks.send(until=lambda: set(hooks.states(ordered)) == {"DELIVERED"})
-
-
-def test_an_ordered_endpoint_continues_where_it_stopped(hooks: Hooks, receiver: Receiver) -> None:
-    receiver.answer(500)
-    ordered, _ = hooks.add(receiver.url, ordered=True)
-    hooks.tell(30)
-    hooks.send(until=lambda: receiver.requests)
-    hooks.change(ordered, enabled=False)
-    hooks.tell(30)
-    receiver.answer(200)
-    receiver.requests.clear()
-    hooks.change(ordered, enabled=True)
-    hooks.make_due()
-    hooks.send(until=lambda: len(receiver.requests) == 60)
-    recorded = [str(it) for (it,) in hooks.run("SELECT id FROM event ORDER BY transaction_id, id")]
-    assert receiver.ids() == recorded
-
-
-def test_an_ordered_endpoint_of_which_events_were_removed_goes_on_with_the_oldest(
-    hooks: Hooks, receiver: Receiver, another: Receiver
-) -> None:
-    hooks.tell(3)
-    hooks.add(receiver.url, ordered=True)
-    hooks.add(another.url, ordered=True, event_types=[EventType.BATCH_ENDED])
-    hooks.tell(2)
-    hooks.run("DELETE FROM event WHERE id NOT IN (SELECT id FROM event ORDER BY transaction_id DESC LIMIT 1)")
-    hooks.tell(type=EventType.BATCH_ENDED)
-    hooks.send(until=lambda: len(receiver.requests) == 2 and another.requests)
-    recorded = [str(it) for (it,) in hooks.run("SELECT id FROM event ORDER BY transaction_id, id")]
-    assert receiver.ids() == recorded
-
-
-def test_two_workers_send_an_ordered_endpoint_each_event_once(hooks: Hooks, receiver: Receiver) -> None:
-    hooks.add(receiver.url, ordered=True)
-    hooks.tell(60)
-    second = hooks.new_sender()
-
-    def is_sent() -> bool:
-        second.run(0.05)
-        return len(receiver.requests) >= 60
-
-    hooks.send(until=is_sent)
-    recorded = [str(it) for (it,) in hooks.run("SELECT id FROM event ORDER BY transaction_id, id")]
-    assert receiver.ids() == recorded
-    second.finish(5)
 
 
 def test_changes_are_audited_without_addresses_of_people(hooks: Hooks, receiver: Receiver) -> None:
@@ -444,3 +355,60 @@ def test_changes_are_audited_without_addresses_of_people(hooks: Hooks, receiver:
         assert [it.action for it in entries] == ["webhook.created", "webhook.changed"]
         assert entries[1].details == {"enabled": False}
         assert not any("owner@" in str(it.details) for it in entries)
+
+
+def test_however_much_some_organisations_send_another_finds_places() -> None:
+    """Each of eight has ever new endpoints that hang until the deadline."""
+    now, numbers = 0.0, count()
+    underway: list[tuple[Claim, float]] = []
+    lanes = Lanes(lambda: now)
+    for half_second in range(120):
+        now = half_second / 2
+        for claim, begun in [it for it in underway if now - it[1] >= 10]:
+            underway.remove((claim, begun))
+            lanes.end(claim, is_delivered=False)
+        for organisation_id in range(8):
+            rooms = lanes.rooms()
+            share = rooms.of_organisations.get(organisation_id, rooms.usual)
+            for _ in range(min(rooms.free, share, 50)):
+                number = next(numbers)
+                claim = Claim(id=number, destination=number, organisation_id=organisation_id, attempts=0)
+                lanes.begin(claim)
+                underway.append((claim, now))
+        if half_second > 60:  # whoever was first has had to let places go
+            rooms = lanes.rooms()
+            assert min(rooms.free, rooms.usual) > 0
+            assert len(underway) < QUICK + SLOW
+
+
+def test_a_backlog_of_one_organisation_leaves_others_their_turn(hooks: Hooks, receiver: Receiver) -> None:
+    stranger = make_customer(hooks.sessions)
+    for _ in range(5):
+        hooks.add(receiver.url)
+    hooks.tell(4)
+    mine, hooks.customer = hooks.customer, stranger
+    theirs, _ = hooks.add(receiver.url)
+    hooks.tell()
+    outbox, rooms = hooks.sender._outboxes[0], Lanes().rooms()
+    with hooks.sessions() as session:
+        claims = outbox.claim(session, replace(rooms, free=2))
+        session.rollback()
+        assert {it.organisation_id for it in claims} == {mine.organisation_id, stranger.organisation_id}
+        claims = outbox.claim(session, replace(rooms, of_organisations={mine.organisation_id: 1}))
+        assert [it.organisation_id for it in claims].count(mine.organisation_id) == 1
+        assert theirs in {it.destination for it in claims}
+
+
+def test_a_delivery_refers_to_its_event_and_fails_if_that_was_removed(
+    hooks: Hooks, receiver: Receiver
+) -> None:
+    endpoint_id, _ = hooks.add(receiver.url)
+    hooks.tell(2)
+    hooks.run("DELETE FROM event WHERE id = (SELECT event_id FROM webhook_delivery ORDER BY id LIMIT 1)")
+    hooks.send()
+    assert hooks.states() == ["FAILED", "DELIVERED"]
+    assert hooks.run("SELECT error FROM webhook_attempt ORDER BY delivery_id") == [
+        ("event_removed",),
+        (None,),
+    ]
+    assert hooks.get(endpoint_id).failing_since is None

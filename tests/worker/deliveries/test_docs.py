@@ -11,7 +11,7 @@ import requests
 from documentation.pages import ROOT
 from migration_service.schemas.events import EventType
 from support.servers import ending_with_us, wait_until
-from worker.webhooks.conftest import Hooks
+from worker.deliveries.conftest import Hooks
 
 
 def test_the_receiver_takes_signed_messages_once_and_no_others(hooks: Hooks, tmp_path: Path) -> None:

@@ -12,14 +12,14 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.models import AlertEmail
 from migration_service.services.alerts.messages import record_alerts
 from migration_service.services.batches.intake import upload
-from migration_service.tasks import emails as email_tasks
+from migration_service.tasks import deliveries as delivery_tasks
 from migration_service.tasks.app import MigrationCelery
-from migration_service.tasks.emails import send_alert_email, sweep_customer_emails
-from migration_service.tasks.names import SEND_ALERT_EMAIL
+from migration_service.tasks.deliveries import sweep_deliveries
 from support.interleavings import COMMIT, Run, Scenario, Step, explore
 from support.mail_box import SENDER, Mailbox
 from support.messages import noted_messages
 from support.wave_client import EVENING, NIGHT, WaveClient
+from worker.deliveries.conftest import send_all
 
 ADA, BEN = "ada@migration.example", "ben@migration.example"
 CONSOLE = "https://migration.example/console/"
@@ -39,12 +39,9 @@ def celery(make_celery: Callable[..., MigrationCelery], controller: Any) -> Migr
 
 def _send_due() -> int:
     """Let the sweep and the worker do what is due. Return how many messages that were."""
-    with noted_messages() as published:
-        sweep_customer_emails()
-    alerts = [arguments for task, arguments in published if task == SEND_ALERT_EMAIL]
-    for (email_id,) in alerts:
-        send_alert_email(email_id)
-    return len(alerts)
+    with noted_messages():
+        sweep_deliveries()
+    return send_all()
 
 
 def _texts(mailbox: Mailbox) -> list[tuple[str, str]]:
@@ -96,7 +93,7 @@ def test_a_wave_that_waits_for_a_decision_is_told_until_it_is_decided(
     waves.run()
     assert (_send_due(), _send_due()) == (2, 0)
     subject, body = _texts(mailbox)[0]
-    assert subject == f"{waves.supplier.code}: wave 1 (Pilot) is clean and waits for a decision"
+    assert subject == f"{waves.supplier.code}: wave 1 is clean and waits for a decision"
     assert f"{CONSOLE}waves/{plan['plan_id']}/1/" in body
     assert "#migrationapprovalwaits" in body
     waves.act(plan, 1, "approve", reason="known")
@@ -138,11 +135,11 @@ def test_what_hinders_the_recording_hinders_no_message_that_is_due(
 ) -> None:
     _start_broken(waves)
     waves.batches.work()
-    sweep_customer_emails()
+    sweep_deliveries()
     with waves.supplier.Session.begin() as session:
         session.execute(update(AlertEmail).values(next_try_at=func.now()))
     fault = OperationalError("SELECT", {}, Exception("canceled"))
-    with patch.object(email_tasks, "record_alerts", side_effect=fault):
+    with patch.object(delivery_tasks, "record_alerts", side_effect=fault):
         assert _send_due() == 2
     assert "Alerts were not recorded" in caplog.text
 

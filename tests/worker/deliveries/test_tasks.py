@@ -1,4 +1,4 @@
-"""The task that sends webhooks, and the sweep that starts it."""
+"""The task that sends, and the sweep that starts it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,14 +9,14 @@ import pytest
 from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.services.webhooks.setup import seal
-from migration_service.tasks import webhooks
+from migration_service.tasks import deliveries
 from migration_service.tasks.app import MigrationCelery
-from migration_service.tasks.names import SEND_WEBHOOKS
-from migration_service.tasks.webhooks import send_webhooks, sweep_webhooks
+from migration_service.tasks.deliveries import send_deliveries, sweep_deliveries
+from migration_service.tasks.names import SEND_DELIVERIES
 from support.factories import close_celery
 from support.messages import noted_messages
 from support.receivers import Receiver
-from worker.webhooks.conftest import Hooks
+from worker.deliveries.conftest import Hooks
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ def celery(migrated: Settings, hooks: Hooks) -> Iterator[MigrationCelery]:
     celery = create_celery(settings)
     celery.set_current()
     hooks.seal = seal(settings)
-    with patch.object(webhooks, "SEND_SECONDS", 1.0):
+    with patch.object(deliveries, "SEND_SECONDS", 1.0):
         yield celery
-    sender = webhooks._SENDERS.pop(celery, None)
+    sender = deliveries._SENDERS.pop(celery, None)
     if sender is not None:
         sender.finish(5)
     close_celery(celery)
@@ -38,16 +38,16 @@ def test_one_message_is_on_its_way_and_each_run_publishes_the_next(
     celery: MigrationCelery, hooks: Hooks, receiver: Receiver
 ) -> None:
     with noted_messages() as messages:
-        sweep_webhooks.run()
-        assert send_webhooks.run() == "no webhooks"
+        sweep_deliveries.run()
+        assert send_deliveries.run() == "nothing to send"
         assert messages == []
         _, secret = hooks.add(receiver.url)
         hooks.tell(3)
-        sweep_webhooks.run()
-        sweep_webhooks.run()
-        assert messages == [(SEND_WEBHOOKS, ())]
-        assert send_webhooks.run() == "3 attempts"
-        assert messages == [(SEND_WEBHOOKS, ())] * 2
+        sweep_deliveries.run()
+        sweep_deliveries.run()
+        assert messages == [(SEND_DELIVERIES, ())]
+        assert send_deliveries.run() == "3 attempts"
+        assert messages == [(SEND_DELIVERIES, ())] * 2
     assert len(receiver.verified(secret)) == 3
     assert hooks.states() == ["DELIVERED"] * 3
 
@@ -58,8 +58,8 @@ def test_a_process_that_ends_records_what_ends_soon(
     receiver.manner = "hang"
     hooks.add(receiver.url)
     hooks.tell()
-    assert send_webhooks.run() == "0 attempts"
+    assert send_deliveries.run() == "0 attempts"
     receiver.answer(204)
     receiver.let_go.set()
-    webhooks._finish()
+    deliveries._finish()
     assert len(hooks.run("SELECT FROM webhook_attempt")) == 1

@@ -1,26 +1,37 @@
-"""An organisation with events, and a sender as a worker has it."""
+"""An organisation with events, a real mail server, and senders as a worker has them."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
 import pytest
+from aiosmtpd.controller import Controller
+from celery import current_app
 from cryptography.fernet import Fernet
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.celery_app import create_celery
+from migration_service.config import Settings
 from migration_service.destinations.http import HttpDestination
 from migration_service.models import WebhookDelivery, WebhookEndpoint
 from migration_service.outgoing.guarded import GuardedClient, RequestLimits
 from migration_service.outgoing.rules import AddressRules
 from migration_service.schemas.events import EventType
+from migration_service.services.deliveries.sender import Sender
+from migration_service.services.emails.outbox import has_work
 from migration_service.services.events.recording import record
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.webhooks.endpoints import change_endpoint, create_endpoint, get_endpoint
+from migration_service.services.webhooks.outbox import Webhooks
 from migration_service.services.webhooks.secrets import Seal
-from migration_service.services.webhooks.sender import Sender
-from migration_service.states import EndpointKind
-from support.factories import Customer
+from migration_service.tasks import deliveries
+from migration_service.tasks.app import MigrationCelery, celery_app
+from support.factories import Customer, close_celery
+from support.mail_box import SENDER, Mailbox, free_port
+from support.messages import noted_messages
 from support.receivers import Receiver, receiving
 from support.servers import wait_until
 
@@ -34,11 +45,11 @@ class Hooks:
         self.sessions = sessions
         self.customer = customer
         self.seal = Seal([Fernet.generate_key().decode()])
-        self.client = GuardedClient(RULES, RequestLimits(connect_seconds=2, answer_seconds=30))
+        self.client = GuardedClient(RULES, RequestLimits(connect_seconds=2, seconds=30))
         self.sender = self.new_sender()
 
     def new_sender(self) -> Sender:
-        return Sender(self.sessions, {EndpointKind.URL: HttpDestination(self.client)}, self.seal)
+        return Sender(self.sessions, [Webhooks(HttpDestination(self.client), self.seal)])
 
     def add(self, url: str, **values: Any) -> tuple[UUID, str]:
         """Create an endpoint. Return its id and secret."""
@@ -51,7 +62,7 @@ class Hooks:
     def change(self, endpoint_id: UUID, **values: Any) -> None:
         with self.sessions.begin() as session:
             endpoint = get_endpoint(session, endpoint_id, organisation_id=None)
-            change_endpoint(session, endpoint, RULES, self.seal, values)
+            change_endpoint(session, endpoint, RULES, values)
 
     def get(self, endpoint_id: UUID) -> WebhookEndpoint:
         with self.sessions.begin() as session:
@@ -99,7 +110,7 @@ class Hooks:
 _DUE = """
     SELECT FROM webhook_delivery JOIN webhook_endpoint AS endpoint ON endpoint.id = endpoint_id
     WHERE state = 'PENDING' AND next_attempt_at <= now() AND endpoint.removed_at IS NULL
-      AND (lane = 'REPLAY' OR disabled_at IS NULL) AND coalesce(held_until, now()) <= now()
+      AND (is_replay OR disabled_at IS NULL) AND coalesce(held_until, now()) <= now()
 """
 
 
@@ -121,3 +132,62 @@ def receiver() -> Iterator[Receiver]:
 def another() -> Iterator[Receiver]:
     with receiving() as receiver:
         yield receiver
+
+
+def send_all() -> int:
+    """Let a worker send all that is due. Return the number of attempts."""
+    attempts = 0
+
+    def is_done() -> bool:
+        nonlocal attempts
+        number, _, of = deliveries.send_deliveries().partition(" ")
+        attempts += int(number) if of == "attempts" else 0
+        with celery_app().resources.Session.begin() as session:
+            return not has_work(session)
+
+    with noted_messages(), patch.object(deliveries, "SEND_SECONDS", 0.3):
+        wait_until(is_done, "all is sent")
+    return attempts
+
+
+@pytest.fixture
+def mailbox() -> Mailbox:
+    return Mailbox()
+
+
+@pytest.fixture
+def controller(mailbox: Mailbox) -> Iterator[Controller]:
+    """A real mail server, which a test may stop."""
+    controller = Controller(mailbox, hostname="127.0.0.1", port=free_port())
+    controller.start()
+    yield controller
+    if not controller.loop.is_closed():
+        controller.stop()
+
+
+@pytest.fixture
+def make_celery(migrated: Settings) -> Iterator[Callable[..., MigrationCelery]]:
+    """Makes workers' applications with these settings and their own broker, which the tasks use."""
+    before = current_app._get_current_object()  # type: ignore[attr-defined]
+    made: list[MigrationCelery] = []
+
+    def make(**changed: Any) -> MigrationCelery:
+        broker = migrated.redis_url.rsplit("/", 1)[0] + "/6"
+        made.append(create_celery(replace(migrated, redis_url=broker, **changed)))
+        # Other tests have sent to the same addresses.
+        for key in made[-1].resources.redis.scan_iter("migration:emails:*"):
+            made[-1].resources.redis.delete(key)
+        return made[-1]
+
+    yield make
+    for celery in made:
+        if sender := deliveries._SENDERS.pop(celery, None):
+            sender.finish(5)
+        close_celery(celery)
+    before.set_current()
+
+
+@pytest.fixture
+def celery(make_celery: Callable[..., MigrationCelery], controller: Controller) -> MigrationCelery:
+    """A worker's application that sends through the mail server."""
+    return make_celery(smtp_url=f"smtp://127.0.0.1:{controller.port}", email_from=SENDER)

@@ -1,0 +1,1 @@
+"""Sending what is recorded: events to webhooks, and messages to people."""

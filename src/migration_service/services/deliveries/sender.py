@@ -1,0 +1,93 @@
+"""Sending messages: one thread claims and records, many send, and none of them holds a transaction."""
+
+import logging
+import queue
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.destinations.protocol import Outcome
+from migration_service.services.deliveries.claims import QUICK, SLOW, Lanes, Outbox, Sent
+from migration_service.states import DeliveryFailure
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks for messages that are due, if nothing happens.
+PAUSE = 0.2
+#: The same while there is something to send.
+_LOOK_AGAIN = 0.02
+
+
+class Sender:
+    """Sends the messages of some outboxes. They stay on their way between two calls of `run`."""
+
+    def __init__(self, sessions: sessionmaker[Session], outboxes: Sequence[Outbox[Any]]) -> None:
+        self._sessions = sessions
+        self._outboxes = outboxes
+        self._lanes = Lanes()
+        self._threads = ThreadPoolExecutor(QUICK + SLOW, "deliveries")
+        self._sent: queue.SimpleQueue[tuple[Outbox[Any], Sent[Any]]] = queue.SimpleQueue()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether messages are on their way, or not recorded yet."""
+        return self._lanes.is_busy
+
+    def run(self, seconds: float) -> int:
+        """Send what is due, for so many seconds. Return the number of attempts that have ended meanwhile."""
+        until = time.monotonic() + seconds
+        ended, is_busy = 0, False
+        while (remaining := until - time.monotonic()) > 0:
+            ended += self._record(min(remaining, _LOOK_AGAIN if is_busy else PAUSE))
+            is_busy = self._claim()
+        return ended
+
+    def finish(self, seconds: float) -> None:
+        """Claim nothing more, and record what ends within so many seconds."""
+        until = time.monotonic() + seconds
+        while self._lanes.is_busy and (remaining := until - time.monotonic()) > 0:
+            self._record(remaining)
+        self._threads.shutdown(wait=False)
+
+    def _claim(self) -> bool:
+        found = 0
+        for outbox in self._outboxes:
+            rooms = self._lanes.rooms()
+            if rooms.free <= 0:
+                break
+            with self._sessions.begin() as session:
+                claims = outbox.claim(session, rooms)
+            for it in claims:
+                self._lanes.begin(it)
+                self._threads.submit(self._send, outbox, it)
+            found += len(claims)
+        return found > 0
+
+    def _record(self, seconds: float) -> int:
+        """Record what was sent. Wait up to so many seconds for the first."""
+        try:
+            ended = [self._sent.get(timeout=seconds)]
+        except queue.Empty:
+            return 0
+        while not self._sent.empty():
+            ended.append(self._sent.get_nowait())
+        for _, sent in ended:  # what cannot be recorded is sent again when its lease has ended
+            self._lanes.end(sent.claim, is_delivered=sent.outcome.failure is None)
+        for outbox in self._outboxes:
+            if of_outbox := [sent for its, sent in ended if its is outbox]:
+                with self._sessions.begin() as session:
+                    outbox.record(session, of_outbox)
+        return len(ended)
+
+    def _send(self, outbox: Outbox[Any], claim: Any) -> None:
+        at, begun = datetime.now(UTC), time.monotonic()
+        try:
+            outcome = outbox.send(claim)
+        except Exception:  # the thread has nobody to tell
+            logger.exception("Message %s to %s failed", claim.id, claim.destination)
+            outcome = Outcome(failure=DeliveryFailure.CONNECTION)
+        self._sent.put((outbox, Sent(claim, at, time.monotonic() - begun, outcome)))

@@ -1,0 +1,121 @@
+"""The task that sends events to webhooks and messages to people, and the sweep that starts it.
+
+The task sends for some seconds and then publishes its successor, so that its worker also does what Celery
+wants between tasks. One message is on its way at a time, and each process that takes one sends beside the
+others. It has a queue of its own, so that no sweep and no account waits behind a slow mail server.
+"""
+
+import logging
+
+from celery import shared_task
+from celery.signals import worker_process_shutdown
+from redis import RedisError
+from sqlalchemy.exc import DBAPIError
+
+from migration_service.config import SettingsError
+from migration_service.connections import log_if_unavailable
+from migration_service.destinations.http import HttpDestination
+from migration_service.models import AlertEmail, CustomerEmail
+from migration_service.outgoing.guarded import GuardedClient
+from migration_service.services.alerts.messages import record_alerts
+from migration_service.services.deliveries.sender import Sender
+from migration_service.services.emails.outbox import Emails, has_work, hold_due, mail_server, new_breaker
+from migration_service.services.webhooks.endpoints import has_endpoints
+from migration_service.services.webhooks.outbox import Webhooks
+from migration_service.services.webhooks.setup import address_rules, seal
+from migration_service.services.webhooks.switching import switch_off_failing
+from migration_service.tasks.app import MigrationCelery, celery_app
+from migration_service.tasks.names import SEND_DELIVERIES, SWEEP_DELIVERIES
+from migration_service.tasks.publishing import publish
+
+logger = logging.getLogger(__name__)
+
+#: Seconds for which a task sends.
+SEND_SECONDS = 5.0
+#: Seconds that a process which ends waits for messages on their way.
+_FINISH_SECONDS = 3.0
+# The key that says that a message is on its way, and the seconds after which it counts as lost.
+_ANNOUNCED_KEY = "migration:deliveries-announced"
+_TRUSTED_SECONDS = 60
+#: The sender of this process.
+_SENDERS: dict[MigrationCelery, Sender] = {}
+
+
+@shared_task(name=SEND_DELIVERIES, send_events=False)
+def send_deliveries() -> str:
+    """Send what is due, for some seconds. The log shows how many attempts ended."""
+    app = celery_app()
+    with log_if_unavailable("deliveries are announced again when the message counts as lost"):
+        app.resources.redis.delete(_ANNOUNCED_KEY)
+    if not _has_work(app):
+        return "nothing to send"
+    ended = _sender(app).run(SEND_SECONDS)
+    _announce(app)
+    return f"{ended} attempts"
+
+
+@shared_task(name=SWEEP_DELIVERIES, send_events=False)
+def sweep_deliveries() -> None:
+    """Record alerts, switch off webhooks that have failed for days, and let a worker send what is due.
+
+    Without a mail server messages to people are postponed, and that is logged.
+    """
+    app = celery_app()
+    sessions = app.resources.Session
+    if recipients := app.settings.alert_recipients:
+        try:
+            with sessions.begin() as session:
+                record_alerts(session, recipients, app.settings.console_url)
+        except DBAPIError as error:
+            # Other messages are not affected. The next sweep tries again.
+            logger.warning("Alerts were not recorded: %s", error)
+    with sessions.begin() as session:
+        switch_off_failing(session)
+    try:
+        mail_server(app.settings)
+    except SettingsError as error:
+        with sessions.begin() as session:
+            waiting = sum(hold_due(session, kind) for kind in (AlertEmail, CustomerEmail))
+        if waiting:
+            logger.error("%s e-mails wait, because none can be sent: %s", waiting, error)
+    if _has_work(app):
+        _announce(app)
+
+
+def _has_work(app: MigrationCelery) -> bool:
+    with app.resources.Session.begin() as session:
+        return has_endpoints(session) or has_work(session)
+
+
+def _sender(app: MigrationCelery) -> Sender:
+    """Return the sender of this process. Its messages stay on their way between two tasks."""
+    if app not in _SENDERS:
+        settings, resources = app.settings, app.resources
+        webhooks = Webhooks(HttpDestination(GuardedClient(address_rules(settings))), seal(settings))
+        emails: list[Emails] = []
+        try:
+            server, breaker = mail_server(settings), new_breaker()
+            kinds = (AlertEmail, CustomerEmail)
+            emails = [Emails(kind, server, resources.redis, breaker) for kind in kinds]
+        except SettingsError:  # the sweep logs it
+            pass
+        _SENDERS[app] = Sender(resources.Session, [*emails, webhooks])
+    return _SENDERS[app]
+
+
+# Connected before a process begins: what connects later is not called when it ends (`worker_pool`).
+@worker_process_shutdown.connect
+def _finish(**_kwargs: object) -> None:
+    for sender in _SENDERS.values():
+        sender.finish(_FINISH_SECONDS)
+
+
+def _announce(app: MigrationCelery) -> None:
+    """Publish a message, unless one is on its way."""
+    try:
+        first = app.resources.redis.set(_ANNOUNCED_KEY, b"1", nx=True, ex=_TRUSTED_SECONDS)
+    except RedisError:
+        first = True
+    if first and not publish(app, SEND_DELIVERIES, tells=False):
+        with log_if_unavailable("deliveries are announced again when the message counts as lost"):
+            app.resources.redis.delete(_ANNOUNCED_KEY)
