@@ -1,1 +1,1 @@
-"""Adapters for the places to which events are sent: `http` for URLs, `rabbitmq` for queues."""
+"""The adapter for URLs to which events are sent."""
