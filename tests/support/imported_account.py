@@ -18,6 +18,7 @@ from support.supplier_client import SupplierClient
 LEDGER = {
     "ledger_code": "ENERGY_LEDGER",
     "ledger_balance": "10.00",
+    "last_settlement_balance": "10.00",
     "last_settlement_closing_date": "2020-01-31",
 }
 

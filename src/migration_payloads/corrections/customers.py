@@ -1,24 +1,29 @@
 """Corrections of findings about the account, its customers and its addresses."""
 
 import re
+import unicodedata
 from datetime import date
 
 from migration_payloads.corrections.correction import corrects
-from migration_payloads.corrections.place import Place, Steps, day, objects
+from migration_payloads.corrections.periods import PLACEHOLDERS
+from migration_payloads.corrections.place import Place, Steps, day, is_among, objects
 from migration_payloads.errors import Confidence
 from migration_payloads.moments import DEFAULT_TIME_ZONE, today_in
 from migration_payloads.rules.postcodes import is_dutch_postcode
+from migration_payloads.schemas.identifiers import without_hidden
 
-#: Dates that databases and forms write if a date is not known.
-_PLACEHOLDERS = frozenset({"0001-01-01", "1753-01-01", "1800-01-01", "1899-12-30", "1899-12-31"})
+# What may be between the digits and the letters of a postcode.
+_BETWEEN = re.compile(r"[\s.,\-_/]")
+_NAME = ("given_name", "family_name")
 
 
 @corrects("invalid_postcode")
 def postcode(place: Place) -> Steps:
-    """Write a postcode as 1234 AB, without other characters or the prefix NL."""
-    if not isinstance(place.value, str):
+    """Write a postcode as 1234 AB, without spaces, signs or the prefix NL."""
+    if not isinstance(place.value, str) or len(place.value) > 40:
         return []
-    text = re.sub(r"[^A-Z0-9]", "", place.value.upper()).removeprefix("NL")
+    text = unicodedata.normalize("NFKC", without_hidden(place.value)).upper()
+    text = _BETWEEN.sub("", text).removeprefix("NL")
     new = f"{text[:4]} {text[4:]}"
     return [place.replace(new, Confidence.CERTAIN)] if is_dutch_postcode(new) else []
 
@@ -37,11 +42,16 @@ def known_occupier(place: Place) -> Steps:
 
 @corrects("customer_may_not_be_named_the_occupier")
 def no_occupier(place: Place) -> Steps:
-    """Leave out the customer who is nobody. If there is no other, say that nobody is known."""
-    steps = [place.remove(Confidence.LIKELY, place.path[:2])]
+    """Leave out the customer who is nobody. If there is no other, say that nobody is known.
+
+    It is a guess if the customer has more than a name.
+    """
+    more = [value for name, value in place.parent.items() if name not in _NAME and value]
+    sure = Confidence.GUESS if more else Confidence.LIKELY
+    steps = [place.remove(sure, place.path[:2])]
     if len(objects(place.payload.get("customers"))) > 1:
         return steps
-    return [place.replace(True, Confidence.LIKELY, ("unknown_occupier",)), *steps]
+    return [place.replace(True, sure, ("unknown_occupier",)), *steps]
 
 
 @corrects("date_of_birth_in_future")
@@ -58,20 +68,20 @@ def century(place: Place) -> Steps:
 @corrects("date_of_birth_implausible")
 def no_date_of_birth(place: Place) -> Steps:
     """Leave out a date of birth that stands for none."""
-    return [place.remove(Confidence.LIKELY if place.value in _PLACEHOLDERS else Confidence.GUESS)]
+    return [place.remove(Confidence.LIKELY if place.value in PLACEHOLDERS else Confidence.GUESS)]
 
 
 @corrects("possible_test_email_address")
 def no_email_address(place: Place) -> Steps:
     """Leave out an e-mail address that reaches nobody."""
-    return [place.remove(Confidence.LIKELY)]
+    return [place.remove(Confidence.GUESS)]
 
 
 @corrects("duplicate_customers_found")
 def customer_once(place: Place) -> Steps:
-    """Leave out the second of two customers who are the same person."""
-    same = isinstance(place.parent, list) and place.value in place.parent[: int(place.name)]
-    return [place.remove(Confidence.CERTAIN if same else Confidence.LIKELY)]
+    """Leave out the second of two customers who are the same person. It is a guess if any value differs."""
+    same = is_among(place.value, place.parent[: int(place.name)])
+    return [place.remove(Confidence.CERTAIN if same else Confidence.GUESS)]
 
 
 @corrects("supply_address_with_no_meter_points")
@@ -97,7 +107,7 @@ def equal_once(place: Place) -> Steps:
     """Leave out an item that is equal to an earlier one of the account."""
     item, path = place.parent, place.path[:-1]
     if place.code != "duplicate_meter_points_provided":
-        same = item in place.above(2)[: int(path[-1])]
+        same = is_among(item, place.above(2)[: int(path[-1])])
         return [place.remove(Confidence.CERTAIN, path)] if same else []
     earlier = [
         meter_point
@@ -105,7 +115,7 @@ def equal_once(place: Place) -> Steps:
         for j, meter_point in enumerate(objects(address.get("meter_points")))
         if (i, j) < (path[1], path[3])
     ]
-    if item not in earlier:
+    if not is_among(item, earlier):
         return []
     # An address that is left with nothing would be the next finding.
     return [place.remove(Confidence.CERTAIN, path if len(place.above(2)) > 1 else path[:2])]

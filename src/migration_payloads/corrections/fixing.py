@@ -9,14 +9,13 @@ from marshmallow import missing
 
 from migration_payloads.corrections.applying import apply
 from migration_payloads.corrections.catalogue import suggest
-from migration_payloads.corrections.place import find_place, may_be_personal, pattern_of
+from migration_payloads.corrections.place import ORDER, find_place, may_be_personal, pattern_of
 from migration_payloads.errors import Confidence, ErrorItem, Operation, Suggestion
 from migration_payloads.schemas.json import encode_json
 from migration_payloads.validation import ValidatedAccount
 
 #: The most rounds. A correction may show what the next one has to correct, but not for ever.
 _ROUNDS = 20
-_ORDER = (Confidence.GUESS, Confidence.LIKELY, Confidence.CERTAIN)
 
 
 class Group(NamedTuple):
@@ -53,12 +52,12 @@ Accepts = Callable[[Group], Confidence | None]
 
 def reaches(confidence: Confidence, least: Confidence | None) -> bool:
     """Return whether a correction is at least this sure. None is never reached."""
-    return least is not None and _ORDER.index(confidence) >= _ORDER.index(least)
+    return least is not None and ORDER.index(confidence) >= ORDER.index(least)
 
 
 def lesser(one: Confidence, other: Confidence) -> Confidence:
     """Return the confidence that is less sure."""
-    return min(one, other, key=_ORDER.index)
+    return min(one, other, key=ORDER.index)
 
 
 def propose(payload: Any, account: ValidatedAccount) -> Iterator[Proposal]:
@@ -71,7 +70,7 @@ def propose(payload: Any, account: ValidatedAccount) -> Iterator[Proposal]:
 def _proposal(payload: Any, item: ErrorItem, suggestions: tuple[Suggestion, ...]) -> Proposal:
     place = find_place(payload, item.code, item.attr or "")
     path = place.path if place else ()
-    confidence = min((it.confidence for it in suggestions), key=_ORDER.index)
+    confidence = min((it.confidence for it in suggestions), key=ORDER.index)
     steps = tuple(_step(payload, it) for it in suggestions)
     return Proposal(Group(item.code, pattern_of(path), suggestions[0].kind), confidence, suggestions, steps)
 

@@ -1,11 +1,12 @@
 """Corrections of findings about balances, transactions, their parts and statements."""
 
+import re
 from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from migration_payloads.corrections.correction import corrects
-from migration_payloads.corrections.place import Place, Steps, like, number, objects
+from migration_payloads.corrections.place import Place, Steps, is_noise, like, number, objects
 from migration_payloads.errors import Confidence
 from migration_payloads.rules.account import HISTORICAL_TRANSACTIONS, OPEN_TRANSACTIONS
 from migration_payloads.rules.balances import A_CENT, ZERO, differ, sum_signed_amounts
@@ -73,7 +74,7 @@ def settlement_balance(place: Place) -> Steps:
 @corrects("missing_transaction_reason")
 def reason_of_type(place: Place) -> Steps:
     """Give a CHARGE the reason IMPORTED_CHARGE, and a CREDIT the reason IMPORTED_CREDIT."""
-    return [place.replace(_REASONS[place.parent["type"]], Confidence.LIKELY)]
+    return [place.replace(_REASONS[place.parent["type"]], Confidence.GUESS)]
 
 
 @corrects("missing_payment_type")
@@ -88,7 +89,7 @@ def payment_type_of_others(place: Place) -> Steps:
         if it.get("type") == kind and isinstance(it.get("payment_type"), str) and it["payment_type"]
     }
     if not others and kind == "REPAYMENT":
-        return [place.replace("DIRECT_CREDIT", Confidence.LIKELY)]
+        return [place.replace("DIRECT_CREDIT", Confidence.GUESS)]
     return [place.replace(others.pop(), Confidence.GUESS)] if len(others) == 1 else []
 
 
@@ -107,20 +108,23 @@ def payment_the_other_way(place: Place) -> Steps:
 
 @corrects("amount_with_fraction_of_a_cent")
 def amount_in_cents(place: Place) -> Steps:
-    """Round the amount to a cent."""
+    """Round the amount to a cent. It is a guess unless the fraction is what a calculation left behind."""
     amount = number(place.value)
-    return [] if amount is None else [place.replace(like(_cents(amount), place.value), Confidence.LIKELY)]
+    if amount is None:
+        return []
+    sure = Confidence.LIKELY if is_noise(amount, _cents(amount)) else Confidence.GUESS
+    return [place.replace(like(_cents(amount), place.value), sure)]
 
 
 @corrects("field_not_allowed_for_type")
 def no_such_field(place: Place) -> Steps:
     """Leave out the field that the type of the transaction does not have."""
-    return [place.remove(Confidence.LIKELY)]
+    return [place.remove(Confidence.GUESS)]
 
 
 @corrects("line_item_units_must_be_two_values")
 def no_units(place: Place) -> Steps:
-    """Leave out units that are not two readings."""
+    """Leave out units that are not two readings of each meter."""
     return [place.remove(Confidence.GUESS if place.value else Confidence.CERTAIN)]
 
 
@@ -148,7 +152,10 @@ def net_amount_or_price(place: Place) -> Steps:
 
 @corrects("supply_charge_amount_mismatch")
 def sum_of_parts(place: Place) -> Steps:
-    """Add up the line items and the tax, if the balances of the ledger then add up."""
+    """Add up the line items and the tax, if the balances of the ledger then add up.
+
+    It is a guess if the ledger has no balance to compare with.
+    """
     net = _sum(place.parent.get("line_items"), "net_amount")
     tax = _sum(place.parent.get("tax_items"), "amount")
     old, ledger = number(place.value), place.above(3)
@@ -160,15 +167,17 @@ def sum_of_parts(place: Place) -> Steps:
     moved += old - new
     settled, balance = number(ledger.get("last_settlement_balance")), number(ledger.get("ledger_balance"))
     if place.path[2] == HISTORICAL_TRANSACTIONS:
-        fits = settled is None or not differ(moved, settled)
+        made, known = moved, settled
     else:
-        fits = balance is None or not differ((settled or ZERO) + moved, balance)
-    return [place.replace(like(new, place.value), Confidence.LIKELY)] if fits else []
+        made, known = (settled or ZERO) + moved, balance
+    if known is not None and differ(made, known):
+        return []
+    return [place.replace(like(new, place.value), Confidence.GUESS if known is None else Confidence.LIKELY)]
 
 
 @corrects("incorrect_tax_item_amount")
 def tax_rate(place: Place) -> Steps:
-    """Divide the tax by the value that is taxed. It is likely if that makes a rate of Dutch VAT."""
+    """Divide the tax by the value that is taxed."""
     item = place.parent
     amount, value = number(place.value), number(item.get("value_taxed"))
     if amount is None or not value:
@@ -176,19 +185,48 @@ def tax_rate(place: Place) -> Steps:
     rates = [Decimal("0.21"), Decimal("0.09"), ZERO]
     usual = next((it for it in rates if not differ(it * value, amount)), None)
     rate = (amount / value).quantize(_TEN_DECIMALS).normalize() if usual is None else usual
-    sure = Confidence.GUESS if usual is None else Confidence.LIKELY
     if differ(rate * value, amount):
         return []
-    return [place.replace(like(rate, item["rate"]), sure, (*place.path[:-1], "rate"))]
+    return [place.replace(like(rate, item["rate"]), Confidence.GUESS, (*place.path[:-1], "rate"))]
+
+
+@corrects("rate_is_no_proportion")
+def percentage(place: Place) -> Steps:
+    """Write a percentage as a proportion: 21 as 0.21. It is likely if the tax is that part of the amount."""
+    item, rate = place.parent, number(place.value)
+    if rate is None or not 1 < rate <= 100:
+        return []
+    new = (rate / 100).normalize()
+    value = number(item.get("net_amount", item.get("value_taxed")))
+    tax = number(item.get("tax_amount", item.get("amount")))
+    if value is not None and tax is not None and differ(new * value, tax):
+        return []
+    proves = value is not None and tax is not None and differ(rate * value, tax)
+    return [place.replace(like(new, place.value), Confidence.LIKELY if proves else Confidence.GUESS)]
+
+
+@corrects("advance_amount_mismatch")
+def advance_in_euros(place: Place) -> Steps:
+    """Divide an advance by a hundred, if its parts then make it."""
+    total, costs = number(place.value), objects(place.parent.get("cost_details"))
+    net, tax = _sum(costs, "net_amount"), _sum(costs, "tax_amount")
+    if total is None or net is None or tax is None or differ(net + tax, total / 100):
+        return []
+    return [place.replace(like(total / 100, place.value), Confidence.LIKELY)]
 
 
 @corrects("unknown_vat_reference")
 def untaxed_line(place: Place) -> Steps:
-    """Refer to the only line item that no other tax item refers to."""
+    """Refer to the only line item that no other tax item refers to. It is likely if its amount is taxed."""
     transaction = place.above(4)
-    refs = _params(transaction.get("line_items"), "ref")
-    left = sorted(set(refs) - set(_params(transaction.get("tax_items"), "vat_on")))
-    return [place.replace(left[0], Confidence.LIKELY)] if len(left) == 1 else []
+    lines = objects(transaction.get("line_items"))
+    left = sorted(set(_params(lines, "ref")) - set(_params(transaction.get("tax_items"), "vat_on")))
+    if len(left) != 1:
+        return []
+    [line] = [it for it in lines if left[0] in _params([it], "ref")][:1]
+    taxed, net = number(place.above(2).get("value_taxed")), number(line.get("net_amount"))
+    sure = Confidence.LIKELY if taxed is not None and taxed == net else Confidence.GUESS
+    return [place.replace(left[0], sure)]
 
 
 @corrects("duplicate_line_item_refs")
@@ -215,11 +253,22 @@ def gross_amount_in_cents(place: Place) -> Steps:
 
 @corrects("statement_not_found_for_invoice_number")
 def invoice_number_of_statement(place: Place) -> Steps:
-    """Write an invoice number as its statement does: only case, spaces, zeros and signs differ."""
-    numbers = [str(it.get("number")) for it in objects(place.payload.get("statements"))]
-    found = {it for it in numbers if _plain(it) == _plain(place.value)}
-    return [place.replace(found.pop(), Confidence.LIKELY)] if len(found) == 1 else []
+    """Write an invoice number as its statement does: only case, spaces, zeros and signs differ.
+
+    It is a guess if the signs are between other digits.
+    """
+    numbers = {str(it.get("number")) for it in objects(place.payload.get("statements"))}
+    for plain, sure in ((_parts, Confidence.LIKELY), (_joined, Confidence.GUESS)):
+        found = [it for it in numbers if plain(it) == plain(place.value)]
+        if found:
+            return [place.replace(found[0], sure)] if len(found) == 1 else []
+    return []
 
 
-def _plain(invoice: str) -> str:
+def _parts(invoice: str) -> list[str]:
+    """Return the words and the numbers of an invoice number, without zeros in front."""
+    return [it.lstrip("0") for it in re.findall(r"[0-9]+|[^\W\d_]+", invoice.upper())]
+
+
+def _joined(invoice: str) -> str:
     return "".join(it for it in invoice.upper() if it.isalnum()).lstrip("0")

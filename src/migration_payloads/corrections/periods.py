@@ -1,26 +1,61 @@
 """Corrections of findings about periods."""
 
+from datetime import timedelta
 from typing import Any
 
+from marshmallow import missing
+
 from migration_payloads.corrections.correction import corrects
-from migration_payloads.corrections.place import Place, Steps, objects
+from migration_payloads.corrections.place import Place, Steps, day, objects
 from migration_payloads.errors import Confidence
 
 #: The start that belongs to the name of an end.
 _STARTS = {"end_date": "start_date", "end_at": "start_at", "bill_period_to_date": "bill_period_from_date"}
 
 
+#: Dates that databases and forms write if a date is not known.
+PLACEHOLDERS = frozenset({"0001-01-01", "1753-01-01", "1800-01-01", "1899-12-30", "1899-12-31", "1900-01-01"})
+#: Ends that stand for none.
+_OPEN_ENDS = frozenset({"2099-12-31", "2999-12-31", "9999-12-31"})
+
+
 @corrects("gaps_or_overlaps_in_periods")
 def until_the_next(place: Place) -> Steps:
-    """End a period when the next one starts."""
+    """End a period when the next one starts.
+
+    It is likely if the period has no end, or ends on the day before, and a guess otherwise.
+    """
     following = _next_start(place)
-    return [place.replace(following, Confidence.LIKELY)] if following else []
+    if not following:
+        return []
+    is_missing = place.value is missing or place.value is None
+    last, next_ = day(str(place.value)[:10]), day(following[:10])
+    is_day_before = last is not None and next_ is not None and next_ - last == timedelta(days=1)
+    sure = Confidence.LIKELY if is_missing or is_day_before else Confidence.GUESS
+    return [place.replace(following, sure)]
 
 
 @corrects("latest_period_not_open_ended")
 def open_end(place: Place) -> Steps:
-    """Leave out the end of the last period."""
-    return [place.remove(Confidence.LIKELY)]
+    """Leave out the end of the last period. It is a guess unless the end stands for none, as 9999-12-31."""
+    return [place.remove(Confidence.LIKELY if place.value in _OPEN_ENDS else Confidence.GUESS)]
+
+
+@corrects("placeholder_date")
+def no_placeholder(place: Place) -> Steps:
+    """Leave out a date that stands for none, if the field is not required."""
+    if place.field is None or place.field.required:
+        return []
+    settles = place.name == "last_settlement_closing_date"
+    if settles and objects(place.parent.get("historical_statement_transactions")):
+        return []  # historical transactions need it
+    return [place.remove(Confidence.LIKELY if str(place.value)[:10] in PLACEHOLDERS else Confidence.GUESS)]
+
+
+@corrects("period_without_content")
+def no_empty_period(place: Place) -> Steps:
+    """Leave out a period that has nothing but its dates."""
+    return [place.remove(Confidence.GUESS)]
 
 
 @corrects("start_date_later_than_end_date")

@@ -1,8 +1,9 @@
 """The place of a finding: the value at fault, and what is around it in the payload."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -15,6 +16,8 @@ from migration_payloads.schemas.account import ACCOUNT_IMPORT
 from migration_payloads.schemas.fields import Values
 
 Steps = list[Suggestion]
+#: From the least sure to the surest.
+ORDER = (Confidence.GUESS, Confidence.LIKELY, Confidence.CERTAIN)
 _LONGEST_NUMBER = 60
 
 
@@ -145,6 +148,11 @@ def number(value: Any) -> Decimal | None:
     return found if found.is_finite() else None
 
 
+def is_noise(old: Decimal, new: Decimal) -> bool:
+    """Return whether a number differs from a rounded one only as a calculation with 15 digits leaves it."""
+    return Context(prec=15).create_decimal(old) == new
+
+
 def like(new: Decimal, old: Any) -> Any:
     """Return a number as the old value was sent: as text, or as a number."""
     return format(new, "f") if isinstance(old, str) else new
@@ -156,6 +164,20 @@ def day(value: Any) -> date | None:
         return date.fromisoformat(value) if isinstance(value, str) and len(value) == 10 else None
     except ValueError:
         return None
+
+
+def is_among(value: Any, others: Iterable[Any]) -> bool:
+    """Return whether a value is equal to another one, member by member. True is not the number 1."""
+    return any(_written(value) == _written(other) for other in others)
+
+
+def _written(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _written(below) for name, below in value.items()}
+        case list():
+            return [_written(below) for below in value]
+    return type(value) is bool, value
 
 
 def objects(value: Any) -> list[dict[str, Any]]:

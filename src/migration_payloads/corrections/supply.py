@@ -1,6 +1,7 @@
 """Corrections of findings about meter points, agreements and codes with check digits."""
 
 import re
+import unicodedata
 from typing import Any
 
 from migration_payloads.corrections.correction import corrects
@@ -8,30 +9,70 @@ from migration_payloads.corrections.place import Place, Steps, day, get, objects
 from migration_payloads.errors import Confidence
 from migration_payloads.rules.account import Path
 from migration_payloads.rules.agreements import UNITS_BY_SUPPLY_TYPE
-from migration_payloads.rules.gs1 import check_digit, is_gs1_number
+from migration_payloads.rules.gs1 import check_digit, is_gs1_number, is_probably_rounded
+from migration_payloads.schemas.fields import Ean
+from migration_payloads.schemas.identifiers import without_hidden
 
 
 def _with_check_digit(text: Any, length: int) -> tuple[str, Confidence] | None:
-    """Return a number with its check digit, which is added if it is missing and a guess if it was wrong."""
+    """Return a number with its check digit, which is a guess if it was missing or wrong.
+
+    It is none of a number that was rounded: its last digits are lost.
+    """
     digits = re.sub(r"[\s.\-]", "", text) if isinstance(text, str) else ""
     if not re.fullmatch(r"[0-9]+", digits):
         return None
     if is_gs1_number(digits, length):
         return digits, Confidence.CERTAIN
+    if is_probably_rounded(digits):
+        return None
     if len(digits) == length - 1:
-        return digits + check_digit(digits), Confidence.LIKELY
+        return digits + check_digit(digits), Confidence.GUESS
     if len(digits) == length:
         return digits[:-1] + check_digit(digits[:-1]), Confidence.GUESS
     return None
 
 
+@corrects("invalid_ean", fields=(Ean,))
+def ean_of_digits(place: Place) -> Steps:
+    """Take spaces, signs and the word EAN out of an EAN.
+
+    A check digit that is missing is added. That is likely if the account names the EAN with it elsewhere, and
+    a guess otherwise.
+    """
+    if not isinstance(place.value, str) or len(place.value) > 60 or Ean.FORM.fullmatch(place.value):
+        return []
+    text = unicodedata.normalize("NFKC", without_hidden(place.value))
+    digits = re.sub(r"[\s.\-']", "", text).upper().removeprefix("EAN").lstrip(":")
+    found = _with_check_digit(digits, 18)
+    if found is None or (len(digits) == 18 and found[1] is Confidence.GUESS):
+        return []
+    sure = Confidence.LIKELY if found[1] is Confidence.GUESS and found[0] in _eans(place) else found[1]
+    return [place.replace(found[0], sure)]
+
+
+@corrects("invalid_ean")
+def other_ean(place: Place) -> Steps:
+    """Correct the check digit of an EAN, also where ledgers name it. That makes it another connection."""
+    return _corrected_ean(place, 18)
+
+
 @corrects("invalid_ean")
 def ean_check_digit(place: Place) -> Steps:
-    """Add the check digit that an EAN lacks, or correct it, also where ledgers name it."""
-    found = _with_check_digit(place.value, 18)
+    """Add the check digit to an EAN of 17 digits, also where ledgers name it.
+
+    It is likely if the account names the EAN with it elsewhere: another digit may be missing.
+    """
+    return _corrected_ean(place, 17)
+
+
+def _corrected_ean(place: Place, length: int) -> Steps:
+    found = _with_check_digit(place.value, 18) if len(str(place.value)) == length else None
     if found is None or place.name != "ean":
         return []
     new, sure = found
+    if length == 17 and new in _eans(place):
+        sure = Confidence.LIKELY
     named: list[Path] = [
         ("ledgers", i, "identifiers", j)
         for i, ledger in enumerate(_ledgers(place))
@@ -47,6 +88,17 @@ def _ledgers(place: Place) -> list[dict[str, Any]]:
     return objects(place.payload.get("ledgers"))
 
 
+def _meter_points(place: Place) -> list[dict[str, Any]]:
+    addresses = objects(place.payload.get("supply_addresses"))
+    return [meter_point for address in addresses for meter_point in objects(address.get("meter_points"))]
+
+
+def _eans(place: Place) -> list[Any]:
+    """Return all EANs of the account, of its meter points and in its ledgers."""
+    named = [it for ledger in _ledgers(place) for it in _identifiers(ledger)]
+    return [*named, *(meter_point.get("ean") for meter_point in _meter_points(place))]
+
+
 def _identifiers(ledger: dict[str, Any]) -> list[Any]:
     found = ledger.get("identifiers")
     return found if isinstance(found, list) else []
@@ -54,7 +106,7 @@ def _identifiers(ledger: dict[str, Any]) -> list[Any]:
 
 @corrects("invalid_grid_operator_code", "invalid_cap_tar_code")
 def code_check_digit(place: Place) -> Steps:
-    """Add the check digit that a code of 13 digits lacks, or correct it."""
+    """Take spaces and signs out of a code of 13 digits, and add or correct its check digit as a guess."""
     found = _with_check_digit(place.value, 13)
     return [place.replace(*found)] if found else []
 
@@ -63,12 +115,7 @@ def code_check_digit(place: Place) -> Steps:
 def known_identifier(place: Place) -> Steps:
     """Name the EAN with its check digit, or leave out the EAN of a meter point that the account lacks."""
     found = _with_check_digit(place.value, 18)
-    eans = {
-        meter_point.get("ean")
-        for address in objects(place.payload.get("supply_addresses"))
-        for meter_point in objects(address.get("meter_points"))
-    }
-    if found and found[0] in eans:
+    if found and any(found[0] == meter_point.get("ean") for meter_point in _meter_points(place)):
         named = [it for ledger in _ledgers(place) for it in _identifiers(ledger)]
         return [place.replace(found[0], Confidence.LIKELY)] if found[0] not in named else []
     return [place.remove(Confidence.GUESS)]
@@ -84,14 +131,14 @@ def identifier_once(place: Place) -> Steps:
 @corrects("supply_type_mismatch")
 def supply_type(place: Place) -> Steps:
     """Give an agreement the supply type of its meter point."""
-    return [place.replace(place.above(3)["supply_type"], Confidence.LIKELY)]
+    return [place.replace(place.above(3)["supply_type"], Confidence.GUESS)]
 
 
 @corrects("forecast_units_do_not_match_supply_type")
 def forecast_units(place: Place) -> Steps:
-    """Give a forecast the units of what the meter point supplies."""
+    """Give a forecast the units of what the meter point supplies, if its number is in them."""
     units = UNITS_BY_SUPPLY_TYPE.get(place.above(4)["supply_type"])
-    return [place.replace(units, Confidence.CERTAIN)] if units else []
+    return [place.replace(units, Confidence.GUESS)] if units else []
 
 
 @corrects("agreement_start_date_before_supply_start_date")
@@ -110,7 +157,7 @@ def supply_of_charge(place: Place) -> Steps:
     """Give a supply charge the supply type of its product, and the product of other charges of that type."""
     if place.name == "supply_type":
         found = _supply_type_of(str(place.parent.get("product_code", "")))
-        if not found and len(known := _supplied(place.payload)) == 1:
+        if not found and len(known := _supplied(place)) == 1:
             [found] = known
         return [place.replace(found, Confidence.LIKELY)] if found else []
     if place.name != "product_code":
@@ -125,13 +172,9 @@ def supply_of_charge(place: Place) -> Steps:
     return [place.replace(product, Confidence.GUESS)] if product else []
 
 
-def _supplied(payload: dict[str, Any]) -> set[str]:
-    return {
-        meter_point["supply_type"]
-        for address in objects(payload.get("supply_addresses"))
-        for meter_point in objects(address.get("meter_points"))
-        if meter_point.get("supply_type") in UNITS_BY_SUPPLY_TYPE
-    }
+def _supplied(place: Place) -> set[Any]:
+    found = {meter_point.get("supply_type") for meter_point in _meter_points(place)}
+    return {it for it in found if it in UNITS_BY_SUPPLY_TYPE}
 
 
 def _supply_type_of(product: str) -> str | None:

@@ -1,18 +1,25 @@
-"""Corrections of texts: identifiers, EANs, telephone numbers, e-mail addresses and paths."""
+"""Corrections of texts: identifiers, telephone numbers, e-mail addresses and paths."""
 
 import re
 import unicodedata
 
 from migration_payloads.corrections.correction import corrects
-from migration_payloads.corrections.place import Place, Steps
+from migration_payloads.corrections.place import ORDER, Place, Steps
 from migration_payloads.errors import Confidence
-from migration_payloads.rules.gs1 import check_digit, is_gs1_number
-from migration_payloads.schemas.fields import DocumentPath, Ean, EmailAddress, PhoneNumber
-from migration_payloads.schemas.identifiers import find_invisible
+from migration_payloads.schemas.fields import DocumentPath, EmailAddress, PhoneNumber
+from migration_payloads.schemas.identifiers import find_invisible, mend_encoding, without_hidden
 
 #: What is written in place of nothing.
 _NOTHING = frozenset({"-", "--", "?", "x", "n/a", "na", "nvt", "n.v.t.", "geen", "onbekend", "unknown"})
 _LONGEST = 300
+#: Signs of telephone numbers that are written in more than one way.
+_OTHER_SIGNS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"))
+#: Words that say no more than that a telephone number follows.
+_LABEL = re.compile(
+    r"[ :]*(?:(?:tel|telefoon|telefoonnummer|phone|mobiel|mobile|mob|gsm|nr|t|m)[ :]*)?", re.I
+)
+#: Compatibility forms that mean something else than the plain character, such as the 2 in m².
+_OTHER_MEANINGS = ("<super>", "<sub>", "<fraction>", "<circle>")
 
 
 @corrects(
@@ -24,76 +31,116 @@ _LONGEST = 300
     "compatibility_characters",
 )
 def visible_characters(place: Place) -> Steps:
-    """Take out what cannot be seen, and spaces around the text. A line feed or a tab becomes a space."""
+    """Take out what cannot be seen, and spaces around the text. A line feed or a tab becomes a space.
+
+    It is a guess if a character may have been a letter in another encoding, or is a small or raised form.
+    """
     if not isinstance(place.value, str) or len(place.value) > _LONGEST:
         return []
     text = place.value.replace("\0", "")
-    if find_invisible(text):
+    sure = Confidence.GUESS if any("\x80" <= it < "\xa0" for it in text) else Confidence.CERTAIN
+    if isinstance(place.field, EmailAddress | PhoneNumber):
+        text = without_hidden(text)
+    elif find_invisible(text):
         text = re.sub(r"[\r\n\t\v\f]+", " ", text)
         text = "".join(it for it in text if not find_invisible(it))
     if place.code in ("not_normalised", "compatibility_characters", "outer_spaces"):
-        text = unicodedata.normalize("NFKC" if place.code == "compatibility_characters" else "NFC", text)
+        text = unicodedata.normalize("NFC", text)
+    if place.code == "compatibility_characters":
+        if any(unicodedata.decomposition(it).startswith(_OTHER_MEANINGS) for it in text):
+            sure = Confidence.GUESS
+        text = unicodedata.normalize("NFKC", text)
     new = text.strip()
     if not new or new == place.value or not place.accepts(new):
         return []
-    return [place.replace(new, Confidence.CERTAIN)]
+    return [place.replace(new, sure)]
 
 
-@corrects("invalid_ean", fields=(Ean,))
-def ean_of_digits(place: Place) -> Steps:
-    """Take spaces, dots and hyphens out of an EAN, and add its check digit if it is missing."""
-    if not isinstance(place.value, str) or len(place.value) > 60 or place.value.isdecimal():
+@corrects("wrong_encoding")
+def right_encoding(place: Place) -> Steps:
+    """Write a letter that was read as several, such as `Ã¼`, as the one that it is."""
+    if not isinstance(place.value, str) or len(place.value) > 2_000:
         return []
-    digits = re.sub(r"[\s.\-\u00a0]", "", place.value).upper().removeprefix("EAN").lstrip(":")
-    if re.fullmatch(r"[0-9]{17}", digits):
-        return [place.replace(digits + check_digit(digits), Confidence.LIKELY)]
-    return [place.replace(digits, Confidence.CERTAIN)] if is_gs1_number(digits, 18) else []
+    new = mend_encoding(place.value)
+    return [place.replace(new, Confidence.CERTAIN)] if new != place.value and place.accepts(new) else []
 
 
 @corrects("invalid_phone_number", fields=(PhoneNumber,))
 def phone_number(place: Place) -> Steps:
-    """Write a telephone number without words, and with the plus of its prefix.
+    """Write a telephone number as digits, with the plus of its prefix.
 
-    Of two numbers, it takes the first, which is a guess.
+    It is certain if nothing else is left out, likely if the plus or a word such as `tel.` is, and a guess if
+    other words or a second number are.
     """
     if not isinstance(place.value, str) or len(place.value) > 40:
         return []
     if place.value.strip().casefold() in _NOTHING:
         return [place.replace("", Confidence.LIKELY)]
-    numbers = [_plain_number(it) for it in re.split(r"[/;,|]|\b(?:en|of|or)\b", place.value)]
-    numbers = [it for it in numbers if len(it) >= 8]
+    text = unicodedata.normalize("NFKC", without_hidden(place.value)).translate(_OTHER_SIGNS)
+    # A part without a number of its own, such as the hour in `na 18 u`, is never added to another.
+    parts = [it for it in re.split(r"[^0-9+().\-_ /]+|/(?= *[0+])", text) if re.search(r"[0-9]", it)]
+    numbers = [found for it in parts if (found := _read_number(place, it))]
     if not numbers:
-        return []
-    sure = Confidence.LIKELY if len(numbers) == 1 else Confidence.GUESS
-    candidates = (numbers[0], f"+{numbers[0]}")
-    new = next((it for it in candidates if it != place.value and place.accepts(it)), None)
-    return [place.replace(new, sure)] if new else []
+        return _with_zeros(place, text)
+    new, sure = numbers[0]
+    if len(parts) > 1 or not _LABEL.fullmatch(re.sub(r"[0-9+().\-_ /]+", " ", text)):
+        sure = Confidence.GUESS
+    elif re.search(r"[^0-9+().\-_ /]", text):
+        sure = min(sure, Confidence.LIKELY, key=ORDER.index)
+    return [place.replace(new, sure)]
 
 
-def _plain_number(text: str) -> str:
-    digits = re.sub(r"[^0-9]", "", text.replace("(0)", "").replace("O", "0"))
-    return f"+{digits}" if text.lstrip().startswith("+") else digits
+def _read_number(place: Place, part: str) -> tuple[str, Confidence] | None:
+    """Return the digits of a text without letters if they are a valid number. A prefix may lack its plus."""
+    digits = re.sub(r"[^0-9]", "", part.replace("(0)", ""))
+    if part.lstrip(" (").startswith("+"):
+        return (f"+{digits}", Confidence.CERTAIN) if place.accepts(f"+{digits}") else None
+    if len(digits) >= 8 and place.accepts(digits):
+        return digits, Confidence.CERTAIN
+    forms = [it for it in (f"+{digits}", f"0{digits}") if len(digits) >= 8 and place.accepts(it)]
+    return (forms[0], Confidence.LIKELY) if len(forms) == 1 else None
+
+
+def _with_zeros(place: Place, text: str) -> Steps:
+    """Return the number in which the letter O stands for a zero, which is a guess."""
+    digits = re.sub(r"[ .\-]", "", text).upper().replace("O", "0")
+    found = _read_number(place, digits) if re.fullmatch(r"\+?[0-9]+", digits) else None
+    return [place.replace(found[0], Confidence.GUESS)] if found else []
 
 
 @corrects("invalid_email_address", fields=(EmailAddress,))
 def email_address(place: Place) -> Steps:
-    """Take out of an e-mail address what does not belong to it: spaces, `mailto:`, a comma for a dot."""
+    """Take out of an e-mail address what does not belong to it: spaces, `mailto:`, a comma for a dot.
+
+    It is a guess if words are left out or joined.
+    """
     if not isinstance(place.value, str) or len(place.value) > _LONGEST:
         return []
     if place.value.strip().casefold() in _NOTHING:
         return [place.replace("", Confidence.LIKELY)]
-    text = "".join(place.value.split()).strip("<>;,.").removeprefix("mailto:").replace(",", ".")
+    text = unicodedata.normalize("NFKC", without_hidden(place.value))
     for spelt in ("(at)", "[at]"):
         text = text.replace(spelt, "@")
-    new = re.sub(r"\.{2,}", ".", re.sub(r"@+", "@", text))
-    return [place.replace(new, Confidence.LIKELY)] if new != place.value and place.accepts(new) else []
+    text = re.sub(r"\s*@+\s*", "@", text).strip().strip("<>;,.").removeprefix("mailto:").strip()
+    name, _, domain = text.rpartition("@")
+    domain = re.sub(r"\s*[.,]+\s*", ".", domain)
+    plain = f"{re.sub(r'[.]{2,}', '.', name)}@{domain}"
+    if place.accepts(plain):
+        return [place.replace(plain, Confidence.LIKELY)] if plain != place.value else []
+    # Words beside an address are a guess to leave out. An address of joined words would be invented.
+    found = [it for it in re.split(r"[\s<>();,]+", text) if "@" in it and place.accepts(it)]
+    return [place.replace(found[0], Confidence.GUESS)] if found else []
 
 
 @corrects("invalid_document_path", fields=(DocumentPath,))
 def relative_path(place: Place) -> Steps:
-    r"""Write a path with `/` between its parts, without a drive, a doubled `/` or `./`."""
+    r"""Write a path with `/` between its parts, without a drive, a doubled `/` or `./`.
+
+    It is a guess if the path began with a drive or a server.
+    """
     if not isinstance(place.value, str) or len(place.value) > 1024:
         return []
-    path = re.sub(r"^[A-Za-z]:(?=[\\/])", "", place.value.strip()).replace("\\", "/")
+    path = re.sub(r"^[A-Za-z]:(?=[\\/])", "//", place.value.strip()).replace("\\", "/")
     new = "/".join(part for part in path.split("/") if part not in ("", "."))
-    return [place.replace(new, Confidence.LIKELY)] if new and place.accepts(new) else []
+    sure = Confidence.GUESS if path.startswith("//") else Confidence.LIKELY
+    return [place.replace(new, sure)] if new and place.accepts(new) else []

@@ -1,13 +1,15 @@
 """Corrections of dates, times, numbers and flags, and of values in the wrong form of JSON."""
 
 import re
-from datetime import date
+from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from migration_payloads.corrections.correction import corrects
-from migration_payloads.corrections.place import Place, Steps, like, number
+from migration_payloads.corrections.place import ORDER, Place, Steps, is_noise, like, number
 from migration_payloads.errors import Confidence
+from migration_payloads.moments import DEFAULT_TIME_ZONE
 from migration_payloads.schemas.fields import (
     Day,
     Flag,
@@ -25,7 +27,8 @@ _DAY_FIRST = re.compile(r"(\d{1,2})([-./ ])(\d{1,2})\2(\d{4})", re.ASCII)
 _YEAR_FIRST = re.compile(r"(\d{4})([-./ ]?)(\d{1,2})\2(\d{1,2})", re.ASCII)
 _MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0{1,6})?)?", re.ASCII)
 _TIME = re.compile(r"[T ](\d\d:\d\d)(:\d\d(?:\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
-_MONEY = re.compile(r"(?:EUR|€)|[\s\u00a0\u202f']", re.IGNORECASE)
+_CURRENCY = re.compile(r"^\s*([+-]?)\s*(?:EUR|€)?\s*|\s*(?:EUR|€)?\s*$", re.IGNORECASE)
+_THOUSANDS = re.compile(r"([+-]?\d{1,3})((?:[\s\u00a0\u202f']\d{3})+)(?=[.,-]|$)")
 _WITH_COMMA = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+,\d{1,10}|[+-]?\d{1,20},\d{1,10}", re.ASCII)
 _WITH_POINT = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+\.\d{1,10}|[+-]?\d{1,20}(?:\.\d{1,10})?", re.ASCII)
 _WORDS = {"ja": True, "j": True, "waar": True, "nee": False, "n": False, "onwaar": False}
@@ -36,7 +39,7 @@ _SMALLEST = Decimal(10) ** -MAX_FRACTION_DIGITS
 def date_in_iso(place: Place) -> Steps:
     """Write a date as YYYY-MM-DD: from DD-MM-YYYY, YYYYMMDD or with other separators.
 
-    It is only likely if the day might be the month.
+    It is a guess if the day might be the month.
     """
     if not isinstance(place.value, str) or len(place.value) > 40:
         return []
@@ -53,7 +56,7 @@ def _read_date(text: str) -> tuple[date, Confidence] | None:
     elif match := _DAY_FIRST.fullmatch(text):
         of_month, _, month, year = match.groups()
         if int(of_month) <= 12 and int(of_month) != int(month):
-            sure = Confidence.LIKELY
+            sure = Confidence.GUESS
     else:
         return None
     try:
@@ -64,7 +67,11 @@ def _read_date(text: str) -> tuple[date, Confidence] | None:
 
 @corrects("invalid_datetime", fields=(LocalMoment,))
 def time_in_iso(place: Place) -> Steps:
-    """Write a local time as YYYY-MM-DDTHH:MM:SS: a date begins at midnight, and a zone is left out."""
+    """Write a local time as YYYY-MM-DDTHH:MM:SS. A date begins at midnight, and 24:00 is the next midnight.
+
+    A time with the offset of the Netherlands is likely the local one. With another offset it is converted,
+    which is a guess, because the supplier may have another time zone.
+    """
     if not isinstance(place.value, str) or len(place.value) > 40:
         return []
     text = place.value.strip()
@@ -72,24 +79,46 @@ def time_in_iso(place: Place) -> Steps:
     found = _read_date(text[: time.start()] if time else text)
     if found is None or (time and time.end() != len(text)):
         return []
-    zone = time[3] if time else None
-    sure = Confidence.GUESS if zone == "Z" else Confidence.LIKELY if zone else found[1]
-    new = f"{found[0].isoformat()}T" + (f"{time[1]}{time[2] or ':00'}" if time else "00:00:00")
-    return [place.replace(new, sure)] if place.accepts(new) else []
+    if time is None:
+        # A period that ends with a day does not end when the day begins.
+        sure = Confidence.GUESS if place.name == "end_at" else found[1]
+        return [place.replace(f"{found[0].isoformat()}T00:00:00", sure)]
+    try:
+        new, sure = _read_time(found[0], time)
+    except (OverflowError, ValueError):
+        return []
+    return [place.replace(new, min(sure, found[1], key=ORDER.index))] if place.accepts(new) else []
+
+
+def _read_time(on: date, time: re.Match[str]) -> tuple[str, Confidence]:
+    """Return a local time, and how sure it is. Raise ValueError if there is no such time."""
+    clock, zone = f"{time[1]}{time[2] or ':00'}", time[3]
+    if re.fullmatch(r"24:00:00(\.0+)?", clock):
+        on, clock = on + timedelta(days=1), "00:00:00"
+    text = f"{on.isoformat()}T{clock}"
+    if not zone:
+        return text, Confidence.CERTAIN
+    local = datetime.fromisoformat(f"{text}{zone}").astimezone(ZoneInfo(DEFAULT_TIME_ZONE))
+    if local.replace(tzinfo=None) == datetime.fromisoformat(text):
+        return text, Confidence.LIKELY
+    return local.replace(tzinfo=None).isoformat(), Confidence.GUESS
 
 
 @corrects("invalid", fields=(Number, WholeNumber))
 def decimal_point(place: Place) -> Steps:
     """Write a number with a decimal point, without separators of thousands, spaces or the sign of the euro.
 
-    It is a guess if the comma might separate thousands, as in 1,234.
+    It is a guess if the comma might separate thousands, as in 1,234, or a space two numbers, as in 1 234.
     """
     if not isinstance(place.value, str) or len(place.value) > 40:
         return []
-    text = _MONEY.sub("", place.value)
+    text = _CURRENCY.sub(lambda found: found[1] or "", place.value)
     sure = Confidence.CERTAIN
+    if grouped := _THOUSANDS.match(text):
+        sure = Confidence.CERTAIN if "," in text or "." in text else Confidence.GUESS
+        text = re.sub(r"[\s\u00a0\u202f']", "", grouped[0]) + text[grouped.end() :]
     if text.endswith("-") and text[:1] not in "+-":
-        text, sure = f"-{text[:-1]}", Confidence.LIKELY
+        text, sure = f"-{text[:-1]}", min(sure, Confidence.LIKELY, key=ORDER.index)
     if _WITH_COMMA.fullmatch(text):
         if "." not in text and len(text.rpartition(",")[2]) == 3:
             sure = Confidence.GUESS
@@ -106,13 +135,17 @@ def decimal_point(place: Place) -> Steps:
 
 @corrects("out_of_range", fields=(Number,))
 def ten_decimals(place: Place) -> Steps:
-    """Round a number to ten digits after the decimal point, which is all that a calculation left behind."""
+    """Round a number to ten digits after the decimal point.
+
+    It is a guess unless the rest is what a calculation left behind.
+    """
     found = number(place.value)
     if found is None:
         return []
     new = found.quantize(_SMALLEST, rounding=ROUND_HALF_EVEN).normalize()
     new = like(new if new.as_tuple().exponent <= 0 else new.quantize(Decimal(1)), place.value)  # type: ignore[operator]
-    return [place.replace(new, Confidence.CERTAIN)] if place.accepts(new) else []
+    sure = Confidence.CERTAIN if is_noise(found, Decimal(str(new))) else Confidence.GUESS
+    return [place.replace(new, sure)] if place.accepts(new) else []
 
 
 @corrects("invalid", fields=(Flag,))
@@ -127,11 +160,15 @@ def true_or_false(place: Place) -> Steps:
 
 @corrects("invalid", fields=(Text,))
 def number_as_text(place: Place) -> Steps:
-    """Put a whole number into quotation marks. Zeros in front of it may be lost already."""
+    """Put a whole number into quotation marks. Zeros in front of it may be lost already.
+
+    Above 2^53 it is a guess: many programs round such a number.
+    """
     if isinstance(place.value, bool) or not isinstance(place.value, int):
         return []
     new = str(place.value)
-    return [place.replace(new, Confidence.LIKELY)] if place.accepts(new) else []
+    sure = Confidence.LIKELY if abs(place.value) <= 2**53 else Confidence.GUESS
+    return [place.replace(new, sure)] if place.accepts(new) else []
 
 
 @corrects("not_a_list", fields=(Objects, Values))

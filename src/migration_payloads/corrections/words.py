@@ -1,6 +1,7 @@
 """Corrections of words of a list, and of the names of members."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from marshmallow import Schema, missing
@@ -39,19 +40,31 @@ _OTHER_NAMES = {
 def listed_word(place: Place) -> Steps:
     """Write a word as its list has it: in upper case, with underscores, spelt right.
 
-    It is certain if nothing but upper and lower case, spaces and hyphens differ.
+    It is certain if nothing but upper and lower case, spaces and hyphens differ, and a guess if two words are
+    near.
     """
     if not isinstance(place.value, str) or len(place.value) > 80:
         return []
     words = _words_of(place.field)
-    upper = re.sub(r"[\s\-./]+", "_", place.value.strip()).upper()
+    upper = re.sub(r"[\s\-./]+", "_", place.value.strip(" .-/\t\r\n")).upper()
     if words is None:
         return [place.replace(upper, Confidence.CERTAIN)] if place.accepts(upper) else []
     if upper in words:
         return [place.replace(upper, Confidence.CERTAIN)]
     other = _OTHER_NAMES.get(upper, "")
-    meant = other if other in words else suggest(upper, words, _LIKENESS)
-    return [place.replace(meant, Confidence.LIKELY)] if meant else []
+    meant, sure = (other, Confidence.LIKELY) if other in words else _nearest(upper, words)
+    return [place.replace(meant, sure)] if meant else []
+
+
+def _nearest(name: str, known: Iterable[str]) -> tuple[str, Confidence]:
+    """Return the word that was probably meant, or "". It is a guess if another one is near, too.
+
+    A word with another number, such as STEP_2 for STEP_6, is not the one that was meant.
+    """
+    numbers = re.findall(r"[0-9]+", name)
+    near = [it for it in known if re.findall(r"[0-9]+", it) == numbers and suggest(name, (it,), _LIKENESS)]
+    meant = suggest(name, near, _LIKENESS) or ""
+    return meant, Confidence.LIKELY if len(near) == 1 else Confidence.GUESS
 
 
 def _words_of(field: Any) -> list[str] | None:
@@ -64,7 +77,8 @@ def _words_of(field: Any) -> list[str] | None:
 def member_name(place: Place) -> Steps:
     """Give a member the name of the field that was meant. One that means nothing to the service is left out.
 
-    It is certain if nothing but underscores and upper and lower case differ. Leaving it out is a guess.
+    It is certain if nothing but underscores and upper and lower case differ, and a guess if two fields are
+    near. Leaving it out is a guess.
     """
     above = find_field(place.path[:-1]) if len(place.path) > 1 else None
     schema = ACCOUNT_IMPORT if len(place.path) == 1 else getattr(above, "schema", None)
@@ -72,9 +86,9 @@ def member_name(place: Place) -> Steps:
         return []
     if place.code == "required":
         unknown = [it for it in place.parent if it not in schema.fields][:_MOST_UNKNOWN]
-        names = [it for it in unknown if suggest(it, (place.name,), _LIKENESS)]
+        names = [it for it in unknown if _nearest(it, schema.fields)[0] == place.name]
         return _rename(place, names[0], place.name, schema) if len(names) == 1 else []
-    meant = suggest(place.name, schema.fields, _LIKENESS)
+    meant, _ = _nearest(place.name, schema.fields)
     renamed = _rename(place, place.name, meant, schema) if meant else []
     return renamed or [place.remove(Confidence.GUESS)]
 
@@ -85,7 +99,7 @@ def _rename(place: Place, name: str, meant: str, schema: Schema) -> Steps:
     if "." in name or meant in place.parent or not is_accepted(schema.fields[meant], value):
         return []
     same = meant.replace("_", "") == re.sub(r"[_\-\s]", "", name).lower()
-    sure = Confidence.CERTAIN if same else Confidence.LIKELY
+    sure = Confidence.CERTAIN if same else _nearest(name, schema.fields)[1]
     above = place.path[:-1]
     return [place.remove(sure, (*above, name)), place.replace(value, sure, (*above, meant))]
 

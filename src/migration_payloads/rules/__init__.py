@@ -4,7 +4,8 @@ catalogue.py    RULES, RULES_VERSION, check_account: what the rest of the servic
 rule.py         Finding, Severity, and the decorator that makes a function a rule
 account.py      lists of the account's parts, made once, so that no rule has to walk the payload again
 billing.py customers.py                   the account
-addresses.py agreements.py meters.py periods.py   supply
+addresses.py agreements.py advances.py meters.py periods.py   supply
+names.py dates.py open_lists.py           texts, days and words wherever they are
 ledgers.py transactions.py line_items.py statements.py   money
 gs1.py postcodes.py balances.py           pure functions that other parts use as well
 

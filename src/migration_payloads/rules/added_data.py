@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from migration_payloads.moments import write_moment
+from migration_payloads.rules.dates import describe_placeholder, is_placeholder, placeholder_date
+from migration_payloads.rules.names import find_wrong_encoding, wrong_encoding
 from migration_payloads.rules.rule import Finding, Severity
 
 #: The codes of the service's own warnings, which are not errors under any profile.
@@ -52,6 +54,12 @@ ADDED_DATA_RULES = {
 
 def check_note(note: dict[str, Any], now: datetime, index: int) -> Iterator[Finding]:
     """Yield the findings of the rules in one note of a request. `now` is the default of created_at."""
+    for field in ("created_at", "unpin_at"):
+        if field in note and is_placeholder(note[field]):
+            detail = describe_placeholder(note[field])
+            yield Finding(("notes", index, field), placeholder_date.code, detail, Severity.WARNING)
+    if fault := find_wrong_encoding(note.get("body", "")):
+        yield Finding(("notes", index, "body"), wrong_encoding.code, fault, Severity.WARNING)
     created_at = note.get("created_at", now)
     if created_at > now + _CLOCKS_DIFFER:
         detail = f"The note is created at {write_moment(created_at)}, which is in the future."

@@ -3,27 +3,29 @@
 from collections.abc import Iterator
 
 from migration_payloads.rules.account import CheckedAccount, Path
-from migration_payloads.rules.gs1 import check_digit, is_gs1_number
+from migration_payloads.rules.customers import comparable_text
+from migration_payloads.rules.gs1 import check_digit, is_gs1_number, is_probably_rounded
 from migration_payloads.rules.postcodes import comparable_postcode
 from migration_payloads.rules.rule import Fault, Severity, find_future, rule
 from migration_payloads.schemas.messages import shown
 
+_ROUNDED = "It was probably rounded when a program read it as a number, and its last digits are lost"
+_LINES = ("supply_address1", "supply_address2", "supply_address3", "supply_address4")
+
 
 @rule(Severity.WARNING, remedy="Send each supply address once, with all of its meter points.")
 def duplicate_supply_addresses_found(account: CheckedAccount) -> Iterator[Fault]:
-    """Two supply addresses are equal in their first two lines and the postcode."""
+    """Two supply addresses are equal in all lines and the postcode."""
     if len(account.supply_addresses) < 2:
         return
-    first: dict[tuple[str, str, str], int] = {}
+    first: dict[tuple[str, ...], int] = {}
     for i, address in enumerate(account.supply_addresses):
         key = (
-            address.get("supply_address1", "").strip().casefold(),
-            address.get("supply_address2", "").strip().casefold(),
+            *(comparable_text(address.get(line, "")) for line in _LINES),
             comparable_postcode(address.get("supply_postcode", "")),
         )
         if account.touched and any(
-            account.is_faulty("supply_addresses", i, field)
-            for field in ("supply_address1", "supply_address2", "supply_postcode")
+            account.is_faulty("supply_addresses", i, field) for field in (*_LINES, "supply_postcode")
         ):
             continue
         if any(key) and first.setdefault(key, i) != i:
@@ -75,7 +77,24 @@ def invalid_ean(account: CheckedAccount) -> Iterator[Fault]:
                 fault = f"the check digit of the others is {check_digit(ean[:-1])}, not {ean[-1]}"
             else:
                 fault = f"it has {len(ean)} digits instead of 18"
+            if is_probably_rounded(ean):
+                fault += f". {_ROUNDED}"
             yield (*path, "ean"), f"{shown(ean)} is no EAN of a meter point: {fault}."
+
+
+@rule(
+    Severity.NOTICE,
+    remedy="Compare the EAN with your system. Export EANs as text: spreadsheets keep 15 digits of a number.",
+)
+def ean_probably_rounded(account: CheckedAccount) -> Iterator[Fault]:
+    """An EAN ends with three zeros, as after rounding, although its check digit is right.
+
+    One true EAN in a thousand ends so.
+    """
+    for path, meter_point in account.meter_points:
+        ean = meter_point.get("ean")
+        if ean and is_probably_rounded(ean) and is_gs1_number(ean, 18):
+            yield (*path, "ean"), f"{shown(ean)} ends with three zeros. {_ROUNDED}."
 
 
 @rule(Severity.WARNING, remedy="Send the agreement under which the meter point is supplied.")

@@ -1,11 +1,12 @@
 """Rules for agreements."""
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, timedelta
 
 from migration_payloads.rules.account import CheckedAccount
 from migration_payloads.rules.rule import Fault, Severity, rule
 
+_A_DAY = timedelta(days=1)
 #: The units of forecasts.
 UNITS_BY_SUPPLY_TYPE = {
     "ELECTRICITY": "KWH_CONSUMPION",  # spelled so in the interface
@@ -68,13 +69,19 @@ def overlapping_agreements(account: CheckedAccount) -> Iterator[Fault]:
 
 @rule(Severity.WARNING, remedy="Send the agreement under which the meter point was billed last, too.")
 def no_agreement_covering_last_billed_to_date(account: CheckedAccount) -> Iterator[Fault]:
-    """All agreements of a meter point take effect after the day it was last billed to."""
+    """All agreements of a meter point take effect after the day it was last billed to.
+
+    Nothing was billed if that is the day before the supply, or the first agreement, starts.
+    """
     for path, meter_point in account.meter_points:
         billed, agreements = meter_point.get("last_billed_to_date"), meter_point.get("agreements")
         if not billed or not agreements:
             continue
         starts = [agreement.get("effective_from") for agreement in agreements]
-        if None not in starts and min(starts) > billed:
+        if None in starts or min(starts) <= billed:
+            continue
+        # Some systems write the day before the start if nothing has been billed.
+        if (meter_point.get("supply_start_date") or min(starts)) - billed != _A_DAY:
             yield (
                 (*path, "agreements"),
                 f"The meter point is billed to {billed}, but no agreement takes effect before {min(starts)}.",

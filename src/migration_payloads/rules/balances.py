@@ -11,6 +11,7 @@ from typing import Any
 #: The accepted difference of sums and products, because each amount was rounded to a cent.
 HALF_A_CENT = Decimal("0.005")
 A_CENT = Decimal("0.01")
+HALF = Decimal("0.5")
 ZERO = Decimal(0)
 
 _ADD_TO_BALANCE = frozenset({"PAYMENT", "CREDIT"})
@@ -34,6 +35,12 @@ def sum_signed_amounts(transactions: Iterable[dict[str, Any]]) -> Decimal | None
     except KeyError:
         return None
     return total
+
+
+def half_of_last_digit(amount: Decimal) -> Decimal:
+    """Return how much rounding may have changed a number: half of its last digit, at most half a unit."""
+    exponent = amount.as_tuple().exponent
+    return HALF * Decimal(10) ** min(exponent, 0) if isinstance(exponent, int) else ZERO
 
 
 def differ(one: Decimal, other: Decimal) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from migration_payloads.rules.account import CheckedAccount
-from migration_payloads.rules.postcodes import is_dutch_postcode
+from migration_payloads.rules.postcodes import is_dutch_postcode, may_be_foreign
 from migration_payloads.rules.rule import Fault, Severity, rule
 
 # An address is personal data: a detail does not repeat it.
@@ -17,12 +17,27 @@ _NOT_A_POSTCODE = "This is not a Dutch postcode: write four digits and two lette
 def invalid_postcode(account: CheckedAccount) -> Iterator[Fault]:
     """A postcode is not a Dutch one: 1000 to 9999, then two letters, which are not SA, SD or SS."""
     billing = account.data.get("billing_postcode")
-    if billing and not is_dutch_postcode(billing):
+    if billing and not is_dutch_postcode(billing) and not may_be_foreign(billing):
         yield ("billing_postcode",), _NOT_A_POSTCODE
     for i, address in enumerate(account.supply_addresses):
         postcode = address.get("supply_postcode")
         if postcode and not is_dutch_postcode(postcode):
             yield ("supply_addresses", i, "supply_postcode"), _NOT_A_POSTCODE
+
+
+@rule(
+    Severity.NOTICE,
+    remedy="Correct the postcode if the address is in the Netherlands.",
+    code="invalid_postcode",
+)
+def foreign_billing_postcode(account: CheckedAccount) -> Iterator[Fault]:
+    """The postcode of a billing address is not a Dutch one, but may be one of another country."""
+    billing = account.data.get("billing_postcode")
+    if billing and may_be_foreign(billing):
+        yield (
+            ("billing_postcode",),
+            "This is not a Dutch postcode: if the address is in the Netherlands, write it as 1234 AB.",
+        )
 
 
 @rule(

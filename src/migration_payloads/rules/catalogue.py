@@ -10,9 +10,11 @@ from typing import Any
 from migration_payloads.profile import Profile
 from migration_payloads.rules import (
     addresses,
+    advances,
     agreements,
     billing,
     customers,
+    dates,
     ledgers,
     line_items,
     meters,
@@ -23,7 +25,7 @@ from migration_payloads.rules import (
     transactions,
 )
 from migration_payloads.rules.account import CheckedAccount, Path
-from migration_payloads.rules.rule import Finding, Rule, Severity
+from migration_payloads.rules.rule import Finding, Rule
 from migration_payloads.schemas.bounds import MAX_ERRORS
 
 #: Every rule, in the order of the modules and of their definitions.
@@ -35,8 +37,10 @@ RULES: tuple[Rule, ...] = tuple(
         names,
         addresses,
         agreements,
+        advances,
         meters,
         periods,
+        dates,
         ledgers,
         transactions,
         line_items,
@@ -80,7 +84,7 @@ def check_account(
     `data` is account data as loaded by the schema (section 2.3), even from a refused payload. Any key may be
     missing, and a rule whose values are missing finds nothing. `faulty` has the (dot-delimited) paths at
     which the schema already reported an error. Nothing else is reported there or below. Under the strict
-    profile every finding is an error. A rule yields at most `MAX_ERRORS` + 1 findings.
+    profile every finding but a notice is an error. A rule yields at most `MAX_ERRORS` + 1 findings.
     """
     account = CheckedAccount(data, today, faulty)
     strict = profile is Profile.STRICT
@@ -89,8 +93,7 @@ def check_account(
         for rule in RULES:
             most = len(findings) + MAX_ERRORS
             for path, detail in rule.check(account):
-                severity = Severity.ERROR if strict else rule.severity
-                findings.append(Finding(path, rule.code, detail, severity))
+                findings.append(Finding(path, rule.code, detail, rule.severity.under(strict=strict)))
                 if len(findings) > most:
                     break
     if faulty and findings:

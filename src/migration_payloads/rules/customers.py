@@ -1,13 +1,15 @@
 """Rules for customers."""
 
+import unicodedata
 from collections.abc import Iterator
 from datetime import date
 
 from migration_payloads.rules.account import CheckedAccount, Item
+from migration_payloads.rules.dates import is_placeholder
 from migration_payloads.rules.rule import Fault, Severity, rule
+from migration_payloads.schemas.identifiers import without_hidden
 from migration_payloads.schemas.messages import shown
 
-_FIRST_BIRTHDAY = date(1900, 1, 1)
 _TEST_DOMAINS = ("example.com", "example.net", "example.org")
 _TEST_SUBDOMAINS = tuple(f".{domain}" for domain in _TEST_DOMAINS)
 #: Texts that source systems write in place of a name, in the languages that occur.
@@ -35,12 +37,15 @@ _OCCUPIER_NAMES = frozenset(
 )
 
 
-def _normal(text: str) -> str:
+def comparable_text(text: str) -> str:
+    """Return the text so that texts which look the same are equal, whatever their case and spaces."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", without_hidden(text))
     return " ".join(text.casefold().split())
 
 
 def _full_name(customer: Item) -> str:
-    return _normal(f"{customer.get('given_name', '')} {customer.get('family_name', '')}")
+    return comparable_text(f"{customer.get('given_name', '')} {customer.get('family_name', '')}")
 
 
 @rule(Severity.ERROR, remedy="Send the customer's family_name; the name of a company goes there, too.")
@@ -59,7 +64,7 @@ def customer_may_not_be_named_the_occupier(account: CheckedAccount) -> Iterator[
     """A customer is named "the occupier" or similar. The flag unknown_occupier says that, not a name."""
     for i, customer in enumerate(account.customers):
         family_name = customer.get("family_name", "")
-        if _normal(family_name) in _OCCUPIER_NAMES or _full_name(customer) in _OCCUPIER_NAMES:
+        if comparable_text(family_name) in _OCCUPIER_NAMES or _full_name(customer) in _OCCUPIER_NAMES:
             yield (
                 ("customers", i, "family_name"),
                 "This is not a person's name: if nobody is known, set unknown_occupier to true and leave the "
@@ -84,13 +89,13 @@ def date_of_birth_in_future(account: CheckedAccount) -> Iterator[Fault]:
     remedy="Correct the date of birth, or leave it out if it is a placeholder or not known.",
 )
 def date_of_birth_implausible(account: CheckedAccount) -> Iterator[Fault]:
-    """A date of birth is before 1900, so it is probably a placeholder or in the wrong century."""
+    """A date of birth is 1900-01-01 or before, so it is probably a placeholder or in the wrong century."""
     for i, customer in enumerate(account.customers):
         born = customer.get("date_of_birth")
-        if born and born < _FIRST_BIRTHDAY:
+        if born and is_placeholder(born):
             yield (
                 ("customers", i, "date_of_birth"),
-                "The date of birth is before 1900: correct the century, or leave it out.",
+                "The date of birth is the first day of 1900 or before: correct the century, or leave it out.",
             )
 
 
@@ -145,7 +150,7 @@ def duplicate_customers_found(account: CheckedAccount) -> Iterator[Fault]:
     first: dict[tuple[str, str, date | None], int] = {}
     for i, customer in enumerate(account.customers):
         name = _full_name(customer)
-        key = (name, customer.get("email", "").casefold(), customer.get("date_of_birth"))
+        key = (name, comparable_text(customer.get("email", "")), customer.get("date_of_birth"))
         if not name or first.setdefault(key, i) == i:
             continue
         if not account.is_touched("customers", i) and not account.is_touched("customers", first[key]):

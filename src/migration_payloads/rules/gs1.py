@@ -10,6 +10,11 @@ def check_digit(body: str) -> str:
     return str(-total % 10)
 
 
+def is_probably_rounded(number: str) -> bool:
+    """Return whether `number` has lost its last digits, as EANs do in a spreadsheet that keeps 15 digits."""
+    return len(number) >= 15 and number.endswith("000")
+
+
 def is_gs1_number(number: str, length: int) -> bool:
     """Return whether `number` has exactly `length` digits, ending with the right check digit."""
     return (

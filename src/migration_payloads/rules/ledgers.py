@@ -152,8 +152,8 @@ def balance_mismatch_on_ledger_balance(account: CheckedAccount) -> Iterator[Faul
         if account.touched and any(account.is_faulty(*path, field) for field in _IN_THE_BALANCE):
             continue
         if settled is None:
-            # A ledger that was never settled starts at zero. A balance without transactions cannot be
-            # checked.
+            # A ledger that was never settled starts at zero. A balance without transactions has a rule of its
+            # own.
             if not transactions or ledger.get(HISTORICAL_TRANSACTIONS):
                 continue
             settled = ZERO
@@ -163,6 +163,23 @@ def balance_mismatch_on_ledger_balance(account: CheckedAccount) -> Iterator[Faul
                 (*path, "ledger_balance"),
                 f"The ledger's balance is {balance:f}, but the last settlement's balance, {settled:f}, "
                 f"and the open transactions, {moved:f}, make {settled + moved:f}. Credit is positive.",
+            )
+
+
+@rule(
+    Severity.WARNING,
+    remedy="Send last_settlement_balance, or the transactions that make the balance.",
+)
+def balance_without_transactions(account: CheckedAccount) -> Iterator[Fault]:
+    """A ledger has a balance, but neither a last_settlement_balance nor a transaction that makes it."""
+    for path, ledger in account.ledgers:
+        if not ledger.get("ledger_balance") or any(ledger.get(field) for field in _IN_THE_BALANCE):
+            continue
+        if "last_settlement_balance" not in ledger and not account.is_touched(*path):
+            yield (
+                (*path, "ledger_balance"),
+                f"Nothing makes the balance of {ledger['ledger_balance']:f}: send last_settlement_balance, "
+                "or the transactions.",
             )
 
 

@@ -8,21 +8,27 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from migration_payloads.rules.account import CheckedAccount, Item
-from migration_payloads.rules.balances import HALF_A_CENT, ZERO, differ
+from migration_payloads.rules.balances import HALF_A_CENT, ZERO, differ, half_of_last_digit
 from migration_payloads.rules.rule import Fault, Severity, rule
 from migration_payloads.schemas.messages import shown
 
 
 @rule(Severity.WARNING, remedy="Correct net_amount, price_per_unit or number_of_units.")
 def incorrect_line_item_net_amount(account: CheckedAccount) -> Iterator[Fault]:
-    """A line item's price times its units is not its net amount, within half a cent."""
+    """A line item's price times its units is not its net amount, within half a cent.
+
+    A price as it is printed is rounded: half of its last digit counts for each unit, from two decimals on.
+    """
     for path, _, line_items in account.itemised:
         for i, item in enumerate(line_items):
             try:
                 price, units, net = item["price_per_unit"], item["number_of_units"], item["net_amount"]
             except KeyError:
                 continue
-            if abs(price * units - net) > HALF_A_CENT:
+            off = abs(price * units - net)
+            if off > HALF_A_CENT and off > HALF_A_CENT + abs(units) * min(
+                half_of_last_digit(price), HALF_A_CENT
+            ):
                 yield (
                     (*path, "line_items", i, "net_amount"),
                     f"{price:f} for each of {units:f} units makes {price * units:f}, not {net:f}.",
@@ -57,31 +63,46 @@ def _sum(items: list[Item], field: str) -> Decimal | None:
 
 @rule(Severity.WARNING, remedy="Correct the tax item's amount, rate or value_taxed.")
 def incorrect_tax_item_amount(account: CheckedAccount) -> Iterator[Fault]:
-    """A proportional tax item's rate times the value taxed is not its amount, within half a cent."""
-    for path, transaction, _ in account.itemised:
+    """A proportional tax item's rate times the value taxed is not its amount, within half a cent.
+
+    Without a value_taxed it is the net amount of the line item that vat_on names. A rate that is no
+    proportion is a finding of its own.
+    """
+    for path, transaction, line_items in account.itemised:
         for i, item in enumerate(transaction.get("tax_items", ())):
             try:
-                rate, value, amount = item["rate"], item["value_taxed"], item["amount"]
+                rate, amount = item["rate"], item["amount"]
+                value = item["value_taxed"] if "value_taxed" in item else _net_of(line_items, item)
             except KeyError:
                 continue
-            if abs(rate * value - amount) > HALF_A_CENT and item.get("unit_type") == "PROPORTION":
+            if value is None or not 0 <= rate <= 1 or item.get("unit_type") != "PROPORTION":
+                continue
+            if abs(rate * value - amount) > HALF_A_CENT:
                 yield (
                     (*path, "tax_items", i, "amount"),
                     f"The rate {rate:f} on {value:f} makes {rate * value:f}, not {amount:f}.",
                 )
 
 
+def _net_of(line_items: Sequence[Item], tax_item: Item) -> Decimal | None:
+    """Return the net amount of the line item that a tax item names, or None if it is not known."""
+    vat_on = tax_item["params"]["vat_on"]
+    return next(
+        (it.get("net_amount") for it in line_items if it.get("params", {}).get("ref") == vat_on), None
+    )
+
+
 @rule(Severity.WARNING, remedy="Send the two meter readings, at the start and the end, or leave units out.")
 def line_item_units_must_be_two_values(account: CheckedAccount) -> Iterator[Fault]:
-    """A line item's units are not two values: the readings at the start and the end of the period."""
+    """A line item's units are not two values for each meter: its readings at the start and the end."""
     for path, _, line_items in account.itemised:
         for i, item in enumerate(line_items):
-            if "units" in item and len(item["units"]) != 2:
+            if "units" in item and (not item["units"] or len(item["units"]) % 2):
                 count = len(item["units"])
                 yield (
                     (*path, "line_items", i, "units"),
-                    f"There {'is 1 value' if count == 1 else f'are {count} values'}: send the two meter "
-                    "readings, at the start and the end of the period, or leave units out.",
+                    f"There {'is 1 value' if count == 1 else f'are {count} values'}: send two readings of "
+                    "each meter, at the start and the end of the period, or leave units out.",
                 )
 
 

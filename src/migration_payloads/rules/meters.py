@@ -50,3 +50,17 @@ def meter_without_registers(account: CheckedAccount) -> Iterator[Fault]:
         for i, meter in enumerate(meter_point.get("meters", ())):
             if not meter.get("registers"):
                 yield (*path, "meters", i, "registers"), "The meter has no register: send what it counts."
+
+
+@rule(Severity.WARNING, remedy="Send the number that is on the meter, or leave the field out.")
+def register_number_below_one(account: CheckedAccount) -> Iterator[Fault]:
+    """A register multiplies its readings by a number below one, or has no digits."""
+    for path, meter_point in account.meter_points:
+        for i, meter in enumerate(meter_point.get("meters", ())):
+            for j, register in enumerate(meter.get("registers", ())):
+                for field in ("multiplication_factor", "number_of_digits"):
+                    if register.get(field, 1) < 1:
+                        yield (
+                            (*path, "meters", i, "registers", j, field),
+                            f"{field} is at least 1, not {register[field]}.",
+                        )

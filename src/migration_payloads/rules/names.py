@@ -1,15 +1,20 @@
-"""The rule for names and addresses: text on one line that is printed on letters."""
+"""The rules for texts that are printed, dialled or addressed as they are: names, addresses, contacts."""
 
+import re
 from collections.abc import Iterator
 
 from migration_payloads.rules.account import CheckedAccount, Item, Path
 from migration_payloads.rules.rule import Fault, Severity, rule
-from migration_payloads.schemas.identifiers import find_invisible
+from migration_payloads.schemas.identifiers import find_hidden, find_invisible, mend_encoding
 
 _OF_CUSTOMER = ("given_name", "family_name")
+_OF_CONTACT = ("email", "mobile", "landline")
 _LINES = tuple(f"address{number}" for number in range(1, 5))
 _BILLING = tuple(f"billing_{line}" for line in _LINES)
 _SUPPLY = tuple(f"supply_{line}" for line in _LINES)
+# A letter of which nothing is left but a question mark.
+_LOST_LETTER = re.compile(r"(?<=[^\W\d_])\?(?=[^\W\d_])")
+_LOST = "A letter of this is lost: read the file in its own encoding."
 
 
 @rule(
@@ -17,15 +22,61 @@ _SUPPLY = tuple(f"supply_{line}" for line in _LINES)
     remedy="Remove the character. Send an address as several lines, and a name on one.",
 )
 def invisible_characters(account: CheckedAccount) -> Iterator[Fault]:
-    """A name or a line of an address has a character that cannot be seen, such as a line feed."""
-    yield from _check(account.data, (), _BILLING)
+    """A name, an address, an e-mail address or a telephone number has a character that cannot be seen.
+
+    In an e-mail address or a telephone number, spaces other than the usual one count.
+    """
+    for item, path, fields in _texts(account):
+        for field in fields:
+            text = item.get(field, "")
+            if text.isascii() and text.isprintable():
+                continue
+            # What is in the wrong encoding is no character to remove.
+            if (character := find_invisible(text)) and mend_encoding(text) == text:
+                yield (*path, field), f"This has {character}, which cannot be seen: remove it."
     for i, customer in enumerate(account.customers):
-        yield from _check(customer, ("customers", i), _OF_CUSTOMER)
+        for field in _OF_CONTACT:
+            if character := find_hidden(customer.get(field, "")):
+                yield (
+                    ("customers", i, field),
+                    f"This has {character}, which cannot be seen or told from a usual space: remove it.",
+                )
+
+
+@rule(
+    Severity.WARNING,
+    remedy="Read the file in the encoding in which it was written, which is probably UTF-8.",
+)
+def wrong_encoding(account: CheckedAccount) -> Iterator[Fault]:
+    """A name, an address or another text was read in the wrong encoding: letters are changed or lost."""
+    for item, path, fields in _texts(account):
+        for field in fields:
+            text = item.get(field, "")
+            if fault := find_wrong_encoding(text):
+                yield (*path, field), fault
+            elif "?" in text and _LOST_LETTER.search(text):
+                yield (*path, field), _LOST
+    for i, customer in enumerate(account.customers):
+        for j, detail in enumerate(customer.get("user_details", ())):
+            if fault := find_wrong_encoding(detail.get("value", "")):
+                yield ("customers", i, "user_details", j, "value"), fault
+    for path, meter_point in account.meter_points:
+        if fault := find_wrong_encoding(meter_point.get("location_description", "")):
+            yield (*path, "location_description"), fault
+
+
+def _texts(account: CheckedAccount) -> Iterator[tuple[Item, Path, tuple[str, ...]]]:
+    yield account.data, (), _BILLING
+    for i, customer in enumerate(account.customers):
+        yield customer, ("customers", i), _OF_CUSTOMER
     for i, address in enumerate(account.supply_addresses):
-        yield from _check(address, ("supply_addresses", i), _SUPPLY)
+        yield address, ("supply_addresses", i), _SUPPLY
 
 
-def _check(item: Item, path: Path, fields: tuple[str, ...]) -> Iterator[Fault]:
-    for field in fields:
-        if character := find_invisible(item.get(field, "")):
-            yield (*path, field), f"This has {character}, which cannot be seen: remove it."
+def find_wrong_encoding(text: str) -> str | None:
+    """Return why a text was read in the wrong encoding, or None. It is personal, so no detail repeats it."""
+    if text.isascii():
+        return None
+    if mend_encoding(text) != text:
+        return "This has a letter that was read as several: read the file as UTF-8."
+    return _LOST if "\ufffd" in text else None

@@ -15,8 +15,16 @@ class Severity(StrEnum):
 
     #: The account is refused.
     ERROR = "error"
-    #: The account is accepted, and the finding is stored with it.
+    #: The account is accepted, and the finding is stored with it. Under the strict profile it is an error.
     WARNING = "warning"
+    #: A warning that is no error under any profile, because what it finds may well be right.
+    NOTICE = "notice"
+
+    def under(self, *, strict: bool) -> "Severity":
+        """Return the severity of a finding under a profile: an error or a warning."""
+        if self is Severity.NOTICE:
+            return Severity.WARNING
+        return Severity.ERROR if strict else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,7 @@ class Rule:
     """
 
     code: str
-    #: The severity under the lenient profile. Under the strict profile every finding is an error.
+    #: The severity under the lenient profile.
     severity: Severity
     check: Check
     meaning: str

@@ -45,13 +45,13 @@ def missing_payment_type(account: CheckedAccount) -> Iterator[Fault]:
     remedy="Send the amount without its sign: the type says which way the money went.",
 )
 def payment_amount_must_be_positive(account: CheckedAccount) -> Iterator[Fault]:
-    """The amount of a PAYMENT or REPAYMENT is not above zero."""
+    """The amount of a PAYMENT or REPAYMENT is negative."""
     for path, transaction in account.payments:
         amount = transaction.get("amount")
-        if amount is not None and amount <= 0:
+        if amount is not None and amount < 0:
             yield (
                 (*path, "amount"),
-                f"The amount of a {transaction['type']} must be above zero, not {amount:f}: "
+                f"The amount of a {transaction['type']} may not be negative, as {amount:f} is: "
                 "the type says which way the money went.",
             )
 

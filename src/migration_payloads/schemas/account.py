@@ -11,7 +11,6 @@ from migration_payloads.schemas.fields import (
     Day,
     EmailAddress,
     Flag,
-    Identifier,
     NormalIdentifier,
     Object,
     Objects,
@@ -36,7 +35,7 @@ class CustomerPreferencesSchema(Fields):
 class UserDetailSchema(Fields):
     """A value that the supplier keeps for a customer."""
 
-    namespace = Identifier(
+    namespace = NormalIdentifier(
         "The name of the value, unique for the customer.", "loyalty", required=True, personal=False
     )
     value = Text(

@@ -1,5 +1,6 @@
 """The normal form of identifiers, in which two identifiers that look the same are the same."""
 
+import re
 import unicodedata
 
 from migration_payloads.errors import ErrorItem, RequestFailedValidationError
@@ -13,6 +14,17 @@ _BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u20
 _INVISIBLE = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0\u2800"
 ) | frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+
+# What the bytes 0x80 to 0xBF of UTF-8 become in Windows-1252, or in Latin-1, after the first byte of a letter
+# of a European language, of a quotation mark, a dash or the sign of the euro. A quotation mark or a dash may
+# stand behind a capital Ä or Å of Swedish.
+_UNDEFINED = b"\x81\x8d\x8f\x90\x9d"
+_BYTES = {bytes([it]).decode("cp1252"): it for it in range(0x80, 0xA0) if it not in _UNDEFINED}
+_CONTINUED = "\x80-\xbf" + re.escape("".join(_BYTES))
+_UNPUNCTUATED = re.sub("[\u2019\u201d\u2013\u2014\u2026]", "", _CONTINUED)
+_READ_AS_SEVERAL = re.compile(
+    f"[\xc2\xc3][{_CONTINUED}]|[\xc4\xc5][{_UNPUNCTUATED}]|\xe2[\x80\x82\u20ac\u201a][{_CONTINUED}]"
+)
 
 
 def identifier_fault(text: str) -> Message | None:
@@ -65,6 +77,40 @@ def find_invisible(text: str) -> str | None:
     if text.isascii() and text.isprintable():
         return None
     return next((_name(character) for character in text if _character_fault(character)), None)
+
+
+def find_hidden(text: str) -> str | None:
+    """Return the name of the first character of `text` that is invisible or another space, or None."""
+    if text.isascii() and text.isprintable():
+        return None
+    return next((_name(it) for it in text if _character_fault(it) or (it.isspace() and it != " ")), None)
+
+
+def without_hidden(text: str) -> str:
+    """Return `text` without what cannot be seen. A line feed, a tab and any other space become a space."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = re.sub(r"[\r\n\t\v\f]+", " ", text)
+    return "".join(" " if it.isspace() else it for it in text if not _character_fault(it))
+
+
+def mend_encoding(text: str) -> str:
+    """Return `text` with each character that was read as several, such as `Ã¼` for `ü`, as one.
+
+    That happens if UTF-8 is read as one of the encodings that have a byte for each character.
+    """
+    if text.isascii():
+        return text
+    while (mended := _READ_AS_SEVERAL.sub(_read_as_one, text)) != text:
+        text = mended
+    return text
+
+
+def _read_as_one(found: re.Match[str]) -> str:
+    try:
+        return bytes(_BYTES.get(it, ord(it) & 0xFF) for it in found[0]).decode()
+    except UnicodeDecodeError:
+        return found[0]
 
 
 def _character_fault(character: str) -> Message | None:

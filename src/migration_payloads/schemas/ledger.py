@@ -5,7 +5,7 @@ from migration_payloads.schemas.fields import (
     Choice,
     Day,
     Ean,
-    Identifier,
+    NormalIdentifier,
     Number,
     Object,
     Objects,
@@ -22,7 +22,7 @@ _CREDIT = "in euros; positive if the customer has credit, negative if the custom
 class LineItemParamsSchema(Fields):
     """The members of a line item besides its amounts."""
 
-    ref = Identifier(
+    ref = NormalIdentifier(
         "The line's name, which `vat_on` of a tax item refers to.", "line-1", personal=False, erased=True
     )
 
@@ -45,23 +45,27 @@ class LineItemSchema(Fields):
         required=True,
         unit="in euros, without tax; positive if the customer is charged",
     )
-    units = Values(Number(erased=True), "The meter readings at the start and the end.", [10412.5, 10627])
+    units = Values(
+        Number(erased=True), "The readings at the start and the end, of each meter in turn.", [10412.5, 10627]
+    )
     params = Object(LineItemParamsSchema, "Other data of the line.", {"ref": "line-1"})
 
 
 class TaxItemParamsSchema(Fields):
     """The members of a tax item besides its amounts."""
 
-    vat_on = Identifier("The `ref` of the line item that is taxed.", "line-1", personal=False, erased=True)
+    vat_on = NormalIdentifier(
+        "The `ref` of the line item that is taxed.", "line-1", personal=False, erased=True
+    )
 
 
 class TaxItemSchema(Fields):
     """Tax on a supply charge."""
 
     amount = Number("The tax.", 5.44, required=True, unit="in euros; positive if the customer is charged")
-    tax_type = Identifier("The kind of tax.", "VAT", required=True, personal=False)
-    rate = Number("The rate of the tax.", 0.21, unit="as a proportion if unit_type is PROPORTION")
-    unit_type = Identifier("The unit of the rate.", "PROPORTION", personal=False)
+    tax_type = NormalIdentifier("The kind of tax.", "VAT", required=True, personal=False)
+    rate = Number("The rate of the tax.", 0.21, unit="as a proportion from 0 to 1 if unit_type is PROPORTION")
+    unit_type = NormalIdentifier("The unit of the rate.", "PROPORTION", personal=False)
     value_taxed = Number("The amount that is taxed.", 25.91, unit=_EUROS, erased=True)
     params = Object(TaxItemParamsSchema, "Other data of the item.", {"vat_on": "line-1"})
 
@@ -69,7 +73,7 @@ class TaxItemSchema(Fields):
 class TransactionSchema(Fields):
     """A financial transaction (section 2.5)."""
 
-    transaction_id = Identifier(
+    transaction_id = NormalIdentifier(
         "The supplier's identifier, unique within the account.",
         "T-100000038-1-1",
         required=True,
@@ -99,14 +103,16 @@ class TransactionSchema(Fields):
         "A note that the customer sees.", "Direct debit", blank=True, max_length=2_000, personal=True
     )
     note = Text("A note that only staff see.", "Collected twice", blank=True, max_length=2_000, personal=True)
-    associated_invoice_number = Identifier(
+    associated_invoice_number = NormalIdentifier(
         "The `number` of the statement that it belongs to.",
         "2026-100000038-1-01",
         identifying=True,
         erased=False,
     )
     supply_type = Choice(SupplyType, "What a SUPPLY_CHARGE charges for.", "ELECTRICITY")
-    product_code = Identifier("The product of a SUPPLY_CHARGE.", "NL_ELECTRICITY_SUPPLY", personal=False)
+    product_code = NormalIdentifier(
+        "The product of a SUPPLY_CHARGE.", "NL_ELECTRICITY_SUPPLY", personal=False
+    )
     line_items = Objects(
         LineItemSchema,
         "The lines of a SUPPLY_CHARGE.",
@@ -130,7 +136,7 @@ class LedgerSchema(Fields):
     last_settlement_issue_date = Day(
         "The day on which the settlement was sent.", "2026-03-01", personal=False
     )
-    ledger_code = Identifier(
+    ledger_code = NormalIdentifier(
         "The code of the ledger, unique within the account.", "ENERGY_LEDGER", required=True, personal=False
     )
     ledger_balance = Number(

@@ -1,7 +1,7 @@
 """Statements: in the account payload (2.3), and added to an account later (2.7)."""
 
 from migration_payloads.schemas.base import Fields
-from migration_payloads.schemas.fields import Day, DocumentPath, FreeObject, Identifier, Number
+from migration_payloads.schemas.fields import Day, DocumentPath, FreeObject, NormalIdentifier, Number
 
 #: An example of a statement.
 STATEMENT = {
@@ -23,7 +23,7 @@ class HistoricalStatementSchema(Fields):
     bill_period_to_date = Day(
         "Last day of the billed period, inclusive.", "2026-02-28", required=True, personal=False
     )
-    statement_id = Identifier(
+    statement_id = NormalIdentifier(
         "The supplier's identifier of the statement.",
         "S-100000038-1",
         required=True,
@@ -31,7 +31,7 @@ class HistoricalStatementSchema(Fields):
         erased=False,
     )
     issued_date = Day("The day on which the statement was sent.", "2026-03-01", required=True, personal=False)
-    number = Identifier(
+    number = NormalIdentifier(
         "The invoice number. Transactions name it as associated_invoice_number.",
         "2026-100000038-1-01",
         required=True,

@@ -7,8 +7,8 @@ from migration_payloads.schemas.fields import (
     Day,
     DocumentPath,
     Ean,
-    Identifier,
     LocalMoment,
+    NormalIdentifier,
     Number,
     NumberText,
     Object,
@@ -31,7 +31,7 @@ from migration_payloads.schemas.vocabulary import (
 class AgreementParamsSchema(Fields):
     """The contract that the customer had with the supplier."""
 
-    historical_contract_number = Identifier(
+    historical_contract_number = NormalIdentifier(
         "Number of the contract with the supplier.", "C-100000038-E1", identifying=True
     )
     historical_contract_pdf_path = DocumentPath(
@@ -51,7 +51,7 @@ class CostDetailSchema(Fields):
         "The amount of this part.", 21.35, required=True, unit="in euros a month, without tax"
     )
     tax_amount = Number("The tax on this part.", 4.48, unit="in euros a month")
-    tax_rate = Number("The rate of the tax.", 0.21, unit="as a proportion: 0.21 is 21 %")
+    tax_rate = Number("The rate of the tax.", 0.21, unit="as a proportion from 0 to 1: 0.21 is 21 %")
 
 
 class MonthlyAdvanceChargeTemplateSchema(Fields):
@@ -61,7 +61,7 @@ class MonthlyAdvanceChargeTemplateSchema(Fields):
         "The amount that the customer pays in advance each month.",
         "100.13",
         required=True,
-        unit="in euros, tax included; positive",
+        unit="in euros, tax included; zero or negative if more is generated than consumed",
     )
     forecast_annual_consumption = NumberText(
         "The expected consumption of a year.", "2575", unit="in forecast_consumption_units; not negative"
@@ -94,7 +94,7 @@ class AgreementSchema(Fields):
         personal=False,
     )
     agreed_at = Day("The day on which the customer agreed.", "2019-12-26", personal=False)
-    tariff_code = Identifier(
+    tariff_code = NormalIdentifier(
         "The supplier's code of the tariff.", "NL-E-VARIABLE", required=True, personal=False
     )
     params = Object(
@@ -110,19 +110,19 @@ class AgreementSchema(Fields):
 class RegisterSchema(Fields):
     """A counter of a meter."""
 
-    register_id = Identifier(
+    register_id = NormalIdentifier(
         "The register's identifier, unique within the meter.", "1.8.1", required=True, personal=False
     )
     metering_direction = Code("The direction that the register counts.", "CONSUMPTION")
-    multiplication_factor = WholeNumber("The factor by which readings are multiplied.", 1)
-    number_of_digits = WholeNumber("Digits of a reading before the decimal point.", 6)
+    multiplication_factor = WholeNumber("The factor by which readings are multiplied, at least 1.", 1)
+    number_of_digits = WholeNumber("Digits of a reading before the decimal point, at least 1.", 6)
     time_of_use = OpenChoice(TimeOfUse, "When the register counts. A gas register has none.", "PEAK")
 
 
 class MeterSchema(Fields):
     """A meter at a meter point."""
 
-    meter_id = Identifier("The number on the meter.", "E3650120601576", required=True, identifying=True)
+    meter_id = NormalIdentifier("The number on the meter.", "E3650120601576", required=True, identifying=True)
     type = Code("The kind of meter.", "SMART")
     smart_meter_technical_communication = Code("Whether the meter can be read remotely.", "ON")
     active_from = Day("The day on which the meter was installed.", "2017-03-29", personal=False)
@@ -137,11 +137,15 @@ class ConfigurationPeriodSchema(Fields):
     energy_flow_direction = Code("Which way energy flows.", "CONSUMPTION")
     metering_method = Code("How often the meter point is read.", "MONTHLY")
     physical_status = Code("Whether the connection is in operation.", "IN_OPERATION")
-    profile_category = Identifier("The consumption profile.", "E1A", personal=False)
+    profile_category = NormalIdentifier("The consumption profile.", "E1A", personal=False)
     physical_capacity = Number(
-        "Capacity of the connection.", 24.15, unit="in kW for electricity, in m³ an hour for gas"
+        "Capacity of the connection.",
+        24.15,
+        unit="in kW for electricity, in m³ an hour for gas; not negative",
     )
-    cap_tar_code = Identifier("Code of the capacity tariff: 13 digits.", "8742010103129", personal=False)
+    cap_tar_code = NormalIdentifier(
+        "Code of the capacity tariff: 13 digits.", "8742010103129", personal=False
+    )
     start_date = Day(
         "First day of the period. It ends when the next one starts.",
         "2020-01-19",
@@ -153,7 +157,7 @@ class ConfigurationPeriodSchema(Fields):
 class GridOperatorEffectivePeriodSchema(Fields):
     """The grid operator of a meter point from a date on."""
 
-    grid_operator_code = Identifier(
+    grid_operator_code = NormalIdentifier(
         "GLN of the grid operator: 13 digits.", "8712423014022", required=True, personal=False
     )
     start_date = Day(

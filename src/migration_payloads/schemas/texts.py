@@ -1,6 +1,7 @@
 """The kinds of text in payloads."""
 
 import re
+import unicodedata
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ from marshmallow import ValidationError, fields, missing
 from marshmallow.validate import Email as EmailForm
 
 from migration_payloads.schemas.coded import Coded, CodedLength, CodedOneOf, Messages
-from migration_payloads.schemas.identifiers import MAX_IDENTIFIER, identifier_fault
+from migration_payloads.schemas.identifiers import MAX_IDENTIFIER, identifier_fault, without_hidden
 from migration_payloads.schemas.messages import Message
 
 
@@ -126,6 +127,11 @@ class OpenChoice(Code):
         super().__init__(*about, **kwargs)
 
 
+_NUMBER_FORM = re.compile(r" *[+(]{0,2}[0-9][0-9 ().\-/]*", re.ASCII)
+_DIGITS_ONLY = re.compile(r"[0-9 +().\-/]", re.ASCII)
+_HAS_PREFIX = re.compile(r"[ (]*(?:\+|00)").match
+
+
 class PhoneNumber(Text):
     """A telephone number that is valid in its country (the Netherlands if it has no prefix), or empty.
 
@@ -141,6 +147,10 @@ class PhoneNumber(Text):
             "This is not a valid telephone number of the country that its prefix names.",
             "invalid_phone_number",
         ),
+        "text": Message(
+            "This is more than a telephone number. Send digits, with spaces, dots, hyphens or brackets.",
+            "invalid_phone_number",
+        ),
     }
 
     def __init__(self, *about: Any, **kwargs: Any) -> None:
@@ -149,13 +159,20 @@ class PhoneNumber(Text):
     def _checked(self, text: str) -> str:
         if len(text) > 40:
             return text  # only the length is reported
-        if not is_phone_number(text):
-            raise self.make_error("foreign" if text.startswith(("+", "00")) else "number")
+        number = without_hidden(text)  # a rule warns about these characters
+        if not is_phone_number(number):
+            key = "text" if _DIGITS_ONLY.sub("", number) else "foreign" if _HAS_PREFIX(number) else "number"
+            raise self.make_error(key)
         return text
 
 
 def is_phone_number(text: str) -> bool:
-    """Return True if `text` is a telephone number that is valid in its country (default NL)."""
+    """Return True if `text` is nothing but a telephone number that is valid in its country (default NL).
+
+    Digits may be separated by spaces, dots, hyphens, slashes and brackets.
+    """
+    if not _NUMBER_FORM.fullmatch(text):
+        return False  # the library would look for a number in the text
     try:
         return bool(phonenumbers.is_valid_number(phonenumbers.parse(text, "NL")))
     except phonenumbers.NumberParseException:
@@ -166,7 +183,11 @@ class EmailAddress(Text):
     """An e-mail address. Only its form is checked. It may be empty."""
 
     default_error_messages: Messages = {
-        "form": Message("This is not an e-mail address. Write it as name@domain.", "invalid_email_address")
+        "form": Message("This is not an e-mail address. Write it as name@domain.", "invalid_email_address"),
+        "compatibility": Message(
+            "This has another form of a character, such as a full-width one. Send the usual one.",
+            "invalid_email_address",
+        ),
     }
     _form = EmailForm()
 
@@ -180,6 +201,9 @@ class EmailAddress(Text):
             self._form(text)
         except (ValidationError, UnicodeError) as error:
             raise self.make_error("form") from error
+        visible = without_hidden(text)  # a rule warns about these characters
+        if not text.isascii() and unicodedata.normalize("NFKC", visible) != visible:
+            raise self.make_error("compatibility")
         return text
 
 

@@ -10,7 +10,6 @@ from migration_payloads.schemas.fields import (
     Code,
     DocumentPath,
     Flag,
-    Identifier,
     Message,
     NormalIdentifier,
     Objects,
@@ -233,10 +232,10 @@ class StatementsRequestSchema(AddedDataSchema):
 class PaymentInstructionRequestSchema(AddedDataSchema):
     """The body of the payment instruction endpoint (section 4.11)."""
 
-    vendor = Identifier(
+    vendor = NormalIdentifier(
         "Name of the payment vendor that the operator set up.", "stripe", required=True, identifying=True
     )
-    reference = Identifier(
+    reference = NormalIdentifier(
         "The vendor's reference for the means of payment.",
         "pm_1N0000000000",
         required=True,

@@ -19,31 +19,35 @@ def check_digit(body: str) -> str:
 
 
 def make_ean(prefix: str, seed: int, serial: int) -> str:
-    """Return an 18-digit EAN. `prefix` has six digits. Different serials below 10^11 have different EANs."""
-    shuffled = ((serial + seed * _SEED_STEP) * _SHUFFLE) % _SERIALS
-    body = f"{prefix}{shuffled:011d}"
-    return body + check_digit(body)
+    """Return an 18-digit EAN. `prefix` has six digits. Different serials below 10^11 have different EANs.
+
+    None looks as if it had been rounded.
+    """
+    shuffled = (serial + seed * _SEED_STEP) * _SHUFFLE % _SERIALS
+    while (ean := _with_check_digit(f"{prefix}{shuffled:011d}")).endswith("000"):
+        shuffled = (shuffled * _SHUFFLE + 7) % _SERIALS
+    return ean
 
 
-def _cap_tar_code(body: str) -> str:
+def _with_check_digit(body: str) -> str:
     return body + check_digit(body)
 
 
 #: Connections for electricity: physical capacity in kW and cap_tar_code; 1x35 A, 3x25 A, 3x35 A.
 ELECTRICITY_CONNECTIONS: Final = (
-    (8.05, _cap_tar_code("874201010110")),
-    (17.25, _cap_tar_code("874201010211")),
-    (24.15, _cap_tar_code("874201010312")),
+    (8.05, _with_check_digit("874201010110")),
+    (17.25, _with_check_digit("874201010211")),
+    (24.15, _with_check_digit("874201010312")),
 )
 #: The same for a small business: 3x50, 3x63, 3x80 A.
 BUSINESS_CONNECTIONS: Final = (
-    (34.5, _cap_tar_code("874201010413")),
-    (43.5, _cap_tar_code("874201010514")),
-    (55.2, _cap_tar_code("874201010615")),
+    (34.5, _with_check_digit("874201010413")),
+    (43.5, _with_check_digit("874201010514")),
+    (55.2, _with_check_digit("874201010615")),
 )
 #: Gas meters: capacity in cubic metres an hour and cap_tar_code; G4, G6, G16.
 GAS_CONNECTIONS: Final = (
-    (6.0, _cap_tar_code("874209020211")),
-    (10.0, _cap_tar_code("874209020211")),
-    (25.0, _cap_tar_code("874209020312")),
+    (6.0, _with_check_digit("874209020211")),
+    (10.0, _with_check_digit("874209020211")),
+    (25.0, _with_check_digit("874209020312")),
 )

@@ -117,7 +117,8 @@ def test_what_is_stored_of_a_refused_account_has_no_suggestions(
 def _without_check_digit(payload: dict[str, Any]) -> dict[str, Any]:
     """Return a payload whose only warning is that its first EAN has 17 digits."""
     ean = payload["supply_addresses"][0]["meter_points"][0]["ean"]
-    sent: dict[str, Any] = parse_json(encode_json(payload).replace(ean.encode(), ean[:-1].encode()))
+    text = encode_json(payload).replace(ean.encode(), b"87168592000123291")
+    sent: dict[str, Any] = parse_json(text)
     return sent | {"billing_postcode": "1012 AB"}
 
 

@@ -250,8 +250,8 @@ def check_body(body: PostedBody, findings: Sequence[Finding], profile: Profile) 
     Under the strict profile, warnings and unknown fields are errors as well.
     """
     strict = profile is Profile.STRICT
-    errors = [it.error_item() for it in findings if strict or it.severity is Severity.ERROR]
-    if strict:
-        return Checked(limit_errors(body.errors + errors + body.unknown_fields))
-    warnings = [it.error_item() for it in findings if it.severity is not Severity.ERROR]
-    return Checked(limit_errors(body.errors + errors), limit_errors(warnings + body.unknown_fields))
+    found: dict[Severity, list[ErrorItem]] = {Severity.ERROR: [*body.errors], Severity.WARNING: []}
+    for finding in findings:
+        found[finding.severity.under(strict=strict)].append(finding.error_item())
+    found[Severity.WARNING.under(strict=strict)] += body.unknown_fields
+    return Checked(limit_errors(found[Severity.ERROR]), limit_errors(found[Severity.WARNING]))

@@ -90,6 +90,6 @@ def _faults_of_warnings(codes: Sequence[str]) -> list[ErrorItem]:
 @cache
 def known_warnings() -> frozenset[str]:
     """Return the codes of all possible warnings of a line."""
-    rules = (rule.code for rule in RULES if rule.severity is Severity.WARNING)
+    rules = (rule.code for rule in RULES if rule.severity is not Severity.ERROR)
     of_lines = (error.code for error in LineError.__subclasses__() if error.severity == "warning")
     return frozenset((*rules, *ADDED_DATA_RULES, *of_lines, "unknown_field"))

@@ -39,7 +39,7 @@ def test_every_code_has_a_meaning_and_a_remedy_in_dutch() -> None:
 def test_a_code_of_a_field_and_a_rule_means_either() -> None:
     with _reading("en"):
         meaning = remedy_of("invisible_characters").meaning
-    assert meaning.startswith("An identifier has an invisible character. Or: A name or a line of an address")
+    assert meaning.startswith("An identifier has an invisible character. Or: A name, an address, an e-mail")
 
 
 def test_nothing_is_said_of_an_unknown_code() -> None:

@@ -35,6 +35,7 @@ _MOBILE = "customers.0.mobile"
 _EMAIL = "customers.0.email"
 _POWER = "supply_addresses.0.meter_points.0"
 _GAS = "supply_addresses.0.meter_points.1"
+_START = f"{_POWER}.estimated_annual_volumes.2.start_at"
 _VOLUME = f"{_POWER}.estimated_annual_volumes.0"
 _TEMPLATE = f"{_POWER}.agreements.0.monthly_advance_charge_template"
 _OPEN = "ledgers.0.transactions_in_open_settlement_period"
@@ -43,7 +44,7 @@ _BALANCE = "ledgers.1.ledger_balance"
 
 FIELD_EXAMPLES = [
     _one("invalid_date", _BORN, "31-12-1980", "date_in_iso", "certain", "1980-12-31"),
-    _one("invalid_date", _BORN, "3/4/1980", "date_in_iso", "likely", "1980-04-03"),
+    _one("invalid_date", _BORN, "3-4-1980", "date_in_iso", "guess", "1980-04-03"),
     _one("invalid_date", _BORN, "04.04.1980", "date_in_iso", "certain", "1980-04-04"),
     _one("invalid_date", _BORN, "19801231", "date_in_iso", "certain", "1980-12-31"),
     _one("invalid_date", _BORN, " 1980/12/31 00:00:00", "date_in_iso", "certain", "1980-12-31"),
@@ -75,12 +76,29 @@ FIELD_EXAMPLES = [
         "likely",
         "2024-01-01T00:00:00",
     ),
+    *(
+        _one("invalid_datetime", place, sent, "time_in_iso", sure, corrected)
+        for place, sent, sure, corrected in (
+            (_START, "2023-12-31T23:00:00+00:00", "guess", "2024-01-01T00:00:00"),
+            (_START, "2023-12-31T23:00:00Z", "guess", "2024-01-01T00:00:00"),
+            (_START, "2024-01-01T00:00:00-05:00", "guess", "2024-01-01T06:00:00"),
+            (_START, "2023-12-31 24:00", "certain", "2024-01-01T00:00:00"),
+            (_START, "02-01-2024 00:00", "guess", "2024-01-02T00:00:00"),
+            (f"{_VOLUME}.end_at", "2026-12-31T24:00:00", "certain", "2027-01-01T00:00:00"),
+            (f"{_VOLUME}.end_at", "2026-12-31", "guess", "2026-12-31T00:00:00"),
+        )
+    ),
+    _one("invalid_datetime", f"{_VOLUME}.end_at", "9999-12-31T24:00:00"),
+    _one("invalid_datetime", f"{_VOLUME}.start_at", "2024-01-01T24:30:00"),
     _one("invalid_datetime", f"{_VOLUME}.start_at", "spring"),
     _one("invalid", _BALANCE, "0,00", "decimal_point", "certain", Decimal("0.00")),
     _one("invalid", _BALANCE, "€ 1.234,56", "decimal_point", "certain", Decimal("1234.56")),
     _one("invalid", _BALANCE, "1,234.56", "decimal_point", "certain", Decimal("1234.56")),
     _one("invalid", _BALANCE, "12.50-", "decimal_point", "likely", Decimal("-12.50")),
     _one("invalid", _BALANCE, "1,234", "decimal_point", "guess", Decimal("1.234")),
+    _one("invalid", _BALANCE, "-€ 1 234,50", "decimal_point", "certain", Decimal("-1234.50")),
+    _one("invalid", _BALANCE, "1 234", "decimal_point", "guess", Decimal(1234)),
+    _one("invalid", _BALANCE, "12 50"),
     _one("invalid", _BALANCE, "1,2,3"),
     _one(
         "invalid",
@@ -99,11 +117,27 @@ FIELD_EXAMPLES = [
         10,
     ),
     _one("out_of_range", _BALANCE, Decimal("0.30000000000000004"), "ten_decimals", "certain", Decimal("0.3")),
+    _one(
+        "out_of_range",
+        _BALANCE,
+        Decimal("0.123456789012"),
+        "ten_decimals",
+        "guess",
+        Decimal("0.1234567890").normalize(),
+    ),
     _one("out_of_range", _BALANCE, Decimal("1e13")),
     _one("invalid", "unknown_occupier", "Nee", "true_or_false", "certain", False),
     _one("invalid", "unknown_occupier", " false ", "true_or_false", "certain", "false"),
     _one("invalid", "unknown_occupier", "perhaps"),
     _one("invalid", f"{_POWER}.meters.0.meter_id", 1234, "number_as_text", "likely", "1234"),
+    CorrectedExample(
+        "invalid",
+        f"{_GAS}.ean",
+        {f"{_GAS}.ean": int(GAS_EAN)},
+        "number_as_text",
+        "guess",
+        {f"{_GAS}.ean": GAS_EAN},
+    ),
     _one("invalid", "billing_address2", True),
     _one("null", "billing_address3", None, "no_value", "certain", ABSENT),
     _one("null", "import_supplier", None),
@@ -118,6 +152,33 @@ FIELD_EXAMPLES = [
         "likely",
         [{"family_name": "Mulder"}],
     ),
+    *(
+        _one(code, attr, sent, "visible_characters", sure, corrected)
+        for code, attr, sent, sure, corrected in (
+            ("outer_spaces", f"{_OPEN}.0.transaction_id", "T-9 ", "certain", "T-9"),
+            ("outer_spaces", f"{_POWER}.meters.0.meter_id", "\u2003E9", "certain", "E9"),
+            ("outer_spaces", "ledgers.1.ledger_code", " SERVICES", "certain", "SERVICES"),
+            ("invisible_characters", "customers.0.user_details.0.namespace", "a\u200b", "certain", "a"),
+            ("compatibility_characters", f"{_POWER}.agreements.0.tariff_code", "\uff21", "certain", "A"),
+            ("compatibility_characters", f"{_POWER}.agreements.0.tariff_code", "A²", "guess", "A2"),
+            ("invalid_characters", "external_account_number", "M\x81ller", "guess", "Mller"),
+            ("invisible_characters", "customers.0.family_name", "M\x81ller", "guess", "Mller"),
+            ("invisible_characters", _EMAIL, "anna@post.nl\u200b", "certain", "anna@post.nl"),
+            ("invisible_characters", _MOBILE, "\u202a+31612345678\u202c", "certain", "+31612345678"),
+            ("invisible_characters", _MOBILE, "06\u00a012345678", "certain", "06 12345678"),
+        )
+    ),
+    *(
+        _one("wrong_encoding", "customers.0.family_name", sent, "right_encoding", "certain", corrected)
+        for sent, corrected in (
+            ("MÃ¼ller", "Müller"),
+            ("ÃƒÂ‰lise de Boër", "Élise de Boër"),
+            ("Å\x81ukasz", "Łukasz"),
+            ("dâ€™Or", "d\u2019Or"),
+        )
+    ),
+    _one("wrong_encoding", "customers.0.family_name", "Wi?niewski"),
+    _one("wrong_encoding", "customers.0.family_name", "Ã\ufffdlvaro"),
     _one("outer_spaces", "external_account_number", "1000-1 ", "visible_characters", "certain", "1000-1"),
     _one("not_normalised", "external_account_number", "u\u0308", "visible_characters", "certain", "ü"),
     _one(
@@ -130,20 +191,46 @@ FIELD_EXAMPLES = [
     _one("invalid_characters", f"{_POWER}.meters.0.meter_id", "E\t1", "visible_characters", "certain", "E 1"),
     _one("invalid_characters", "billing_address1", "Plein\0", "visible_characters", "certain", "Plein"),
     _one("invalid_characters", "billing_address1", "\0"),
-    _one("invalid_phone_number", _MOBILE, "06_12345678 (thuis)", "phone_number", "likely", "0612345678"),
-    _one("invalid_phone_number", _MOBILE, "06-1234567O", "phone_number", "likely", "0612345670"),
+    _one("invalid_phone_number", _MOBILE, "tel. 06_12345678", "phone_number", "likely", "0612345678"),
+    _one("invalid_phone_number", _MOBILE, "06-1234567O", "phone_number", "guess", "0612345670"),
     _one("invalid_phone_number", _MOBILE, "32475123456", "phone_number", "likely", "+32475123456"),
     _one("invalid_phone_number", _MOBILE, "0612345678 / 0201234567", "phone_number", "guess", "0612345678"),
     _one("invalid_phone_number", _MOBILE, "n.v.t.", "phone_number", "likely", ""),
+    *(
+        _one("invalid_phone_number", _MOBILE, sent, "phone_number", sure, "0612345678")
+        for sent, sure in (
+            ("06\u201312345678", "certain"),
+            ("\uff10\uff1612345678", "certain"),
+            ("vragen naar de zoon 0612345678", "guess"),
+            ("0612345678 (thuis)", "guess"),
+            ("0612345678 na 18 u", "guess"),
+            ("0612345678/0687654321", "guess"),
+        )
+    ),
+    _one("invalid_phone_number", _MOBILE, "06123456 na 18 u"),
+    _one("invalid_phone_number", _MOBILE, "6,12346E+08"),
+    _one("invalid_phone_number", _MOBILE, "0612345678 0687654321"),
     _one("invalid_phone_number", _MOBILE, "12"),
     _one("invalid_email_address", _EMAIL, "anna @post,nl;", "email_address", "likely", "anna@post.nl"),
     _one("invalid_email_address", _EMAIL, "anna[at]post..nl", "email_address", "likely", "anna@post.nl"),
     _one("invalid_email_address", _EMAIL, "geen", "email_address", "likely", ""),
+    _one("invalid_email_address", _EMAIL, "\uff41nna@post.nl", "email_address", "likely", "anna@post.nl"),
+    _one("invalid_email_address", _EMAIL, "anna of bram@post.nl", "email_address", "guess", "bram@post.nl"),
+    _one("invalid_email_address", _EMAIL, "Anna <anna@post.nl>", "email_address", "guess", "anna@post.nl"),
+    _one("invalid_email_address", _EMAIL, "a@post.nl,b@post.nl", "email_address", "guess", "a@post.nl"),
     _one("invalid_email_address", _EMAIL, "anna"),
     _one(
         "invalid_document_path",
         "statements.0.statement_path",
         r"C:\statements\\.\1.pdf",
+        "relative_path",
+        "guess",
+        "statements/1.pdf",
+    ),
+    _one(
+        "invalid_document_path",
+        "statements.0.statement_path",
+        r"statements\\.\1.pdf",
         "relative_path",
         "likely",
         "statements/1.pdf",
@@ -169,6 +256,47 @@ FIELD_EXAMPLES = [
     ),
     _one("invalid_ean", "ledgers.0.identifiers.1", "871687 10000994321", "ean_of_digits", "likely", GAS_EAN),
     _one("invalid_ean", f"{_GAS}.ean", "gas meter"),
+    *(
+        _one(code, f"{_TEMPLATE}.cost_details.0.band", word, *expected)
+        for code, word, *expected in (
+            (
+                "unlisted_value",
+                "ADVANCE_ENRGY_TAX_STEP_2",
+                "listed_word",
+                "likely",
+                "ADVANCE_ENERGY_TAX_STEP_2",
+            ),
+            ("unlisted_value", "ADVANCE_ENERGY_TAX_STEP_6"),
+            ("unlisted_value", "ADVANCE_ENERGY_TAX_STEP"),
+        )
+    ),
+    _one("unlisted_value", f"{_OPEN}.0.payment_type", "DIRECT_DEBIT"),
+    # Two fields are near.
+    CorrectedExample(
+        "unknown_field",
+        "statements.1.bill_period_date",
+        {"statements.1.bill_period_to_date": ABSENT, "statements.1.bill_period_date": "2025-05-31"},
+        "member_name",
+        "guess",
+        {"statements.1.bill_period_to_date": "2025-05-31", "statements.1.bill_period_date": ABSENT},
+    ),
+    # Of four lines of an address, none is the one that was meant.
+    CorrectedExample(
+        "unknown_field",
+        "billing_address",
+        {"billing_address": "Plein 1"} | {f"billing_address{i}": ABSENT for i in range(1, 5)},
+        "member_name",
+        "guess",
+        {"billing_address": ABSENT},
+    ),
+    CorrectedExample(
+        "unknown_field",
+        "biling_address3",
+        {"billing_address3": ABSENT, "biling_address3": "Plein 1"},
+        "member_name",
+        "likely",
+        {"billing_address3": "Plein 1", "biling_address3": ABSENT},
+    ),
     CorrectedExample(
         "unknown_field",
         "customers.0.dateOfBirth",
@@ -207,8 +335,10 @@ FIELD_EXAMPLES = [
     ),
 ]
 
+_TAXED = f"{_POWER}.billing_configuration_periods"
 _LINE_ITEM = f"{_HISTORICAL}.1.line_items.0"
 _SHORT = GAS_EAN[:-1]
+_PERSON = {"given_name": "J.", "family_name": "Hofstra", "email": "familie@hofstra.example"}
 
 #: Of rules, in addition to `breaking_examples`, whose findings need another account to be corrected.
 RULE_EXAMPLES = [
@@ -221,6 +351,52 @@ RULE_EXAMPLES = [
         "likely",
         {"customers": [], "unknown_occupier": True},
     ),
+    CorrectedExample(
+        "customer_may_not_be_named_the_occupier",
+        "customers.0.family_name",
+        {"customers": [{"family_name": "Bewoner", "mobile": "0612345678"}]},
+        "no_occupier",
+        "guess",
+        {"customers": [], "unknown_occupier": True},
+    ),
+    _one("possible_test_email_address", _EMAIL, "test@post.nl", "no_email_address", "guess", ABSENT),
+    *(
+        CorrectedExample(
+            "duplicate_customers_found",
+            "customers.1",
+            {"customers": [{**_PERSON, "mobile": "0612345678"}, {**_PERSON, **other}]},
+            "customer_once",
+            sure,
+            {"customers.1": ABSENT},
+        )
+        for sure, other in (
+            ("certain", {"mobile": "0612345678"}),
+            ("guess", {"mobile": "0687654321"}),
+            ("guess", {}),
+        )
+    ),
+    _one("date_of_birth_implausible", _BORN, "1900-01-01", "no_date_of_birth", "likely", ABSENT),
+    _one(
+        "placeholder_date",
+        f"{_POWER}.meters.0.active_from",
+        "1899-12-30",
+        "no_placeholder",
+        "likely",
+        ABSENT,
+    ),
+    _one(
+        "placeholder_date",
+        f"{_POWER}.supply_start_date",
+        "1887-05-01",
+        "no_placeholder",
+        "guess",
+        ABSENT,
+    ),
+    _one("placeholder_date", f"{_POWER}.agreements.0.effective_from", "0001-01-01"),
+    _one("placeholder_date", "ledgers.0.last_settlement_closing_date", "0001-01-01"),
+    _one("invalid_postcode", "billing_postcode", "3511\u200bAB", "postcode", "certain", "3511 AB"),
+    _one("invalid_postcode", "billing_postcode", "3511 AéB"),
+    _one("invalid_postcode", "billing_postcode", "2000"),
     _one("date_of_birth_implausible", _BORN, "1880-01-02", "no_date_of_birth", "guess", ABSENT),
     CorrectedExample(
         "repeated_user_detail",
@@ -235,9 +411,19 @@ RULE_EXAMPLES = [
         f"{_GAS}.ean",
         {f"{_GAS}.ean": _SHORT, "ledgers.0.identifiers.1": _SHORT},
         "ean_check_digit",
-        "likely",
+        "guess",
         {f"{_GAS}.ean": GAS_EAN, "ledgers.0.identifiers.1": GAS_EAN},
     ),
+    CorrectedExample(
+        "invalid_ean",
+        f"{_GAS}.ean",
+        {f"{_GAS}.ean": _SHORT},
+        "ean_check_digit",
+        "likely",
+        {f"{_GAS}.ean": GAS_EAN},
+    ),
+    *(_one("invalid_ean", f"{_GAS}.ean", rounded) for rounded in ("871694330222747000", "87169433022274000")),
+    _one("ean_probably_rounded", f"{_GAS}.ean", "871694330222702000"),
     _one(
         "unknown_ledger_identifiers", "ledgers.0.identifiers.1", _SHORT, "known_identifier", "likely", GAS_EAN
     ),
@@ -252,10 +438,92 @@ RULE_EXAMPLES = [
     _one(
         "invalid_grid_operator_code",
         f"{_GAS}.energy_meter_point_grid_operator_effective_periods.0.grid_operator_code",
+        "871.6892.0000-05",
+        "code_check_digit",
+        "certain",
+        "8716892000005",
+    ),
+    _one(
+        "invalid_grid_operator_code",
+        f"{_GAS}.energy_meter_point_grid_operator_effective_periods.0.grid_operator_code",
         "871689200000",
         "code_check_digit",
-        "likely",
+        "guess",
         "8716892000005",
+    ),
+    *(
+        _one("gaps_or_overlaps_in_periods", f"{_TAXED}.0.end_date", end, "until_the_next", sure, "2024-01-01")
+        for end, sure in ((ABSENT, "likely"), ("2023-12-31", "likely"), ("2023-06-30", "guess"))
+    ),
+    *(
+        _one("latest_period_not_open_ended", f"{_TAXED}.1.end_date", end, "open_end", sure, ABSENT)
+        for end, sure in (("9999-12-31", "likely"), ("2026-01-01", "guess"))
+    ),
+    CorrectedExample(
+        "rate_is_no_proportion",
+        f"{_TEMPLATE}.cost_details.0.tax_rate",
+        {f"{_TEMPLATE}.cost_details.0.tax_rate": 21},
+        "percentage",
+        "likely",
+        {f"{_TEMPLATE}.cost_details.0.tax_rate": Decimal("0.21")},
+    ),
+    _one("rate_is_no_proportion", f"{_TEMPLATE}.cost_details.0.tax_rate", 9),
+    _one(
+        "advance_amount_mismatch",
+        f"{_TEMPLATE}.total_monthly_advance_amount",
+        "12100",
+        "advance_in_euros",
+        "likely",
+        "121",
+    ),
+    _one("advance_amount_mismatch", f"{_TEMPLATE}.total_monthly_advance_amount", "150"),
+    *(
+        _one("amount_with_fraction_of_a_cent", f"{_OPEN}.0.amount", sent, "amount_in_cents", sure, corrected)
+        for sent, sure, corrected in (
+            (Decimal("5.721"), "guess", Decimal("5.72")),
+            (Decimal("5.7200000003"), "guess", Decimal("5.72")),
+        )
+    ),
+    CorrectedExample(
+        "supply_charge_amount_mismatch",
+        f"{_HISTORICAL}.1.amount",
+        {f"{_HISTORICAL}.1.amount": Decimal("133.01"), "ledgers.0.last_settlement_balance": ABSENT},
+        "sum_of_parts",
+        "guess",
+        {f"{_HISTORICAL}.1.amount": Decimal("133.10")},
+    ),
+    *(
+        CorrectedExample(
+            "unknown_vat_reference",
+            f"{_HISTORICAL}.0.tax_items.1.params.vat_on",
+            {f"{_HISTORICAL}.0.tax_items.1.params.vat_on": "line-9"} | others,
+            "untaxed_line",
+            sure,
+            {f"{_HISTORICAL}.0.tax_items.1.params.vat_on": "line-2"},
+        )
+        for sure, others in (
+            ("likely", {}),
+            ("guess", {f"{_HISTORICAL}.0.tax_items.1.value_taxed": ABSENT}),
+        )
+    ),
+    *(
+        CorrectedExample(
+            "statement_not_found_for_invoice_number",
+            f"{_HISTORICAL}.0.associated_invoice_number",
+            {
+                "statements.0.number": "2026-1-23",
+                "statements.1.number": other,
+                f"{_HISTORICAL}.0.associated_invoice_number": "2026-12-3",
+                f"{_HISTORICAL}.1.associated_invoice_number": other,
+            },
+            "invoice_number_of_statement",
+            sure,
+            {f"{_HISTORICAL}.0.associated_invoice_number": corrected},
+        )
+        for sure, other, corrected in (
+            ("likely", "2026/012/003", "2026/012/003"),
+            ("guess", "INV-2", "2026-1-23"),
+        )
     ),
     CorrectedExample(
         "start_date_later_than_end_date",

@@ -23,6 +23,7 @@ class BreakingExample(NamedTuple):
 
 
 _error, _warning = partial(BreakingExample, "error"), partial(BreakingExample, "warning")
+_notice = partial(BreakingExample, "notice")
 
 
 def _copy_of(*path: str | int) -> Any:
@@ -40,6 +41,7 @@ _GAS = "supply_addresses.0.meter_points.1"
 _CONFIGURATION = "energy_meter_point_configuration_periods"
 _GRID = "energy_meter_point_grid_operator_effective_periods"
 _OPEN = "ledgers.0.transactions_in_open_settlement_period"
+_ADVANCE = f"{_GAS}.agreements.0.monthly_advance_charge_template"
 _HISTORICAL = "ledgers.0.historical_statement_transactions"
 
 _ACCOUNT = [
@@ -54,6 +56,12 @@ _ACCOUNT = [
         "supply_addresses.0.supply_postcode",
         "This is not a Dutch postcode: write four digits and two letters, as 1234 AB.",
         {"supply_addresses.0.supply_postcode": "3511 SS"},
+    ),
+    _notice(
+        "invalid_postcode",
+        "billing_postcode",
+        "This is not a Dutch postcode: if the address is in the Netherlands, write it as 1234 AB.",
+        {"billing_postcode": "B-2000"},
     ),
     _warning(
         "billing_address_not_provided",
@@ -109,8 +117,8 @@ _ACCOUNT = [
     _warning(
         "date_of_birth_implausible",
         "customers.0.date_of_birth",
-        "The date of birth is before 1900: correct the century, or leave it out.",
-        {"customers.0.date_of_birth": date(1899, 12, 31)},
+        "The date of birth is the first day of 1900 or before: correct the century, or leave it out.",
+        {"customers.0.date_of_birth": date(1900, 1, 1)},
     ),
     *(
         _warning("invisible_characters", attr, detail, {attr: text})
@@ -131,7 +139,44 @@ _ACCOUNT = [
                 "Plein\t1",
                 "This has U+0009, which cannot be seen: remove it.",
             ),
+            *(
+                (
+                    attr,
+                    text,
+                    f"This has {name}, which cannot be seen or told from a usual space: remove it.",
+                )
+                for attr, text, name in (
+                    ("customers.0.email", "anna@post.nl\u200b", "U+200B ZERO WIDTH SPACE"),
+                    ("customers.1.mobile", "\u202a0612345678", "U+202A LEFT-TO-RIGHT EMBEDDING"),
+                    ("customers.1.landline", "030\u00a02345678", "U+00A0 NO-BREAK SPACE"),
+                )
+            ),
         )
+    ),
+    *(
+        _warning(
+            "wrong_encoding",
+            attr,
+            "This has a letter that was read as several: read the file as UTF-8.",
+            {attr: text},
+        )
+        for attr, text in (
+            ("customers.0.family_name", "MÃ¼ller"),
+            ("customers.0.given_name", "Ã‰lise"),
+            ("customers.1.family_name", "Å\u0081ukasz"),
+            ("customers.0.user_details.0.value", "dâ€™Or"),
+            ("supply_addresses.0.supply_address1", "CuraÃ§aohof"),
+            (f"{_POWER}.location_description", "MÃ¤rz"),
+        )
+    ),
+    *(
+        _warning(
+            "wrong_encoding",
+            attr,
+            "A letter of this is lost: read the file in its own encoding.",
+            {attr: text},
+        )
+        for attr, text in (("customers.0.family_name", "Wi?niewski"), ("billing_address1", "Cura\ufffdaohof"))
     ),
     *(
         _warning(
@@ -154,7 +199,7 @@ _ACCOUNT = [
         "The name, e-mail address and date of birth are those of customers.0: send each person once.",
         {
             "customers.+": _copy_of("customers", 0),
-            "customers.2.given_name": "ANNA ",
+            "customers.2.given_name": "ANNA  ",
             "customers.2.email": "Anna@Provider.example",
         },
     ),
@@ -169,6 +214,7 @@ _SUPPLY = [
             "supply_addresses.+": {
                 "supply_address1": "dorpsstraat",
                 "supply_address2": "12",
+                "supply_address4": "UTRECHT ",
                 "supply_postcode": "3511 AB",
             },
             "supply_addresses.1.meter_points": lambda account: [
@@ -211,6 +257,25 @@ _SUPPLY = [
         f"{_GAS}.ean",
         "'8716871000002' is no EAN of a meter point: it has 13 digits instead of 18.",
         {f"{_GAS}.ean": "8716871000002", "ledgers.0.identifiers.1": "8716871000002"},
+    ),
+    *(
+        make(code, f"{_GAS}.ean", detail, {f"{_GAS}.ean": ean, "ledgers.0.identifiers.1": ean})
+        for make, code, ean, detail in (
+            (
+                _warning,
+                "invalid_ean",
+                "871694330222747000",
+                "'871694330222747000' is no EAN of a meter point: the check digit of the others is 1, not 0. "
+                "It was probably rounded when a program read it as a number, and its last digits are lost.",
+            ),
+            (
+                _notice,
+                "ean_probably_rounded",
+                "871694330222702000",
+                "'871694330222702000' ends with three zeros. It was probably rounded when a program read it "
+                "as a number, and its last digits are lost.",
+            ),
+        )
     ),
     _warning(
         "meter_point_with_no_agreement",
@@ -296,6 +361,58 @@ _SUPPLY = [
             )
         },
     ),
+    *(
+        _warning(
+            "rate_is_no_proportion",
+            attr,
+            f"The rate is a proportion from 0 to 1, not {rate}: 0.21 is 21 %.",
+            {attr: Decimal(rate)},
+        )
+        for attr, rate in (
+            (f"{_ADVANCE}.cost_details.0.tax_rate", "21"),
+            (f"{_ADVANCE}.cost_details.0.tax_rate", "-0.21"),
+            (f"{_HISTORICAL}.1.tax_items.0.rate", "21"),
+        )
+    ),
+    _warning(
+        "incorrect_cost_detail_tax_amount",
+        f"{_ADVANCE}.cost_details.0.tax_amount",
+        "The rate 0.09 on 100.00 makes 9.0000, not 21.00.",
+        {f"{_ADVANCE}.cost_details.0.tax_rate": Decimal("0.09")},
+    ),
+    *(
+        _warning(
+            "advance_amount_mismatch",
+            f"{_ADVANCE}.total_monthly_advance_amount",
+            f"The parts with their tax make {made}, not {total}.",
+            {f"{_ADVANCE}.total_monthly_advance_amount": total, **others},
+        )
+        for total, made, others in (
+            ("12100", "121.00", {}),
+            ("121.02", "121.00", {}),
+            (
+                "100",
+                "121.0000",
+                {
+                    f"{_ADVANCE}.cost_details.0.tax_amount": ABSENT,
+                    f"{_ADVANCE}.cost_details.0.tax_rate": Decimal("0.21"),
+                },
+            ),
+        )
+    ),
+    *(
+        _warning(
+            "negative_quantity",
+            attr,
+            f"{attr.rpartition('.')[2]} may not be negative, as -1 is: correct it.",
+            {attr: value},
+        )
+        for attr, value in (
+            (f"{_ADVANCE}.forecast_annual_consumption", "-1"),
+            (f"{_POWER}.estimated_annual_volumes.0.energy_netted_peak", Decimal(-1)),
+            (f"{_POWER}.{_CONFIGURATION}.0.physical_capacity", Decimal(-1)),
+        )
+    ),
     _warning(
         "meter_point_with_duplicate_meter_ids",
         f"{_POWER}.meters.1.meter_id",
@@ -313,6 +430,12 @@ _SUPPLY = [
         f"{_GAS}.meters.0.registers",
         "The meter has no register: send what it counts.",
         {f"{_GAS}.meters.0.registers": []},
+    ),
+    _warning(
+        "register_number_below_one",
+        f"{_GAS}.meters.0.registers.0.multiplication_factor",
+        "multiplication_factor is at least 1, not 0.",
+        {f"{_GAS}.meters.0.registers.0.multiplication_factor": 0},
     ),
 ]
 
@@ -372,6 +495,53 @@ _PERIODS = [
         f"{_POWER}.{_CONFIGURATION}.0.cap_tar_code",
         "'8742010102116' is not a number of 13 digits with the right GS1 check digit.",
         {f"{_POWER}.{_CONFIGURATION}.0.cap_tar_code": "8742010102116"},
+    ),
+]
+
+_DATES = [
+    *(
+        _warning(
+            "placeholder_date",
+            attr,
+            f"{day.isoformat()[:10]} stands for no day: correct it, or leave it out where it may be absent.",
+            {attr: day},
+        )
+        for attr, day in (
+            ("supply_addresses.0.customer_at_supply_address_from_date", date(1, 1, 1)),
+            (f"{_POWER}.meters.0.active_from", date(1753, 1, 1)),
+            (f"{_GAS}.agreements.0.agreed_at", date(1800, 1, 1)),
+            (f"{_POWER}.estimated_annual_volumes.2.start_at", datetime(1899, 12, 30)),
+            (f"{_POWER}.{_GRID}.0.start_date", date(1899, 12, 31)),
+            (f"{_HISTORICAL}.1.line_items.0.start_date", date(1900, 1, 1)),
+            (f"{_HISTORICAL}.2.transaction_date", date(1900, 1, 1)),
+            ("statements.1.bill_period_from_date", date(1900, 1, 1)),
+            ("ledgers.1.last_settlement_closing_date", date(1, 1, 1)),
+        )
+    ),
+    *(
+        _warning(
+            "period_without_content",
+            path,
+            f"The period has nothing but its dates: send {names}, or leave it out.",
+            {path: period},
+        )
+        for path, period, names in (
+            (
+                f"{_POWER}.estimated_annual_volumes.2",
+                {"direction": "PRODUCTION", "start_at": datetime(2022, 12, 1)},
+                "energy_netted_peak or energy_netted_off_peak",
+            ),
+            (
+                f"{_GAS}.billing_configuration_periods.0",
+                {"start_date": date(2022, 12, 1)},
+                "residency_status or energy_tax_exception",
+            ),
+            (
+                f"{_GAS}.{_CONFIGURATION}.0",
+                {"start_date": date(2022, 12, 1)},
+                "allocation_method or energy_delivery_status",
+            ),
+        )
     ),
 ]
 
@@ -451,6 +621,15 @@ _LEDGERS = [
         },
     ),
     _warning(
+        "balance_without_transactions",
+        "ledgers.1.ledger_balance",
+        "Nothing makes the balance of 12.50: send last_settlement_balance, or the transactions.",
+        {
+            "ledgers.1.ledger_balance": Decimal("12.50"),
+            "ledgers.1.transactions_in_open_settlement_period": [],
+        },
+    ),
+    _warning(
         "historical_balance_mismatch",
         "ledgers.0.last_settlement_balance",
         "The last settlement's balance is -5.73, but the historical transactions make -5.72. "
@@ -481,8 +660,8 @@ _TRANSACTIONS = [
     _warning(
         "payment_amount_must_be_positive",
         f"{_OPEN}.0.amount",
-        "The amount of a PAYMENT must be above zero, not 0: the type says which way the money went.",
-        {f"{_OPEN}.0.amount": Decimal(0), "ledgers.0.ledger_balance": Decimal("-2.22")},
+        "The amount of a PAYMENT may not be negative, as -1 is: the type says which way the money went.",
+        {f"{_OPEN}.0.amount": Decimal(-1), "ledgers.0.ledger_balance": Decimal("-3.22")},
     ),
     _warning(
         "amount_with_fraction_of_a_cent",
@@ -548,12 +727,30 @@ _TRANSACTIONS = [
             f"{_HISTORICAL}.1.tax_items.0.value_taxed": Decimal(100),
         },
     ),
+    _warning(
+        "incorrect_line_item_net_amount",
+        f"{_HISTORICAL}.1.line_items.0.net_amount",
+        "1.1 for each of 99 units makes 108.9, not 110.00.",
+        {
+            f"{_HISTORICAL}.1.line_items.0.price_per_unit": Decimal("1.1"),
+            f"{_HISTORICAL}.1.line_items.0.number_of_units": Decimal(99),
+        },
+    ),
+    _warning(
+        "incorrect_tax_item_amount",
+        f"{_HISTORICAL}.0.tax_items.0.amount",
+        "The rate 0.09 on 75.00 makes 6.7500, not 15.75.",
+        {
+            f"{_HISTORICAL}.0.tax_items.0.rate": Decimal("0.09"),
+            f"{_HISTORICAL}.0.tax_items.0.value_taxed": ABSENT,
+        },
+    ),
     *(
         _warning(
             "line_item_units_must_be_two_values",
             f"{_HISTORICAL}.0.line_items.0.units",
-            f"There {found}: send the two meter readings, at the start and the end of the period, or leave "
-            "units out.",
+            f"There {found}: send two readings of each meter, at the start and the end of the period, or "
+            "leave units out.",
             {f"{_HISTORICAL}.0.line_items.0.units": units},
         )
         for found, units in (
@@ -644,6 +841,7 @@ BREAKING_EXAMPLES = [
     *_ACCOUNT,
     *_SUPPLY,
     *_PERIODS,
+    *_DATES,
     *_LEDGERS,
     *_TRANSACTIONS,
     *_STATEMENTS,

@@ -6,7 +6,7 @@ import pytest
 
 from migration_payloads.rules.balances import differ, signed_amount, sum_signed_amounts
 from migration_payloads.rules.gs1 import check_digit, is_gs1_number
-from migration_payloads.rules.postcodes import comparable_postcode, is_dutch_postcode
+from migration_payloads.rules.postcodes import comparable_postcode, is_dutch_postcode, may_be_foreign
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,13 @@ def test_dutch_postcodes_are_recognised(postcode: str) -> None:
 )
 def test_other_texts_are_not_dutch_postcodes(postcode: str) -> None:
     assert not is_dutch_postcode(postcode)
+
+
+def test_a_postcode_of_another_country_is_told_from_a_misspelt_one() -> None:
+    abroad = ["2000", "B-2000", "10115", "SW1A 1AA", "00-950", "1000-001", "114 55", "d02 af30"]
+    assert [it for it in abroad if not may_be_foreign(it)] == []
+    wrong = ["0511 AB", "3511 ss", "NL-3511 SD", "nowhere", "not a postcode", "12", "3511 AéB", "3511_AB"]
+    assert [it for it in wrong if may_be_foreign(it)] == []
 
 
 def test_postcodes_are_compared_without_spaces_and_case() -> None:

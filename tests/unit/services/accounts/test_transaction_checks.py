@@ -73,7 +73,7 @@ def test_a_transaction_id_that_is_used_is_refused_with_the_reason(
 
 
 def test_rules_are_checked_for_each_transaction() -> None:
-    item = {"start_date": "2026-02-02", "end_date": "2026-02-01", "net_amount": 1}
+    item = {"start_date": date(2026, 2, 2), "end_date": date(2026, 2, 1), "net_amount": 1}
     charge = {"transaction_id": "T", "type": "SUPPLY_CHARGE", "amount": 1, "line_items": [item]}
     checked = check_transactions(PostedBody({"transactions": [{}, charge]}), Profile.STRICT, date(2026, 3, 1))
     assert checked.errors

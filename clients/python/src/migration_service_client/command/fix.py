@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 
 import click
 
-from migration_payloads.corrections.catalogue import CODES
+from migration_payloads.corrections.catalogue import CODES, CORRECTIONS
 from migration_payloads.corrections.fixing import Accepts, Group, fix_account, lesser, propose
 from migration_payloads.corrections.recipes import Recipe, RecipeError, read_recipe, write_recipe
 from migration_payloads.errors import Confidence, ParseError
@@ -44,7 +44,12 @@ def _read_accepted(
     _context: click.Context, _parameter: click.Parameter, words: tuple[str, ...]
 ) -> tuple[str, ...]:
     for word in words:
-        if word not in CODES and word not in list(Confidence):
+        code, _, kind = word.partition(":")
+        if kind and code in CODES:
+            kinds = sorted(it.kind for it in CORRECTIONS if code in it.codes)
+            if kind not in kinds:
+                raise click.BadParameter(f"{code} has no {kind}: expected {', '.join(kinds)}.")
+        elif word not in CODES and word not in list(Confidence):
             raise click.BadParameter(
                 f"{word} is neither certain, likely or guess, nor a code that has corrections."
             )
@@ -67,7 +72,8 @@ def _read_accepted(
     multiple=True,
     metavar="WORD",
     callback=_read_accepted,
-    help="Accept what is certain, or also what is likely, or even a guess; or every correction of a code.",
+    help="Accept what is certain, or also what is likely, or even a guess; or every correction of a code, or "
+    "one of its kinds as CODE:KIND.",
 )
 @click.option(
     "--recipe",
@@ -131,12 +137,14 @@ def fix(
 
 
 def _accept(words: tuple[str, ...]) -> Accepts:
-    codes = frozenset(words) & CODES
+    named = frozenset(words) - frozenset(Confidence)
     least: Confidence | None = None
     for word in words:
-        if word not in codes:
+        if word not in named:
             least = Confidence(word) if least is None else lesser(least, Confidence(word))
-    return lambda group: Confidence.GUESS if group.code in codes else least
+    return lambda group: (
+        Confidence.GUESS if not named.isdisjoint((group.code, f"{group.code}:{group.kind}")) else least
+    )
 
 
 def _accept_nothing(_group: Group) -> None:

@@ -14,7 +14,7 @@ from itertools import islice
 
 import phonenumbers
 
-from migration_payloads.rules.gs1 import check_digit
+from migration_payloads.rules.gs1 import check_digit, is_probably_rounded
 
 _DIGITS = "0123456789"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -82,12 +82,13 @@ class Pseudonyms:
         return _choose((it for it in candidates() if it != text), is_like, text)
 
     def ean(self, text: str, is_like: Callable[[str], bool]) -> str:
-        """Return another EAN, whose check digit is as right or as wrong."""
+        """Return another EAN, whose check digit is as right or as wrong, and whose end is as round."""
         if len(text) != 18 or not (text.isascii() and text.isdigit()):
             return self.text(text, is_like)
         error = int(text[-1]) - int(check_digit(text[:-1]))
-        bodies = self._walk(text[:-1])
-        return _choose((it + str((int(check_digit(it)) + error) % 10) for it in bodies), is_like, text)
+        numbers = (it + str((int(check_digit(it)) + error) % 10) for it in self._walk(text[:-1]))
+        rounded = is_probably_rounded(text)
+        return _choose((it for it in numbers if is_probably_rounded(it) == rounded), is_like, text)
 
     def path(self, text: str, is_like: Callable[[str], bool]) -> str:
         """Return another path of a document with the same extension."""

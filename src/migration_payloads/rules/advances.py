@@ -1,0 +1,106 @@
+"""Rules for monthly advances and forecasts: amounts that add up, proportions, and signs."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from migration_payloads.rules.account import CheckedAccount, Item, Path
+from migration_payloads.rules.balances import HALF_A_CENT, ZERO, half_of_last_digit
+from migration_payloads.rules.rule import Fault, Severity, rule
+
+
+@rule(Severity.WARNING, remedy="Send the rate as a proportion: 0.21 for 21 %.")
+def rate_is_no_proportion(account: CheckedAccount) -> Iterator[Fault]:
+    """A rate of tax is negative or above 1, so it is probably a percentage.
+
+    The rate of a tax item counts if its unit_type is PROPORTION.
+    """
+    for path, template in _templates(account):
+        for i, cost in enumerate(template.get("cost_details", ())):
+            if (rate := cost.get("tax_rate")) is not None and not 0 <= rate <= 1:
+                yield (*path, "cost_details", i, "tax_rate"), _describe_rate(rate)
+    for path, transaction in account.transactions:
+        for i, item in enumerate(transaction.get("tax_items", ())):
+            rate = item.get("rate")
+            if rate is not None and not 0 <= rate <= 1 and item.get("unit_type") == "PROPORTION":
+                yield (*path, "tax_items", i, "rate"), _describe_rate(rate)
+
+
+def _describe_rate(rate: Decimal) -> str:
+    return f"The rate is a proportion from 0 to 1, not {rate:f}: 0.21 is 21 %."
+
+
+@rule(Severity.WARNING, remedy="Correct tax_amount, tax_rate or net_amount.")
+def incorrect_cost_detail_tax_amount(account: CheckedAccount) -> Iterator[Fault]:
+    """The net amount of a part of an advance times its rate is not its tax, within half a cent."""
+    for path, template in _templates(account):
+        for i, cost in enumerate(template.get("cost_details", ())):
+            try:
+                net, rate, tax = cost["net_amount"], cost["tax_rate"], cost["tax_amount"]
+            except KeyError:
+                continue
+            # A rate that is no proportion is a finding of its own.
+            if 0 <= rate <= 1 and abs(net * rate - tax) > HALF_A_CENT:
+                yield (
+                    (*path, "cost_details", i, "tax_amount"),
+                    f"The rate {rate:f} on {net:f} makes {net * rate:f}, not {tax:f}.",
+                )
+
+
+@rule(
+    Severity.WARNING,
+    remedy="Send total_monthly_advance_amount in euros a month, and every part of it in cost_details.",
+)
+def advance_amount_mismatch(account: CheckedAccount) -> Iterator[Fault]:
+    """The parts of a monthly advance, with their tax, do not add up to its total.
+
+    Half a cent for each amount, and half of the last digit of the total, may be lost by rounding.
+    """
+    for path, template in _templates(account):
+        costs, total = template.get("cost_details"), template.get("total_monthly_advance_amount")
+        if not costs or total is None or account.is_touched(*path, "cost_details"):
+            continue
+        parts = [_with_tax(cost) for cost in costs]
+        if None in parts:
+            continue
+        made, sent = sum((it for it in parts if it is not None), ZERO), Decimal(total)
+        if abs(made - sent) > HALF_A_CENT * 2 * len(parts) + half_of_last_digit(sent):
+            yield (
+                (*path, "total_monthly_advance_amount"),
+                f"The parts with their tax make {made:f}, not {sent:f}.",
+            )
+
+
+def _with_tax(cost: Item) -> Decimal | None:
+    net, tax, rate = cost.get("net_amount"), cost.get("tax_amount"), cost.get("tax_rate")
+    if tax is None and rate is not None and net is not None and 0 <= rate <= 1:
+        tax = net * rate
+    return None if net is None or tax is None else net + tax
+
+
+@rule(
+    Severity.WARNING, remedy="Send what is consumed and what is generated as two values, each without a sign."
+)
+def negative_quantity(account: CheckedAccount) -> Iterator[Fault]:
+    """A forecast, an estimated volume or the capacity of a connection is negative."""
+    for path, item, field in _quantities(account):
+        value = item.get(field)
+        if value is not None and Decimal(value) < 0:
+            yield (*path, field), f"{field} may not be negative, as {Decimal(value):f} is: correct it."
+
+
+def _quantities(account: CheckedAccount) -> Iterator[tuple[Path, Item, str]]:
+    for path, template in _templates(account):
+        for field in ("forecast_annual_consumption", "forecast_annual_generation"):
+            yield path, template, field
+    for path, meter_point in account.meter_points:
+        for i, volume in enumerate(meter_point.get("estimated_annual_volumes", ())):
+            for field in ("energy_netted_peak", "energy_netted_off_peak"):
+                yield (*path, "estimated_annual_volumes", i), volume, field
+        for i, period in enumerate(meter_point.get("energy_meter_point_configuration_periods", ())):
+            yield (*path, "energy_meter_point_configuration_periods", i), period, "physical_capacity"
+
+
+def _templates(account: CheckedAccount) -> Iterator[tuple[Path, Item]]:
+    for path, agreement, _ in account.agreements:
+        if template := agreement.get("monthly_advance_charge_template"):
+            yield (*path, "monthly_advance_charge_template"), template

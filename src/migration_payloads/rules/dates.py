@@ -1,0 +1,107 @@
+"""Rules for dates that stand for no day, and for objects that have nothing but a date."""
+
+from collections.abc import Iterable, Iterator
+from datetime import date, datetime
+
+from migration_payloads.rules.account import CheckedAccount, Item, Path
+from migration_payloads.rules.rule import Fault, Severity, rule
+
+#: The first day that may be meant. Systems write the day before, or one of 1899, 1800, 1753 or 1, for none.
+FIRST_DAY = date(1900, 1, 2)
+
+#: What a period says besides its dates, of kinds in which nothing of it is required.
+_SAYS = {
+    "energy_meter_point_configuration_periods": (
+        "allocation_method",
+        "energy_delivery_status",
+        "energy_flow_direction",
+        "metering_method",
+        "physical_status",
+        "profile_category",
+        "physical_capacity",
+        "cap_tar_code",
+    ),
+    "billing_configuration_periods": ("residency_status", "energy_tax_exception"),
+    "estimated_annual_volumes": ("energy_netted_peak", "energy_netted_off_peak"),
+}
+
+
+@rule(
+    Severity.WARNING,
+    remedy="Correct the date. If it stands for none, leave it out where the field is not required.",
+)
+def placeholder_date(account: CheckedAccount) -> Iterator[Fault]:
+    """A date is 1900-01-01 or before, as systems write it if they have none: 0001-01-01, 1899-12-30.
+
+    The times of a note are checked, too.
+    """
+    for path, item, fields in _dated(account):
+        for field in fields:
+            found = item.get(field)
+            if found and found.year < 1901 and is_placeholder(found):
+                yield (*path, field), describe_placeholder(found)
+
+
+def _dated(account: CheckedAccount) -> Iterator[tuple[Path, Item, tuple[str, ...]]]:
+    """Yield the objects with dates, and the names of the dates. Birthdays have a rule of their own."""
+    for i, address in enumerate(account.supply_addresses):
+        yield ("supply_addresses", i), address, ("customer_at_supply_address_from_date",)
+    for path, meter_point in account.meter_points:
+        yield path, meter_point, ("supply_start_date", "last_billed_to_date")
+        for i, meter in enumerate(meter_point.get("meters", ())):
+            yield (*path, "meters", i), meter, ("active_from",)
+    for path, agreement, _ in account.agreements:
+        yield path, agreement, ("effective_from", "agreed_at")
+    for series in account.period_series:
+        fields = ("start_at", "end_at") if series.start == "start_at" else ("start_date", "end_date")
+        for i, period in series.periods:
+            yield (*series.path, i), period, fields
+    for path, ledger in account.ledgers:
+        yield path, ledger, ("last_settlement_closing_date", "last_settlement_issue_date")
+    for i, statement in enumerate(account.statements):
+        yield ("statements", i), statement, ("bill_period_from_date", "bill_period_to_date", "issued_date")
+    yield from _dated_transactions(account)
+
+
+def _dated_transactions(account: CheckedAccount) -> Iterator[tuple[Path, Item, tuple[str, ...]]]:
+    # There is nearly always nothing to find, so the days of a list are compared together.
+    if _is_any_early((item for _, item in account.transactions), "transaction_date"):
+        for path, transaction in account.transactions:
+            yield path, transaction, ("transaction_date",)
+    for path, _, line_items in account.itemised:
+        if _is_any_early(line_items, "start_date"):
+            for i, item in enumerate(line_items):
+                yield (*path, "line_items", i), item, ("start_date", "end_date")
+
+
+def _is_any_early(items: Iterable[Item], field: str) -> bool:
+    try:
+        return min([it[field] for it in items], default=FIRST_DAY) < FIRST_DAY
+    except KeyError:
+        return True
+
+
+def is_placeholder(found: date) -> bool:
+    """Return whether a date, or a time, is so early that it stands for none."""
+    return (found.date() if isinstance(found, datetime) else found) < FIRST_DAY
+
+
+def describe_placeholder(found: date) -> str:
+    """Return the sentence about a date, or a time, that stands for none."""
+    return f"{found.isoformat()[:10]} stands for no day: correct it, or leave it out where it may be absent."
+
+
+@rule(Severity.WARNING, remedy="Send what is valid in the period, or leave the period out.")
+def period_without_content(account: CheckedAccount) -> Iterator[Fault]:
+    """A period of a meter point has nothing but its dates, such as an estimated volume without any energy."""
+    for series in account.period_series:
+        names = _SAYS.get(str(series.path[-1]))
+        if names is None:
+            continue
+        for i, period in series.periods:
+            path = (*series.path, i)
+            if not any(period.get(name) is not None for name in names) and not account.is_touched(*path):
+                yield (
+                    path,
+                    f"The period has nothing but its dates: send {' or '.join(names[:2])}, or leave it out.",
+                )
