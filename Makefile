@@ -70,7 +70,7 @@ failover-lock:
 # What docs/performance.md and docs/contributors/reliability.md publish: the speed beside the usual alternatives, what
 # a hostile organisation costs another one, and the public chaos of queues, which takes an hour:
 #   make bench ARGS=--quick    make bench ARGS="--compare main"    make bench ARGS="neighbours --seconds 20"
-#   make bench ARGS=webhooks   make chaos ARGS="--part 6"
+#   make chaos ARGS="--part 6"
 bench: bench-tools environment-dev benchmarks/.venv/installed
 	PYTHONPATH=tests:tools $(BIN)/python -m benchmarks $(ARGS)
 
@@ -102,12 +102,12 @@ check: environment-dev
 	$(BIN)/python tools/kubernetes_check.py
 
 # Runs the containers of docker-compose.yml. It needs a container engine and docker-compose.
-compose-check: environment
-	PYTHONPATH=tests $(BIN)/python tools/compose_check.py $(ARGS)
+compose-check: environment-dev
+	PYTHONPATH=tests:clients/python/src $(BIN)/python tools/compose_check.py $(ARGS)
 
 # Runs the containers of deployment/kubernetes with their commands, users, probes and ends. It needs the same.
 kubernetes-containers: environment-dev
-	PYTHONPATH=tests $(BIN)/python tools/kubernetes_containers.py $(ARGS)
+	PYTHONPATH=tests:clients/python/src $(BIN)/python tools/kubernetes_containers.py $(ARGS)
 
 # Every shell block of docs/ that a machine with nothing installed can run: minutes.
 docs-check: environment-dev
@@ -136,9 +136,9 @@ describe-check: environment
 clients: environment
 	PYTHONPATH=tools $(BIN)/python tools/clients
 
-# Compares the running service with its description for some minutes: make fuzz ARGS="--max-time 600"
+# Compares the running service with its description for ten minutes, as every night.
 fuzz: environment-dev
-	PYTHONPATH=tools:tests/e2e $(BIN)/python tools/description/fuzz.py $(ARGS)
+	MIGRATION_SERVICE_FUZZ=20 $(BIN)/pytest -n 0 --timeout 7200 tests/e2e/test_described_interface.py $(ARGS)
 
 # Writes the bill of materials of each lock file as CycloneDX to build/sbom.
 sbom: build/supply-venv/installed

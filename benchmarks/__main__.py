@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import click
 
-from benchmarks import chaos, neighbours, report, webhooks
+from benchmarks import chaos, neighbours, report
 from benchmarks.bench import FULL, QUICK, Bench, Row
 from benchmarks.compare import compare_checkouts
 from benchmarks.measures import (
@@ -15,7 +15,6 @@ from benchmarks.measures import (
     events,
     growth,
     lists,
-    memory,
     processing,
     queues,
     staging,
@@ -39,7 +38,7 @@ MEASURES: dict[str, Callable[[Bench], Row | list[Row]]] = {
     "reconcile": batches.measure_reconciliation,
     "added-data": added_data.measure_added_data,
     "undo": undo.measure_undo,
-    "memory": memory.measure_memory,
+    "memory": lists.measure_memory,
     "events": events.measure_feed,
     "queues": queues.measure_queues,
     "pinned": queues.measure_pinned_horizon,
@@ -90,8 +89,8 @@ def main(
         report.publish_results()
 
 
-for command in (neighbours.main, chaos.main, webhooks.main):
-    main.add_command(command)
+main.add_command(neighbours.main)
+main.add_command(chaos.main)
 
 
 if __name__ == "__main__":

@@ -19,17 +19,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import requests
 
 from documentation.shell import blocks
-from migration_service_local.demo.batch import IMPORTED, SampleBatchOrder, import_as_batch
-from migration_service_local.demo.client import RequestOutcome, SupplierClient, migrate_book
+from migration_service_client import Client, ClientError
 from migration_service_local.samples import generate_accounts, generate_lines
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -188,37 +187,35 @@ def check_secrets(project: Project, folder: Path) -> None:
                 raise CheckError(f"{service} has the secrets {sorted(found)}. Expected: {sorted(expected)}.")
 
 
-def migrate(url: str, certificate: str, api_key: str, first: int, last: int) -> float:
+def migrate(url: str, certificate: str | None, api_key: str, first: int, last: int) -> float:
     """Migrate a part of the sample book. Return the seconds that it took."""
-    outcome = RequestOutcome()
-    over = threading.Event()
-    book = itertools.islice(generate_accounts(last, supplier=SUPPLIER, seed=1), first, None)
+    book = generate_accounts(last - first, supplier=SUPPLIER, seed=1, first=first)
     started = time.monotonic()
-    migrate_book(
-        book,
-        lambda: SupplierClient(url, outcome, over, authority=certificate),
-        api_key=api_key,
-        team=TEAM,
-        clients=6,
-        on_each=lambda: None,
-    )
-    if outcome.failures:
-        raise CheckError(f"{len(outcome.failures)} accounts failed, the first: {outcome.failures[0]}")
+    with client_of(url, certificate, api_key) as client, ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda account: client.create_account(account, operations_team_name=TEAM), book))
     return time.monotonic() - started
 
 
-def migrate_batch(url: str, certificate: str, api_key: str, first: int, last: int) -> float:
+def migrate_batch(url: str, certificate: str | None, api_key: str, first: int, last: int) -> float:
     """Import a part of the sample book as one batch. Return the seconds that it took."""
-    outcome = RequestOutcome()
-    over = threading.Event()
     lines = generate_lines(last - first, supplier=SUPPLIER, seed=1, first=first)
     started = time.monotonic()
-    with SupplierClient(url, outcome, over, authority=certificate) as client:
-        client.log_in(api_key)
-        import_as_batch(client, SampleBatchOrder(SUPPLIER, TEAM, lines), outcome, over, lambda _lines: None)
-    if outcome.counts[IMPORTED] != last - first:
-        raise CheckError(f"The batch imported {outcome.counts[IMPORTED]} accounts: {outcome.failures[:1]}")
+    with client_of(url, certificate, api_key) as client:
+        order = client.start_batch(lines, import_supplier=SUPPLIER, mode="import", operations_team_name=TEAM)
+        counts = client.wait_for_batch(order.batch_id).counts
+    if counts["IMPORTED"] != last - first:
+        raise CheckError(f"The batch imported {counts}.")
     return time.monotonic() - started
+
+
+@contextmanager
+def client_of(url: str, certificate: str | None, api_key: str) -> Iterator[Client]:
+    """Yield a supplier's client. Raise CheckError if the service refuses what it sends."""
+    try:
+        with Client(url, api_key, ca_file=certificate) as client:
+            yield client
+    except ClientError as error:
+        raise CheckError(f"The client failed: {error}") from error
 
 
 def check_everybody_worked(project: Project) -> None:

@@ -46,7 +46,6 @@ def steps_of(seed: int) -> dict[str, tuple[str, ...]]:
             *("tests/api/accounts/test_transaction_balances.py", "tests/unit"),
         ),
         "described": (*_LONG, "tests/e2e/test_described_interface.py"),
-        "schemathesis": ("make", "fuzz", f"ARGS=--seed {seed} --max-time 1800"),
         **{f"order-{index}": (*_PYTEST, f"--randomly-seed={seed + index}") for index in range(1, ORDERS + 1)},
         "known-mistakes": (sys.executable, str(Path(__file__).with_name("known_mistakes.py"))),
     }

@@ -1,4 +1,4 @@
-"""The list of a million imports, and the memory of the web processes meanwhile."""
+"""The list of a million imports, and the memory of the web processes meanwhile and when they are idle."""
 
 import http.client
 import threading
@@ -78,3 +78,21 @@ def _memory(bench: Bench) -> float:
     """Return the size of the largest web process in megabytes."""
     sizes: list[int] = [process.memory_info().rss for process in bench.stack.processes("web")]
     return max(sizes) / _MEGABYTE
+
+
+def measure_memory(bench: Bench) -> list[Row]:
+    """Measure the largest web process and the largest worker process in megabytes."""
+    rows = []
+    for name, program, most in (("web", "web", 115), ("worker", "interactive", 120)):
+        sizes = [process.memory_info().rss / _MEGABYTE for process in bench.stack.processes(program)]
+        rows.append(
+            Row(
+                f"memory of an idle {name} process",
+                max(sizes),
+                "MB",
+                f"under {most}",
+                max(sizes) < most,
+                more={"sizes": sizes},
+            )
+        )
+    return rows

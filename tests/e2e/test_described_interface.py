@@ -21,8 +21,11 @@ from migration_service.services.setup.teams import create_operations_team
 from support.examples import TIMES
 
 _EXAMPLES = 3 * TIMES
-_SECONDS = 20
-_AT_NIGHT = ("--max-time", str(_SECONDS * TIMES), "--phases", "examples,fuzzing,stateful,coverage")
+_SECONDS = 30
+_AT_NIGHT = (
+    *("--max-time", str(_SECONDS * TIMES), "--phases", "examples,fuzzing,stateful,coverage"),
+    *("--checks", "response_headers_conformance,use_after_free,ensure_resource_availability,ignored_auth"),
+)
 _BY_DAY = ("--phases", "examples,fuzzing")
 _COMMAND = Path(sys.executable).with_name("schemathesis")
 _HOOKS = Path(__file__).with_name("schemathesis_hooks.py")

@@ -57,8 +57,7 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
     """Migrates accounts one after the other. Each thread has its own. Use it in a `with` statement.
 
     A request that gets 429 or 503, or loses its connection, is retried after the time in Retry-After, because
-    every request here is idempotent. `authority` is a file with the certificate that signs that of the
-    service, if it is none that everybody trusts.
+    every request here is idempotent.
     """
 
     def __init__(
@@ -67,7 +66,6 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
         outcome: RequestOutcome,
         over: threading.Event,
         additions: Callable[[dict[str, Any]], Iterable[Addition]] = lambda _account: (),
-        authority: str | None = None,
     ) -> None:
         self._web_url = web_url
         self._outcome = outcome
@@ -76,7 +74,6 @@ class SupplierClient(AbstractContextManager["SupplierClient"]):
         self._session = requests.Session()
         # The environment's proxies cannot reach a server on this machine.
         self._session.trust_env = False
-        self._session.verify = authority or True
 
     def __exit__(self, *_error: object) -> None:
         self._session.close()
