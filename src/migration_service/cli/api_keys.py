@@ -20,6 +20,7 @@ from migration_service.services.access.api_keys import (
 )
 from migration_service.services.access.scopes import Scope
 from migration_service.services.access.sessions import end_session, list_sessions
+from migration_service.services.webhooks.switching import find_webhooks_of_key, switch_off_webhooks_of_key
 
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 _LONGEST = timedelta(days=3660)
@@ -138,17 +139,25 @@ def roll(prefix: str, overlap: timedelta, as_json: bool) -> None:
 
 @api_keys.command()
 @click.argument("prefix")
+@click.option("--keep-webhooks", is_flag=True, help="Leave the webhooks on that it has created.")
 @json_option
-def revoke(prefix: str, as_json: bool) -> None:
+def revoke(prefix: str, keep_webhooks: bool, as_json: bool) -> None:
     """Revoke the API key that starts with PREFIX, and every token obtained with it.
 
     The command takes about a second. Once it has finished, none of the tokens is accepted. The key's batches
-    are paused.
+    are paused, and the webhooks that it has created are named and switched off.
     """
     with open_session_of_reference(read_settings()) as session:
         api_key = revoke_api_key(session, prefix)
-        record = {"prefix": api_key.prefix, "revoked_at": api_key.revoked_at}
-    show_done(record, as_json, f"API key {api_key.prefix} was revoked. Its tokens are no longer accepted.")
+        webhooks = [str(it.id) for it in find_webhooks_of_key(session, api_key.id)]
+        if not keep_webhooks:
+            switch_off_webhooks_of_key(session, api_key.id)
+        record = {"prefix": api_key.prefix, "revoked_at": api_key.revoked_at, "webhooks": webhooks}
+    told = f"API key {api_key.prefix} was revoked. Its tokens are no longer accepted."
+    if webhooks:
+        became = "stay on" if keep_webhooks else "are switched off"
+        told += f" The webhooks that it has created {became}: {', '.join(webhooks)}."
+    show_done(record, as_json, told)
 
 
 @api_keys.command()

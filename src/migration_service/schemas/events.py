@@ -23,6 +23,7 @@ from migration_service.states import (
     WaveState,
 )
 
+_OFF_REASONS = [it.value for it in EndpointOff if it is not EndpointOff.PERSON]
 _ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
 _MOMENT = "2026-03-01T10:15:00Z"
 _NUMBER = "The account's number in the supplier's system."
@@ -184,7 +185,9 @@ class WebhookDisabledSchema(AnswerSchema):
     """The data of `webhook.disabled`."""
 
     webhook_id = answers.UUID("The webhook.", _ID)
-    reason = answers.String("Why.", "FAILING", words=[EndpointOff.GONE.value, EndpointOff.FAILING.value])
+    reason = answers.String(
+        "Why.", "FAILING", words=[it.value for it in EndpointOff if it is not EndpointOff.PERSON]
+    )
 
 
 class FeedRewoundSchema(AnswerSchema):

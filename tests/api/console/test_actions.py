@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.console import acting
 from migration_service.config import Settings
+from migration_service.db.base import new_id
 from migration_service.models import (
     ApiKey,
     Batch,
@@ -16,6 +17,7 @@ from migration_service.models import (
     Operator,
     OperatorOrganisation,
     Organisation,
+    WebhookEndpoint,
 )
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
@@ -235,10 +237,18 @@ def test_a_key_is_shown_once_then_rolled_and_revoked(
     with sessions() as session:
         ends = session.scalars(select(ApiKey.expires_at).where(ApiKey.prefix == key.prefix)).one()
     assert ends and timedelta(hours=23) < ends - datetime.now(UTC) <= timedelta(days=1)
+    with sessions.begin() as session:
+        new = session.scalars(select(ApiKey.id).where(ApiKey.name == "nightly", ApiKey.id != key.id)).one()
+        values = {"organisation_id": key.organisation_id, "url": "https://a.example/?key=secret"}
+        session.add_all(WebhookEndpoint(id=new_id(), api_key_id=it, **values) for it in (new, key.id))
     sentence = "The key and 0 sessions end immediately. Its batches are paused. This is permanent."
+    assert "https://a.example/?…" in administrator.see(f"/setup/keys/{key.prefix}/revoke/")
     assert administrator.form(f"/setup/keys/{key.prefix}/revoke/").sentence == sentence
     administrator.send(f"/setup/keys/{key.prefix}/revoke/")
     assert len(audited(sessions, action="api_key.revoked", subject=key.prefix)) == 1
+    with sessions() as session:
+        is_off = WebhookEndpoint.disabled_at.is_not(None)
+        assert session.scalars(select(WebhookEndpoint.api_key_id).where(is_off)).all() == [key.id]
     wrong = administrator.send(path, {"organisation": batches.supplier.organisation, "networks": "nowhere"})
     assert wrong.status_code == 400
 

@@ -11,12 +11,13 @@ from sqlalchemy import text
 from migration_service.blueprints.requests.interface import SCOPES
 from migration_service.db.base import new_id
 from migration_service.schemas.events import EventType
-from migration_service.services.access.api_keys import KeyLimits, issue_api_key
+from migration_service.services.access.api_keys import KeyLimits, get_api_key, issue_api_key
 from migration_service.services.access.scopes import Scope
 from migration_service.services.events.recording import record
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.webhooks import deliveries
 from migration_service.services.webhooks.endpoints import MOST_ENDPOINTS
+from migration_service.services.webhooks.switching import find_webhooks_of_key
 from support.supplier_client import API, SupplierClient
 
 _URL = "https://billing.example.com/events"
@@ -55,6 +56,9 @@ def test_a_webhook_is_created_changed_and_removed(call: Any, supplier: SupplierC
     status, changed = call("PATCH", path, {"enabled": False, "event_types": None})
     assert (status, changed["disabled_reason"], changed["event_types"]) == (200, "PERSON", None)
     assert call("PATCH", path, {"enabled": True})[1]["disabled_at"] is None
+    with supplier.Session.begin() as session:
+        webhooks = find_webhooks_of_key(session, get_api_key(session, supplier.api_key).id)
+        assert [str(it.id) for it in webhooks] == [made["webhook_id"]]
     assert call("DELETE", path)[0] == 200
     assert call("GET", path)[0] == 404
     assert call("GET") == (200, [])

@@ -2,8 +2,12 @@
 
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.outgoing.rules import AddressRules
 from migration_service.schemas.events import EventType
+from migration_service.services.access.api_keys import get_api_key
 from migration_service.services.events.recording import record
+from migration_service.services.webhooks.endpoints import OPERATOR, WebhookCaller, create_endpoint
+from migration_service.services.webhooks.secrets import Seal
 from support.commands import Run, json_of, lines_of
 from support.factories import Customer
 
@@ -63,3 +67,21 @@ def test_events_are_sent_again(run: Run, customer: Customer, sessions: sessionma
     assert json_of(run(*again, "--since", "2026-01-01", "--json")) == {"events": 0}
     assert run(*again).exit_code == 2
     assert run(*again, "--delivery", "4711").exit_code == 1
+
+
+def test_the_webhooks_of_a_key_go_with_it_or_with_its_successor(
+    run: Run, customer: Customer, sessions: sessionmaker[Session]
+) -> None:
+    old = json_of(run("api-keys", "issue", "--organisation", customer.organisation, "--json"))["prefix"]
+    rules, owner = AddressRules(), customer.organisation_id
+    with sessions.begin() as session:
+        caller = WebhookCaller(api_key_id=get_api_key(session, old).id)
+        for who in (caller, OPERATOR):
+            create_endpoint(session, owner, rules, Seal([]), {"url": _URL}, caller=who)
+    of_key, _ = (it["webhook_id"] for it in lines_of(run("webhooks", "list", "--json")))
+    new = json_of(run("api-keys", "roll", old, "--overlap", "1d", "--json"))["prefix"]
+    assert json_of(run("api-keys", "revoke", old, "--json"))["webhooks"] == []
+    assert f"stay on: {of_key}" in run("api-keys", "revoke", new, "--keep-webhooks").stdout
+    assert f"are switched off: {of_key}" in run("api-keys", "revoke", new).stdout
+    states = [it["disabled_reason"] for it in lines_of(run("webhooks", "list", "--json"))]
+    assert states == ["KEY_REVOKED", None]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
-from sqlalchemy import select, text
+from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
@@ -23,7 +23,7 @@ from migration_service.errors import (
     ApiKeyRevokedError,
     UnauthenticatedError,
 )
-from migration_service.models import ApiKey, Organisation
+from migration_service.models import ApiKey, Organisation, WebhookEndpoint
 from migration_service.origin import current_origin
 from migration_service.schemas.events import EventType
 from migration_service.services.access.scopes import Scope, parse_network, require_address
@@ -94,6 +94,8 @@ def issue_api_key(
 def roll_api_key(session: Session, prefix: str, overlap: timedelta) -> tuple[str, ApiKey]:
     """Create a key with the same name and limits, and let the old one expire after `overlap`.
 
+    Its webhooks become those of the new one.
+
     Return the new key and the old one's row. The successor expires when the old one would have expired. Raise
     ApiKeyNotFoundError, and ApiKeyEndedError if the key was revoked or has expired.
     """
@@ -115,6 +117,8 @@ def roll_api_key(session: Session, prefix: str, overlap: timedelta) -> tuple[str
         details={"successor": new.prefix, "expires_at": old.expires_at.isoformat()},
     )
     session.flush()
+    of_old = WebhookEndpoint.api_key_id == old.id
+    session.execute(update(WebhookEndpoint).where(of_old).values(api_key_id=new.id))
     return api_key, old
 
 

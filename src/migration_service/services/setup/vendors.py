@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from migration_service.config import is_setting
 from migration_service.errors import PaymentVendorInvalidError, PaymentVendorNotFoundError
 from migration_service.models import Organisation, PaymentVendor
+from migration_service.outgoing.rules import show_url
 from migration_service.payment_vendors.addresses import check_vendor_url
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.audit.entries import AuditAction, record
@@ -54,7 +55,7 @@ def create_payment_vendor(
         "payment_vendor",
         name,
         organisation_id=owner,
-        details={"kind": kind.value, "url": url, "secret_env": secret_env},
+        details={"kind": kind.value, "url": show_url(url), "secret_env": secret_env},
     )
     return vendor
 

@@ -34,10 +34,10 @@ def switch_off_failing(session: Session) -> int:
     return len(found)
 
 
-def find_webhooks_of_key(session: Session, api_key_id: int) -> Sequence[UUID]:
+def find_webhooks_of_key(session: Session, api_key_id: int) -> Sequence[WebhookEndpoint]:
     """Return the endpoints that a key has created and that are on, the oldest first."""
     return session.scalars(
-        select(WebhookEndpoint.id)
+        select(WebhookEndpoint)
         .where(
             WebhookEndpoint.api_key_id == api_key_id,
             WebhookEndpoint.disabled_at.is_(None),
@@ -45,6 +45,12 @@ def find_webhooks_of_key(session: Session, api_key_id: int) -> Sequence[UUID]:
         )
         .order_by(WebhookEndpoint.id)
     ).all()
+
+
+def switch_off_webhooks_of_key(session: Session, api_key_id: int) -> None:
+    """Switch off the endpoints that a key has created, because it was revoked."""
+    for endpoint in find_webhooks_of_key(session, api_key_id):
+        switch_off(session, endpoint.id, EndpointOff.KEY_REVOKED)
 
 
 def switch_off(session: Session, endpoint_id: UUID, reason: EndpointOff) -> None:

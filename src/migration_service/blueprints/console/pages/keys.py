@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from flask import Blueprint, render_template, url_for
 from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
-from wtforms import IntegerField, SelectField, SelectMultipleField, StringField
+from wtforms import BooleanField, IntegerField, SelectField, SelectMultipleField, StringField
 from wtforms.validators import InputRequired, Length, NumberRange, Optional
 
 from migration_service.blueprints.console.access import sees, visible, visible_organisations
@@ -16,6 +16,7 @@ from migration_service.blueprints.console.languages import ngettext
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import ApiKeyNotFoundError
 from migration_service.models import ApiKey
+from migration_service.outgoing.rules import show_url
 from migration_service.services.access.api_keys import (
     KeyLimits,
     get_api_key,
@@ -27,6 +28,7 @@ from migration_service.services.access.api_keys import (
 from migration_service.services.access.scopes import Scope
 from migration_service.services.access.sessions import list_sessions
 from migration_service.services.setup.suppliers import list_import_suppliers
+from migration_service.services.webhooks.switching import find_webhooks_of_key, switch_off_webhooks_of_key
 
 blueprint = Blueprint("keys", __name__, url_prefix="/setup/keys")
 
@@ -64,6 +66,12 @@ class RollForm(ActionForm):
     days = IntegerField(
         _l("Days for which the old key is still accepted"), default=7, validators=[NumberRange(0, 365)]
     )
+
+
+class RevocationForm(ActionForm):
+    """What becomes of the webhooks that the key has created."""
+
+    keep_webhooks = BooleanField(_l("The webhooks that it has created stay on"))
 
 
 @blueprint.get("/")
@@ -144,8 +152,13 @@ def roll(prefix: str) -> Response:
 def revoke(prefix: str) -> Response:
     """Revoke a key with its tokens."""
 
+    form = RevocationForm()
+
     def preview(session: Session) -> Preview:
-        running = len(list_sessions(session, _key(session, prefix)))
+        key = _key(session, prefix)
+        running = len(list_sessions(session, key))
+        webhooks = find_webhooks_of_key(session, key.id)
+        names = ", ".join(it.description or show_url(it.url) for it in webhooks)
         return Preview(
             title=_("Revoke API key %(prefix)s", prefix=prefix),
             sentence=ngettext(
@@ -153,17 +166,20 @@ def revoke(prefix: str) -> Response:
                 "The key and %(num)s sessions end immediately. Its batches are paused. This is permanent.",
                 running,
             ),
+            facts=((_("Webhooks that it has created"), names or _("none")),),
             button=_("Revoke permanently"),
             back=url_for("keys.show"),
             is_dangerous=True,
         )
 
     def perform(session: Session) -> Done:
-        _key(session, prefix)
+        key = _key(session, prefix)
         revoke_api_key(session, prefix)
+        if not form.keep_webhooks.data:
+            switch_off_webhooks_of_key(session, key.id)
         return Done(_("API key %(prefix)s was revoked.", prefix=prefix))
 
-    return act_on_reference(ActionForm(), preview, perform)
+    return act_on_reference(form, preview, perform)
 
 
 def _key(session: Session, prefix: str) -> ApiKey:

@@ -15,6 +15,7 @@ from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import write_number
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import PaymentVendor
+from migration_service.outgoing.rules import show_url
 from migration_service.payment_vendors.protocol import VendorKind
 from migration_service.services.setup.vendors import (
     LARGEST_RATE,
@@ -65,7 +66,7 @@ def show() -> str:
     """List payment vendors."""
     with resources().Session.begin() as session:
         vendors = [row for row in list_payment_vendors(session) if sees(row[0].organisation_id)]
-    return render_template("vendors.html", vendors=vendors, may_change=_may_change)
+    return render_template("vendors.html", vendors=vendors, may_change=_may_change, show_url=show_url)
 
 
 @blueprint.route("/new/", methods=["GET", "POST"])
