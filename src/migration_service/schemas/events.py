@@ -185,9 +185,7 @@ class WebhookDisabledSchema(AnswerSchema):
     """The data of `webhook.disabled`."""
 
     webhook_id = answers.UUID("The webhook.", _ID)
-    reason = answers.String(
-        "Why.", "FAILING", words=[it.value for it in EndpointOff if it is not EndpointOff.PERSON]
-    )
+    reason = answers.String("Why.", "FAILING", words=_OFF_REASONS)
 
 
 class FeedRewoundSchema(AnswerSchema):
