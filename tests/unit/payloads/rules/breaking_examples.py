@@ -1,7 +1,4 @@
-"""For each rule, changes to the valid account that break it and no other.
-
-`docs/suppliers/errors.md` also shows them.
-"""
+"""For each rule, changes to the valid account that break it and no other."""
 
 from copy import deepcopy
 from datetime import date, datetime
