@@ -8,12 +8,14 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import update
 
+from migration_service.db.base import new_id
 from migration_service.db.sql import begin
 from migration_service.errors import AccountNotStorableError
-from migration_service.models import AccountImportProcess, ApiKey
+from migration_service.models import AccountImportProcess, ApiKey, Batch
 from migration_service.schemas.events import EventType
 from migration_service.services.access.api_keys import tell_expiring_keys
 from migration_service.services.batches.intake import upload as batch_upload
+from migration_service.services.batches.work.chunks import claim_chunk, work_on_chunk
 from migration_service.services.events.recording import record_for_all
 from migration_service.services.processing.attempts import fail_attempt
 from migration_service.states import SupplierStatus
@@ -93,6 +95,47 @@ def test_a_line_tells_no_number_that_is_none(batches: BatchClient) -> None:
     batches.run([account | {"external_account_number": " Jan Jansen "}], "validate")
     (event,) = told(batches.supplier, EventType.BATCH_PROGRESSED)
     assert event["lines"] == [{"line_number": 1, "status": "FAILED", "codes": ["outer_spaces"]}]
+
+
+def test_lines_that_fail_while_the_file_arrives_are_told_like_others(batches: BatchClient) -> None:
+    first, second = batches.supplier.accounts(2)
+    other = second | {"billing_address2": "other"}
+    with patch.object(batch_upload, "TOLD", 2):
+        report = batches.run([first, first, second, other, b"x" * 8_000_001, BROKEN])
+    events = told(batches.supplier, EventType.BATCH_PROGRESSED)
+    lines = {line["line_number"]: line for event in events for line in event["lines"]}
+    assert len(lines) == sum(len(event["lines"]) for event in events) == 6
+    for result in batches.results(report["batch_id"]):
+        codes = sorted({item["code"] for item in result["errors"]})
+        line = lines[result["line_number"]]
+        assert (line["status"], line.get("codes", [])) == (result["status"], codes)
+
+
+def test_a_batch_ends_when_no_worker_has_lines_of_it(batches: BatchClient) -> None:
+    """What a worker has when a batch is cancelled is in the event of its end, and so is what it gave back."""
+    supplier = batches.supplier
+    batch_id = batches.start(supplier.accounts(15))
+    chunks = batches.dispatch()
+    attempts = [[new_id() for _ in range(5)] for _ in chunks]
+    with supplier.Session() as session, supplier.Session() as late:
+        for key, its in zip(chunks, attempts, strict=True):
+            claim_chunk(session, key, its)
+        session.execute(update(Batch).where(Batch.id == batch_id).values(started_at=datetime.now(UTC)))
+        session.commit()
+        assert work_on_chunk(session, chunks[0], attempts[0]) == 0
+        assert batches.change(batch_id, "cancel").status_code == 200
+        session.commit()
+        batches.dispatch()
+        assert told(supplier, EventType.BATCH_ENDED) == []
+        assert batches.get(batch_id)["finished_at"] is None
+        for key, its in zip(chunks[1:], attempts[1:], strict=True):
+            assert work_on_chunk(late, key, its) is None
+        late.commit()
+    batches.dispatch()
+    batches.dispatch()
+    (event,) = told(supplier, EventType.BATCH_ENDED)
+    assert (event["state"], event["counts"]) == ("CANCELLED", {"IMPORTED": 5, "PENDING": 10})
+    assert batches.get(batch_id)["finished_at"] is not None
 
 
 @pytest.mark.parametrize("end", ["CANCELLED", "STOPPED"])

@@ -223,6 +223,7 @@ def cancel(batch_id: str) -> Response:
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
         batches.cancel_batch(session, batch)
+    _feed()  # which ends it, unless a worker has lines of it
     return jsonify(_progress(batch_id))
 
 

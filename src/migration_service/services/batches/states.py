@@ -11,7 +11,8 @@
     RUNNING, WAITING   -- follow_suppliers -->  RUNNING, WAITING, STOPPED
                           the supplier is       Ongoing, Paused,  Complete
 
-A worker finishes the lines that it has when the state changes.
+A worker finishes the lines that it has when the state changes. A batch that is STOPPED or CANCELLED has ended
+(`end_batches`) once no worker has lines of it, so that the event of its end has all outcomes.
 """
 
 from dataclasses import dataclass
@@ -52,8 +53,6 @@ ERROR_THRESHOLD_REACHED = "error_threshold_reached"
 #: The pause reason of a batch whose wave waits for its first or next window.
 WINDOW_CLOSED = "window_closed"
 
-_FINAL = (BatchState.STOPPED, BatchState.CANCELLED, BatchState.COMPLETED)
-
 
 def change_batch(session: Session, batch: Batch, change: BatchChange) -> None:
     """Lock the batch and change its state. Raise BatchStateError if its state does not allow the change."""
@@ -64,12 +63,26 @@ def change_batch(session: Session, batch: Batch, change: BatchChange) -> None:
         )
     batch.state = change.target
     batch.reason = None
-    if change.target in _FINAL:
-        _tell_end(session, batch)
-    batch.finished_at = func.now() if change.target in _FINAL else None
+    batch.finished_at = None
+    if change.target is BatchState.CANCELLED:
+        session.flush()
+        # A worker may be about to take a chunk that was dispatched, and does not see this transaction yet.
+        _end(session, batch.id, _NONE_DISPATCHED)
+        session.refresh(batch)
     if change.target is BatchState.RUNNING:
         batch.runs_since = func.clock_timestamp()
         batch.brake_since = func.now()  # whoever resumes it has seen the errors so far
+
+
+def end_batches(session: Session, batch_id: UUID | None = None) -> None:
+    """End batches that are STOPPED or CANCELLED, and whose lines no worker has any more: all, or this one."""
+    _end(session, batch_id)
+
+
+def _end(session: Session, batch_id: UUID | None, condition: str = "") -> None:
+    statement, values = _of(batch_id, _END.replace("{condition}", condition))
+    for row in session.execute(statement, values).all():
+        _tell_end(session, row)
 
 
 def complete_batches(session: Session, batch_id: UUID | None = None) -> None:
@@ -92,7 +105,7 @@ def follow_suppliers(session: Session, batch_id: UUID | None = None) -> None:
     """Make batches wait, continue or stop according to the status of their import supplier."""
     for row in session.execute(*_of(batch_id, _FOLLOW_SUPPLIERS)).all():
         if row.state == BatchState.STOPPED:
-            _tell_end(session, row)
+            _end(session, row.id, _NONE_DISPATCHED)
 
 
 def _of(batch_id: UUID | None, statement: str) -> tuple[TextClause, dict[str, UUID]]:
@@ -126,6 +139,17 @@ _COMPLETE = f"""
     RETURNING {_TOLD}
 """
 
+# Only a worker that saw the batch run has attempts on a chunk of it.
+_END = f"""
+    UPDATE batch SET finished_at = now()
+    WHERE finished_at IS NULL AND state IN ('{BatchState.STOPPED}', '{BatchState.CANCELLED}')
+      AND NOT EXISTS (SELECT FROM batch_chunk WHERE batch_id = batch.id AND attempts IS NOT NULL)
+      {{condition}} {{which}}
+    RETURNING {_TOLD}
+"""
+_NONE_DISPATCHED = f"""AND NOT EXISTS (
+    SELECT FROM batch_chunk WHERE batch_id = batch.id AND batch_chunk.state = '{ChunkState.DISPATCHED}')"""
+
 _COUNTS = text("""
     SELECT key AS status, CAST(sum(CAST(value AS bigint)) AS bigint) AS lines
     FROM batch_chunk, jsonb_each(counts) WHERE batch_id = :batch_id GROUP BY key
@@ -148,7 +172,6 @@ _PAUSE = text(f"""
 # A batch that only validates, or adds to existing accounts, does not need a supplier that accepts accounts.
 _FOLLOW_SUPPLIERS = f"""
     UPDATE batch SET state = follow.state, reason = follow.reason,
-        finished_at = CASE follow.state WHEN '{BatchState.STOPPED}' THEN now() END,
         runs_since = CASE follow.state WHEN '{BatchState.RUNNING}' THEN now() ELSE runs_since END
     FROM import_supplier AS supplier
     JOIN (VALUES

@@ -12,10 +12,12 @@ from sqlalchemy.orm import Session
 
 from migration_service.config import Settings
 from migration_service.db.base import literals
+from migration_service.models import Batch
 from migration_service.services.access.operator_sessions import remove_old_operator_sessions
 from migration_service.services.access.sessions import remove_old_sessions
 from migration_service.services.accounts.erasure import remove_staged_again
 from migration_service.services.accounts.erasure_sql import REMOVE_ATTEMPTS, REMOVE_PROCESSES
+from migration_service.services.batches.control import cancel_batch
 from migration_service.services.events.retention import remove_old_events
 from migration_service.services.idempotency.keys import remove_old_keys
 from migration_service.services.webhooks.deliveries import remove_old_deliveries
@@ -57,7 +59,10 @@ def cancel_idle_batches(session: Session, *, after_days: int) -> int:
     Their lines are then removed like those of every batch that has ended. The batches of waves are kept until
     their plan is finished.
     """
-    return len(session.execute(_CANCEL_IDLE, {"days": after_days, "limit": PIECE}).all())
+    ids = session.scalars(_LOCK_IDLE, {"days": after_days, "limit": PIECE}).all()
+    for batch_id in ids:
+        cancel_batch(session, session.get_one(Batch, batch_id))
+    return len(ids)
 
 
 def remove_batch_lines(session: Session, *, after_days: int) -> int:
@@ -121,10 +126,7 @@ _IS_IDLE = f"""
     AND NOT EXISTS (
         SELECT FROM wave JOIN wave_plan AS plan ON plan.id = wave.plan_id
         WHERE wave.batch_id = batch.id AND plan.finished_at IS NULL)"""
-_CANCEL_IDLE = text(
-    f"UPDATE batch SET state = '{BatchState.CANCELLED}', reason = NULL, finished_at = now()"
-    + _some("batch", _IS_IDLE)
-)
+_LOCK_IDLE = text(f"SELECT id FROM batch WHERE {_IS_IDLE} LIMIT :limit FOR UPDATE SKIP LOCKED")
 
 _REMOVE_LINES = text(f"""
     DELETE FROM batch_line WHERE ctid = ANY (ARRAY(

@@ -54,7 +54,9 @@ def take_due_undos(session: Session) -> Sequence[UUID]:
 
 def revert_piece(session: Session, undo_id: UUID) -> Progress:
     """Process some accounts of an undo. The caller commits after each piece."""
-    undo = session.get(Undo, undo_id, populate_existing=True)
+    # Whoever cancels the undo waits for the accounts of this piece, so that the event of its end has them.
+    held = {"read": True, "key_share": True}
+    undo = session.get(Undo, undo_id, populate_existing=True, with_for_update=held)
     if undo is None or undo.state != UndoState.RUNNING:
         return Progress.OVER
     session.execute(_NOTE_WORK, {"undo_id": undo_id})
@@ -148,7 +150,7 @@ _TAKE_DUE = text("""
 
 _NOTE_WORK = text("""
     UPDATE undo SET dispatched_at = clock_timestamp()
-    WHERE id IN (SELECT id FROM undo WHERE id = :undo_id FOR UPDATE SKIP LOCKED)
+    WHERE id IN (SELECT id FROM undo WHERE id = :undo_id FOR NO KEY UPDATE SKIP LOCKED)
 """)
 
 _TAKE_LINES = text(f"""

@@ -15,12 +15,15 @@ from migration_service.models import (
     AccountImportProcess,
     AlertEmail,
     Attempt,
+    AuditEntry,
     Batch,
     BatchLine,
     Customer,
     CustomerEmail,
+    Event,
     SkipMark,
 )
+from migration_service.schemas.events import EventType
 from migration_service.services.access.operator_sessions import remove_old_operator_sessions
 from migration_service.services.access.sessions import remove_old_sessions
 from migration_service.services.accounts.erasure import remove_staged_again
@@ -117,6 +120,10 @@ def test_batches_that_nobody_works_on_are_cancelled(session: Session, known: Kno
     assert [(it.state, it.reason, it.finished_at) for it in cancelled] == [("CANCELLED", None, now)] * 4
     assert [(it.state, it.reason) for it in kept] == [(it, "too_many_errors") for it in states]
     assert cancel_idle_batches(session, after_days=_DAYS) == 0
+    told = [it.data for it in session.scalars(select(Event).filter_by(type=EventType.BATCH_ENDED))]
+    noted = [it.subject for it in session.scalars(select(AuditEntry).filter_by(action="batch.cancelled"))]
+    ids = sorted(str(it.id) for it in cancelled)
+    assert (sorted(it["batch_id"] for it in told), sorted(map(str, noted))) == (ids, ids)
 
 
 def test_lines_of_batches_that_have_ended_are_removed(

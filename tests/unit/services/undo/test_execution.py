@@ -69,6 +69,6 @@ def test_two_workers_share_an_undo(sessions: sessionmaker[Session], customer: Cu
         undo = add_undo(session, customer, *(add_account(session, customer, number) for number in "ab"))
         session.commit()
         another.execute(select(UndoLine).where(UndoLine.position == 1).with_for_update())
-        another.execute(select(Undo).with_for_update())
+        another.execute(select(Undo).with_for_update(key_share=True))
         assert revert_piece(session, undo.id) is Progress.WORKED
         assert _outcomes(session, undo) == ["PENDING", "REVERTED"]

@@ -1,5 +1,6 @@
 """Storing a batch: one COPY moves its lines from the file into the database, in constant memory."""
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -20,6 +21,7 @@ from migration_payloads.schemas.json import encode_json
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import (
+    ErrorItem,
     IdempotencyKeyReusedError,
     IdempotencyRequestInProgressError,
     LineTooLongError,
@@ -36,14 +38,17 @@ from migration_service.services.batches.intake.ranges import (
 )
 from migration_service.services.batches.intake.repeated import refuse_repeated
 from migration_service.services.batches.intake.spool import LINE_OVERHEAD, SentFile, SpooledLines
-from migration_service.services.batches.results.counts import recount
+from migration_service.services.batches.results.counts import LINES_OF_CHUNK, recount
 from migration_service.services.batches.states import WINDOW_CLOSED
+from migration_service.services.batches.work.lines import LineResult, tell_outcomes
 from migration_service.services.setup.suppliers import KnownSupplier, require_ongoing
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchMode, BatchState, ImportState, LineStatus
 
 #: The largest number of lines in a chunk, which one worker processes, and the average one of added data.
 CHUNK_LINES, ADDED_CHUNK_LINES = 100, 200
+#: The largest number of lines in an event of lines that failed while the file arrived.
+TOLD = 250
 #: The state of a wave's batch before the wave starts: paused, with a window that has ended.
 _HELD = {
     "state": BatchState.PAUSED,
@@ -92,6 +97,7 @@ def start_batch(
     else:
         totals = _copy_lines(session, supplier, batch_id, lines, order)
     recount(session, batch_id)
+    _tell_decided(session, batch_id)
     counted = {"stored_bytes": lines.stored_bytes if lines else None, "overhead": LINE_OVERHEAD}
     found = {"sha256": digest, "older": older, "totals": totals and encode_json(totals).decode()}
     session.execute(_COUNT_LINES, {"batch_id": batch_id, **found, **counted})
@@ -174,7 +180,7 @@ def _copy_lines(
     totals = FileTotals() if order.has_accounts and order.sent_file is None else None
     chunks: RangeChunks | AccountChunks = AccountChunks(lines, ADDED_CHUNK_LINES)
     if order.has_accounts:
-        chunks = RangeChunks(lines.count, CHUNK_LINES, _smallest_chunk(order))
+        chunks = RangeChunks(lines.count, _largest_chunk(order), _smallest_chunk(order))
     with OpenTransaction.of(session).copy(_COPY) as copy:
         copy.set_types(["uuid", "int8", "bytea", "text", "text", "text", "jsonb", "int8"])
         for line in lines:
@@ -197,6 +203,21 @@ def _find_meant(line: bytes, number: str | None) -> str | None:
     return None if meant == number else meant
 
 
+def _tell_decided(session: Session, batch_id: UUID) -> None:
+    """Record the events of lines that failed while the file arrived."""
+    batch = session.get_one(Batch, batch_id)
+    after = 0
+    while rows := session.execute(_DECIDED, {"batch_id": batch_id, "after": after, "limit": TOLD}).all():
+        tell_outcomes(session, batch, [_failed(*row) for row in rows])
+        after = rows[-1].line_number
+
+
+def _failed(line_number: int, number: str | None, errors: list[dict[str, Any]]) -> LineResult:
+    result = LineResult(line_number, LineStatus.FAILED, number)
+    result.errors = [ErrorItem(**item) for item in errors]
+    return result
+
+
 def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, order: BatchOrder) -> int | None:
     """Insert a line for each pending account, or for those of a wave.
 
@@ -209,13 +230,18 @@ def _take_pending(session: Session, batch_id: UUID, import_supplier_id: int, ord
         lines, older = session.execute(_TAKE_PENDING, values).one()
     else:
         lines, _ = session.execute(_TAKE_LISTED, values | {"process_ids": list(order.wave_processes)}).one()
-    _insert_chunks(session, batch_id, cut_lines(lines, CHUNK_LINES, _smallest_chunk(order)))
+    _insert_chunks(session, batch_id, cut_lines(lines, _largest_chunk(order), _smallest_chunk(order)))
     return older
 
 
 def _smallest_chunk(order: BatchOrder) -> int:
     """Return the smallest size of a chunk. All chunks are full if the lines per minute are limited."""
-    return CHUNK_LINES if order.lines_per_minute else LAST_CHUNK_LINES
+    return _largest_chunk(order) if order.lines_per_minute else LAST_CHUNK_LINES
+
+
+def _largest_chunk(order: BatchOrder) -> int:
+    """Return the size of a full chunk. If the lines per minute are limited, it has those of ten seconds."""
+    return max(1, min(CHUNK_LINES, (order.lines_per_minute or sys.maxsize) // 6))
 
 
 def _insert_chunks(
@@ -259,6 +285,16 @@ _TAKE_PENDING = text(_take())
 _TAKE_LISTED = text(_take("id = ANY (:process_ids)")).bindparams(
     bindparam("process_ids", type_=ARRAY(BigInteger))
 )
+
+# Only chunks with failed lines are read.
+_DECIDED = text(f"""
+    SELECT line_number, external_account_number, errors
+    FROM (SELECT * FROM batch_chunk
+          WHERE batch_id = :batch_id AND counts ? '{LineStatus.FAILED}') AS batch_chunk
+    CROSS JOIN LATERAL {LINES_OF_CHUNK} AS line
+    WHERE line.status = '{LineStatus.FAILED}' AND line_number > :after
+    ORDER BY line_number LIMIT :limit
+""")
 
 _COUNT_LINES = text("""
     UPDATE batch SET request_sha256 = :sha256, older_versions = CAST(:older AS bigint),

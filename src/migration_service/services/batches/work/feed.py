@@ -12,7 +12,12 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.services.batches.states import complete_batches, follow_keys, follow_suppliers
+from migration_service.services.batches.states import (
+    complete_batches,
+    end_batches,
+    follow_keys,
+    follow_suppliers,
+)
 from migration_service.services.batches.work.added_data.deferral import IS_DUE
 from migration_service.services.batches.work.chunks import ChunkKey
 from migration_service.states import BatchKind, BatchState, ChunkState
@@ -42,10 +47,10 @@ def dispatch_chunks(session: Session, in_flight: int, batch_id: UUID | None = No
 
     Return their batch and first line, for the caller to publish after the commit. The organisations take
     turns, starting with those that have the fewest chunks in the queue, and so do the batches of each.
-    Batches also follow their API keys and suppliers here, and complete: this one, or all that are open.
+    Batches also follow their API keys and suppliers here, and end: this one, or all that are open.
     Chunks of payment instructions are left to `dispatch_vendor_chunks`.
     """
-    for follow in (complete_batches, follow_keys, follow_suppliers):
+    for follow in (end_batches, complete_batches, follow_keys, follow_suppliers):
         follow(session, batch_id)
     return _dispatch(session, in_flight, asks_vendors=False)
 
@@ -78,11 +83,13 @@ def recover_chunks(session: Session) -> list[list[UUID]]:
     return [row.attempts or [] for row in session.execute(_RECOVER)]
 
 
-# How many more chunks a rate-limited batch may be given. The budget covers ten seconds, or the time of one
-# chunk if that is longer. Chunks in the queue and recently processed chunks count against it.
-_SPAN = "greatest(10, 6000.0 / batch.lines_per_minute)"
+# How many more chunks a rate-limited batch may be given. A full chunk has the lines of ten seconds, at most
+# 100 and at least one (`intake.upload`). The budget covers ten seconds, or the time of one chunk if longer.
+# Chunks in the queue and recently processed chunks count against it.
+_CHUNK = "greatest(1, least(100, batch.lines_per_minute / 6))"
+_SPAN = f"greatest(10, 60.0 * {_CHUNK} / batch.lines_per_minute)"
 _ALLOWED = f"""CASE WHEN batch.lines_per_minute IS NOT NULL THEN (
-    SELECT greatest(0, greatest(1, floor(batch.lines_per_minute * {_SPAN} / 6000.0)) - count(*))
+    SELECT greatest(0, greatest(1, floor(batch.lines_per_minute * {_SPAN} / (60 * {_CHUNK}))) - count(*))
     FROM batch_chunk AS recent WHERE recent.batch_id = batch.id
       AND (recent.state = '{ChunkState.DISPATCHED}'
            OR abs(extract(epoch FROM now() - recent.worked_at)) < {_SPAN})) END"""

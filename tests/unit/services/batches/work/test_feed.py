@@ -191,8 +191,10 @@ def test_chunks_of_a_batch_that_is_over_are_not_in_the_queue(session: Session, c
         (1_800, ["queue", "queue"], 1),
         (1_800, [9, "queue"], 1),
         (1_800, [11], 3),
-        (60, [99], 0),  # one chunk in a hundred seconds
-        (60, [101], 1),
+        (60, [9], 0),  # a chunk has ten lines then
+        (60, [11], 1),
+        (3, [19], 0),  # one line in twenty seconds
+        (3, [21], 1),
         (None, [1, 1, 1, "queue", "queue"], 5),
     ],
 )
