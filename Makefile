@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test coverage night bench chaos bench-tools bench-lock site-lock supply-lock sbom audit drill failover-drill failover-lock compose-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
+.PHONY: run test coverage night bench chaos bench-tools bench-lock site-lock supply-lock sbom audit drill failover-drill failover-lock compose-check install-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 # If this is set, as in many containers, each of the many processes compiles all modules again.
@@ -104,6 +104,11 @@ check: environment-dev
 # Runs the containers of docker-compose.yml. It needs a container engine and docker-compose.
 compose-check: environment-dev
 	PYTHONPATH=tests:clients/python/src $(BIN)/python tools/compose_check.py $(ARGS)
+
+# Installs the service on a Debian with systemd by the pages, block by block. It needs root, and Debian's debootstrap and
+# systemd-container.
+install-check: environment
+	$(BIN)/python tools/install_check.py $(ARGS)
 
 # Runs the containers of deployment/kubernetes with their commands, users, probes and ends. It needs the same.
 kubernetes-containers: environment-dev
