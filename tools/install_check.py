@@ -4,10 +4,10 @@
     python tools/install_check.py --keep     leaves it running, and says how to enter it
 
 It boots a Debian in systemd-nspawn, which needs root, and Debian's packages `debootstrap` and
-`systemd-container`. Every block of the two pages that says so is run as it stands, in a shell that ends at the
-first error. What the pages leave to the reader is in `_READER`: the roles of the servers, the secrets and a
-certificate. Then the service has to answer through nginx, survive a reload without a failed request, and come
-back from its backup.
+`systemd-container`. Every block of the two pages that says so is run as it stands, in a shell that ends at
+the first error. What the pages leave to the reader is in `_READER`: the roles of the servers, the secrets and
+a certificate. Then the service has to answer through nginx, survive a reload without a failed request, and
+come back from its backup.
 """
 
 import argparse
@@ -39,6 +39,7 @@ _READER = {
         sed -i 's/^appendonly no/appendonly yes/' /etc/redis/redis.conf
         echo 'maxmemory-policy noeviction' >> /etc/redis/redis.conf
         systemctl restart redis-server
+        echo 127.0.0.1 "$(hostname)" >> /etc/hosts
         sudo -u postgres psql -qc "CREATE ROLE migration_owner LOGIN PASSWORD 'o'" \
             -c "CREATE ROLE migration_service LOGIN PASSWORD 's'" \
             -c "CREATE DATABASE migration OWNER migration_owner"
@@ -150,10 +151,14 @@ def booted() -> Iterator[Host]:
     wheels = WORK / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
     say("download the locked packages")
+    # Those for an older Python than this one, too: it is the Debian's that installs them.
+    locked = WORK / "requirements.lock"
+    lines = (ROOT / "requirements.lock").read_text()
+    locked.write_text(re.sub(r" ; python_full_version < [^\\\n]*", " ", lines))
     subprocess.run(
         [
             *(sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps"),
-            *("--dest", str(wheels), "--requirement", str(ROOT / "requirements.lock")),
+            *("--dest", str(wheels), "--requirement", str(locked)),
         ],
         check=True,
     )
