@@ -23,7 +23,6 @@ FLOWER_USER = "operator"
 #: The worker of the queue of requests that wait, and the one of all other queues.
 _INTERACTIVE = "interactive"
 _BACKGROUND = "background"
-_DELIVERIES = "deliveries"
 
 _CELERY = ("celery", "--quiet", "-A", "celery_worker")
 _CELERY_MONITOR = ("celery", "--quiet", "-A", "celery_monitor")
@@ -70,12 +69,16 @@ class Programs:
         )
 
     def workers(self) -> list[Program]:
-        """Return three Celery workers: for requests that wait, for messages, and for everything else."""
-        others = ",".join(name for name in QUEUES if name not in (_INTERACTIVE, _DELIVERIES))
+        """Return two Celery workers: for requests that wait, and for everything else.
+
+        Each worker has a parent process, which takes as much memory as a child. So webhooks and e-mail, of
+        which one message is on its way at a time, have a child more of the second instead of a worker.
+        """
+        others = ",".join(name for name in QUEUES if name != _INTERACTIVE)
+        background = self._scale.batch_workers + 1
         return [
             self.worker(_INTERACTIVE, _INTERACTIVE, self._scale.interactive_workers),
-            self.worker(_DELIVERIES, _DELIVERIES, 1),
-            self.worker(_BACKGROUND, others, self._scale.batch_workers, secrets=self._sandbox_secret()),
+            self.worker(_BACKGROUND, others, background, secrets=self._sandbox_secret()),
         ]
 
     def beat(self) -> Program:
