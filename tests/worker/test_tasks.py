@@ -103,6 +103,7 @@ def test_chunks_of_payment_instructions_are_published_for_their_own_workers(
     ("task", "state", "result", "outcome", "level"),
     [
         (run_chunk, "SUCCESS", "done", "done", logging.INFO),
+        (run_chunk, "SUCCESS", "nothing to do", "nothing to do", logging.DEBUG),
         (run_chunk, "SUCCESS", None, "SUCCESS", logging.INFO),
         (run_chunk, "FAILURE", "text of an error", "FAILURE", logging.INFO),
         (sweep_batches, "SUCCESS", None, "SUCCESS", logging.DEBUG),

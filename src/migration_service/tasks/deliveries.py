@@ -51,7 +51,7 @@ def send_deliveries() -> str:
         return "nothing to send"
     ended = _sender(app).run(SEND_SECONDS)
     _announce(app)
-    return f"{ended} attempts"
+    return f"{ended} attempts" if ended else "nothing sent"
 
 
 @shared_task(name=SWEEP_DELIVERIES, send_events=False)

@@ -37,11 +37,11 @@ def _measure_wait(request: Any) -> float | None:
 def _end(task: Any, task_id: str, state: str | None, retval: object, **_kwargs: Any) -> None:
     seconds = time.monotonic() - task.request.began_at
     milliseconds = round(seconds * 1000, 1)
-    # A periodic task is logged only if it failed.
-    scheduled = {entry["task"] for entry in celery_app().conf.beat_schedule.values()}
-    quiet = state == "SUCCESS" and task.name in scheduled
     # An error is logged separately. The result of a task is a word or None.
     outcome = retval if state == "SUCCESS" and isinstance(retval, str) else state
+    # A periodic task, and one that found nothing to do, is logged only if it failed.
+    scheduled = {entry["task"] for entry in celery_app().conf.beat_schedule.values()}
+    quiet = state == "SUCCESS" and (task.name in scheduled or str(retval).startswith("nothing "))
     logger.log(
         logging.DEBUG if quiet else logging.INFO,
         "%s %s in %.0f ms",

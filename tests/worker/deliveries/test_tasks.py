@@ -58,7 +58,7 @@ def test_a_process_that_ends_records_what_ends_soon(
     receiver.manner = "hang"
     hooks.add(receiver.url)
     hooks.tell()
-    assert send_deliveries.run() == "0 attempts"
+    assert send_deliveries.run() == "nothing sent"
     receiver.answer(204)
     receiver.let_go.set()
     deliveries._finish()
