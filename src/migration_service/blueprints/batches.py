@@ -153,8 +153,8 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
     NDJSON: line_number, external_account_number, status, service_account_number, errors, warnings,
     staging_result. Each error and warning has the value at its path. With `Accept: text/csv`, CSV: one row
     per error or warning, with its line, account, code, path and value, and one row for a line without any.
-    Lines that have not been processed yet are PENDING. Results are kept for at least 30 days after the batch
-    has ended.
+    With `code` or `path`, CSV has only those. Lines that have not been processed yet are PENDING. Results are
+    kept for at least 30 days after the batch has ended.
     """
     status = LineStatus(arguments["status"]) if "status" in arguments else None
     staged = StagingResult(arguments["staging_result"]) if "staging_result" in arguments else None

@@ -116,46 +116,31 @@ class BatchListArgumentsSchema(Fields):
     cursor = page_cursor(_BATCH_ID)
 
 
-class ResultArgumentsSchema(Fields):
-    """The query string of the results of a batch."""
-
-    status = Choice(LineStatus, "Only lines with this status.", "FAILED")
-
-    staging_result = Choice(
-        StagingResult, "Only lines whose payload was staged with this result.", "REPLACED"
-    )
-    code = Identifier(
-        "Only lines with an error or a warning of this code. CSV has only those errors and warnings.",
-        "invalid_phone_number",
-    )
-    path = Identifier(
-        "Only lines with an error or a warning at or below this path. CSV has only those errors and "
-        "warnings. `*` stands for any index, as in `customers.*.mobile`.",
-        "customers.*.mobile",
-        max_length=1_000,
-    )
-
-
 class FailedLinesArgumentsSchema(Fields):
     """The query string for the failed lines of a batch."""
 
     code = Identifier("Only lines with an error or a warning of this code.", "invalid_phone_number")
     path = Identifier(
-        "Only lines with an error or a warning at or below this path.", "customers.*.mobile", max_length=1_000
+        "Only lines with an error or a warning at or below this path. `*` stands for any index, as in "
+        "`customers.*.mobile`.",
+        "customers.*.mobile",
+        max_length=1_000,
     )
 
 
-class RetryArgumentsSchema(Fields):
+class ResultArgumentsSchema(FailedLinesArgumentsSchema):
+    """The query string of the results of a batch."""
+
+    status = Choice(LineStatus, "Only lines with this status.", "FAILED")
+    staging_result = Choice(
+        StagingResult, "Only lines whose payload was staged with this result.", "REPLACED"
+    )
+
+
+class RetryArgumentsSchema(FailedLinesArgumentsSchema):
     """The query string of a retry."""
 
     all = Flag("Include lines that failed because of their content.", False, load_default=False)
-    code = Identifier("Only lines with an error or a warning of this code.", "payment_vendor_unavailable")
-    path = Identifier(
-        "Only lines with an error or a warning at or below this path. `*` stands for any index, as in "
-        "`customers.*.mobile`.",
-        "vendor",
-        max_length=1_000,
-    )
 
 
 class BatchAnswerSchema(AnswerSchema):

@@ -65,8 +65,8 @@ class ErrorThresholdArgumentsSchema(Fields):
     stop_count_warnings = STOP_COUNT_WARNINGS
 
 
-class BrakeAnswerSchema(AnswerSchema):
-    """The error threshold of a batch."""
+class WaveBrakeAnswerSchema(AnswerSchema):
+    """The error threshold of a wave. The batch's report has the current counts."""
 
     stop_after_errors = answers.String(
         "The number of failed lines, or the percentage that they must exceed.", "50%"
@@ -81,6 +81,11 @@ class BrakeAnswerSchema(AnswerSchema):
     stop_count_warnings = answers.List(
         answers.String, "A line with one of these warnings also counts.", ["ledger_missing"]
     )
+
+
+class BrakeAnswerSchema(WaveBrakeAnswerSchema):
+    """The error threshold of a batch."""
+
     lines = answers.Integer(
         "Lines with an outcome that count now: those in the window since the batch was last resumed "
         "or retried.",

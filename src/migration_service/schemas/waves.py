@@ -19,6 +19,7 @@ from migration_payloads.schemas.fields import (
     WholeNumber,
 )
 from migration_service.schemas import answers
+from migration_service.schemas.error_threshold import WaveBrakeAnswerSchema
 from migration_service.states import WaveState, WaveWait, Weekday
 
 _PLAN_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
@@ -200,20 +201,6 @@ class WindowAnswerSchema(AnswerSchema):
     time_zone = answers.String("A name of the IANA database.", "Europe/Amsterdam")
     first_day = answers.String("The first day on which it opens.", "2026-03-01")
     days = answers.List(answers.String, "The days of the week on which it opens.", ["mon", "tue"])
-
-
-class WaveBrakeAnswerSchema(AnswerSchema):
-    """The error threshold of a wave. The batch's report has the current counts."""
-
-    stop_after_errors = answers.String("A number, or a percentage.", "50%")
-    stop_min_lines = answers.Integer("A percentage applies only after this many lines.", 200, allow_none=True)
-    stop_window_lines = answers.Integer("The number of lines in the window.", 200, allow_none=True)
-    stop_ignore_codes = answers.List(
-        answers.String, "A line with no other error codes does not count.", ["required"]
-    )
-    stop_count_warnings = answers.List(
-        answers.String, "A line with one of these warnings also counts.", ["ledger_missing"]
-    )
 
 
 class WaveAnswerSchema(AnswerSchema):

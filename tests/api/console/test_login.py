@@ -212,6 +212,12 @@ def test_what_is_wrong_with_a_new_password_is_said(stranger: ConsoleClient, name
         assert answer.status_code == status
         assert said in _said(answer.text)
     assert _is_in(stranger)
+    for _time in range(MOST_FAILURES):
+        answer = stranger.send("/password/", {"old": "not the password", "new": new, "again": new})
+    assert answer.status_code == 429
+    assert re.search(
+        r"Old password : Too many attempts have failed\. Try again in [1-9]\d* s", _said(answer.text)
+    )
 
 
 def test_a_language_is_kept_for_the_console_and_leads_nowhere_else(stranger: ConsoleClient) -> None:

@@ -388,10 +388,10 @@ def get_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
 def get_batch_results(
     batch_id: str,
     *,
-    status: str | None = None,
-    staging_result: str | None = None,
     code: str | None = None,
     path: str | None = None,
+    status: str | None = None,
+    staging_result: str | None = None,
 ) -> Lines[models.LineResult]:
     """Get the result of each line, streamed."""
     return Lines(
@@ -399,7 +399,7 @@ def get_batch_results(
         "GET",
         target("/v1/data-import/batches/{}/results/", batch_id),
         models.LineResult,
-        query={"status": status, "staging_result": staging_result, "code": code, "path": path},
+        query={"code": code, "path": path, "status": status, "staging_result": staging_result},
         accept="application/x-ndjson",
     )
 
@@ -474,9 +474,9 @@ def set_batch_brake(
 def retry_failed_lines(
     batch_id: str,
     *,
-    all: bool | None = None,
     code: str | None = None,
     path: str | None = None,
+    all: bool | None = None,
     idempotency_key: str | None = None,
 ) -> Request[models.RetryAnswer]:
     """Retry the FAILED lines that may succeed now."""
@@ -485,7 +485,7 @@ def retry_failed_lines(
         "POST",
         target("/v1/data-import/batches/{}/retry-failed/", batch_id),
         models.RetryAnswer,
-        query={"all": all, "code": code, "path": path},
+        query={"code": code, "path": path, "all": all},
         headers={"Idempotency-Key": idempotency_key},
     )
 

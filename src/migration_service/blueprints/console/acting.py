@@ -1,7 +1,8 @@
 """The common part of all forms that change something.
 
 GET shows what will be done, and to how many things. POST does it, in one transaction with the entry of the
-audit. A form has a token, so that sending it twice does it once: the second answer is that of the first.
+audit. A form has a token, so that sending it twice does it once: the second answer is that of the first. What
+needs transactions of its own is done before, under the same token.
 """
 
 from collections.abc import Callable
@@ -98,12 +99,13 @@ def act(
     find_effects: Callable[[Session], Facts] | None = None,
     template: str = "action.html",
     feeds: bool = False,
+    prepare: Callable[[], None] = lambda: None,
 ) -> Response:
     """Show what the form will do, or do it.
 
     `find_effects` returns what a filled form would do, if that depends on its fields. Such a form does
     nothing unless the operator was shown exactly that. `feeds`: workers are told afterwards that there is
-    work.
+    work. `prepare` is called before the transaction of `perform`, and can be called again if that fails.
     """
     make_preview = (lambda _session: preview) if isinstance(preview, Preview) else preview
     page = _Page(form, make_preview, template, has_effects=find_effects is not None)
@@ -119,7 +121,7 @@ def act(
                 effects = find_effects(session)
             if "show" in request.form or request.form.get("seen") != _digest(effects):
                 return page.show(200, effects=effects)
-        return _do(form, make_preview, perform, feeds=feeds)
+        return _do(form, make_preview, perform, feeds=feeds, prepare=prepare)
     except (InvalidError, RequestFailedValidationError) as error:
         return page.show(status_of(type(error)), error=error)
 
@@ -130,8 +132,10 @@ def _do(
     perform: Callable[[Session], Done],
     *,
     feeds: bool,
+    prepare: Callable[[], None],
 ) -> Response:
     try:
+        prepare()
         with resources().Session.begin() as session:
             back = preview(session).back
             done = perform(session)

@@ -1,15 +1,13 @@
 """Pages to find an account, and to see its process, attempts, data and history."""
 
-from collections.abc import Callable
 from typing import Any
 
 from flask import Blueprint, abort, redirect, render_template, request, url_for
-from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.access import supplier_of, visible
-from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
-from migration_service.blueprints.console.languages import gettext as _
+from migration_service.blueprints.console.acts import Act, add_acts
+from migration_service.blueprints.console.languages import mark
 from migration_service.blueprints.console.masking import is_revealed, mask, mask_differences, reveal
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.blueprints.console.remedies import remedy_of
@@ -25,7 +23,7 @@ from migration_service.services.imports.skipping import skip_accounts, unskip_ac
 from migration_service.services.imports.status import find_process
 from migration_service.services.reconciliation.created_accounts import compare_account
 from migration_service.services.reporting.search import find_accounts
-from migration_service.services.setup.suppliers import list_import_suppliers
+from migration_service.services.setup.suppliers import KnownSupplier, list_import_suppliers
 from migration_service.services.undo.go_live import has_gone_live
 from migration_service.states import BatchKind, LineStatus
 
@@ -101,55 +99,31 @@ def show_personal_data(code: str, number: str) -> Response:
     return redirect(url_for("accounts.show", code=code, number=number), 303)
 
 
-@blueprint.route("/suppliers/<code>/accounts/<number:number>/skip/", methods=["GET", "POST"])
-def skip(code: str, number: str) -> Response:
-    """Skip an account: it is neither staged nor created."""
-    return _mark(
-        code,
-        number,
-        skip_accounts,
-        title=_("Skip account %(number)s", number=number),
-        sentence=_("One account will be neither staged nor created, until it is put back."),
-        button=_("Skip the account"),
-        done=_("Account %(number)s is skipped.", number=number),
-    )
-
-
-@blueprint.route("/suppliers/<code>/accounts/<number:number>/unskip/", methods=["GET", "POST"])
-def unskip(code: str, number: str) -> Response:
-    """Put back an account that was skipped."""
-    return _mark(
-        code,
-        number,
-        unskip_accounts,
-        title=_("Put back account %(number)s", number=number),
-        sentence=_("One account can be staged and created again."),
-        button=_("Put the account back"),
-        done=_("Account %(number)s is put back.", number=number),
-    )
-
-
-def _mark(
-    code: str,
-    number: str,
-    mark: Callable[[Session, int, list[str]], object],
-    *,
-    title: str,
-    sentence: str,
-    button: str,
-    done: str,
-) -> Response:
-
-    def preview(session: Session) -> Preview:
-        supplier_of(session, code)
-        back = url_for("accounts.show", code=code, number=number)
-        return Preview(title=title, sentence=sentence, button=button, back=back)
-
-    def perform(session: Session) -> Done:
-        mark(session, supplier_of(session, code).id, [number])
-        return Done(done)
-
-    return act(ActionForm(), preview, perform)
+_ACTS = [
+    Act[KnownSupplier](
+        name="skip",
+        title=mark("Skip account %(number)s"),
+        sentence=mark("One account will be neither staged nor created, until it is put back."),
+        button=mark("Skip the account"),
+        done=mark("Account %(number)s is skipped."),
+        do=lambda session, code, number: skip_accounts(session, supplier_of(session, code).id, [number]),
+    ),
+    Act[KnownSupplier](
+        name="unskip",
+        title=mark("Put back account %(number)s"),
+        sentence=mark("One account can be staged and created again."),
+        button=mark("Put the account back"),
+        done=mark("Account %(number)s is put back."),
+        do=lambda session, code, number: unskip_accounts(session, supplier_of(session, code).id, [number]),
+    ),
+]
+add_acts(
+    blueprint,
+    "/suppliers/<code>/accounts/<number:number>/{}/",
+    _ACTS,
+    show=lambda session, code, number: supplier_of(session, code),
+    back=lambda code, number: url_for("accounts.show", code=code, number=number),
+)
 
 
 def _find_failed(process: AccountImportProcess | None, lines: list[dict[str, Any]]) -> dict[str, Any] | None:

@@ -1,6 +1,5 @@
 """Forms to pause, resume, cancel and retry a batch, and to continue with the next step."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -13,10 +12,11 @@ from wtforms import SelectField
 from migration_service.blueprints.batch_upload import intake_limits
 from migration_service.blueprints.console.access import batch_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Link, Preview, act
+from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.filters import read_filter
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import mark_plural, ngettext
+from migration_service.blueprints.console.languages import mark, mark_plural, ngettext
 from migration_service.blueprints.console.ordering import (
     STEPS,
     Lines,
@@ -25,7 +25,6 @@ from migration_service.blueprints.console.ordering import (
     team_choices,
 )
 from migration_service.blueprints.requests.resources import resources
-from migration_service.models import Batch
 from migration_service.services.batches import control
 from migration_service.services.batches.repeat import repeat_batch
 from migration_service.services.batches.results.counts import count_open
@@ -37,53 +36,64 @@ from migration_service.states import BatchKind, BatchMode
 blueprint = Blueprint("batch_actions", __name__, url_prefix="/batches/<uuid:batch_id>")
 
 
-@blueprint.route("/pause/", methods=["GET", "POST"])
-def pause(batch_id: UUID) -> Response:
-    """Pause a batch: no more lines are started."""
-    return _change_state(
-        batch_id,
-        control.pause_batch,
-        title=_l("Pause the batch"),
-        sentences=mark_plural(
+_ACTS = [
+    Act[control.BatchReport](
+        name="pause",
+        title=mark("Pause the batch: %(name)s"),
+        sentence=mark_plural(
             "%(num)s remaining line will wait until the batch is resumed.",
             "%(num)s remaining lines will wait until the batch is resumed.",
         ),
-        button=_l("Pause"),
-        done=_l("The batch is paused."),
-    )
-
-
-@blueprint.route("/resume/", methods=["GET", "POST"])
-def resume(batch_id: UUID) -> Response:
-    """Resume a batch that is paused or stopped."""
-    return _change_state(
-        batch_id,
-        control.resume_batch,
-        title=_l("Resume the batch"),
-        sentences=mark_plural(
+        number=lambda batch: count_open(batch.counts),
+        button=mark("Pause"),
+        done=mark("The batch is paused."),
+        do=lambda session, batch_id: control.pause_batch(session, batch_of(session, batch_id)),
+    ),
+    Act[control.BatchReport](
+        name="resume",
+        title=mark("Resume the batch: %(name)s"),
+        sentence=mark_plural(
             "%(num)s remaining line will be processed.",
             "%(num)s remaining lines will be processed.",
         ),
-        button=_l("Resume"),
-        done=_l("The batch continues."),
-    )
-
-
-@blueprint.route("/cancel/", methods=["GET", "POST"])
-def cancel(batch_id: UUID) -> Response:
-    """Cancel a batch permanently."""
-    return _change_state(
-        batch_id,
-        control.cancel_batch,
-        title=_l("Cancel the batch"),
-        sentences=mark_plural(
+        number=lambda batch: count_open(batch.counts),
+        button=mark("Resume"),
+        done=mark("The batch continues."),
+        do=lambda session, batch_id: control.resume_batch(session, batch_of(session, batch_id)),
+    ),
+    Act[control.BatchReport](
+        name="cancel",
+        title=mark("Cancel the batch: %(name)s"),
+        sentence=mark_plural(
             "%(num)s line will never be processed. Finished lines are kept. This is permanent.",
             "%(num)s lines will never be processed. Finished lines are kept. This is permanent.",
         ),
-        button=_l("Cancel the batch permanently"),
-        done=_l("The batch is cancelled."),
+        number=lambda batch: count_open(batch.counts),
+        button=mark("Cancel the batch permanently"),
+        done=mark("The batch is cancelled."),
+        do=lambda session, batch_id: control.cancel_batch(session, batch_of(session, batch_id)),
         is_dangerous=True,
-    )
+    ),
+]
+
+
+def _report(session: Session, batch_id: UUID) -> control.BatchReport:
+    return control.report_batch(session, batch_of(session, batch_id))
+
+
+def _back(batch_id: UUID) -> str:
+    return url_for("batches.show", batch_id=batch_id)
+
+
+add_acts(
+    blueprint,
+    "/{}/",
+    _ACTS,
+    show=_report,
+    back=_back,
+    values=lambda batch: {"name": batch.name or batch.file_name or str(batch.batch_id)[-12:]},
+    feeds=True,
+)
 
 
 @blueprint.route("/retry/", methods=["GET", "POST"])
@@ -182,56 +192,22 @@ def repeat(batch_id: UUID, mode: str) -> Response:
             back=_back(batch_id),
         )
 
-    def perform(session: Session) -> Done:
-        shared, batch = resources(), batch_of(session, batch_id)
-        supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
-        order = order_batch(
-            wanted,
-            Lines(BatchKind(batch.kind), batch.options, batch.name, batch.file_name),
-            form.team.data if form.team is not None else None,
-            token=str(form.form_token.data),
-        )
-        new = repeat_batch(
-            shared.Session,
-            supplier,
-            batch.id,
-            order,
-            redis=shared.redis,
-            limits=intake_limits(shared.settings),
-        )
-        return Done(_("The batch has started."), url_for("batches.show", batch_id=new))
+    started: list[UUID] = []
 
-    return act(form, preview, perform, feeds=True)
-
-
-def _change_state(
-    batch_id: UUID,
-    change: Callable[[Session, Batch], None],
-    *,
-    title: object,
-    sentences: tuple[str, str],
-    button: object,
-    done: object,
-    is_dangerous: bool = False,
-) -> Response:
-    """Change the state of a batch. `sentences` describe what happens to the remaining lines."""
-
-    def preview(session: Session) -> Preview:
-        report = control.report_batch(session, batch_of(session, batch_id))
-        return Preview(
-            title=f"{title}: {report.name or report.file_name or str(batch_id)[-12:]}",
-            sentence=ngettext(*sentences, count_open(report.counts)),
-            button=str(button),
-            back=_back(batch_id),
-            is_dangerous=is_dangerous,
+    def start() -> None:
+        # It reads and stores piece by piece. The token of the form is the key of the batch.
+        with resources().Session.begin() as session:
+            batch = batch_of(session, batch_id)
+            supplier = get_import_supplier_by_id(session, batch.import_supplier_id)
+        team = form.team.data if form.team is not None else None
+        lines = Lines(BatchKind(batch.kind), batch.options, batch.name, batch.file_name)
+        order = order_batch(wanted, lines, team, token=str(form.form_token.data))
+        shared, limits = resources(), intake_limits(resources().settings)
+        started.append(
+            repeat_batch(shared.Session, supplier, batch_id, order, redis=shared.redis, limits=limits)
         )
 
-    def perform(session: Session) -> Done:
-        change(session, batch_of(session, batch_id))
-        return Done(str(done))
+    def perform(_session: Session) -> Done:
+        return Done(_("The batch has started."), url_for("batches.show", batch_id=started[-1]))
 
-    return act(ActionForm(), preview, perform, feeds=True)
-
-
-def _back(batch_id: UUID) -> str:
-    return url_for("batches.show", batch_id=batch_id)
+    return act(form, preview, perform, feeds=True, prepare=start)

@@ -84,17 +84,20 @@ def enter() -> Response:
     if not form.validate():
         return _page(form, _("Enter your name and your password."), 400)
     try:
-        _authenticate(str(form.name.data), str(form.password.data))
+        start_session(_authenticate(str(form.name.data), str(form.password.data)))
     except ThrottledError as error:
-        detail = _("Too many attempts have failed. Try again in %(n)s seconds.", n=error.retry_after)
-        return _page(form, detail, 429)
+        return _page(form, _too_many(error), 429)
     except UnauthenticatedError:
         return _page(form, _("The name or the password is not right."), 401)
     return redirect(safe_target(form.next.data), 303)
 
 
-def _authenticate(name: str, password: str) -> None:
-    """Start a session of the operator. Attempts are counted before the password is checked."""
+def _too_many(error: ThrottledError) -> str:
+    return _("Too many attempts have failed. Try again in %(n)s seconds.", n=error.retry_after)
+
+
+def _authenticate(name: str, password: str) -> AuthenticatedOperator:
+    """Return the operator with this password. Attempts are counted before the password is checked."""
     shared, here = resources(), client_of(request.remote_addr)
     counters = {
         client_of_login(request.remote_addr, name): MOST_FAILURES,
@@ -109,7 +112,7 @@ def _authenticate(name: str, password: str) -> None:
         raise
     for counter in counters:
         shared.throttle.forgive(counter)
-    start_session(operator)
+    return operator
 
 
 def start_session(operator: AuthenticatedOperator) -> None:
@@ -135,7 +138,7 @@ def leave() -> Response:
 
 @blueprint.route("/password/", methods=["GET", "POST"])
 def change_password() -> Response:
-    """Change one's own password. Every session ends, and a new one starts here."""
+    """Change one's own password. It ends every session, so that one has to log in with the new one."""
     form = PasswordForm()
     if request.method == "GET":
         return _password_page(form)
@@ -146,7 +149,10 @@ def change_password() -> Response:
         _authenticate(name, str(form.old.data))
         with resources().Session.begin() as database:
             set_operator_password(database, name, str(form.new.data))
-    except (UnauthenticatedError, ThrottledError):
+    except ThrottledError as error:
+        form.old.errors = [_too_many(error)]
+        return _password_page(form, 429)
+    except UnauthenticatedError:
         form.old.errors = [_("The old password is not right.")]
         return _password_page(form, 401)
     except PasswordInvalidError as error:

@@ -11,9 +11,10 @@ from wtforms import SelectMultipleField
 
 from migration_service.blueprints.console.access import batch_of, current_operator, sees, supplier_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act, reason_field
+from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.languages import mark, mark_plural, ngettext
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
@@ -25,7 +26,13 @@ from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo
 from migration_service.services.undo.preview import UndoPreview, preview_undo
-from migration_service.services.undo.reading import get_undo, list_undos, report_undo, stream_outcomes
+from migration_service.services.undo.reading import (
+    UndoReport,
+    get_undo,
+    list_undos,
+    report_undo,
+    stream_outcomes,
+)
 from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import UndoBlocker, UndoState
 from migration_service.tasks.undo import dispatch_undos
@@ -164,34 +171,31 @@ def outcomes(undo_id: UUID) -> Response:
     return Response(pieces, mimetype="text/csv", headers=headers)
 
 
-@blueprint.route("/undos/<uuid:undo_id>/cancel/", methods=["GET", "POST"])
-def cancel(undo_id: UUID) -> AnyResponse:
-    """Cancel an undo permanently."""
-
-    def preview(session: Session) -> Preview:
-        report = report_undo(session, _get(session, undo_id))
-        counts = report.counts or {}
-        return Preview(
-            title=_("Cancel the undo for %(code)s", code=report.import_supplier),
-            sentence=ngettext(
-                "%(num)s remaining account is kept. This is permanent.",
-                "%(num)s remaining accounts are kept. This is permanent.",
-                counts.get("PENDING", 0),
-            ),
-            button=_("Cancel the undo permanently"),
-            back=url_for("undo.show", undo_id=undo_id),
-            is_dangerous=True,
-        )
-
-    def perform(session: Session) -> Done:
-        cancel_undo(session, _get(session, undo_id))
-        return Done(_("The undo is cancelled."))
-
-    return act(ActionForm(), preview, perform)
-
-
 def _get(session: Session, undo_id: UUID) -> Undo:
     undo = get_undo(session, str(undo_id), organisation_id=None)
     if not sees(undo.organisation_id):
         raise UndoNotFoundError(found=str(undo_id))
     return undo
+
+
+_CANCEL = Act[UndoReport](
+    name="cancel",
+    title=mark("Cancel the undo for %(code)s"),
+    sentence=mark_plural(
+        "%(num)s remaining account is kept. This is permanent.",
+        "%(num)s remaining accounts are kept. This is permanent.",
+    ),
+    number=lambda undo: (undo.counts or {}).get("PENDING", 0),
+    button=mark("Cancel the undo permanently"),
+    done=mark("The undo is cancelled."),
+    do=lambda session, undo_id: cancel_undo(session, _get(session, undo_id)),
+    is_dangerous=True,
+)
+add_acts(
+    blueprint,
+    "/undos/<uuid:undo_id>/{}/",
+    [_CANCEL],
+    show=lambda session, undo_id: report_undo(session, _get(session, undo_id)),
+    back=lambda undo_id: url_for("undo.show", undo_id=undo_id),
+    values=lambda undo: {"code": undo.import_supplier},
+)

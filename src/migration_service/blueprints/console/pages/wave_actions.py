@@ -9,10 +9,11 @@ from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.access import plan_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act, reason_field
+from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.display import zoned
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
-from migration_service.blueprints.console.languages import ngettext
+from migration_service.blueprints.console.languages import mark, mark_plural, ngettext
 from migration_service.errors import WaveNotFoundError
 from migration_service.models import Wave, WavePlan
 from migration_service.services.batches.results.counts import count_open
@@ -23,8 +24,6 @@ from migration_service.states import LineStatus, WaveState
 
 blueprint = Blueprint("wave_actions", __name__, url_prefix="/waves/<uuid:plan_id>/<int:number>")
 
-_Change = Callable[[Session, WavePlan, Wave], None]
-
 
 class DecisionForm(ActionForm):
     """The reason of a decision."""
@@ -32,88 +31,9 @@ class DecisionForm(ActionForm):
     reason = reason_field()
 
 
-@blueprint.route("/start/", methods=["GET", "POST"])
-def start(plan_id: UUID, number: int) -> Response:
-    """Start a wave by hand."""
-
-    def preview(_plan: PlanReport, wave: WaveReport) -> Preview:
-        return Preview(
-            title=_("Start wave %(number)s", number=number),
-            sentence=ngettext(
-                "The import of %(num)s account starts.", "The import of %(num)s accounts starts.", wave.lines
-            ),
-            button=ngettext("Import %(num)s account", "Import %(num)s accounts", wave.lines),
-            back=_page_of(plan_id, number),
-            facts=((_("Paused after"), _describe_brake(wave)),),
-        )
-
-    return _act(plan_id, number, preview, acts.start_wave, _l("The wave has started."))
-
-
-@blueprint.route("/pause/", methods=["GET", "POST"])
-def pause(plan_id: UUID, number: int) -> Response:
-    """Pause a wave until it is resumed by hand."""
-
-    def preview(_plan: PlanReport, wave: WaveReport) -> Preview:
-        return Preview(
-            title=_("Pause wave %(number)s", number=number),
-            sentence=ngettext(
-                "%(num)s remaining account waits until the wave is resumed by hand, whatever its window.",
-                "%(num)s remaining accounts wait until the wave is resumed by hand, whatever its window.",
-                count_open(wave.counts),
-            ),
-            button=_("Pause"),
-            back=_page_of(plan_id, number),
-        )
-
-    return _act(plan_id, number, preview, acts.pause_wave, _l("The wave is paused."))
-
-
-@blueprint.route("/resume/", methods=["GET", "POST"])
-def resume(plan_id: UUID, number: int) -> Response:
-    """Resume a paused wave."""
-
-    def preview(_plan: PlanReport, wave: WaveReport) -> Preview:
-        left = count_open(wave.counts)
-        return Preview(
-            title=_("Resume wave %(number)s", number=number),
-            sentence=ngettext(
-                "The import of %(num)s remaining account continues: now, or in the next window.",
-                "The import of %(num)s remaining accounts continues: now, or in the next window.",
-                left,
-            ),
-            button=_("Resume"),
-            back=_page_of(plan_id, number),
-            facts=((_("Failed so far"), wave.counts[LineStatus.FAILED]),),
-        )
-
-    return _act(plan_id, number, preview, acts.resume_wave, _l("The wave is resumed."))
-
-
-@blueprint.route("/reconcile/", methods=["GET", "POST"])
-def reconcile(plan_id: UUID, number: int) -> Response:
-    """Reconcile a wave again, after something was corrected or acknowledged."""
-
-    def preview(_plan: PlanReport, wave: WaveReport) -> Preview:
-        return Preview(
-            title=_("Reconcile wave %(number)s again", number=number),
-            sentence=ngettext(
-                "%(num)s account is compared with what was staged.",
-                "%(num)s accounts are compared with what was staged.",
-                wave.lines,
-            ),
-            button=_("Reconcile again"),
-            back=_page_of(plan_id, number),
-            facts=_found(wave),
-        )
-
-    return _act(plan_id, number, preview, acts.reconcile_wave, _l("The wave is being reconciled."))
-
-
 @blueprint.route("/approve/", methods=["GET", "POST"])
 def approve(plan_id: UUID, number: int) -> Response:
     """Approve a wave so that the next one can start, whatever reconciliation found."""
-    form = DecisionForm()
 
     def preview(plan: PlanReport, wave: WaveReport) -> Preview:
         following = next((it for it in plan.waves if it.number == number + 1), None)
@@ -141,16 +61,12 @@ def approve(plan_id: UUID, number: int) -> Response:
             facts=_found(wave),
         )
 
-    def change(session: Session, plan: WavePlan, wave: Wave) -> None:
-        acts.approve_wave(session, plan, wave, reason=str(form.reason.data))
-
-    return _act(plan_id, number, preview, change, _l("The wave is approved."), form=form)
+    return _act(plan_id, number, preview, acts.approve_wave, _l("The wave is approved."))
 
 
 @blueprint.route("/stop/", methods=["GET", "POST"])
 def stop(plan_id: UUID, number: int) -> Response:
     """Stop a wave and every later one permanently."""
-    form = DecisionForm()
 
     def preview(plan: PlanReport, _wave: WaveReport) -> Preview:
         stopped = [it for it in plan.waves if it.number >= number and it.state != WaveState.STOPPED]
@@ -168,34 +84,39 @@ def stop(plan_id: UUID, number: int) -> Response:
             facts=((_("Waves that are stopped"), ", ".join(str(it.number) for it in stopped)),),
         )
 
-    def change(session: Session, plan: WavePlan, wave: Wave) -> None:
-        acts.stop_wave(session, plan, wave, reason=str(form.reason.data))
-
-    return _act(plan_id, number, preview, change, _l("The wave is stopped, and every later one."), form=form)
+    return _act(plan_id, number, preview, acts.stop_wave, _l("The wave is stopped, and every later one."))
 
 
 def _act(
     plan_id: UUID,
     number: int,
     preview: Callable[[PlanReport, WaveReport], Preview],
-    change: _Change,
+    change: Callable[..., None],
     message: object,
-    *,
-    form: ActionForm | None = None,
 ) -> Response:
+    form = DecisionForm()
+
     def show(session: Session) -> Preview:
         plan = report_plan(session, plan_of(session, plan_id))
-        wave = next((it for it in plan.waves if it.number == number), None)
-        if wave is None:
-            raise WaveNotFoundError(found=str(number))
-        return preview(plan, wave)
+        return preview(plan, _pick(plan, number))
 
     def perform(session: Session) -> Done:
-        plan = plan_of(session, plan_id)
-        change(session, plan, lock_wave(session, plan, number))
+        change(session, *_lock(session, plan_id, number), reason=str(form.reason.data))
         return Done(str(message))
 
-    return act(form or ActionForm(), show, perform, feeds=True)
+    return act(form, show, perform, feeds=True)
+
+
+def _pick(plan: PlanReport, number: int) -> WaveReport:
+    wave = next((it for it in plan.waves if it.number == number), None)
+    if wave is None:
+        raise WaveNotFoundError(found=str(number))
+    return wave
+
+
+def _lock(session: Session, plan_id: UUID, number: int) -> tuple[WavePlan, Wave]:
+    plan = plan_of(session, plan_id)
+    return plan, lock_wave(session, plan, number)
 
 
 def _found(wave: WaveReport) -> Facts:
@@ -218,3 +139,65 @@ def _describe_brake(wave: WaveReport) -> str:
 
 def _page_of(plan_id: UUID, number: int) -> str:
     return url_for("waves.show", plan_id=plan_id, number=number)
+
+
+_ACTS = [
+    Act[WaveReport](
+        name="start",
+        title=mark("Start wave %(number)s"),
+        sentence=mark_plural(
+            "The import of %(num)s account starts.", "The import of %(num)s accounts starts."
+        ),
+        number=lambda wave: wave.lines,
+        button=mark_plural("Import %(num)s account", "Import %(num)s accounts"),
+        facts=lambda wave: ((_("Paused after"), _describe_brake(wave)),),
+        done=mark("The wave has started."),
+        do=lambda session, **names: acts.start_wave(session, *_lock(session, **names)),
+    ),
+    Act[WaveReport](
+        name="pause",
+        title=mark("Pause wave %(number)s"),
+        sentence=mark_plural(
+            "%(num)s remaining account waits until the wave is resumed by hand, whatever its window.",
+            "%(num)s remaining accounts wait until the wave is resumed by hand, whatever its window.",
+        ),
+        number=lambda wave: count_open(wave.counts),
+        button=mark("Pause"),
+        done=mark("The wave is paused."),
+        do=lambda session, **names: acts.pause_wave(session, *_lock(session, **names)),
+    ),
+    Act[WaveReport](
+        name="resume",
+        title=mark("Resume wave %(number)s"),
+        sentence=mark_plural(
+            "The import of %(num)s remaining account continues: now, or in the next window.",
+            "The import of %(num)s remaining accounts continues: now, or in the next window.",
+        ),
+        number=lambda wave: count_open(wave.counts),
+        button=mark("Resume"),
+        facts=lambda wave: ((_("Failed so far"), wave.counts[LineStatus.FAILED]),),
+        done=mark("The wave is resumed."),
+        do=lambda session, **names: acts.resume_wave(session, *_lock(session, **names)),
+    ),
+    Act[WaveReport](
+        name="reconcile",
+        title=mark("Reconcile wave %(number)s again"),
+        sentence=mark_plural(
+            "%(num)s account is compared with what was staged.",
+            "%(num)s accounts are compared with what was staged.",
+        ),
+        number=lambda wave: wave.lines,
+        button=mark("Reconcile again"),
+        facts=_found,
+        done=mark("The wave is being reconciled."),
+        do=lambda session, **names: acts.reconcile_wave(session, *_lock(session, **names)),
+    ),
+]
+add_acts(
+    blueprint,
+    "/{}/",
+    _ACTS,
+    show=lambda session, plan_id, number: _pick(report_plan(session, plan_of(session, plan_id)), number),
+    back=_page_of,
+    feeds=True,
+)
