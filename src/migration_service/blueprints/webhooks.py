@@ -193,7 +193,7 @@ def list_all_deliveries(arguments: dict[str, Any], webhook_id: str) -> Response:
         found = list_deliveries(
             session, _find(session, webhook_id), state=state, before=listing.after, limit=listing.wanted
         )
-    return listing.answer(found, "delivery_number", WebhookDeliveryAnswerSchema().dump)
+    return listing.answer(found, "id", WebhookDeliveryAnswerSchema().dump)
 
 
 @blueprint.get("/<webhook_id>/deliveries/<delivery_number>/", endpoint="get_webhook_delivery")

@@ -10,13 +10,13 @@ from migration_service.cli.moments import Moment
 from migration_service.cli.output import (
     count,
     json_option,
-    pick,
     show_done,
     show_list,
     show_record,
     together,
 )
 from migration_service.cli.session import open_session, read_settings
+from migration_service.models import WebhookDelivery, WebhookEndpoint
 from migration_service.outgoing.rules import show_url
 from migration_service.schemas.events import EventType
 from migration_service.schemas.webhooks import (
@@ -24,10 +24,11 @@ from migration_service.schemas.webhooks import (
     USUAL_OVERLAP,
     OperatorsBodySchema,
     OperatorsChangeSchema,
+    WebhookAnswerSchema,
+    WebhookDeliveryAnswerSchema,
 )
 from migration_service.services.setup.organisations import get_organisation
 from migration_service.services.webhooks.deliveries import (
-    DeliveryReport,
     get_delivery,
     list_deliveries,
     redeliver,
@@ -36,7 +37,7 @@ from migration_service.services.webhooks.deliveries import (
     send_test,
 )
 from migration_service.services.webhooks.endpoints import (
-    EndpointReport,
+    PLAIN,
     change_endpoint,
     create_endpoint,
     get_endpoint,
@@ -54,10 +55,14 @@ _SINCE = Moment(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S"], "2026-0
 
 def _value_options(*, url: bool) -> Callable[[_Command], _Command]:
     """Return the options for the values of a webhook, which are None if they are absent."""
-    given = (click.option("--url", metavar="URL", help="Where events are posted."),) if url else ()
+    fields = OperatorsChangeSchema().fields
+    plain = [
+        click.option(f"--{name}", metavar="TEXT", help=fields[name].metadata["meaning"])
+        for name in sorted(PLAIN)
+        if url or name != "url"
+    ]
     return together(
-        *given,
-        click.option("--description", metavar="TEXT", help="A name for people."),
+        *plain,
         click.option(
             "--type",
             "types",
@@ -72,7 +77,6 @@ def _value_options(*, url: bool) -> Callable[[_Command], _Command]:
             metavar="CODE",
             help="An import supplier whose events are sent. Can be repeated.  [default: all]",
         ),
-        click.option("--email", metavar="ADDRESS", help="Who is told if the webhook is switched off."),
     )
 
 
@@ -195,7 +199,7 @@ def deliveries(webhook_id: str, state: str | None, delivery: str | None, limit: 
         endpoint = get_endpoint(session, webhook_id, organisation_id=None)
         if delivery is not None:
             found = report_delivery(session, get_delivery(session, endpoint, delivery))
-            records = [pick(it, *it.__slots__) for it in found.attempt_list]
+            records = WebhookDeliveryAnswerSchema().dump(found)["attempt_list"]
             show_list(records, as_json, nothing="It has not been sent yet.")
             return
         wanted = DeliveryState(state) if state else None
@@ -240,13 +244,14 @@ def _values(
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _record(report: EndpointReport) -> dict[str, Any]:
-    own = {"webhook_id": str(report.webhook_id), "url": show_url(report.url)}
-    return pick(report, *report.__slots__) | own
+def _record(webhook: WebhookEndpoint) -> dict[str, Any]:
+    shown: dict[str, Any] = WebhookAnswerSchema().dump(webhook)
+    return shown | {"organisation": webhook.organisation, "url": show_url(webhook.url)}
 
 
-def _flat(report: DeliveryReport) -> dict[str, Any]:
-    last = report.attempt_list[-1] if report.attempt_list else None
-    names = ("delivery_number", "event_type", "state", "attempts", "created_at", "next_attempt_at")
+def _flat(delivery: WebhookDelivery) -> dict[str, Any]:
+    last = delivery.attempt_list[-1] if delivery.attempt_list else None
+    names = ("event_id", "event_type", "state", "attempts", "created_at", "next_attempt_at")
+    shown = WebhookDeliveryAnswerSchema().dump(delivery)
     told = {"status": last and last.status, "error": last and last.error}
-    return pick(report, *names) | told | {"event_id": str(report.event_id)}
+    return {"delivery_number": delivery.id} | {name: shown[name] for name in names} | told

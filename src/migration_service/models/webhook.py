@@ -1,5 +1,6 @@
 """Webhooks: the endpoints of organisations, their secrets, and the deliveries of events to them."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -58,6 +59,17 @@ class WebhookEndpoint(Base):
     #: Nothing is sent until then, because it has asked for a pause.
     held_until: Mapped[datetime | None]
     removed_at: Mapped[datetime | None]
+
+    # What a response has beside the columns: the names of its organisation and suppliers, which
+    # `services.webhooks.endpoints.list_endpoints` looks up.
+    __allow_unmapped__ = True
+    organisation: str = ""
+    import_suppliers: list[str] | None = None
+
+    @property
+    def enabled(self) -> bool:
+        """Whether events are sent."""
+        return self.disabled_at is None
 
 
 class WebhookSecret(Base):
@@ -123,6 +135,15 @@ class WebhookDelivery(Base):
     next_attempt_at: Mapped[datetime] = mapped_column(server_default=func.clock_timestamp())
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     settled_at: Mapped[datetime | None]
+
+    # The attempts that a response has, which `services.webhooks.deliveries` looks up.
+    __allow_unmapped__ = True
+    attempt_list: Sequence["WebhookAttempt"] = ()
+
+    @property
+    def next_attempt(self) -> datetime | None:
+        """When it is sent next, or None if it has ended."""
+        return self.next_attempt_at if self.state == DeliveryState.PENDING else None
 
 
 class WebhookAttempt(Base):

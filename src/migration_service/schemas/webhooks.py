@@ -132,7 +132,7 @@ class DeliveryListArgumentsSchema(Fields):
 class WebhookAnswerSchema(AnswerSchema):
     """A webhook."""
 
-    webhook_id = answers.UUID("The id of the webhook.", _ID)
+    webhook_id = answers.UUID("The id of the webhook.", _ID, attribute="id")
     url = answers.String("Where events are sent.", _URL)
     description = answers.String("A name for people.", "Billing")
     event_types = answers.List(
@@ -190,15 +190,20 @@ class WebhookAttemptAnswerSchema(AnswerSchema):
 class WebhookDeliveryAnswerSchema(AnswerSchema):
     """A delivery of an event."""
 
-    delivery_number = answers.Integer("The number of the delivery.", 4711)
+    delivery_number = answers.Integer("The number of the delivery.", 4711, attribute="id")
     event_id = answers.UUID("The event, and the header `webhook-id`.", _ID)
     event_type = answers.String("The type of the event.", "account.created")
     state = answers.String("Its state.", "PENDING", words=DeliveryState)
-    replay = answers.Boolean("Whether it was asked for: a redelivery, or a test.", False)
+    replay = answers.Boolean(
+        "Whether it was asked for: a redelivery, or a test.", False, attribute="is_replay"
+    )
     attempts = answers.Integer("The number of attempts so far.", 1)
     created_at = answers.Moment("When it was recorded, in UTC.", _MOMENT)
     next_attempt_at = answers.Moment(
-        "When it is sent next, in UTC. Null if it has ended.", "2026-03-01T10:15:05Z", allow_none=True
+        "When it is sent next, in UTC. Null if it has ended.",
+        "2026-03-01T10:15:05Z",
+        allow_none=True,
+        attribute="next_attempt",
     )
     settled_at = answers.Moment("When it ended, in UTC. Null while it is pending.", None, allow_none=True)
     attempt_list = answers.List(

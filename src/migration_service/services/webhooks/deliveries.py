@@ -1,7 +1,6 @@
 """The deliveries of an endpoint: lists, single ones with their attempts, and sending events again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -23,39 +22,6 @@ MOST_REDELIVERIES = 100_000
 _LARGEST_ID = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptReport:
-    """One attempt to deliver an event."""
-
-    number: int
-    at: datetime
-    milliseconds: int
-    #: The status of the answer, or None if there was none.
-    status: int | None
-    #: A DeliveryFailure, or None if the event was delivered.
-    error: str | None
-    #: The first characters of the answer.
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryReport:
-    """A delivery, with its last attempt, or with all of them."""
-
-    delivery_number: int
-    event_id: Any
-    event_type: str
-    state: str
-    #: Whether it was asked for, by a redelivery or a test.
-    replay: bool
-    attempts: int
-    created_at: datetime
-    #: When it is sent next, or None if it has ended.
-    next_attempt_at: datetime | None
-    settled_at: datetime | None
-    attempt_list: list[AttemptReport]
-
-
 def list_deliveries(
     session: Session,
     endpoint: WebhookEndpoint,
@@ -63,7 +29,7 @@ def list_deliveries(
     state: DeliveryState | None = None,
     before: int | None = None,
     limit: int,
-) -> list[DeliveryReport]:
+) -> Sequence[WebhookDelivery]:
     """Return deliveries, newest first, with the last attempt of each: those before the id `before`."""
     statement = select(WebhookDelivery).where(WebhookDelivery.endpoint_id == endpoint.id)
     if state is not None:
@@ -77,7 +43,9 @@ def list_deliveries(
         .order_by(WebhookAttempt.number)
     )
     last = {row.delivery_id: row for row in rows}
-    return [_report(it, [last[it.id]] if it.id in last else []) for it in found]
+    for it in found:
+        it.attempt_list = [last[it.id]] if it.id in last else []
+    return found
 
 
 def get_delivery(session: Session, endpoint: WebhookEndpoint, delivery_number: int | str) -> WebhookDelivery:
@@ -91,10 +59,11 @@ def get_delivery(session: Session, endpoint: WebhookEndpoint, delivery_number: i
     raise WebhookDeliveryNotFoundError(found=delivery_number)
 
 
-def report_delivery(session: Session, delivery: WebhookDelivery) -> DeliveryReport:
+def report_delivery(session: Session, delivery: WebhookDelivery) -> WebhookDelivery:
     """Return a delivery with all its attempts, in order."""
     attempts = select(WebhookAttempt).where(WebhookAttempt.delivery_id == delivery.id)
-    return _report(delivery, session.scalars(attempts.order_by(WebhookAttempt.number)).all())
+    delivery.attempt_list = session.scalars(attempts.order_by(WebhookAttempt.number)).all()
+    return delivery
 
 
 def send_test(session: Session, endpoint: WebhookEndpoint) -> WebhookDelivery:
@@ -167,23 +136,6 @@ def _send(session: Session, endpoint: WebhookEndpoint, **event: Any) -> WebhookD
     session.flush()
     session.refresh(delivery)
     return delivery
-
-
-def _report(delivery: WebhookDelivery, attempts: Sequence[WebhookAttempt]) -> DeliveryReport:
-    names = AttemptReport.__slots__
-    is_pending = delivery.state == DeliveryState.PENDING
-    return DeliveryReport(
-        delivery_number=delivery.id,
-        event_id=delivery.event_id,
-        event_type=delivery.event_type,
-        state=delivery.state,
-        replay=delivery.is_replay,
-        attempts=delivery.attempts,
-        created_at=delivery.created_at,
-        next_attempt_at=delivery.next_attempt_at if is_pending else None,
-        settled_at=delivery.settled_at,
-        attempt_list=[AttemptReport(**{name: getattr(it, name) for name in names}) for it in attempts],
-    )
 
 
 def _record(session: Session, endpoint: WebhookEndpoint, details: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from migration_service.errors import (
 )
 from migration_service.models import ImportSupplier, Organisation, WebhookEndpoint
 from migration_service.outgoing.rules import AddressRules, show_url
+from migration_service.schemas.webhooks import OperatorsChangeSchema
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.webhooks.secrets import Seal, add_secret, remove_secrets
@@ -46,25 +47,10 @@ class WebhookCaller:
 
 
 OPERATOR = WebhookCaller()
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointReport:
-    """An endpoint, as its organisation sees it."""
-
-    webhook_id: UUID
-    organisation: str
-    url: str
-    description: str
-    #: None for all types and suppliers.
-    event_types: list[str] | None
-    import_suppliers: list[str] | None
-    email: str | None
-    created_at: Any
-    enabled: bool
-    disabled_at: Any
-    disabled_reason: str | None
-    failing_since: Any
+#: The values that are stored as they are given.
+PLAIN = frozenset(OperatorsChangeSchema().fields) - {"event_types", "import_suppliers", "enabled"}
+#: The address of the owner is personal, a name is for people only, and a URL may have something secret.
+_NOT_AUDITED = {"email", "description", "url"}
 
 
 def create_endpoint(
@@ -176,7 +162,7 @@ def list_endpoints(
     organisation_ids: Sequence[int] | None = None,
     endpoint_id: UUID | None = None,
     caller: WebhookCaller = OPERATOR,
-) -> list[EndpointReport]:
+) -> Sequence[WebhookEndpoint]:
     """Return the endpoints of these organisations, or of all if None, the oldest first."""
     conditions = [WebhookEndpoint.removed_at.is_(None), *caller.sees()]
     if organisation_ids is not None:
@@ -188,19 +174,23 @@ def list_endpoints(
         .join(Organisation, Organisation.id == WebhookEndpoint.organisation_id)
         .where(*conditions)
         .order_by(WebhookEndpoint.id)
+        .execution_options(populate_existing=True)
     ).all()
     wanted = {it for endpoint, _ in rows for it in endpoint.import_supplier_ids or ()}
     found = session.execute(
         select(ImportSupplier.id, ImportSupplier.code).where(ImportSupplier.id.in_(wanted))
     )
     codes = {row.id: row.code for row in found}
-    return [_report(endpoint, owner, codes) for endpoint, owner in rows]
+    for endpoint, owner in rows:
+        ids = endpoint.import_supplier_ids
+        endpoint.organisation = owner
+        endpoint.import_suppliers = None if ids is None else sorted(codes[it] for it in ids)
+    return [endpoint for endpoint, _ in rows]
 
 
-def report_endpoint(session: Session, endpoint: WebhookEndpoint) -> EndpointReport:
-    """Return the report of one endpoint."""
+def report_endpoint(session: Session, endpoint: WebhookEndpoint) -> WebhookEndpoint:
+    """Return an endpoint as it is now, with the names that a response has."""
     session.flush()
-    session.refresh(endpoint)
     (report,) = list_endpoints(session, endpoint_id=endpoint.id)
     return report
 
@@ -217,9 +207,8 @@ def _set(
             rules.check_url(values["url"])
         except ValueError as error:
             raise WebhookUrlError(str(error)) from None
-    for name in ("url", "description", "email"):
-        if name in values:
-            setattr(endpoint, name, values[name])
+    for name in PLAIN & values.keys():
+        setattr(endpoint, name, values[name])
     if "import_suppliers" in values:
         codes, owner = values["import_suppliers"], endpoint.organisation_id
         endpoint.import_supplier_ids = caller.limits() if codes is None else _find(session, codes, owner)
@@ -240,27 +229,9 @@ def _switch(endpoint: WebhookEndpoint, *, on: bool) -> None:
         endpoint.failing_since = endpoint.last_failed_at = endpoint.held_until = None
 
 
-def _report(endpoint: WebhookEndpoint, owner: str, codes: Mapping[int, str]) -> EndpointReport:
-    ids = endpoint.import_supplier_ids
-    return EndpointReport(
-        webhook_id=endpoint.id,
-        organisation=owner,
-        url=endpoint.url,
-        description=endpoint.description,
-        event_types=endpoint.event_types,
-        import_suppliers=None if ids is None else sorted(codes[it] for it in ids),
-        email=endpoint.email,
-        created_at=endpoint.created_at,
-        enabled=endpoint.disabled_at is None,
-        disabled_at=endpoint.disabled_at,
-        disabled_reason=endpoint.disabled_reason,
-        failing_since=endpoint.failing_since,
-    )
-
-
 def _audited(endpoint: WebhookEndpoint) -> dict[str, Any]:
-    # Not the address of the owner, which is personal data, nor what a URL may have to keep secret.
     return {
+        **{name: getattr(endpoint, name) for name in sorted(PLAIN - _NOT_AUDITED)},
         "url": show_url(endpoint.url),
         "event_types": endpoint.event_types,
         "import_supplier_ids": endpoint.import_supplier_ids,

@@ -39,6 +39,7 @@ from migration_service.services.webhooks.deliveries import (
     send_test,
 )
 from migration_service.services.webhooks.endpoints import (
+    PLAIN,
     change_endpoint,
     create_endpoint,
     get_endpoint,
@@ -51,6 +52,7 @@ from migration_service.services.webhooks.setup import address_rules, read_values
 from migration_service.states import DeliveryState
 
 blueprint = Blueprint("webhooks", __name__, url_prefix="/setup/webhooks")
+_SHOWN_AS_THEY_ARE = sorted(PLAIN - {"url", "description"})
 
 
 class WebhookForm(ActionForm):
@@ -79,13 +81,13 @@ class WebhookForm(ActionForm):
 
     def values(self) -> dict[str, Any]:
         """Return the values for `change_endpoint`."""
-        url = (self.url.data or "").strip()
-        return {
-            **({"url": url} if url else {}),
-            "description": self.description.data or "",
+        given = {name: (self[name].data or "").strip() for name in PLAIN}
+        # A name is empty if it is not given, an address stays as it is, and others are none.
+        plain = {name: value or None for name, value in given.items() if value or name != "url"}
+        return plain | {
+            "description": given["description"],
             "event_types": self.event_types.data or None,
             "import_suppliers": (self.import_suppliers.data or "").split() or None,
-            "email": (self.email.data or "").strip() or None,
         }
 
 
@@ -168,12 +170,14 @@ def show(webhook_id: UUID) -> str:
         endpoint = _endpoint_of(session, webhook_id)
         webhook = report_endpoint(session, endpoint)
         found = list_deliveries(session, endpoint, state=state, before=listing.after, limit=listing.wanted)
+    form = WebhookForm()
     return render_template(
         "webhook.html",
         webhook=webhook,
         address=show_url(webhook.url),
+        values=[(form[name].label.text, getattr(webhook, name)) for name in _SHOWN_AS_THEY_ARE],
         state=state,
-        deliveries=listing.cut(found, "delivery_number"),
+        deliveries=listing.cut(found, "id"),
         listing=listing,
     )
 
@@ -193,7 +197,7 @@ def change(webhook_id: UUID) -> Response:
     """Change the values of a webhook."""
     with resources().Session.begin() as session:
         webhook = report_endpoint(session, _endpoint_of(session, webhook_id))
-    now = {name: getattr(webhook, name) for name in ("description", "event_types", "email")}
+    now = {name: getattr(webhook, name) for name in (PLAIN - {"url"}) | {"event_types"}}
     codes = " ".join(webhook.import_suppliers or ())
     form = WebhookForm(data=now | {"import_suppliers": codes})
     preview = Preview(
