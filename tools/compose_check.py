@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import requests
+import yaml
 
 from documentation.shell import blocks
 from migration_service_client import Client, ClientError
@@ -150,33 +151,12 @@ def check_hardening(project: Project) -> None:
                 raise CheckError(f"{service} is not restricted as expected: {found}")
 
 
-_DATABASE = {"DATABASE_URL", "REDIS_URL", "MIGRATION_SERVICE_SMTP_URL"}
-#: The secrets that each container has.
-SECRETS_OF = {
-    "postgres": {"POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD"},
-    "valkey": {"VALKEY_PASSWORD"},
-    "proxy": {"TLS_CERTIFICATE", "TLS_KEY"},
-    "web": _DATABASE
-    | {
-        "MIGRATION_SERVICE_SECRET_KEY",
-        "MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS",
-        "MIGRATION_SERVICE_METRICS_TOKEN",
-        "MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS",
-    },
-    "worker": _DATABASE,
-    "worker-batch": _DATABASE,
-    "worker-vendors": _DATABASE,
-    "worker-deliveries": _DATABASE | {"MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS"},
-    "worker-maintenance": _DATABASE,
-    "beat": {"REDIS_URL"},
-    "flower": {"REDIS_URL", "FLOWER_PASSWORD"},
-}
-
-
 def check_secrets(project: Project, folder: Path) -> None:
-    """Check that each container has the secrets that it needs, as files, and none in its environment."""
+    """Check that each container has the secrets of the file, as files, and none in its environment."""
     values = {text for file in folder.iterdir() if (text := file.read_text().strip())}
-    for service, expected in SECRETS_OF.items():
+    described = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    for service in SERVICES:
+        expected = set(described[service]["secrets"])
         for container in project.containers(service):
             known = project.inspect(container, "{{json .Config}}")
             if any(text in known for text in values):

@@ -35,10 +35,6 @@ class Load:
         for thread in self._threads:
             thread.join()
 
-    def created_since(self, moment: float) -> bool:
-        """Return True if an account was created that was requested after `moment` (monotonic)."""
-        return any(order.asked_at > moment for order in self.journal.created()[-100:])
-
     def next_order(self) -> Order:
         """Return an account for one more supplier."""
         return next(_orders)
