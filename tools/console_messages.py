@@ -15,6 +15,7 @@ from jinja2 import Environment
 
 from migration_service.blueprints.console.remedies import find_sentences
 from migration_service.services.reconciliation.differences import NOT_COMPARED
+from migration_service.services.reconciliation.verdict import SENTENCES
 from migration_service.services.undo.open_work import OPEN_WORK
 
 CONSOLE = Path(__file__).parent.parent / "src/migration_service/blueprints/console"
@@ -42,6 +43,7 @@ def find_messages() -> Iterator[str | tuple[str, str]]:
     yield from find_sentences()
     yield from NOT_COMPARED
     yield from OPEN_WORK
+    yield from SENTENCES.values()
 
 
 def _messages(found: Iterator[Any]) -> Iterator[str | tuple[str, str]]:

@@ -17,10 +17,8 @@ from benchmarks.stack import PROCESSES
 from migration_service.db import revisions
 from migration_service.db.base import Base
 from migration_service.models.part import Part, parent_column, table_of
-from migration_service.services.reconciliation.book_totals import count_book
-from migration_service.services.reconciliation.created_accounts import find_differences
-from migration_service.services.reconciliation.differences import Totals
-from migration_service.services.reconciliation.submitted import count_submitted
+from migration_service.services.reconciliation.comparisons import start_comparison, wait_for_comparison
+from migration_service.services.reconciliation.verdict import judge
 from migration_service.services.setup.suppliers import get_import_supplier
 
 
@@ -141,14 +139,15 @@ def measure_reconciliation(bench: Bench) -> Row:
 
 
 def _reconcile(bench: Bench) -> Reading:
-    totals = Totals()
     started = time.perf_counter()
     with metered(bench.stack) as meter:
         with bench.sessions.begin() as session:
             supplier = get_import_supplier(session, SUPPLIER, organisation_id=None)
-            sent = count_submitted(session, supplier.id)
-        count_book(bench.sessions, supplier.id, sent)
-        differing = list(find_differences(bench.sessions, supplier.id, totals, connections=2))
+            comparison_id = start_comparison(session, supplier)[0].id
+        wait_for_comparison(bench.sessions, comparison_id)
+        with bench.sessions.begin() as session:
+            verdict = judge(session, supplier.id)
         seconds = time.perf_counter() - started
-    assert not differing, differing[:3]
-    return Reading(totals.compared, totals.compared / seconds, costs=meter.of_one(totals.compared))
+    compared = verdict.totals.compared
+    assert not verdict.differing, verdict.problems
+    return Reading(compared, compared / seconds, costs=meter.of_one(compared))

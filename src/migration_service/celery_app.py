@@ -26,6 +26,7 @@ from migration_service.tasks.names import (
     RUN_VENDOR_CHUNK,
     SWEEP_ATTEMPTS,
     SWEEP_BATCHES,
+    SWEEP_COMPARISONS,
     SWEEP_DELIVERIES,
     SWEEP_INTERVAL,
     SWEEP_UNDOS,
@@ -41,7 +42,10 @@ _BROKER_POOL = 200
 
 _TASKS = [
     f"migration_service.tasks.{name}"
-    for name in (*("accounts", "batches", "counts", "deliveries", "maintenance", "run_log", "undo", "waves"),)
+    for name in (
+        *("accounts", "batches", "comparisons", "counts", "deliveries", "maintenance", "run_log", "undo"),
+        "waves",
+    )
 ]
 
 
@@ -64,6 +68,7 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
             "accounts.*": {"queue": "interactive"},
             RUN_VENDOR_CHUNK: {"queue": "vendors"},
             "batches.*": {"queue": "batch"},
+            "comparisons.*": {"queue": "batch"},
             "undos.*": {"queue": "batch"},
             "deliveries.*": {"queue": "deliveries"},
             "maintenance.*": {"queue": "maintenance"},
@@ -72,6 +77,7 @@ def create_celery(settings: Settings, *, loads_tasks: bool = True) -> MigrationC
             "sweep": _every(SWEEP_INTERVAL, SWEEP_ATTEMPTS),
             "count-accounts": _every(COUNT_INTERVAL, COUNT_ACCOUNTS),
             "batches": _every(SWEEP_INTERVAL, SWEEP_BATCHES),
+            "comparisons": _every(SWEEP_INTERVAL, SWEEP_COMPARISONS),
             "undos": _every(SWEEP_INTERVAL, SWEEP_UNDOS),
             "waves": _every(SWEEP_INTERVAL, SWEEP_WAVES),
             "events": _every(WATCH_INTERVAL, WATCH_EVENTS),

@@ -245,6 +245,25 @@ class OpenReason(StrEnum):
     CREATED_OLDER_VERSION = "CREATED_OLDER_VERSION"
 
 
+class Problem(StrEnum):
+    """The reason why a book is not clean, in the order in which people are told."""
+
+    #: Accounts and lines that are neither created in their newest version nor skipped nor acknowledged.
+    OPEN = "OPEN"
+    #: Lines that were open when they were removed at the end of their retention period.
+    REMOVED = "REMOVED"
+    #: Created accounts that differ from what was staged, or from what was added to them.
+    DIFFERING = "DIFFERING"
+    #: Created accounts that no comparison has read since they were created.
+    NOT_COMPARED = "NOT_COMPARED"
+    #: Created accounts that cannot be compared, if that is all of them.
+    NOT_COMPARABLE = "NOT_COMPARABLE"
+    #: Measures of the file whose values are in no column of the book.
+    UNACCOUNTED = "UNACCOUNTED"
+    #: Files that do not match the supplier's control totals.
+    CONTROL_TOTALS = "CONTROL_TOTALS"
+
+
 class CodeChange(StrEnum):
     """The change in the frequency of an error or warning code from the first to the second of two batches."""
 

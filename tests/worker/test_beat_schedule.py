@@ -18,6 +18,7 @@ from migration_service.tasks.names import (
     QUEUES,
     SWEEP_ATTEMPTS,
     SWEEP_BATCHES,
+    SWEEP_COMPARISONS,
     SWEEP_DELIVERIES,
     SWEEP_INTERVAL,
     SWEEP_UNDOS,
@@ -25,7 +26,10 @@ from migration_service.tasks.names import (
 )
 from migration_service.tasks.resources import WorkerResources
 
-ENTRIES = (*("sweep", "count-accounts", "batches", "undos", "waves", "deliveries", "events", "removal"),)
+ENTRIES = (
+    *("sweep", "count-accounts", "batches", "comparisons", "undos", "waves", "deliveries", "events"),
+    "removal",
+)
 
 
 def _celery(app: Flask) -> MigrationCelery:
@@ -51,7 +55,7 @@ def test_each_entry_is_sent_at_the_start_and_once_in_its_interval_whatever_the_c
         now.return_value = datetime.now(UTC) - timedelta(hours=1)
         clock.monotonic = lambda: 1_000.0 + SWEEP_INTERVAL
         scheduler.tick()
-    sweeps = (SWEEP_ATTEMPTS, SWEEP_BATCHES, SWEEP_DELIVERIES, SWEEP_UNDOS, SWEEP_WAVES)
+    sweeps = (SWEEP_ATTEMPTS, SWEEP_BATCHES, SWEEP_COMPARISONS, SWEEP_DELIVERIES, SWEEP_UNDOS, SWEEP_WAVES)
     assert sorted(sent[len(ENTRIES) :]) == sorted(sweeps)
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
-from flask import Response, jsonify, stream_with_context
+from flask import Response, jsonify, stream_with_context, url_for
 
 from migration_payloads.schemas.json import encode_json
 from migration_service import errors
@@ -19,6 +20,7 @@ from migration_service.schemas.reconciliation import (
     AcknowledgedAnswerSchema,
     AcknowledgementAnswerSchema,
     AcknowledgementBodySchema,
+    ComparingAnswerSchema,
     OpenItemAnswerSchema,
     ReconciliationAnswerSchema,
     ReconciliationArgumentsSchema,
@@ -31,11 +33,16 @@ from migration_service.services.reconciliation.acknowledgements import (
     acknowledge,
     list_acknowledgements,
 )
-from migration_service.services.reconciliation.created_accounts import stream_id_map, stream_reconciliation
+from migration_service.services.reconciliation.answer import describe_progress, stream_reconciliation
+from migration_service.services.reconciliation.comparisons import resume_comparison, wait_for_comparison
+from migration_service.services.reconciliation.created_accounts import stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED
-from migration_service.services.reconciliation.submitted import count_submitted
+from migration_service.services.reconciliation.verdict import judge
 
 _ACKNOWLEDGEMENTS = AcknowledgementAnswerSchema(many=True)
+
+#: Seconds for which a request compares, and after which it may ask again.
+WAIT, _ASK_AGAIN = 10.0, 5
 
 blueprint = make_blueprint("reconciliation", "reconciliation", "Compare what was sent with what was created.")
 
@@ -66,6 +73,7 @@ _EXAMPLE = ReconciliationAnswerSchema.example(
     compared=99_999,
     not_comparable=0,
     not_compared=list(NOT_COMPARED),
+    problems=[{"problem": "OPEN", "number": 1}, {"problem": "DIFFERING", "number": 1}],
 )
 _ID_MAP_EXAMPLE = (
     "external_account_number,service_account_number,account_created_at\r\n"
@@ -76,6 +84,11 @@ _ID_MAP_EXAMPLE = (
 @blueprint.get("/<import_supplier_code>/", endpoint="reconcile_import_supplier")
 @query_arguments(blueprint, ReconciliationArgumentsSchema())
 @blueprint.response(200, ReconciliationAnswerSchema, example=_EXAMPLE)
+@blueprint.alt_response(
+    202,
+    schema=ComparingAnswerSchema,
+    description="Workers go on comparing. The Location has the answer once they have ended.",
+)
 @answers_errors(
     blueprint,
     errors.RequestFailedValidationError,
@@ -93,15 +106,41 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     cent. Data that was added to the accounts later is not included. Data added by batches is compared with
     the lines of those batches, in counts and sums (`added ...`). For a batch of added data, `sent`, `open`
     and the comparison are about its lines only. `not_compared` lists what is not compared. `created_clean` is
-    true if something was compared and nothing differs, `complete` if nothing is open, and `clean` if both are
-    true. The response is streamed.
+    true if something was compared and nothing differs, `complete` if nothing is open or was removed while it
+    was open, and `clean` if there are no `problems`. A comparison that takes longer than ten seconds is
+    answered with 202, and goes on: follow the Location.
     """
-    with resources().Session.begin() as session:
+    sessions = resources().Session
+    with sessions.begin() as session:
         supplier = supplier_in_path(session, import_supplier_code)
         batch_id = get_batch_to_reconcile(session, arguments.get("batch"), supplier)
-        sent = count_submitted(session, supplier.id, batch_id=batch_id)
-    pieces = stream_reconciliation(resources().Session, supplier, sent, batch_id=batch_id)
+        comparison_id = resume_comparison(session, supplier, batch_id, _read_id(arguments))
+    if comparison_id and not wait_for_comparison(sessions, comparison_id, seconds=WAIT):
+        with sessions.begin() as session:
+            progress = describe_progress(session, comparison_id)
+        if progress is not None:
+            response = jsonify(progress)
+            query: dict[str, Any] = {"batch": batch_id, "comparison": comparison_id}
+            response.headers["Location"] = url_for(
+                "reconciliation.reconcile_import_supplier", import_supplier_code=supplier.code, **query
+            )
+            response.headers["Retry-After"] = str(_ASK_AGAIN)
+            response.status_code = 202
+            return response
+    with sessions.begin() as session:
+        verdict = judge(session, supplier.id, batch_id)
+    pieces = stream_reconciliation(sessions, supplier, verdict, batch_id=batch_id)
     return stream(stream_with_context(pieces), "application/json")
+
+
+def _read_id(arguments: dict[str, Any]) -> UUID | None:
+    """Return the id of the wanted comparison."""
+    given = arguments.get("comparison")
+    try:
+        return given and UUID(given)
+    except ValueError:
+        item = errors.ErrorItem("invalid", "This is not the id of a comparison.", "comparison")
+        raise errors.RequestFailedValidationError(item.detail, errors=[item]) from None
 
 
 @blueprint.post("/<import_supplier_code>/acknowledgements/")
@@ -119,8 +158,9 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
     """Acknowledge refused accounts or lines that will not be migrated
 
     Send a reason and account numbers, or a reason and a batch to acknowledge its lines without an account
-    number (all of them, or those in `line_numbers`). They no longer count as open in the reconciliation. An
-    account that is refused again becomes open again.
+    number, or its open lines of added data (all of them, or those in `line_numbers`). They no longer count
+    as open in the reconciliation. An account that is refused again on a line of a later batch becomes open
+    again.
     """
     with resources().Session.begin() as session:
         supplier = supplier_in_path(session, import_supplier_code)

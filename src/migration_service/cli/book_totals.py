@@ -7,7 +7,7 @@ from migration_service.cli.output import Record, show_list
 from migration_service.services.reconciliation.book_totals import BookTotals, SentBook, is_all_zero
 
 #: Columns that are shown only if a value is not zero.
-_RARE = ("acknowledged", "repeated", "skipped", "staged")
+_RARE = ("waiting", "acknowledged", "repeated", "skipped", "staged")
 _OF_FILES = ("given", "file", "difference", "unaccounted")
 
 
@@ -28,7 +28,7 @@ def show_book(book: BookTotals | None) -> None:
     show_list(rows, as_json=False, nothing="Nothing was sent.")
     if book.unreadable_lines or book.unreadable_amounts:
         unread = describe_unreadable(book.unreadable_lines, book.unreadable_amounts)
-        click.echo(f"Among the refused data, {unread}.")
+        click.echo(f"Among the data that is not staged, {unread}.")
     if book.given is not None:
         _say_whether_given(book)
     else:
@@ -58,10 +58,10 @@ def _show_files(book: BookTotals) -> None:
         for file in book.files
     ]
     show_list(rows, as_json=False, nothing="No file of accounts was sent.")
-    if book.is_as_given is False:
+    if book.contradicted:
         click.echo(
-            "The newest file with control totals does not match them. Accounts created from it match "
-            "what was staged, but not what the supplier meant: see `reconcile --batch`."
+            "Accounts created from a file that does not match its control totals match what was staged, but "
+            "not what the supplier meant: see `reconcile --batch`."
         )
 
 
@@ -69,5 +69,5 @@ def _result(file: SentBook) -> str:
     if file.control_totals_differing is None:
         return "not given"
     if file.control_totals_differing:
-        return f"{file.control_totals_differing} differ"
+        return f"{file.control_totals_differing} differ" + (", sent again" if file.is_superseded else "")
     return "as in the file" if file.control_totals_as_given else "as far as the file can be read"

@@ -15,16 +15,18 @@ from migration_service.cli.output import count, json_option, show_json, show_lis
 from migration_service.cli.session import CannotRunError, RefusedError, open_sessions, read_settings
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import get_batch_to_reconcile
-from migration_service.services.reconciliation.book_totals import count_book
-from migration_service.services.reconciliation.created_accounts import find_differences, stream_id_map
-from migration_service.services.reconciliation.differences import (
-    NOT_COMPARED,
-    AccountDifference,
-    Totals,
+from migration_service.services.reconciliation.answer import describe_verdict
+from migration_service.services.reconciliation.comparisons import (
+    find_kept,
+    start_comparison,
+    stream_differing,
+    wait_for_comparison,
 )
-from migration_service.services.reconciliation.submitted import count_submitted, find_open
-from migration_service.services.reconciliation.submitted_items import OpenItem, Submitted
-from migration_service.services.setup.suppliers import get_import_supplier
+from migration_service.services.reconciliation.created_accounts import stream_id_map
+from migration_service.services.reconciliation.differences import NOT_COMPARED, AccountDifference
+from migration_service.services.reconciliation.submitted import OpenItem, Submitted, find_open
+from migration_service.services.reconciliation.verdict import Verdict, describe_problems, judge
+from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
 _Item = TypeVar("_Item")
 
@@ -47,13 +49,6 @@ _SENT = ("sent", "refused", "waiting", "staged", "created", "skipped", "acknowle
     metavar="FILE.csv",
     help="Also write the external and the new number of every created account.",
 )
-@click.option(
-    "--connections",
-    type=click.IntRange(1, 32),
-    default=2,
-    show_default=True,
-    help="Database connections that compare accounts. Each keeps one processor of the database server busy.",
-)
 @json_option
 def reconcile(
     supplier: str,
@@ -61,54 +56,60 @@ def reconcile(
     batch_id: str | None,
     created_only: bool,
     id_map: Path | None,
-    connections: int,
     as_json: bool,
 ) -> None:
     """Compare what SUPPLIER sent with what was created.
 
     The first part counts what was sent, by outcome, and lists what is open: neither created nor skipped nor
     acknowledged (see `acknowledgements`). The second part compares every value of the created accounts with
-    what was staged: counts and sums, exact to the cent, and the path of each value that differs.
+    what was staged: counts and sums, exact to the cent, and the path of each value that differs. If the
+    command is interrupted, workers finish the comparison, and the next command joins it.
 
     The last part shows where the money of the book is: in the file, refused, staged or created. With --batch,
     it also shows the supplier's control totals (see `batches control-totals`).
 
-    The exit status is 0 if nothing is open and nothing differs, 1 otherwise, and 2 if the command could not
-    run. It is also 1 if the batch's file, or the newest file with control totals, does not match them or
-    could not be read completely. With --json, the output has one line for what was sent, one per open item,
-    one per account that differs, one for the book, and one for the totals.
+    The exit status is 0 if everything is clean, 1 if not, and 2 if the command could not run. The last lines
+    say why something is not clean: something is open, or was removed while it was open; something differs,
+    or could not be compared; money is unaccounted for; or a file that no later file replaces does not match
+    its control totals. With --json, the output has one line for what was sent, one per open item, one per
+    account that differs, one for the book, and one for the rest.
     """
-    totals = Totals()
     report = _Report(as_json)
-    settings = read_settings()
-    with _nothing_is_refused(), open_sessions(settings, connections=connections + 1) as sessions:
+    with _nothing_is_refused(), open_sessions(read_settings()) as sessions:
         with sessions.begin() as session:
             found = get_import_supplier(session, supplier, organisation_id=None)
             wanted = get_batch_to_reconcile(session, batch_id, found)
-            sent = count_submitted(session, found.id, batch_id=wanted)
-            if as_json and sent.open:  # the texts of errors may repeat what was sent
-                action, owner = AuditAction.BATCH_RESULTS_READ, found.organisation_id
-                record(session, action, "import_supplier", found.code, organisation_id=owner)
-        report.show_sent(sent)
-        book = count_book(sessions, found.id, sent, batch_id=wanted)
+            comparison_id = start_comparison(session, found, wanted)[0].id
+        wait_for_comparison(sessions, comparison_id)
+        with sessions.begin() as session:
+            verdict = judge(session, found.id, wanted)
+            kept = find_kept(session, found.id, wanted)
+            if as_json and verdict.sent.open:  # the texts of errors may repeat what was sent
+                _record_reading(session, AuditAction.BATCH_RESULTS_READ, found)
+        report.show_sent(verdict.sent)
         for item in find_open(sessions, found.id, batch_id=wanted):
             report.add_open(item)
-        differences = find_differences(sessions, found.id, totals, batch_id=wanted, connections=connections)
-        for account in differences:
+        for account in stream_differing(sessions, kept) if kept else ():
             if account.values and not report.has_values:  # they are shown unmasked
                 with sessions.begin() as session:
-                    action, owner = AuditAction.ACCOUNT_READ, found.organisation_id
-                    record(session, action, "import_supplier", found.code, organisation_id=owner)
+                    _record_reading(session, AuditAction.ACCOUNT_READ, found)
             report.add_difference(account)
         if id_map is not None:
             _write_id_map(sessions, found.id, id_map)
-    if as_json:  # the totals are the last line
-        show_json(finite({"book": book}))
-    report.end(sent, totals)
+    if as_json:  # the rest is the last line
+        show_json(finite({"book": verdict.book}))
+    report.end(verdict)
     if not as_json:
-        show_book(book)
-    lacks = sent.open or (book is not None and book.is_as_given is False)
-    sys.exit(1 if totals.differing or (lacks and not created_only) else 0)
+        show_book(verdict.book)
+        for sentence in describe_problems(verdict):
+            click.echo(sentence)
+    is_clean = not verdict.differing if created_only else verdict.is_clean
+    sys.exit(0 if is_clean else 1)
+
+
+def _record_reading(session: Session, action: AuditAction, supplier: KnownSupplier) -> None:
+    owner = supplier.organisation_id
+    record(session, action, "import_supplier", supplier.code, organisation_id=owner)
 
 
 @contextmanager
@@ -166,21 +167,17 @@ class _Report:
         elif len(shown) < _SHOWN:
             shown.append(item)
 
-    def end(self, sent: Submitted, totals: Totals) -> None:
+    def end(self, verdict: Verdict) -> None:
         if self._as_json:
-            show_json(finite(totals.to_dict(sent.open)))
+            show_json(finite(describe_verdict(verdict)))
             return
+        sent = verdict.sent
         if sent.open:
             click.echo(f"{count(sent.open, 'item')} open{_first(sent.open)}:\n")
             show_list([_row(item) for item in self._open], as_json=False, nothing="")
         else:
             click.echo("Nothing is open.")
-        if sent.added_lines_refused:
-            click.echo(
-                f"Refused lines of added data, which are not compared and do not count as open: "
-                f"{sent.added_lines_refused}. See the failed lines of their batches."
-            )
-        _show_created(totals, self._differing)
+        _show_created(verdict, self._differing)
 
 
 def _first(number: int) -> str:
@@ -198,10 +195,16 @@ def _row(item: OpenItem) -> dict[str, Any]:
     }
 
 
-def _show_created(totals: Totals, shown: list[AccountDifference]) -> None:
+def _show_created(verdict: Verdict, shown: list[AccountDifference]) -> None:
+    totals = verdict.totals
     rows: list[dict[str, Any]] = [
-        {"measure": measure, "staged": staged, "created": created, "differs": staged != created or "-"}
-        for measure, (staged, created) in totals.measures.items()
+        {
+            "measure": it.measure,
+            "staged": it.staged,
+            "created": it.created,
+            "differs": it.staged != it.created or "-",
+        }
+        for it in totals.list_measures()
     ]
     show_list(rows, as_json=False, nothing="No account was created.")
     if totals.differing:
@@ -211,6 +214,8 @@ def _show_created(totals: Totals, shown: list[AccountDifference]) -> None:
         show_list(differing, as_json=False, nothing="")
     elif rows:
         click.echo(totals.describe_clean())
+    for batch_id, line_number in totals.named_lines:
+        click.echo(f"Line {line_number} of batch {batch_id} cannot be compared.")
     click.echo("Not compared: " + "; ".join(NOT_COMPARED) + ".")
 
 

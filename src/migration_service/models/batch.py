@@ -99,6 +99,9 @@ class Batch(Base):
     request_sha256: Mapped[bytes | None] = mapped_column(LargeBinary)
     #: When its lines were removed at the end of their retention period.
     lines_removed_at: Mapped[datetime | None]
+    #: How many of them were open then: refused, and never processed. None if they were not counted.
+    removed_refused: Mapped[int | None]
+    removed_waiting: Mapped[int | None]
     #: The error threshold in its stored form (`services.batches.error_thresholds`), or None.
     brake: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     #: When it was last resumed or retried. The error threshold counts only chunks processed since.

@@ -71,8 +71,8 @@ class Wave(Base):
     #: The result of a random draw: for each stratum, its number of accounts and how many were drawn.
     strata: Mapped[list[Any] | None] = mapped_column(JSONB(none_as_null=True))
     began_at: Mapped[datetime | None]
-    #: The last line of the batch that has been reconciled.
-    reconciled_to: Mapped[int] = mapped_column(server_default="0")
+    #: The comparison that decides about it. None until that has started.
+    comparison_id: Mapped[UUID | None]
     #: The numbers of created accounts with differences, and of open accounts. None if not known yet.
     differing: Mapped[int | None]
     open: Mapped[int | None]

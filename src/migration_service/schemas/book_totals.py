@@ -16,7 +16,8 @@ class BookTotalAnswerSchema(AnswerSchema):
     )
     difference = answers.Float("`file` minus `given`, or null.", 0.0, allow_none=True)
     refused = answers.Float("The total of refused accounts and lines, as far as they can be read.", 12.30)
-    acknowledged = answers.Float("The part of `refused` that was acknowledged.", 0.0)
+    waiting = answers.Float("The total of lines that wait, as far as they can be read.", 0.0)
+    acknowledged = answers.Float("The part of `refused` and `waiting` that was acknowledged.", 0.0)
     repeated = answers.Float(
         "The total of lines that repeat the account of an earlier line of the file.", 0.0
     )
@@ -24,9 +25,8 @@ class BookTotalAnswerSchema(AnswerSchema):
     skipped = answers.Float("The total of accounts that operators excluded.", 0.0)
     created = answers.Sum("The total of created accounts, without data that was added later.", -1216.85)
     unaccounted = answers.Sum(
-        "`file` minus what is refused, repeated, staged, skipped and created. Null without `batch`, "
-        "and until all lines have been processed. It differs from 0 if another batch has other values "
-        "for the same accounts.",
+        "`file` minus what is refused, waiting, repeated, staged, skipped and created. Null without "
+        "`batch`. It differs from 0 if other batches or requests sent other values for the accounts.",
         0.0,
         allow_none=True,
     )
@@ -51,6 +51,9 @@ class SentBookAnswerSchema(AnswerSchema):
         True,
         allow_none=True,
     )
+    is_superseded = answers.Boolean(
+        "Whether its control totals do not match, but later files have all of its accounts.", False
+    )
 
 
 class BookTotalsAnswerSchema(AnswerSchema):
@@ -66,12 +69,13 @@ class BookTotalsAnswerSchema(AnswerSchema):
     as_given = answers.Boolean(
         "True if none of them differs and the whole file could be read, or null.", True, allow_none=True
     )
+    has_other_versions = answers.Boolean(
+        "Whether other batches or requests sent versions of the accounts of the batch.", False
+    )
     unreadable_lines = answers.Integer(
-        "Refused and repeated lines that cannot be read. They count only as accounts.", 0
+        "Refused, waiting and repeated lines that cannot be read. They count only as accounts.", 0
     )
-    unreadable_amounts = answers.Integer(
-        "Unreadable amounts on refused and repeated lines. They are in no total.", 0
-    )
+    unreadable_amounts = answers.Integer("Unreadable amounts on these lines. They are in no total.", 0)
     files = answers.List(
         SentBookAnswerSchema, "The newest 50 files of accounts, or with `batch` only its file."
     )

@@ -10,13 +10,14 @@ from migration_payloads.schemas.fields import Identifier, Message, Values, Whole
 from migration_service.schemas import answers
 from migration_service.schemas.book_totals import BookTotalsAnswerSchema
 from migration_service.schemas.requests import ErrorObjectSchema
-from migration_service.states import OpenReason
+from migration_service.states import OpenReason, Problem
 
 #: The most accounts or lines that one request may acknowledge.
 MAX_ACKNOWLEDGED = 10_000
 
 
 _BATCH_ID = "019a9c1e-7b52-7c7e-8a3f-0d7f0f6f2b11"
+_COMPARISON_ID = "019a9c1e-8c11-7d0a-9c52-4b0d5e7a1f02"
 _NUMBER = "The account's number in the supplier's system."
 _ERROR = {"detail": "This field is required.", "code": "required", "attr": "ledgers.0.ledger_code"}
 #: A value of any kind, for OpenAPI.
@@ -37,6 +38,12 @@ class ReconciliationArgumentsSchema(Fields):
         _BATCH_ID,
         parameter={"type": "string", "format": "uuid"},
     )
+    comparison = Identifier(
+        "The id of a comparison in an answer with status 202: answer with this one, or a later one, instead "
+        "of starting another.",
+        _COMPARISON_ID,
+        parameter={"type": "string", "format": "uuid"},
+    )
 
 
 class SentAnswerSchema(AnswerSchema):
@@ -47,25 +54,30 @@ class SentAnswerSchema(AnswerSchema):
     waiting = answers.Integer("On lines that are pending or were only validated.", 0)
     staged = answers.Integer("Staged and not created.", 0)
     created = answers.Integer("Created accounts.", 99_999)
-    skipped = answers.Integer("Excluded by operators.", 0)
+    skipped = answers.Integer("Excluded by operators, or erased.", 0)
     acknowledged = answers.Integer(
         "Acknowledged accounts among those refused, waiting, or created from an older version.", 0
     )
     open = answers.Integer(
-        "Accounts refused, waiting, staged, or created from an older version, minus those acknowledged.", 1
+        "Accounts refused, waiting, staged, or created from an older version, and lines of added data that "
+        "are neither added nor skipped, minus those acknowledged.",
+        1,
     )
     staged_older_version = answers.Integer("Staged accounts whose newer version was refused.", 0)
     created_older_version = answers.Integer("Created accounts whose newer version was refused.", 0)
     added_lines_refused = answers.Integer(
-        "Refused lines of the supplier's batches of added data. They count as open only in the "
-        "reconciliation of their batch. 0 if the reconciliation is of a batch.",
-        2,
+        "Lines of batches of added data that are refused and not acknowledged. They count as open.", 2
+    )
+    added_lines_waiting = answers.Integer(
+        "Lines of batches of added data that nobody has processed. They count as open.", 0
     )
     lines_removed = answers.Integer("Lines that are no longer kept, so it is unknown which were refused.", 0)
+    removed_refused = answers.Integer("Those that were refused and open when they were removed.", 0)
+    removed_waiting = answers.Integer("Those that were waiting when they were removed.", 0)
 
 
 class OpenItemAnswerSchema(AnswerSchema):
-    """An account, or a line without an account number, that was sent and is open."""
+    """An account, or a line without an account number or of added data, that was sent and is open."""
 
     external_account_number = answers.String(
         f"{_NUMBER} Null if the line does not have it.", "100000038", allow_none=True
@@ -82,6 +94,9 @@ class OpenItemAnswerSchema(AnswerSchema):
         "The errors of that line or request, for as long as they are kept.",
         [_ERROR],
         allow_none=True,
+    )
+    is_line = answers.Boolean(
+        "Whether the line is acknowledged, rather than its account: it has no number, or adds data.", False
     )
 
 
@@ -120,6 +135,38 @@ class AccountDifferenceAnswerSchema(AnswerSchema):
     values = answers.List(ValueDifferenceAnswerSchema, "Each value that differs.")
 
 
+class RunningComparisonAnswerSchema(AnswerSchema):
+    """How far a comparison is."""
+
+    id = answers.UUID("Its id.", _COMPARISON_ID)
+    started_at = answers.Moment("When it began, in UTC.", "2026-03-01T10:15:00Z")
+    items = answers.Integer("The number of accounts and lines to compare.", 400_000)
+    done = answers.Integer("How many of them have been compared.", 120_000)
+    time_left = answers.Float(
+        "The seconds that it is expected to take. Null at first.", 95.5, allow_none=True
+    )
+
+
+class ComparingAnswerSchema(AnswerSchema):
+    """A comparison that takes longer than a request."""
+
+    comparison = answers.Nested(RunningComparisonAnswerSchema, "The comparison.")
+
+
+class LineAnswerSchema(AnswerSchema):
+    """A line of a batch."""
+
+    batch_id = answers.UUID("The batch.", _BATCH_ID)
+    line_number = answers.Integer("The number of the line in its file, from 1.", 17)
+
+
+class ProblemAnswerSchema(AnswerSchema):
+    """Why a book is not clean."""
+
+    problem = answers.String("What is wrong.", "OPEN", words=Problem)
+    number = answers.Integer("The number of accounts and lines, or of totals or files of the book.", 1)
+
+
 class ReconciliationAnswerSchema(AnswerSchema):
     """What was sent, what is open, and how created accounts differ from what was staged."""
 
@@ -143,15 +190,22 @@ class ReconciliationAnswerSchema(AnswerSchema):
     not_comparable = answers.Integer(
         "Created accounts whose staged payload is no longer kept. They are not compared.", 1
     )
+    not_comparable_lines = answers.Integer("Added lines without a readable text. They are not compared.", 0)
+    lines_not_comparable = answers.List(LineAnswerSchema, "The first hundred of them.", [])
     not_compared = answers.List(answers.String, "A description of what is not compared.", _NOT_COMPARED)
     differing = answers.Integer("The number of created accounts that differ.", 1)
-    created_clean = answers.Boolean("Whether something was compared, and no created account differs.", False)
-    complete = answers.Boolean(
-        "Whether no line of a batch of accounts and no staged account is open. Refused lines of added "
-        "data are in sent.added_lines_refused.",
-        False,
+    compared_from = answers.Moment(
+        "When the comparison began, in UTC.", "2026-03-01T10:15:00Z", allow_none=True
     )
-    clean = answers.Boolean("Whether both created_clean and complete are true.", False)
+    compared_at = answers.Moment("When it ended, in UTC.", "2026-03-01T10:15:02Z", allow_none=True)
+    created_since = answers.Integer("Accounts created since it began.", 0)
+    undone_since = answers.Integer("Accounts undone since it began.", 0)
+    problems = answers.List(ProblemAnswerSchema, "Why it is not clean. Empty if it is.")
+    created_clean = answers.Boolean(
+        "Whether something was compared, every created account was, and none differs.", False
+    )
+    complete = answers.Boolean("Whether nothing is open, and nothing that was open has been removed.", False)
+    clean = answers.Boolean("Whether there are no problems.", False)
 
 
 class AcknowledgementBodySchema(CommandFields):
@@ -164,9 +218,11 @@ class AcknowledgementBodySchema(CommandFields):
         max_length=1_000,
     )
     external_account_numbers = Values(Identifier(), "The accounts to acknowledge.", ["100000038"])
-    batch = Identifier("The batch with the lines without a number.", _BATCH_ID)
+    batch = Identifier("The batch with the lines without a number, or of added data.", _BATCH_ID)
     line_numbers = Values(
-        WholeNumber(), "Lines of that batch. By default all of its lines without a number.", [17]
+        WholeNumber(),
+        "Lines of that batch. By default all of its lines without a number, or its open lines of added data.",
+        [17],
     )
 
     @validates_schema(skip_on_field_errors=True)

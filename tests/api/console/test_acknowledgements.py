@@ -65,7 +65,7 @@ def test_what_failed_in_a_batch_is_acknowledged_at_once_with_its_lines_without_a
     _listed, new = _paths(batches)
     assert f"{new}?batch={refused}" in administrator.see(f"/batches/{refused}/")
     shown = administrator.form(f"{new}?batch={refused}")
-    assert shown.facts["Lines without an account number"] == "1"
+    assert shown.facts["Lines without an account number, or of added data"] == "1"
     for path, wanted in (
         (f"/batches/{refused}/lines/1/", f"account={_numbers(batches)[0]}"),
         (f"/batches/{refused}/lines/5/", f"line={refused}.5"),

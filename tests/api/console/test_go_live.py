@@ -60,7 +60,7 @@ def test_a_go_live_of_the_future_is_shown_set_and_changed(
     assert f"{code} goes live: {when}." in said
     assert f"It goes live {when}: until then its accounts can be undone." in said
     assert _live_at(sessions, code) == datetime(year, 3, 1, 5, tzinfo=UTC)
-    open_now = {"Created accounts that are not in a clean wave: reconcile them": "2"}
+    open_now = {"Created accounts that have not been compared: reconcile the supplier": "2"}
     assert administrator.form(f"/suppliers/{code}/go-live/").facts == {"Set at present": when, **open_now}
 
 

@@ -11,8 +11,8 @@ from migration_payloads.files.totals import add_up, list_measures
 from migration_payloads.schemas.json import parse_json
 from migration_service.models import Batch, Ledger
 from migration_service.services.imports.skipping import skip_accounts
-from migration_service.services.reconciliation.book_totals import count_book
-from migration_service.services.reconciliation.submitted import count_submitted
+from migration_service.services.reconciliation.comparisons import start_comparison, wait_for_comparison
+from migration_service.services.reconciliation.verdict import judge
 from migration_service.services.reporting.retention import remove_batch_lines
 from support.batch_client import BatchClient, counts, ndjson
 
@@ -80,10 +80,13 @@ def test_once_the_lines_were_removed_nothing_is_said_to_be_unaccounted_for(batch
         mine = update(Batch).where(Batch.id == UUID(batch_id))
         session.execute(mine.values(finished_at=datetime(2020, 1, 1, tzinfo=UTC)))
         remove_batch_lines(session, after_days=30)
-    with batches.supplier.Session() as session:
+    sessions = batches.supplier.Session
+    with sessions.begin() as session:
         supplier = batches.supplier.known()
-        sent = count_submitted(session, supplier.id, batch_id=UUID(batch_id))
-    book = count_book(batches.supplier.Session, supplier.id, sent, batch_id=UUID(batch_id))
+        comparison_id = start_comparison(session, supplier, UUID(batch_id))[0].id
+    assert wait_for_comparison(sessions, comparison_id)
+    with sessions() as session:
+        book = judge(session, supplier.id, UUID(batch_id)).book
     assert book is not None
     assert {(it.file is None, it.unaccounted) for it in book.totals} == {(False, None)}
     assert next(it.file for it in book.totals if it.measure == "accounts") == 2
@@ -121,6 +124,7 @@ def test_control_totals_and_the_file_are_beside_the_money(batches: BatchClient) 
         "file_name": None,
         "control_totals_differing": 1,
         "control_totals_as_given": False,
+        "is_superseded": False,
         **{name: report[name] for name in ("file_sha256", "file_bytes")},
     }
     assert (_book(batches, pending)["given"], _book(batches, pending)["files"]) == (None, [])

@@ -187,7 +187,7 @@ def test_control_totals_of_a_file_come_from_check_and_are_compared_with_another(
         )
     assert "accounts\t3\t2\t-1\n" in shown.stdout
     whole = run("reconcile", batches.supplier.code)
-    assert "The newest file with control totals does not match" in whole.stdout
+    assert "1 file does not match its control totals." in whole.stdout
     assert whole.exit_code == 1
     given_later = run("batches", "control-totals", batch_id, "-", "--json", given='{"accounts": 2}')
     assert (given_later.exit_code, json.loads(given_later.stdout)["differing"]) == (0, 0)
@@ -255,18 +255,19 @@ def test_a_number_that_json_does_not_have_is_a_text(run: Run, batches: BatchClie
     assert (lines[1]["differences"][0]["created"], lines[-1]["differing"]) == ("NaN", 1)
 
 
-def test_a_reconciliation_tells_how_many_lines_of_added_data_were_refused(
+def test_refused_lines_of_added_data_are_open_until_they_are_acknowledged(
     run: Run, batches: BatchClient
 ) -> None:
     names = {"import_supplier": batches.supplier.code, "external_account_number": "nobody"}
     batch_id = batches.run([{**names, "notes": [{"body": "Lost."}]}], kind="notes")["batch_id"]
-    whole = run("reconcile", batches.supplier.code)
-    assert "Nothing is open." in whole.stdout
-    assert "do not count as open: 1. See the failed lines" in whole.stdout
-    assert whole.exit_code == 0
-    alone = run("reconcile", batches.supplier.code, "--batch", batch_id)
-    assert "do not count as open" not in alone.stdout
-    assert alone.exit_code == 1
+    for of in ((), ("--batch", batch_id)):
+        shown = run("reconcile", batches.supplier.code, *of)
+        assert (shown.exit_code, "1 item open" in shown.stdout) == (1, True)
+    reason = ("--reason", "Sent again.", "--by", "Ada")
+    done = run("acknowledgements", "add", batches.supplier.code, "--batch", batch_id, "--line", "1", *reason)
+    assert done.exit_code == 0, done.output
+    for of in ((), ("--batch", batch_id)):
+        assert run("reconcile", batches.supplier.code, *of).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_go_live_is_set_changed_and_then_final(run: Run, account: ImportedAccoun
     assert f"UTC instead of at {year}-02-01 05:00:00 UTC" in run(*future, given="n\n").stderr
     now = run("go-live", code, given="n\n").stderr
     assert "its 1 account can never be undone" in now
-    undo, reconcile = "        1  Undos that run\n", "        1  Created accounts that are not in a clean"
+    undo, reconcile = "        1  Undos that run\n", "        1  Created accounts that have not been compared"
     assert now.startswith(f"Still open:\n{undo}{reconcile}")
     far = run("go-live", code, "--at", "2207-01-01T06:00:00Z", "--yes")
     assert "is more than five years from now" in far.stderr

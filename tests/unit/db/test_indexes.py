@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import create_engine, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
@@ -29,6 +29,7 @@ from migration_service.services.emails.outbox import CLAIM_ALERTS, CLAIM_CUSTOME
 from migration_service.services.idempotency.keys import remove_old_keys, void_keys
 from migration_service.services.processing.attempts import is_waiting, set_apart, take_set
 from migration_service.services.processing.slots import list_live_attempts
+from migration_service.services.reconciliation import created_accounts
 from migration_service.services.reconciliation.submitted import count_submitted
 from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.setup.suppliers import get_import_supplier
@@ -165,6 +166,43 @@ _ACKNOWLEDGED = (
         acknowledged_by)
     SELECT :supplier, external_account_number, batch_id, line_number, '', '' FROM batch_line""",
 )
+
+
+@pytest.mark.parametrize("rows", [0, 10_000, 10_000_000])
+def test_a_piece_of_a_comparison_reads_its_accounts_whatever_the_statistics_say(
+    embedded_servers: EmbeddedServers, rows: int
+) -> None:
+    """The planner expects as many rows as the statistics have for a page, times the pages of the table."""
+    with embedded_servers.new_database() as (_, owner_url):
+        upgrade(owner_url, runtime_role=DATABASE)
+        engine = create_engine(owner_url.replace("postgresql:", "postgresql+psycopg:"))
+        with engine.begin() as connection:
+            connection.execute(text(_STATISTICS), {"rows": rows})
+        with engine.connect() as connection:
+            connection.execute(text("SET enable_seqscan = off"))  # of a table that is empty in truth
+            plan = connection.execute(
+                text(f"EXPLAIN (FORMAT JSON) {created_accounts.COMPARE.text}"),
+                {"process_ids": list(range(1_000)), "without_ledgers": "{}"},
+            ).scalar_one()
+        engine.dispose()
+    nodes = [*_nodes(plan[0]["Plan"])]
+    assert {it["Node Type"] for it in nodes} & {"Merge Join", "Hash Join", "Seq Scan", "Gather"} == set()
+    read = [it for it in nodes if it.get("Relation Name") in ("account", "account_import_process")]
+    assert len(read) == 2
+    assert all("Index Cond" in it and it["Plan Rows"] == 1 for it in read)
+
+
+def _nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for below in node.get("Plans", ()):
+        yield from _nodes(below)
+
+
+_STATISTICS = """
+    SELECT pg_restore_relation_stats('schemaname', 'public', 'relname', CAST(relname AS text), 'relpages', 1,
+                                     'reltuples', CAST(:rows AS real))
+    FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+"""
 
 
 def test_attempts_that_ended_long_ago_are_not_read(filled: _Database) -> None:

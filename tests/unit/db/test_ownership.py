@@ -38,6 +38,8 @@ TIES = {
     "batch.import_supplier_id -> import_supplier": "get_import_supplier looks for own ones",
     "undo.import_supplier_id -> import_supplier": "the same",
     "wave_plan.import_supplier_id -> import_supplier": "the same",
+    "comparison.import_supplier_id -> import_supplier": "the same",
+    "comparison.batch_id -> batch": "get_batch_to_reconcile looks for own ones",
     "undo.batch_id -> batch": "get_owned looks for own ones",
     "wave.batch_id -> batch": "the batch is made with the wave",
     "transaction.ledger_pk -> ledger": "the ledger is looked for in the account",

@@ -77,7 +77,7 @@ def test_a_plan_and_its_waves_are_reported(
     first, both = _report(supplier, plan["plan_id"], 1), _report(supplier, plan["plan_id"])
     of_batch = _report(supplier, plan["waves"][1]["batch_id"])
     assert [[wave.number for wave in it.waves] for it in (first, both, of_batch)] == [[1], [1, 2], [2]]
-    assert [(it.sent.sent, it.sent.created) for it in (first, both)] == [(4, 4), (6, 4)]
+    assert [(it.verdict.sent.sent, it.verdict.sent.created) for it in (first, both)] == [(4, 4), (6, 4)]
     text = _Page(render_report(first)).text
     for shown in (
         *("Wave 1 of the plan Spring", "Pilot", "22:00 to 00:00 UTC, every day, from 2026-03-02"),
@@ -111,8 +111,8 @@ def test_a_supplier_is_reported_with_its_evidence(batches: BatchClient) -> None:
     ]
     assert report.trend[0].codes == [("invalid_phone_number", 2), ("parse_error", 1)]
     assert ([it.reason for it in report.acknowledged], report.all_acknowledged) == ([body["reason"]], 1)
-    assert report.book is not None
-    refused = {it.measure: [it.refused, it.acknowledged] for it in report.book.totals}
+    assert report.verdict.book is not None
+    refused = {it.measure: [it.refused, it.acknowledged] for it in report.verdict.book.totals}
     assert refused["accounts"] == [3, 1]
     assert refused["statements"][0] > refused["statements"][1] > 0
     page = _Page(render_report(report))

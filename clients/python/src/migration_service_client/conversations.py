@@ -167,9 +167,16 @@ def exchange(request: Request[Any], policy: Policy, *, is_streamed: bool = False
 
 
 def single(request: Request[T], policy: Policy) -> Conversation[T]:
-    """Send a request, and return its answer as its type. An attempt is followed to its outcome."""
+    """Send a request, and return its answer as its type.
+
+    An attempt is followed to its outcome, and what is not ready yet is asked for at its Location.
+    """
     while True:
         answer = yield from exchange(request, policy)
+        if request.method == "GET" and answer.status == HTTPStatus.ACCEPTED:
+            yield Pause((answer.retry_after() or _POLL) * (1 + _JITTER * policy.jitter()))
+            request = Request(**_elsewhere(request, answer.headers.get("location", "")))
+            continue
         if not (request.follow and answer.status == HTTPStatus.ACCEPTED):
             decoded: T = decode(request.answer, parse(answer.body))
             return decoded
@@ -195,15 +202,19 @@ def page(request: Pages[T], policy: Policy) -> Conversation[tuple[list[T], Pages
     # The feed of events has a next page also if it has ended for now.
     if not items or 'rel="next"' not in link:
         return items, None
-    address = urlsplit(link.partition("<")[2].partition(">")[0])
-    following: Pages[T] = Pages(
-        request.operation,
-        request.method,
-        address.path,
-        request.answer,
-        query=dict(parse_qsl(address.query)),
-    )
-    return items, following
+    return items, Pages(**_elsewhere(request, link.partition("<")[2].partition(">")[0]))
+
+
+def _elsewhere(request: Request[Any], location: str) -> dict[str, Any]:
+    """Return the members of the same request at an address that an answer had."""
+    address = urlsplit(location)
+    return {
+        "operation": request.operation,
+        "method": request.method,
+        "target": address.path,
+        "answer": request.answer,
+        "query": dict(parse_qsl(address.query)),
+    }
 
 
 def error_of(answer: Answer) -> Exception:

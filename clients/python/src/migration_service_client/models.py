@@ -657,6 +657,7 @@ class BookTotalAnswer:
     file: "Decimal | None"
     difference: "Decimal | None"
     refused: Decimal
+    waiting: Decimal
     acknowledged: Decimal
     repeated: Decimal
     staged: Decimal
@@ -671,6 +672,7 @@ class BookTotalsAnswer:
     given: "bool | None"
     differing: "int | None"
     as_given: "bool | None"
+    has_other_versions: bool
     unreadable_lines: int
     unreadable_amounts: int
     files: "tuple[SentBookAnswer, ...]"
@@ -720,6 +722,11 @@ class ComparedCodeAnswer:
     before: int
     after: int
     change: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparingAnswer:
+    comparison: "RunningComparisonAnswer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -882,6 +889,12 @@ class LimitsAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LineAnswer:
+    batch_id: str
+    line_number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LineErrorObject:
     detail: str
     code: str
@@ -959,6 +972,7 @@ class OpenItemAnswer:
     batch_id: "str | None"
     line_number: "int | None"
     errors: "tuple[ErrorObject, ...] | None"
+    is_line: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -976,6 +990,12 @@ class PaymentInstructionResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemAnswer:
+    problem: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReconciliationAnswer:
     import_supplier: str
     sent: "SentAnswer"
@@ -985,8 +1005,15 @@ class ReconciliationAnswer:
     totals: "tuple[DifferenceAnswer, ...]"
     compared: int
     not_comparable: int
+    not_comparable_lines: int
+    lines_not_comparable: "tuple[LineAnswer, ...]"
     not_compared: tuple[str, ...]
     differing: int
+    compared_from: "datetime | None"
+    compared_at: "datetime | None"
+    created_since: int
+    undone_since: int
+    problems: "tuple[ProblemAnswer, ...]"
     created_clean: bool
     complete: bool
     clean: bool
@@ -1060,6 +1087,15 @@ class RetryAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunningComparisonAnswer:
+    id: str
+    started_at: datetime
+    items: int
+    done: int
+    time_left: "Decimal | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SentAnswer:
     sent: int
     refused: int
@@ -1072,7 +1108,10 @@ class SentAnswer:
     staged_older_version: int
     created_older_version: int
     added_lines_refused: int
+    added_lines_waiting: int
     lines_removed: int
+    removed_refused: int
+    removed_waiting: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1083,6 +1122,7 @@ class SentBookAnswer:
     file_bytes: "int | None"
     control_totals_differing: "int | None"
     control_totals_as_given: "bool | None"
+    is_superseded: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

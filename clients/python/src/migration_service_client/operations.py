@@ -548,7 +548,7 @@ def set_control_totals(
 
 
 def reconcile_import_supplier(
-    import_supplier_code: str, *, batch: str | None = None
+    import_supplier_code: str, *, batch: str | None = None, comparison: str | None = None
 ) -> Request[models.ReconciliationAnswer]:
     """Compare what was sent with what was created, account by account."""
     return Request(
@@ -556,7 +556,7 @@ def reconcile_import_supplier(
         "GET",
         target("/v1/data-import/reconciliation/{}/", import_supplier_code),
         models.ReconciliationAnswer,
-        query={"batch": batch},
+        query={"batch": batch, "comparison": comparison},
     )
 
 

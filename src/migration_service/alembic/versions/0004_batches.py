@@ -30,6 +30,8 @@ _TABLES = """
         idempotency_key text,
         request_sha256 bytea,
         lines_removed_at timestamptz,
+        removed_refused bigint,
+        removed_waiting bigint,
         name text,
         file_name text,
         profile text CONSTRAINT ck_batch_profile CHECK (profile IN ('lenient', 'strict')),

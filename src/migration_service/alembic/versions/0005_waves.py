@@ -1,4 +1,4 @@
-"""Waves, and undo
+"""Comparisons, waves, and undo
 
 Revision ID: 0005
 Revises: 0004
@@ -8,6 +8,38 @@ from alembic import op
 
 revision = "0005"
 down_revision = "0004"
+
+_COMPARISONS = """
+    CREATE TABLE comparison (
+        id uuid CONSTRAINT pk_comparison PRIMARY KEY,
+        organisation_id bigint NOT NULL
+            CONSTRAINT fk_comparison_organisation_id REFERENCES organisation (id),
+        import_supplier_id bigint NOT NULL
+            CONSTRAINT fk_comparison_import_supplier_id REFERENCES import_supplier (id),
+        batch_id uuid CONSTRAINT fk_comparison_batch_id REFERENCES batch (id),
+        started_at timestamptz NOT NULL DEFAULT now(),
+        finished_at timestamptz,
+        dispatched_at timestamptz,
+        stage text NOT NULL,
+        place jsonb,
+        items bigint NOT NULL,
+        done bigint NOT NULL DEFAULT '0',
+        totals jsonb NOT NULL DEFAULT '{}'
+    );
+    CREATE UNIQUE INDEX uq_comparison_running ON comparison (import_supplier_id, batch_id)
+        NULLS NOT DISTINCT WHERE finished_at IS NULL;
+    CREATE INDEX ix_comparison_scope ON comparison (import_supplier_id, batch_id);
+
+    CREATE TABLE compared_account (
+        comparison_id uuid
+            CONSTRAINT fk_compared_account_comparison_id REFERENCES comparison (id) ON DELETE CASCADE,
+        number bigint,
+        external_account_number text NOT NULL,
+        found text NOT NULL,
+        CONSTRAINT pk_compared_account PRIMARY KEY (comparison_id, number)
+    );
+    CREATE INDEX ix_compared_account_number ON compared_account (comparison_id, external_account_number);
+"""
 
 _WAVES = """
     CREATE TABLE wave_plan (
@@ -41,7 +73,7 @@ _WAVES = """
         time_window jsonb,
         strata jsonb,
         began_at timestamptz,
-        reconciled_to bigint NOT NULL DEFAULT '0',
+        comparison_id uuid,
         differing bigint,
         open bigint,
         reconciled_at timestamptz,
@@ -117,6 +149,7 @@ _KEEP_RETIRED = """
 
 
 def upgrade() -> None:
+    op.execute(_COMPARISONS)
     op.execute(_WAVES)
     op.execute(_UNDO)
     op.execute(_KEEP_RETIRED)
@@ -124,4 +157,6 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.execute("DROP FUNCTION refuse_retired_account_numbers CASCADE")
-    op.execute("DROP TABLE retired_account_number, undo_line, undo, wave, wave_plan")
+    op.execute(
+        "DROP TABLE retired_account_number, undo_line, undo, wave, wave_plan, compared_account, comparison"
+    )

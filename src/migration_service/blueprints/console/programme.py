@@ -8,6 +8,7 @@ from flask import url_for
 
 from migration_service.blueprints.console.access import may
 from migration_service.blueprints.console.languages import gettext as _
+from migration_service.services.reconciliation.verdict import Verdict
 from migration_service.services.waves.reports import PlanReport
 from migration_service.states import BatchMode, ImportState, WaveState
 
@@ -48,9 +49,7 @@ class Progress:
     #: The staged accounts by state.
     counts: Mapping[str, int]
     plan: PlanReport | None
-    #: Whether something was refused and is neither corrected nor acknowledged.
-    is_refused: bool
-    acknowledged: int
+    verdict: Verdict
     is_live: bool
     is_closed: bool
 
@@ -61,11 +60,14 @@ class Progress:
         return self.counts[ImportState.IMPORTED] > 0 and not left
 
     @property
+    def is_refused(self) -> bool:
+        """Return whether something besides staged accounts is open."""
+        return self.verdict.sent.open > self.verdict.sent.staged
+
+    @property
     def is_reconciled(self) -> bool:
-        """Return whether every created account is in a clean wave of the plan that was not undone."""
-        waves = self.plan.waves if self.plan else []
-        clean = [it for it in waves if it.differing == 0 and it.open == 0 and not it.undone]
-        return sum(it.existing for it in clean) == self.counts[ImportState.IMPORTED]
+        """Return whether accounts were created, and the verdict is clean."""
+        return self.verdict.is_clean and self.counts[ImportState.IMPORTED] > 0
 
 
 def list_steps(found: Progress) -> list[Step]:
@@ -117,12 +119,12 @@ def _steps(it: Progress) -> list[tuple[str, StepState, str | None]]:
         (_("Import the corrected lines"), _known(False, needless=is_complete), upload),
         (
             _("Acknowledge what is not migrated"),
-            _known(is_complete and it.acknowledged > 0, needless=is_complete),
+            _known(is_complete and it.verdict.sent.acknowledged > 0, needless=is_complete),
             reconciliation,
         ),
         (
             _("Reconcile"),
-            _known(it.is_migrated and is_complete and it.is_reconciled, otherwise=StepState.UNKNOWN),
+            _known(it.is_reconciled),
             reconciliation,
         ),
         (_("Go live"), _known(it.is_live), _page("go_live.set_moment", it)),

@@ -75,6 +75,7 @@ def erase_account(
         customers = _erase_created(session, process.id)
     else:
         _remove_staged(session, supplier, external_account_number, process)
+    session.execute(sql.ERASE_COMPARED, values)
     record(
         session,
         AuditAction.ACCOUNT_ERASED,

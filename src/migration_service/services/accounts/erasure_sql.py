@@ -127,6 +127,13 @@ ERASE_ATTEMPTS = text("""
     UPDATE attempt SET errors = NULL, error_detail = NULL WHERE account_import_process_id = :process_id
 """)
 
+#: What differed in the account when it was last compared.
+ERASE_COMPARED = text("""
+    DELETE FROM compared_account USING comparison
+    WHERE comparison.id = comparison_id AND import_supplier_id = :import_supplier_id
+      AND external_account_number = :number
+""")
+
 REMOVE_ATTEMPTS = text("DELETE FROM attempt WHERE account_import_process_id = ANY (:process_ids)")
 REMOVE_PROCESSES = text("DELETE FROM account_import_process WHERE id = ANY (:process_ids)")
 

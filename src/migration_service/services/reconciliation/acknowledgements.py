@@ -6,15 +6,34 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ScalarResult, Select, case, func, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ScalarResult,
+    Select,
+    Text,
+    bindparam,
+    case,
+    exists,
+    func,
+    select,
+    text,
+)
 from sqlalchemy.orm import Session
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
-from migration_service.models import Acknowledgement, ImportSupplier
+from migration_service.models import AccountImportProcess, Acknowledgement, ImportSupplier
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.reconciliation.submitted_items import OpenItem
-from migration_service.services.reconciliation.submitted_sql import ACKNOWLEDGE, LIST_REFUSED
-from migration_service.states import OpenReason
+from migration_service.services.reconciliation.submitted import (
+    ADDED_LINES,
+    BATCH_ID,
+    LIST_REFUSED,
+    UNSTAGED,
+    OpenItem,
+    is_of_added_data,
+    list_refused_added_lines,
+)
+from migration_service.states import ImportState, LineStatus, OpenReason
 
 #: The number of accounts or lines listed in an audit entry, which also has the hash of all of them.
 MOST_LISTED = 1_000
@@ -24,13 +43,13 @@ PIECE = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcknowledgementOrder:
-    """A request to acknowledge accounts, or lines of a batch without an account number."""
+    """A request to acknowledge accounts, or lines of a batch: without a number, or of added data."""
 
     reason: str
     acknowledged_by: str
     external_account_numbers: Sequence[str] = ()
     batch_id: UUID | None = None
-    #: The lines, or None for all lines of the batch without a number.
+    #: The lines, or None for all lines of the batch without a number, or its open lines of added data.
     line_numbers: Sequence[int] | None = None
 
 
@@ -40,8 +59,9 @@ def acknowledge(session: Session, import_supplier_id: int, order: Acknowledgemen
     Raise RequestFailedValidationError if one of them was not refused. A staged account can be skipped
     instead, and an account that was created or never sent needs no acknowledgement.
     """
+    adds_data = is_of_added_data(session, order.batch_id)
     rows = session.execute(
-        ACKNOWLEDGE,
+        ACKNOWLEDGE_ADDED_LINES if adds_data else ACKNOWLEDGE,
         {
             "import_supplier_id": import_supplier_id,
             "batch_id": order.batch_id,
@@ -58,7 +78,9 @@ def acknowledge(session: Session, import_supplier_id: int, order: Acknowledgemen
         for index, number in enumerate(order.external_account_numbers)
         if number not in numbers
     ] + [
-        ErrorItem("invalid", _NOT_UNNUMBERED.format(number), f"line_numbers.{index}")
+        ErrorItem(
+            "invalid", (_NOT_THERE if adds_data else _NOT_UNNUMBERED).format(number), f"line_numbers.{index}"
+        )
         for index, number in enumerate(order.line_numbers or ())
         if number not in lines
     ]
@@ -97,52 +119,109 @@ def find_refused(
     session: Session, import_supplier_id: int, *, batch_id: UUID | None, code: str | None, limit: int
 ) -> list[OpenItem]:
     """Return refused items that are not acknowledged, optionally of one batch or with one error code."""
+    if batch_id is not None and is_of_added_data(session, batch_id):
+        return list_refused_added_lines(session, import_supplier_id, batch_id, code=code, limit=limit)
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "code": code, "limit": limit}
     return [
         OpenItem(
-            row.external_account_number, OpenReason.REFUSED, row.batch_id, row.line_number, row.errors or []
+            row.external_account_number,
+            OpenReason.REFUSED,
+            row.batch_id,
+            row.line_number,
+            row.errors or [],
+            is_line=row.external_account_number is None,
         )
         for row in session.execute(LIST_REFUSED, values)
     ]
 
 
 def list_acknowledgements(
-    session: Session, import_supplier_id: int, *, before: int | None = None, limit: int | None = None
+    session: Session,
+    import_supplier_id: int,
+    *,
+    before: int | None = None,
+    limit: int | None = None,
+    stays_out: bool = False,
 ) -> ScalarResult[Acknowledgement]:
     """Return a supplier's acknowledgements, newest first, optionally only those before an id.
 
     They are read from the database in pieces. If an account or a line was acknowledged repeatedly, only its
-    latest acknowledgement is among them.
+    latest acknowledgement is among them. With `stays_out`, accounts that were staged since are left out.
     """
-    statement = select(Acknowledgement).where(Acknowledgement.id.in_(_latest(import_supplier_id)))
+    latest = _latest(import_supplier_id, stays_out=stays_out)
+    statement = select(Acknowledgement).where(Acknowledgement.id.in_(latest))
     if before is not None:
         statement = statement.where(Acknowledgement.id < before)
     statement = statement.order_by(Acknowledgement.id.desc()).limit(limit)
     return session.scalars(statement, execution_options={"yield_per": PIECE})
 
 
-def count_acknowledgements(session: Session, import_supplier_id: int) -> int:
+def count_acknowledgements(session: Session, import_supplier_id: int, *, stays_out: bool = False) -> int:
     """Return the number of accounts and lines that a supplier has acknowledged."""
-    return session.scalar(select(func.count()).select_from(_latest(import_supplier_id).subquery())) or 0
+    latest = _latest(import_supplier_id, stays_out=stays_out).subquery()
+    return session.scalar(select(func.count()).select_from(latest)) or 0
 
 
-def _latest(import_supplier_id: int) -> Select[int]:
+def _latest(import_supplier_id: int, *, stays_out: bool) -> Select[int]:
     """Return the query for the latest acknowledgement of each account and each line without a number."""
     number = Acknowledgement.external_account_number
     line = [
         case((number.is_(None), column)) for column in (Acknowledgement.batch_id, Acknowledgement.line_number)
     ]
-    return (
+    latest = (
         select(func.max(Acknowledgement.id))
         .where(Acknowledgement.import_supplier_id == import_supplier_id)
         .group_by(number, *line)
     )
+    if not stays_out:
+        return latest
+    in_newest_version = exists().where(
+        AccountImportProcess.import_supplier_id == import_supplier_id,
+        AccountImportProcess.external_account_number == number,
+        AccountImportProcess.refused_at.is_(None),
+    )
+    return latest.where(~in_newest_version)
 
 
 _NOT_REFUSED = (
     "{} was not refused and is not waiting. A staged account can be skipped. An account that was created or "
     "never sent needs no acknowledgement."
 )
+_NOT_THERE = "Line {} of the batch does not exist, or it is no longer kept."
 _NOT_UNNUMBERED = (
     "Line {} of the batch does not exist, or it has an account number. In that case acknowledge the number."
 )
+
+#: Acknowledges items without an import process: these account numbers, or these lines of a batch without a
+#: number (all such lines if NULL). For accounts that exist, acknowledges that they are an older version.
+#: Returns the acknowledged items.
+ACKNOWLEDGE = text(f"""
+    WITH unstaged AS MATERIALIZED ({UNSTAGED})
+    INSERT INTO acknowledgement (import_supplier_id, external_account_number, batch_id, line_number, reason,
+        acknowledged_by)
+    SELECT :import_supplier_id, external_account_number, batch_id, line_number, :reason, :acknowledged_by
+    FROM unstaged
+    WHERE status <> '{LineStatus.SKIPPED}' AND external_account_number = ANY (:numbers)
+       OR (unnumbered AND batch_id = :batch_id
+           AND (:line_numbers IS NULL OR line_number = ANY (:line_numbers)))
+    UNION ALL
+    SELECT import_supplier_id, external_account_number, refused_batch_id, refused_line_number, :reason,
+        :acknowledged_by
+    FROM account_import_process
+    WHERE import_supplier_id = :import_supplier_id AND external_account_number = ANY (:numbers)
+      AND state = '{ImportState.IMPORTED}' AND refused_at IS NOT NULL
+    RETURNING external_account_number, line_number
+""").bindparams(
+    BATCH_ID, bindparam("numbers", type_=ARRAY(Text)), bindparam("line_numbers", type_=ARRAY(BigInteger))
+)
+
+#: Acknowledges these lines of a batch of added data, or all that are open. Returns them.
+ACKNOWLEDGE_ADDED_LINES = text(f"""
+    INSERT INTO acknowledgement (import_supplier_id, batch_id, line_number, reason, acknowledged_by)
+    SELECT :import_supplier_id, batch_id, line_number, :reason, :acknowledged_by
+    FROM ({ADDED_LINES}) AS line
+    WHERE CASE WHEN :line_numbers IS NULL
+               THEN outcome IN ('{LineStatus.FAILED}', '{LineStatus.PENDING}') AND NOT is_acknowledged
+               ELSE line_number = ANY (:line_numbers) END
+    RETURNING CAST(NULL AS text) AS external_account_number, line_number
+""").bindparams(BATCH_ID, bindparam("line_numbers", type_=ARRAY(BigInteger)))

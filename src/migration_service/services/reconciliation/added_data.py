@@ -2,136 +2,206 @@
 
 The database compares what the worker understood of the lines with the rows of the accounts. The two sums
 share no code, so this also detects mistakes of the adding itself. A batch is compared chunk by chunk, because
-a chunk has all lines of its accounts.
+a chunk has all lines of its accounts. Data of an account that no longer exists is missing.
 """
 
-from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy import ARRAY, BigInteger, Text, bindparam, text
+from sqlalchemy.orm import Session
 
+from migration_service.db.base import literals
 from migration_service.models import Batch
-from migration_service.services.reconciliation.added_data_sql import (
-    COMPARE_ADDED,
-    COUNT_LINES,
-    COUNT_WITHOUT_TEXT,
-    LIST_BATCHES,
-    LIST_CHUNKS,
-    LIST_OPEN,
-    NUMBERS,
-)
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
-from migration_service.services.reconciliation.submitted_items import OpenItem, Submitted
-from migration_service.states import BatchKind, LineStatus, OpenReason
+from migration_service.states import BatchKind, BatchMode, LineStatus
 
-#: The numbers of chunks compared, and of open lines read, by one statement.
+#: The number of chunks compared by one statement.
 CHUNKS = 20
-PAGE = 10_000
+_DONE = literals([LineStatus.ADDED, LineStatus.ALREADY_ADDED])
 
 
-def is_of_added_data(session: Session, batch_id: UUID) -> bool:
-    """Return whether the lines of a batch add data to accounts."""
-    return BatchKind(session.get_one(Batch, batch_id).kind).is_added_data
+def find_next_batch(session: Session, import_supplier_id: int, after: UUID | None) -> UUID | None:
+    """Return the next import batch of added data whose lines are kept."""
+    values = {"import_supplier_id": import_supplier_id, "after": after or UUID(int=0)}
+    found: UUID | None = session.scalar(_NEXT_BATCH, values)
+    return found
 
 
-def count_added(session: Session, import_supplier_id: int, batch_id: UUID) -> Submitted:
-    """Return the number of lines of a batch of added data by outcome."""
-    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
-    rows = session.execute(COUNT_LINES, values).all()
-    lines = {LineStatus(row.status): int(row.lines) for row in rows}
-    settled = (LineStatus.ADDED, LineStatus.ALREADY_ADDED)
-    refused, skipped = lines.get(LineStatus.FAILED, 0), lines.get(LineStatus.SKIPPED, 0)
-    created = sum(lines.get(status, 0) for status in settled)
-    sent = sum(lines.values())
-    acknowledged = sum(int(row.acknowledged) for row in rows)
-    return Submitted(
-        sent=sent,
-        refused=refused,
-        waiting=sent - refused - skipped - created,
-        staged=0,
-        created=created,
-        skipped=skipped,
-        acknowledged=acknowledged,
-        open=sent - skipped - created - acknowledged,
-        lines_removed=0,
-    )
+def compare_chunks(
+    session: Session, totals: Totals, batch: Batch, *, after: int, is_alone: bool
+) -> tuple[int | None, int, list[AccountDifference]]:
+    """Compare some chunks of a batch of added data, starting after `after`, and add them to `totals`.
 
-
-def find_open_lines(
-    sessions: sessionmaker[Session], import_supplier_id: int, batch_id: UUID
-) -> Iterator[OpenItem]:
-    """Yield the lines of a batch of added data that were neither added nor acknowledged."""
-    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": PAGE}
-    after = 0
-    while True:
-        with sessions.begin() as session:
-            rows = session.execute(LIST_OPEN, values | {"after": after}).all()
-        for row in rows:
-            reason = OpenReason.REFUSED if row.status == LineStatus.FAILED else OpenReason.WAITING
-            yield OpenItem(row.external_account_number, reason, batch_id, row.line_number, row.errors or [])
-        if len(rows) < PAGE:
-            return
-        after = rows[-1].line_number
-
-
-def find_added_differences(
-    sessions: sessionmaker[Session], import_supplier_id: int, totals: Totals, batch_id: UUID
-) -> Iterator[AccountDifference]:
-    """Yield every account that differs from the data added by the lines of a batch, and fill `totals`."""
-    with sessions.begin() as session:
-        kind = BatchKind(session.get_one(Batch, batch_id).kind)
-    yield from _find(sessions, import_supplier_id, totals, batch_id, kind=kind, trace=None)
-
-
-def find_differences_of_batches(
-    sessions: sessionmaker[Session], import_supplier_id: int, totals: Totals
-) -> Iterator[AccountDifference]:
-    """Do the same for all batches of a supplier. An item in several of them counts once."""
-    with sessions.begin() as session:
-        batches = session.execute(LIST_BATCHES, {"import_supplier_id": import_supplier_id}).all()
-    for batch_id, kind in batches:
-        trace = f"batch {batch_id}"
-        yield from _find(sessions, import_supplier_id, totals, batch_id, kind=BatchKind(kind), trace=trace)
-
-
-def _find(
-    sessions: sessionmaker[Session],
-    import_supplier_id: int,
-    totals: Totals,
-    batch_id: UUID,
-    *,
-    kind: BatchKind,
-    trace: str | None,
-) -> Iterator[AccountDifference]:
-    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
-    after = 0
-    while True:
-        with sessions.begin() as session:
-            page = {"batch_id": batch_id, "after": after, "limit": CHUNKS}
-            chunks = session.scalars(LIST_CHUNKS, page).all()
-            where = values | {"chunks": list(chunks), "trace": trace}
-            found = _compare(session, where, kind, totals) if chunks else []
-        if not chunks:
-            return
-        after = chunks[-1]
-        yield from found
-
-
-def _compare(
-    session: Session, values: dict[str, Any], kind: BatchKind, totals: Totals
-) -> Sequence[AccountDifference]:
-    totals.not_comparable += session.scalar(COUNT_WITHOUT_TEXT, values) or 0
+    Return the start of the next ones, or None if no chunk is left, the number of lines, and the accounts that
+    differ. If the batch is not compared alone, an item that several batches sent counts once.
+    """
+    rows = session.execute(_LIST_CHUNKS, {"batch_id": batch.id, "after": after, "limit": CHUNKS}).all()
+    chunks = [row.first_line for row in rows]
+    if not chunks:
+        return None, 0, []
+    kind = BatchKind(batch.kind)
+    values = {
+        "import_supplier_id": batch.import_supplier_id,
+        "batch_id": batch.id,
+        "chunks": chunks,
+        "trace": None if is_alone else f"batch {batch.id}",
+    }
+    for line_number in session.scalars(_LIST_UNREADABLE, values):
+        totals.add_unreadable_line(batch.id, line_number)
     found: dict[str, list[Difference]] = {}
-    for measure, sent, added, differing in session.execute(COMPARE_ADDED[kind], values):
+    for measure, sent, added, differing in session.execute(_COMPARE[kind], values):
         totals.add(measure, sent, added)
         for number, sent_value, added_value in differing or ():
             difference = Difference(measure, Decimal(sent_value), Decimal(added_value))
             found.setdefault(number, []).append(difference)
     totals.differing += len(found)
-    if not found:
-        return []
-    rows = session.execute(NUMBERS, values | {"numbers": list(found)})
-    numbers = {row.external_account_number: row.service_account_number for row in rows}
-    return [AccountDifference(number, numbers.get(number), found[number]) for number in sorted(found)]
+    named = session.execute(_NUMBERS, values | {"numbers": list(found)}) if found else ()
+    numbers = {row.external_account_number: row.service_account_number for row in named}
+    accounts = [AccountDifference(number, numbers.get(number), found[number]) for number in sorted(found)]
+    return chunks[-1], sum(int(row.lines) for row in rows), accounts
+
+
+_NEXT_BATCH = text(f"""
+    SELECT id FROM batch
+    WHERE import_supplier_id = :import_supplier_id AND kind <> '{BatchKind.ACCOUNTS}'
+      AND mode = '{BatchMode.IMPORT}' AND lines_removed_at IS NULL AND id > :after
+    ORDER BY id LIMIT 1
+""")
+
+#: One page of the chunks of a batch. Each has all lines of its accounts.
+_LIST_CHUNKS = text("""
+    SELECT first_line,
+           (SELECT coalesce(sum(CAST(value AS bigint)), 0) FROM jsonb_each_text(counts)) AS lines
+    FROM batch_chunk WHERE batch_id = :batch_id AND first_line > :after
+    ORDER BY first_line LIMIT :limit
+""")
+
+# The added lines of some chunks, without those that are acknowledged.
+_LINES = f"""
+    FROM batch_line AS line
+    WHERE line.batch_id = :batch_id AND line.chunk_line = ANY (:chunks) AND line.status IN ({_DONE})
+      AND NOT EXISTS (
+          SELECT FROM acknowledgement
+          WHERE acknowledgement.import_supplier_id = :import_supplier_id
+            AND acknowledgement.batch_id = line.batch_id
+            AND acknowledgement.line_number = line.line_number)
+"""
+
+#: Lines of which nothing understood is kept: it was erased or removed.
+_LIST_UNREADABLE = text(f"""
+    SELECT line.line_number {_LINES} AND line.understood IS NULL ORDER BY line.line_number
+""").bindparams(bindparam("chunks", type_=ARRAY(BigInteger)))
+
+# The items of added lines, as the worker understood them. If the account already had the same item from
+# another origin, it counts for that origin, unless :trace is null. What is missing with its account counts
+# for the batch that added it.
+_ITEMS = f"""
+    WITH item AS MATERIALIZED (
+        SELECT account.id AS account_pk, line.external_account_number AS number, item.value AS item
+        FROM (SELECT * {_LINES}) AS line
+        LEFT JOIN LATERAL (
+            SELECT id FROM account WHERE account.import_supplier_id = :import_supplier_id
+              AND account.external_account_number = line.external_account_number OFFSET 0) AS account ON true
+        CROSS JOIN LATERAL jsonb_array_elements(line.understood) AS item
+        WHERE account.id IS NOT NULL OR line.status = '{LineStatus.ADDED}' OR CAST(:trace AS text) IS NULL
+    )"""
+
+_SUMS = """
+    , account_value AS MATERIALIZED (
+        SELECT number, measure, sum(staged) AS staged, sum(created) AS created FROM value
+        GROUP BY number, measure
+    )
+    SELECT measure, sum(staged) AS staged, sum(created) AS created,
+           jsonb_agg(jsonb_build_array(number, CAST(staged AS text), CAST(created AS text)))
+               FILTER (WHERE staged <> created) AS differing
+    FROM account_value GROUP BY measure ORDER BY measure
+"""
+
+# The body of a note, whatever ends its lines.
+_BODY = r"replace(replace(note.body, E'\r\n', E'\n'), E'\r', E'\n')"
+
+_NOTES = f"""
+    , sent AS (
+        SELECT DISTINCT number, account_pk, decode(item ->> 'same', 'hex') AS same,
+               nullif(item -> 'paths', 'null') AS paths,
+               date_trunc('second', CAST(item ->> 'created_at' AS timestamptz)) AS created_at
+        FROM item
+    ), value (number, measure, staged, created) AS (
+        SELECT sent.number, 'added notes', 1, count(found.id)
+        FROM sent LEFT JOIN LATERAL (
+            SELECT id, request_id FROM note
+            WHERE note.account_pk = sent.account_pk AND note.sameness_sha256 = sent.same
+              AND (sent.created_at IS NULL OR date_trunc('second', note.created_at) = sent.created_at)
+              AND CASE WHEN sent.paths IS NULL THEN sha256(convert_to('body' || {_BODY}, 'UTF8')) = sent.same
+                  ELSE note.body IS NULL AND sent.paths = (
+                      SELECT jsonb_agg(path ->> 'document_path' ORDER BY path ->> 'document_path' COLLATE "C")
+                      FROM jsonb_array_elements(note.documents) AS path) END
+            LIMIT 1) AS found ON true
+        WHERE CAST(:trace AS text) IS NULL OR found.id IS NULL OR found.request_id = :trace
+        GROUP BY sent.number, sent.account_pk, sent.same, sent.paths, sent.created_at
+    )"""
+
+_TRANSACTIONS = """
+    , sent AS (
+        SELECT DISTINCT ON (item.number, item ->> 'transaction_id') number, item ->> 'type' AS type,
+               CAST(item ->> 'amount' AS numeric) AS amount, found.id, found.type AS found_type,
+               found.amount AS found_amount
+        FROM item LEFT JOIN LATERAL (
+            SELECT * FROM "transaction" WHERE "transaction".account_pk = item.account_pk
+              AND "transaction".transaction_id = item ->> 'transaction_id' OFFSET 0) AS found ON true
+        WHERE CAST(:trace AS text) IS NULL OR found.id IS NULL OR found.request_id = :trace
+    ), value (number, measure, staged, created) AS (
+        SELECT number, 'added transactions', 1, CASE WHEN id IS NULL THEN 0 ELSE 1 END FROM sent
+        UNION ALL SELECT number, 'added amount of ' || type, amount, 0 FROM sent
+        UNION ALL SELECT number, 'added amount of ' || found_type, 0, found_amount FROM sent
+        WHERE id IS NOT NULL
+    )"""
+
+_STATEMENTS = """
+    , sent AS (
+        SELECT DISTINCT ON (item.number, item ->> 'statement_id') item.number,
+               CAST(item ->> 'gross_amount' AS numeric) AS amount, found.id, found.gross_amount
+        FROM item LEFT JOIN LATERAL (
+            SELECT * FROM statement WHERE statement.account_pk = item.account_pk
+              AND statement.statement_id = item ->> 'statement_id' OFFSET 0) AS found ON true
+        WHERE CAST(:trace AS text) IS NULL OR found.id IS NULL OR found.request_id = :trace
+    ), value (number, measure, staged, created) AS (
+        SELECT number, 'added statements', 1, CASE WHEN id IS NULL THEN 0 ELSE 1 END FROM sent
+        UNION ALL
+        SELECT number, 'added gross_amount in cents', amount, coalesce(gross_amount, 0) FROM sent
+    )"""
+
+# The names of vendors are case-insensitive.
+_INSTRUCTIONS = """
+    , value (number, measure, staged, created) AS (
+        SELECT DISTINCT number, 'added payment_instructions', 1, CASE WHEN found.id IS NULL THEN 0 ELSE 1 END,
+               lower(item ->> 'vendor'), item ->> 'reference', item ->> 'type'
+        FROM item LEFT JOIN LATERAL (
+            SELECT instruction.id, request_id
+            FROM payment_instruction AS instruction
+            JOIN payment_vendor ON payment_vendor.id = payment_vendor_pk
+            WHERE instruction.account_pk = item.account_pk AND reference = item ->> 'reference'
+              AND instruction.type = item ->> 'type' AND lower(name) = lower(item ->> 'vendor')
+        ) AS found ON true
+        WHERE CAST(:trace AS text) IS NULL OR found.id IS NULL OR found.request_id = :trace
+    )"""
+
+#: For each kind, the measures over some chunks and the accounts that differ; see `created_accounts`.
+_COMPARE = {
+    kind: text(_ITEMS + values + _SUMS).bindparams(
+        bindparam("chunks", type_=ARRAY(BigInteger)), bindparam("trace", type_=Text)
+    )
+    for kind, values in {
+        BatchKind.NOTES: _NOTES,
+        BatchKind.TRANSACTIONS: _TRANSACTIONS,
+        BatchKind.STATEMENTS: _STATEMENTS,
+        BatchKind.PAYMENT_INSTRUCTIONS: _INSTRUCTIONS,
+    }.items()
+}
+
+#: The service account numbers of differing accounts.
+_NUMBERS = text("""
+    SELECT external_account_number, service_account_number FROM account
+    WHERE import_supplier_id = :import_supplier_id AND external_account_number = ANY (:numbers)
+""").bindparams(bindparam("numbers", type_=ARRAY(Text)))

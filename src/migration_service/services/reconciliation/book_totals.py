@@ -1,31 +1,39 @@
 """The totals of a book by outcome: given by the supplier, in the file, refused, staged, created.
 
-Each measure of `migration_payloads.files.totals` has one row. Refused amounts are read from the lines as
-they were sent, a few at a time; staged amounts from the payloads; created amounts from the tables.
+Each measure of `migration_payloads.files.totals` has one row. A comparison adds up what is staged, skipped
+and created (`created_accounts`), and here the lines of which nothing is staged, as they were sent.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy import Uuid, bindparam, text
+from sqlalchemy.orm import Session
 
 from migration_payloads.files.totals import FileTotals, list_measures
+from migration_service.db.base import literals
+from migration_service.errors import DuplicateLineError
 from migration_service.models import Batch
 from migration_service.services.batches.intake.control_totals import report_control_totals, sort_measures
-from migration_service.services.reconciliation.added_data import is_of_added_data
-from migration_service.services.reconciliation.book_totals_sql import COUNT_BOOK, LIST_FILES, LIST_REPEATED
-from migration_service.services.reconciliation.submitted_items import Submitted
-from migration_service.services.reconciliation.submitted_sql import LIST_REFUSED_LINES
+from migration_service.services.reconciliation.differences import Totals
+from migration_service.services.reconciliation.submitted import (
+    BATCH_ID,
+    FIRST_UNSTAGED,
+    LIST_UNSTAGED_LINES,
+    LONG_QUERY,
+)
+from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus
 
-#: The number of lines whose text is read together.
-_PIECE = 50
+#: The numbers of lines that one piece of a comparison adds up, and whose text is read together.
+LINES, _TOGETHER = 10_000, 50
 #: The largest number of files listed for a supplier.
 MOST_FILES = 50
 _NOTHING = Decimal(0)
-_LONGEST_QUERY = text("SET LOCAL statement_timeout = '10min'")
+#: Measures of an account that no file has totals of.
+_NO_TOTAL = ("customers", "meter_points", "agreements")
 
 
 @dataclass(slots=True)
@@ -39,16 +47,17 @@ class BookTotal:
     file: Decimal | None = None
     #: `file` minus `given`.
     difference: Decimal | None = None
-    #: The part in refused accounts and lines, and how much of that is acknowledged.
+    #: The parts in refused accounts and lines and in those that wait, and how much of both is acknowledged.
     refused: Decimal = _NOTHING
+    waiting: Decimal = _NOTHING
     acknowledged: Decimal = _NOTHING
     #: The part in lines that repeat the account of an earlier line of the same file.
     repeated: Decimal = _NOTHING
     staged: Decimal = _NOTHING
     skipped: Decimal = _NOTHING
     created: Decimal = _NOTHING
-    #: `file` minus the refused, repeated, staged, skipped and created parts. None without a file, while lines
-    #: are waiting, and once they were removed. Not zero if a later batch sent other values for the accounts.
+    #: `file` minus the refused, waiting, repeated, staged, skipped and created parts. None without a file,
+    #: and once its lines were removed. Not zero if another batch sent other values for the accounts.
     unaccounted: Decimal | None = None
 
 
@@ -64,6 +73,8 @@ class SentBook:
     control_totals_differing: int | None
     #: Whether no total differs and the whole file could be read, or None if none were given.
     control_totals_as_given: bool | None
+    #: Whether later files have all of its accounts.
+    is_superseded: bool
 
 
 @dataclass(slots=True)
@@ -77,95 +88,118 @@ class BookTotals:
     differing: int | None = None
     #: Whether no total differs and the whole file could be read, or None if there is nothing to compare.
     as_given: bool | None = None
-    #: The numbers of unreadable lines, and of unreadable amounts, among refused and repeated lines.
+    #: Whether other batches or requests sent versions of the accounts, so that values may be unaccounted for
+    #: without a fault.
+    has_other_versions: bool = False
+    #: The numbers of unreadable lines, and of unreadable amounts, among the lines that were not staged.
     unreadable_lines: int = 0
     unreadable_amounts: int = 0
     #: The newest files of the supplier, newest first, or the file of the batch.
     files: list[SentBook] = field(default_factory=list)
 
     @property
-    def is_as_given(self) -> bool | None:
-        """Return whether the newest file with control totals matches them, or None if no file has any."""
-        compared = [it.control_totals_as_given for it in self.files]
-        return next((it for it in compared if it is not None), None)
+    def unaccounted(self) -> int:
+        """Return the number of measures whose values are in no column, although nobody sent other ones."""
+        return 0 if self.has_other_versions else sum(bool(total.unaccounted) for total in self.totals)
+
+    @property
+    def contradicted(self) -> int:
+        """Return the number of files that do not match their control totals and were not sent again."""
+        return sum(it.control_totals_as_given is False and not it.is_superseded for it in self.files)
 
 
-def count_book(
-    sessions: sessionmaker[Session], import_supplier_id: int, sent: Submitted, *, batch_id: UUID | None = None
-) -> BookTotals | None:
-    """Return the totals of everything that the supplier sent, or only of the lines of a batch.
+def add_unstaged_lines(
+    session: Session, values: Mapping[str, Any], totals: Totals, place: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    """Add the lines of which nothing is staged to `totals`, starting after `place`.
 
-    Return None for a batch of added data.
+    `values` has the supplier and the batch. Return the next place, or None if no line is left.
     """
-    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
-    with sessions.begin() as session:
-        if batch_id is not None and is_of_added_data(session, batch_id):
-            return None
-        session.execute(_LONGEST_QUERY)
-        parts = {name: dict[str, Decimal]() for name in ("staged", "skipped", "created")}
-        for outcome, measure, value in session.execute(COUNT_BOOK, values):
-            parts[outcome][measure] = value
-        book = BookTotals(files=_list_files(session, values))
-        refused = _add_up_refused(session, book, values)
-        batch = session.get_one(Batch, batch_id) if batch_id else None
-        in_file = _read_file(book, batch) if batch else {}
-        whole = batch is not None and not batch.lines_removed_at and not sent.waiting
-    book.totals = _join(parts | refused | in_file, whole=whole)
+    return _add_lines(session, LIST_UNSTAGED_LINES, values, totals, place or FIRST_UNSTAGED)
+
+
+def add_repeated_lines(
+    session: Session, values: Mapping[str, Any], totals: Totals, place: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    """Do the same for the lines of a batch that repeat the account of an earlier line."""
+    return _add_lines(session, _LIST_REPEATED, values, totals, place or {"line_number": 0})
+
+
+def _add_lines(
+    session: Session, statement: Any, values: Mapping[str, Any], totals: Totals, place: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    session.execute(LONG_QUERY)
+    found: dict[str, FileTotals] = {}
+    number, last = 0, None
+    pieces = {"yield_per": _TOGETHER}
+    rows = session.execute(statement, {**values, **place, "limit": LINES}, execution_options=pieces)
+    for last in rows:
+        number += 1
+        part = _PARTS[last.status] if statement is LIST_UNSTAGED_LINES else "repeated"
+        found.setdefault(part, FileTotals()).add_line(last.payload)
+        if statement is LIST_UNSTAGED_LINES and last.acknowledged and part != "skipped":
+            found.setdefault("acknowledged", FileTotals()).add_line(last.payload)
+    for part, lines in found.items():
+        totals.add_part(part, list_measures(lines.to_dict()))
+        if part != "acknowledged":
+            totals.unreadable_lines += lines.unreadable_lines
+            totals.unreadable_amounts += lines.unreadable_amounts
+    return {name: getattr(last, name) for name in place} if number == LINES else None
+
+
+_PARTS = {
+    LineStatus.FAILED: "refused",
+    LineStatus.PENDING: "waiting",
+    LineStatus.SKIPPED: "skipped",
+}
+
+
+def read_book(session: Session, import_supplier_id: int, totals: Totals, batch: Batch | None) -> BookTotals:
+    """Return the book of a comparison of accounts: of everything that was sent, or of a batch."""
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch and batch.id}
+    book = BookTotals(
+        files=[
+            _describe_file(session, values, batch_id) for batch_id in session.scalars(_LIST_FILES, values)
+        ],
+        unreadable_lines=totals.unreadable_lines,
+        unreadable_amounts=totals.unreadable_amounts,
+    )
+    parts = {
+        part: {measure: value for measure, value in sums.items() if measure not in _NO_TOTAL}
+        for part, sums in totals.parts.items()
+    }
+    if batch is None:
+        book.totals = _join(parts, whole=False)
+        return book
+    report = report_control_totals(batch)
+    if report.totals:
+        book.given, book.differing = report.control_totals is not None, report.differing
+        book.as_given = report.as_given
+        parts["file"] = {total.measure: total.file for total in report.totals}
+        given = {total.measure: total.given for total in report.totals if total.given is not None}
+        parts["given"] = given
+        book.has_other_versions = bool(session.scalar(_HAS_OTHER_VERSIONS, values))
+    book.totals = _join(parts, whole=not batch.lines_removed_at)
     return book
 
 
-def _list_files(session: Session, values: dict[str, Any]) -> list[SentBook]:
-    batches = [
-        session.get_one(Batch, id_) for id_ in session.scalars(LIST_FILES, {**values, "limit": MOST_FILES})
-    ]
-    return [
-        SentBook(
-            batch.id,
-            batch.file_name,
-            batch.file_sha256.hex() if batch.file_sha256 else None,
-            batch.file_bytes,
-            report.differing,
-            report.as_given,
-        )
-        for batch in batches
-        for report in (report_control_totals(batch),)
-    ]
-
-
-def _add_up_refused(
-    session: Session, book: BookTotals, values: dict[str, Any]
-) -> dict[str, dict[str, Decimal]]:
-    lines = {name: FileTotals() for name in ("open", "acknowledged", "repeated")}
-    pieces = {"yield_per": _PIECE}
-    for row in session.execute(LIST_REFUSED_LINES, values, execution_options=pieces):
-        lines["acknowledged" if row.acknowledged else "open"].add_line(row.payload)
-    if values["batch_id"] is not None:
-        for row in session.execute(LIST_REPEATED, values, execution_options=pieces):
-            lines["repeated"].add_line(row.payload)
-    refused = FileTotals()
-    refused.add(lines["open"])
-    refused.add(lines["acknowledged"])
-    book.unreadable_lines = refused.unreadable_lines + lines["repeated"].unreadable_lines
-    book.unreadable_amounts = refused.unreadable_amounts + lines["repeated"].unreadable_amounts
-    found = {"refused": refused, "acknowledged": lines["acknowledged"], "repeated": lines["repeated"]}
-    return {name: list_measures(totals.to_dict()) for name, totals in found.items()}
-
-
-def _read_file(book: BookTotals, batch: Batch) -> dict[str, dict[str, Decimal]]:
-    """Return the totals of the batch's file and the given ones, and record whether any were given."""
+def _describe_file(session: Session, values: dict[str, Any], batch_id: UUID) -> SentBook:
+    batch = session.get_one(Batch, batch_id)
     report = report_control_totals(batch)
-    if not report.totals:
-        return {}
-    book.given, book.differing = report.control_totals is not None, report.differing
-    book.as_given = report.as_given
-    return {
-        "file": {total.measure: total.file for total in report.totals},
-        "given": {total.measure: total.given for total in report.totals if total.given is not None},
-    }
+    superseded = report.as_given is False and values["batch_id"] is None
+    return SentBook(
+        batch.id,
+        batch.file_name,
+        batch.file_sha256.hex() if batch.file_sha256 else None,
+        batch.file_bytes,
+        report.differing,
+        report.as_given,
+        superseded and bool(session.scalar(_IS_SUPERSEDED, {**values, "batch_id": batch_id})),
+    )
 
 
 def _join(parts: dict[str, dict[str, Decimal]], *, whole: bool) -> list[BookTotal]:
-    """Return a row for each measure. `whole` tells whether the outcome of every line of the file is known."""
+    """Return a row for each measure. `whole` tells whether all lines of the file are kept."""
     totals = []
     for measure in sort_measures({measure for found in parts.values() for measure in found}):
         total = BookTotal(measure)
@@ -175,8 +209,8 @@ def _join(parts: dict[str, dict[str, Decimal]], *, whole: bool) -> list[BookTota
             if total.given is not None:
                 total.difference = total.file - total.given
             if whole:
-                there = (total.refused, total.repeated, total.staged, total.skipped, total.created)
-                total.unaccounted = total.file - sum(there, _NOTHING)
+                there = (total.refused, total.waiting, total.repeated, total.staged, total.skipped)
+                total.unaccounted = total.file - sum(there, total.created)
         totals.append(total)
     return totals
 
@@ -184,3 +218,50 @@ def _join(parts: dict[str, dict[str, Decimal]], *, whole: bool) -> list[BookTota
 def is_all_zero(book: BookTotals, name: str) -> bool:
     """Return whether a column contains only zeros, so that it need not be shown to people."""
     return not any(asdict(total)[name] for total in book.totals)
+
+
+#: The lines of a batch that repeat the account of an earlier line, as sent.
+_LIST_REPEATED = text(f"""
+    SELECT payload, line_number FROM batch_line
+    WHERE batch_id = :batch_id AND line_number > :line_number
+      AND errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
+    ORDER BY line_number LIMIT :limit
+""").bindparams(BATCH_ID)
+
+_KEEPING = literals([BatchMode.STAGE, BatchMode.IMPORT])
+
+#: The newest files of accounts of a supplier, or the file of one batch.
+_LIST_FILES = text(f"""
+    SELECT id FROM batch
+    WHERE import_supplier_id = :import_supplier_id AND kind = '{BatchKind.ACCOUNTS}'
+      AND source = '{BatchSource.UPLOAD}' AND (:batch_id IS NULL OR id = :batch_id)
+    ORDER BY id DESC LIMIT {MOST_FILES}
+""").bindparams(BATCH_ID)
+
+#: Whether nothing comes from a file any more: it only validated and another one followed, or later files
+#: that were staged have each of its accounts.
+_IS_SUPERSEDED = text(f"""
+    SELECT CASE WHEN mode NOT IN ({_KEEPING}) THEN EXISTS (
+               SELECT FROM batch AS later
+               WHERE later.import_supplier_id = batch.import_supplier_id AND later.id > batch.id
+                 AND later.kind = batch.kind AND later.source = '{BatchSource.UPLOAD}')
+           ELSE lines_removed_at IS NULL AND NOT EXISTS (
+               SELECT FROM batch_line AS line
+               WHERE line.batch_id = batch.id AND NOT EXISTS (
+                   SELECT FROM batch AS later JOIN batch_line AS again ON again.batch_id = later.id
+                   WHERE later.import_supplier_id = batch.import_supplier_id AND later.id > batch.id
+                     AND later.kind = batch.kind AND later.source = '{BatchSource.UPLOAD}'
+                     AND later.mode IN ({_KEEPING})
+                     AND again.external_account_number = line.external_account_number)) END
+    FROM batch WHERE id = :batch_id
+""").bindparams(bindparam("batch_id", type_=Uuid))
+
+#: Whether an account on the lines of a batch has a payload that the batch did not stage.
+_HAS_OTHER_VERSIONS = text("""
+    SELECT EXISTS (
+        SELECT FROM batch_line AS line
+        JOIN account_import_process AS process ON process.import_supplier_id = :import_supplier_id
+         AND process.external_account_number = line.external_account_number
+        WHERE line.batch_id = :batch_id
+          AND process.staged_request_id IS DISTINCT FROM 'batch ' || CAST(:batch_id AS text))
+""").bindparams(BATCH_ID)

@@ -1,124 +1,58 @@
-"""Reconciliation of created accounts: every staged value compared with the created one.
+"""Comparing created accounts: every staged value with the created one.
 
 The database converts the rows of each account to JSON and compares it with the payload. This shares no code
 with the creation, so it also detects mistakes of the creation itself. Only unequal accounts are read here,
-and compared value by value. The book is read in pieces, so memory and statements stay small for a book of any
-size. `services.reconciliation.submitted` covers accounts that were sent but never created.
+and compared value by value. The same statement adds up the book: what is staged, skipped and created. A book
+is read in pieces, so memory and statements stay small for a book of any size. `comparisons` does one piece
+after the other; `submitted` covers accounts that were sent but never created.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from itertools import islice
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import Row
+from sqlalchemy import ARRAY, BigInteger, Row, bindparam, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.moments import write_moment
 from migration_payloads.normal_form import ACCOUNT, read_json
-from migration_payloads.schemas.json import encode_json, finite
+from migration_payloads.schemas.json import encode_json
+from migration_service.errors import DuplicateLineError
+from migration_service.models import Ledger
 from migration_service.services.batches.results.line_results import write_csv
-from migration_service.services.reconciliation.added_data import (
-    find_added_differences,
-    find_differences_of_batches,
-    is_of_added_data,
+from migration_service.services.reconciliation.created_sql import created_account
+from migration_service.services.reconciliation.differences import (
+    AccountDifference,
+    Difference,
+    Totals,
+    join_measures,
 )
-from migration_service.services.reconciliation.book_totals import count_book
-from migration_service.services.reconciliation.created_accounts_sql import (
-    COMPARE,
-    ID_MAP,
-    LIST_ACCOUNT,
-    LIST_PAGE,
-    LIST_PAGE_OF_BATCH,
-    PREPARE,
-)
-from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
-from migration_service.services.reconciliation.submitted import find_open
-from migration_service.services.reconciliation.submitted_items import Submitted
-from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import ImportState
 
-#: The numbers of accounts read, and of entries written, together.
-PAGE, WRITTEN = 2_000, 500
+#: The number of accounts read together.
+PAGE = 2_000
 #: Bytes of compressed payloads compared by one statement, so that it ends in time even if they are large.
 PAYLOADS = 4_000_000
 
 _Rows: TypeAlias = Sequence[Row[Any]]
-_Item = TypeVar("_Item")
-_Done = TypeVar("_Done")
-
-
-def find_differences(
-    sessions: sessionmaker[Session],
-    import_supplier_id: int,
-    totals: Totals,
-    *,
-    batch_id: UUID | None = None,
-    connections: int = 1,
-) -> Iterator[AccountDifference]:
-    """Yield every created account that differs, by number (or by line of the batch), and fill `totals`.
-
-    With `batch_id`, only the accounts on the lines of that batch. Data added to accounts after their
-    creation, and its effect on balances, is left out on both sides. Data added by batches is reconciled in a
-    second pass, against the lines of those batches. Accounts are compared over this many connections in
-    parallel, each piece in a transaction.
-    """
-    with sessions.begin() as session:
-        adds_data = batch_id is not None and is_of_added_data(session, batch_id)
-    if batch_id is not None and adds_data:
-        yield from find_added_differences(sessions, import_supplier_id, totals, batch_id)
-        return
-
-    def compare(piece: _Rows) -> tuple[_Rows, _Rows]:
-        with sessions.begin() as session:
-            return piece, _compare(session, piece)
-
-    pieces = _list_pieces(sessions, import_supplier_id, batch_id)
-    for piece, compared in (
-        _work_ahead(compare, pieces, connections) if connections > 1 else map(compare, pieces)
-    ):
-        yield from _find_differing(piece, compared, totals)
-    if batch_id is None:
-        yield from find_differences_of_batches(sessions, import_supplier_id, totals)
-
-
-def _list_pieces(
-    sessions: sessionmaker[Session], import_supplier_id: int, batch_id: UUID | None
-) -> Iterator[_Rows]:
-    after: Any = "" if batch_id is None else 0
-    while True:
-        with sessions.begin() as session:
-            page = _list_page(session, import_supplier_id, after, batch_id)
-        if not page:
-            return
-        yield from _cut(page)
-        after = page[-1].place
-
-
-def _work_ahead(work: Callable[[_Item], _Done], items: Iterable[_Item], threads: int) -> Iterator[_Done]:
-    """Yield the results in the order of the items. Only a few items are processed ahead."""
-    with ThreadPoolExecutor(threads) as pool:
-        ahead: deque[Future[_Done]] = deque()
-        for item in items:
-            ahead.append(pool.submit(work, item))
-            if len(ahead) > threads:
-                yield ahead.popleft().result()
-        yield from (future.result() for future in ahead)
 
 
 def compare_page(
     session: Session, import_supplier_id: int, totals: Totals, *, after: Any, batch_id: UUID | None
-) -> tuple[Any, list[AccountDifference]]:
-    """Compare a page of created accounts, starting after `after`, and add them to `totals`.
+) -> tuple[Any, int, list[AccountDifference]]:
+    """Compare the created accounts of a page, starting after `after`, and add all of it to `totals`.
 
-    Return the start of the next page, or None if no account is left, and the accounts that differ.
+    With `batch_id`, the pages have only the accounts on the lines of that batch, in their order. Otherwise
+    `after` is an account number. Data added to accounts after their creation, and its effect on balances, is
+    left out. Return the start of the next page, or None if no account is left, the number of accounts of
+    this one, and those that differ.
     """
-    page = _list_page(session, import_supplier_id, after, batch_id)
-    pieces = _cut(page)
-    found = [it for piece in pieces for it in _find_differing(piece, _compare(session, piece), totals)]
-    return page[-1].place if page else None, found
+    values = {"import_supplier_id": import_supplier_id, "limit": PAGE, "after": after, "batch_id": batch_id}
+    page = session.execute(_LIST_PAGE if batch_id is None else _LIST_PAGE_OF_BATCH, values).all()
+    found = [it for piece in _cut(page) for it in _compare(session, piece, totals)]
+    return page[-1].place if page else None, len(page), found
 
 
 def compare_account(session: Session, process_id: int) -> AccountDifference | None:
@@ -126,18 +60,25 @@ def compare_account(session: Session, process_id: int) -> AccountDifference | No
 
     Return None if there is nothing to compare, because the account or its payload does not exist.
     """
-    piece = session.execute(LIST_ACCOUNT, {"process_id": process_id}).all()
-    if not piece or piece[0].size is None:
+    row = session.execute(_LIST_ACCOUNT, {"process_id": process_id}).one_or_none()
+    if row is None or row.size is None or not (row.is_imported or row.has_account):
         return None
-    same = AccountDifference(piece[0].external_account_number, piece[0].service_account_number, [])
-    return next(iter(_find_differing(piece, _compare(session, piece), Totals())), same)
+    same = AccountDifference(row.external_account_number, row.service_account_number, [])
+    return next(iter(_compare(session, [row], Totals())), same)
 
 
-def _list_page(session: Session, import_supplier_id: int, after: Any, batch_id: UUID | None) -> _Rows:
-    values: dict[str, Any] = {"import_supplier_id": import_supplier_id, "limit": PAGE, "after": after}
-    if batch_id is None:
-        return session.execute(LIST_PAGE, values).all()
-    return session.execute(LIST_PAGE_OF_BATCH, values | {"batch_id": batch_id}).all()
+def stream_id_map(sessions: sessionmaker[Session], import_supplier_id: int) -> Iterator[bytes]:
+    """Yield the old and the new number of every created account, as CSV with a header, in pieces."""
+    yield write_csv([["external_account_number", "service_account_number", "account_created_at"]])
+    after = ""
+    while True:
+        with sessions.begin() as session:
+            values = {"import_supplier_id": import_supplier_id, "after": after, "limit": PAGE}
+            rows = session.execute(_ID_MAP, values).all()
+        if not rows:
+            return
+        after = rows[-1].external_account_number
+        yield write_csv([number, new, write_moment(created_at)] for number, new, created_at in rows)
 
 
 def _cut(page: _Rows) -> Iterator[_Rows]:
@@ -152,16 +93,16 @@ def _cut(page: _Rows) -> Iterator[_Rows]:
         yield page[first:]
 
 
-def _compare(session: Session, piece: _Rows) -> _Rows:
-    session.execute(PREPARE)
-    return session.execute(COMPARE, {"process_ids": [row.id for row in piece if row.size is not None]}).all()
-
-
-def _find_differing(piece: _Rows, compared: _Rows, totals: Totals) -> list[AccountDifference]:
+def _compare(session: Session, piece: _Rows, totals: Totals) -> list[AccountDifference]:
     """Return the differing accounts of a piece, in order, and add the piece to `totals`."""
-    found = {}
+    session.execute(_PREPARE)
+    compared = session.execute(COMPARE, {"process_ids": [row.id for row in piece]}).all()
+    found: dict[int, AccountDifference] = {}
+    measured: defaultdict[int, list[tuple[str, Decimal, Decimal]]] = defaultdict(list)
     for row in piece:
         found[row.id] = AccountDifference(row.external_account_number, row.service_account_number, [])
+        if not (row.is_imported or row.has_account):
+            continue
         imported, created = Decimal(row.is_imported), Decimal(row.has_account)
         totals.add("accounts", imported, created)
         if imported != created:
@@ -173,44 +114,151 @@ def _find_differing(piece: _Rows, compared: _Rows, totals: Totals) -> list[Accou
             differences = ACCOUNT.find_differences(read_json(row.staged), read_json(row.created))
             found[row.id].values.extend(differences)
             continue
-        difference = Difference(row.measure, Decimal(row.staged), Decimal(row.created))
-        totals.add(difference.measure, difference.staged, difference.created)
-        if row.id is not None and difference.staged != difference.created:
-            found[row.id].differences.append(difference)
+        staged, created = Decimal(row.staged), Decimal(row.created)
+        if row.part in _BOOK:
+            totals.add_part(row.part, {row.measure: created if row.part == "created" else staged})
+        if row.part == "created" and row.is_compared and row.measure != "accounts":
+            totals.add(row.measure, staged, created)
+            if row.id is not None:
+                measured[row.id].append((row.measure, staged, created))
+    for process_id, sums in measured.items():
+        found[process_id].differences.extend(it for it in join_measures(sums) if it.staged != it.created)
     differing = [it for it in found.values() if it.differences or it.values]
     totals.differing += len(differing)
     return differing
 
 
-def stream_reconciliation(
-    sessions: sessionmaker[Session], supplier: KnownSupplier, sent: Submitted, *, batch_id: UUID | None = None
-) -> Iterator[bytes]:
-    """Yield the whole reconciliation as one JSON object, in pieces."""
-    totals = Totals()
-    yield b'{"import_supplier":%b,"sent":%b,"open":[' % (encode_json(supplier.code), encode_json(sent))
-    yield from _join(find_open(sessions, supplier.id, batch_id=batch_id))
-    book = count_book(sessions, supplier.id, sent, batch_id=batch_id)
-    yield b'],"book":%b,"differences":[' % encode_json(finite(book))
-    yield from _join(find_differences(sessions, supplier.id, totals, batch_id=batch_id))
-    yield b"]," + encode_json(finite(totals.to_dict(sent.open)))[1:]
+#: The parts of the book that the statement adds up. An account that is missing is in none of them.
+_BOOK = ("created", "staged", "skipped")
 
+_COLUMNS = f"""
+    process.id, process.external_account_number, process.service_account_number,
+    process.state = '{ImportState.IMPORTED}' AS is_imported, pg_column_size(process.payload) AS size,
+    EXISTS (SELECT FROM account WHERE account_import_process_id = process.id) AS has_account
+"""
 
-def _join(items: Iterator[Any]) -> Iterator[bytes]:
-    comma = b""
-    while piece := list(islice(items, WRITTEN)):
-        yield comma + b",".join(encode_json(finite(item)) for item in piece)
-        comma = b","
+#: One page of the import processes of a supplier. `place` is the start of the next page.
+_LIST_PAGE = text(f"""
+    SELECT {_COLUMNS}, process.external_account_number AS place
+    FROM account_import_process AS process
+    WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
+    ORDER BY process.external_account_number LIMIT :limit
+""")
 
+#: The same for one account.
+_LIST_ACCOUNT = text(f"SELECT {_COLUMNS} FROM account_import_process AS process WHERE id = :process_id")
 
-def stream_id_map(sessions: sessionmaker[Session], import_supplier_id: int) -> Iterator[bytes]:
-    """Yield the old and the new number of every created account, as CSV with a header, in pieces."""
-    yield write_csv([["external_account_number", "service_account_number", "account_created_at"]])
-    after = ""
-    while True:
-        with sessions.begin() as session:
-            values = {"import_supplier_id": import_supplier_id, "after": after, "limit": PAGE}
-            rows = session.execute(ID_MAP, values).all()
-        if not rows:
-            return
-        after = rows[-1].external_account_number
-        yield write_csv([number, new, write_moment(created_at)] for number, new, created_at in rows)
+#: The same for the accounts on the lines of a batch. An account on two lines counts on the first.
+_LIST_PAGE_OF_BATCH = text(f"""
+    SELECT {_COLUMNS}, line.line_number AS place
+    FROM batch_line AS line
+    CROSS JOIN LATERAL (
+        SELECT * FROM account_import_process
+        WHERE import_supplier_id = :import_supplier_id
+          AND external_account_number = line.external_account_number OFFSET 0) AS process
+    WHERE line.batch_id = :batch_id AND line.line_number > :after
+      AND (line.errors IS NULL OR NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
+    ORDER BY line.line_number LIMIT :limit
+""")
+
+# The payload. Without a ledger, the account gets an empty one. The number is that of the process, and is
+# present only if the account has a different one.
+_STAGED = """
+    CASE WHEN coalesce(process.payload -> 'ledgers', '[]') <> '[]'
+              AND process.service_account_number = account.service_account_number THEN process.payload
+         ELSE process.payload
+              || CASE WHEN account.id IS NOT NULL AND coalesce(process.payload -> 'ledgers', '[]') = '[]'
+                      THEN CAST(:without_ledgers AS jsonb) ELSE '{}' END
+              || CASE WHEN process.service_account_number IS DISTINCT FROM account.service_account_number
+                      THEN jsonb_build_object('service_account_number', process.service_account_number)
+                      ELSE '{}' END END"""
+
+# The measures of a payload, or of an account in the form of its payload. `FileTotals` has the same for the
+# lines of a file, where reconciliation needs them.
+_MEASURES = """
+    SELECT 'accounts' AS measure, CAST(1 AS numeric) AS value
+    UNION ALL SELECT 'customers', jsonb_array_length(coalesce(document -> 'customers', '[]'))
+    UNION ALL SELECT 'meter_points', jsonb_array_length(jsonb_path_query_array(
+        document, '$.supply_addresses[*].meter_points[*]'))
+    UNION ALL SELECT 'agreements', jsonb_array_length(jsonb_path_query_array(
+        document, '$.supply_addresses[*].meter_points[*].agreements[*]'))
+    UNION ALL SELECT 'statements', jsonb_array_length(coalesce(document -> 'statements', '[]'))
+    UNION ALL SELECT ledger_measure.*
+    FROM jsonb_array_elements(coalesce(document -> 'ledgers', '[]')) AS ledger, LATERAL (
+        SELECT 'balance of ' || (ledger ->> 'ledger_code'), CAST(ledger ->> 'ledger_balance' AS numeric)
+        UNION ALL SELECT entry_measure.*
+        FROM (SELECT jsonb_array_elements(coalesce(ledger -> 'transactions_in_open_settlement_period', '[]'))
+              UNION ALL
+              SELECT jsonb_array_elements(coalesce(ledger -> 'historical_statement_transactions', '[]'))
+        ) AS found (entry), LATERAL (VALUES
+            ('number of ' || (entry ->> 'type'), 1),
+            ('amount of ' || (entry ->> 'type'), CAST(entry ->> 'amount' AS numeric))
+        ) AS entry_measure) AS ledger_measure
+"""
+
+#: Compares the payloads of some processes with their accounts, value by value, and adds up both. Returns two
+#: kinds of rows: the staged and created sums of each measure by part of the book, for each unequal account
+#: and for all others together (without an id), and both sides of each unequal account as JSON (without a
+#: measure). All values are text, so that no amount is converted to a float. The staged side is the payload,
+#: and the created side is built from rows. Equal values are added up only once. Each table is read by the key
+#: of the row before, so there is no plan to choose, whatever the statistics say.
+COMPARE = text(f"""
+    WITH compared AS MATERIALIZED (
+        SELECT id, part, is_same, is_compared, staged,
+               CASE WHEN is_same IS NOT TRUE THEN created END AS created
+        FROM (SELECT process.id,
+                     CASE WHEN account.id IS NOT NULL THEN 'created'
+                          WHEN process.state = '{ImportState.SKIPPED}' THEN 'skipped'
+                          WHEN process.state = '{ImportState.IMPORTED}' THEN 'missing'
+                          ELSE 'staged' END AS part,
+                     account.id IS NOT NULL AND process.payload IS NOT NULL AS is_compared,
+                     jsonb_strip_nulls({_STAGED}) AS staged,
+                     CASE WHEN account.id IS NOT NULL
+                          THEN jsonb_strip_nulls(CAST({created_account()} AS jsonb)) END AS created
+              FROM unnest(:process_ids) AS wanted (id)
+              CROSS JOIN LATERAL (
+                  SELECT * FROM account_import_process WHERE id = wanted.id OFFSET 0) AS process
+              LEFT JOIN LATERAL (
+                  SELECT * FROM account
+                  WHERE account_import_process_id = process.id OFFSET 0) AS account ON true
+              LEFT JOIN LATERAL (
+                  SELECT code, coalesce(nullif(document_root, '') || '/', '') AS document_root
+                  FROM import_supplier WHERE id = account.import_supplier_id OFFSET 0) AS supplier ON true
+              OFFSET 0) AS side  -- so that both are made once
+        CROSS JOIN LATERAL (SELECT staged = created AS is_same OFFSET 0) AS found
+    ), document (id, part, is_compared, document, is_staged, is_created) AS (
+        SELECT CASE WHEN is_compared AND NOT is_same THEN id END, part, is_compared, staged, true,
+               coalesce(is_same, false)
+        FROM compared WHERE staged IS NOT NULL
+        UNION ALL
+        SELECT CASE WHEN is_compared THEN id END, part, is_compared, created, false, true
+        FROM compared WHERE created IS NOT NULL
+    )
+    SELECT id, part, is_compared, measure,
+           CAST(coalesce(sum(value) FILTER (WHERE is_staged), 0) AS text) AS staged,
+           CAST(coalesce(sum(value) FILTER (WHERE is_created), 0) AS text) AS created
+    FROM document, LATERAL ({_MEASURES}) AS measured
+    GROUP BY id, part, is_compared, measure
+    UNION ALL
+    SELECT id, part, true, NULL, CAST(staged AS text), CAST(created AS text)
+    FROM compared WHERE is_compared AND NOT is_same
+    ORDER BY id NULLS FIRST, measure
+""").bindparams(
+    bindparam("process_ids", type_=ARRAY(BigInteger)),
+    without_ledgers=encode_json({Ledger.sources[0].key: Ledger.sources[0].default}).decode(),
+)
+
+#: Settings for the transaction of COMPARE. It is planned each time, because a plan made while the tables were
+#: small would read whole tables for each account. Both sides of a page fit in memory.
+_PREPARE = text("""
+    SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('work_mem', '64MB', true)
+""")
+
+#: One page of the numbers of created accounts.
+_ID_MAP = text(f"""
+    SELECT external_account_number, service_account_number, account_created_at
+    FROM account_import_process
+    WHERE import_supplier_id = :import_supplier_id AND external_account_number > :after
+      AND state = '{ImportState.IMPORTED}'
+    ORDER BY external_account_number LIMIT :limit
+""")

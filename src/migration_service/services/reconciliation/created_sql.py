@@ -69,12 +69,17 @@ def _rows(model: type[Part], source: Source) -> str:
     name = table.name
     conditions = [f'"{name}".{parent_column(model).name} = "{source.parent.__tablename__}".id']
     conditions += [f"\"{name}\".{column} = '{value}'" for column, value in source.constants]
-    conditions += [f'"{name}".{it.name} = account.id' for it in table.columns if it.info.get("root")]
+    # The account that a row also names is present only if it is another one.
+    roots = [
+        f'CASE WHEN "{name}".{it.name} <> account.id THEN "{name}".{it.name} END AS {it.name}'
+        for it in table.columns
+        if it.info.get("root")
+    ]
     # A second row for a single object shows as a difference.
     chosen = "CASE count(*) WHEN 1 THEN json_agg(made) -> 0 ELSE json_agg(made) END"
     return f"""
         SELECT {chosen if source.single else "json_agg(made)"}
-        FROM (SELECT {", ".join([*_members(model), *_parts(model)])} FROM "{name}"
+        FROM (SELECT {", ".join([*_members(model), *roots, *_parts(model)])} FROM "{name}"
               WHERE {" AND ".join(conditions)} ORDER BY "{name}".position, "{name}".id) AS made"""
 
 

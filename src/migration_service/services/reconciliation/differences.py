@@ -1,8 +1,10 @@
-"""The results of a reconciliation: the accounts that differ, and the sums over all accounts."""
+"""The results of a comparison: the accounts that differ, and the sums over all accounts and lines."""
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from uuid import UUID
 
 from migration_payloads.normal_form import FieldDifference
 
@@ -20,6 +22,12 @@ NOT_COMPARED = (
     ),
     "the documents themselves: only their paths and locations are compared",
 )
+
+#: The most lines that a comparison names because they could not be read.
+MOST_NAMED = 100
+_NOTHING = Decimal(0)
+#: Measures of a book that a comparison of accounts shows as one.
+_TOGETHER = {"balance": "ledger_balances", "number": "transactions"}
 
 
 def is_amount(measure: str) -> bool:
@@ -50,10 +58,12 @@ class AccountDifference:
 
 @dataclass(slots=True)
 class Totals:
-    """The sums over the created accounts. They are complete once `find_differences` has ended."""
+    """The sums over the accounts and lines of a comparison, which grow with each of its pieces."""
 
-    #: The staged and created sums of each measure: counts, and amounts in euros.
+    #: The staged and created sums of each measure over the compared accounts: counts, and amounts in euros.
     measures: dict[str, tuple[Decimal, Decimal]] = field(default_factory=dict)
+    #: The sums of each measure of the book by what became of it; the parts are those of `BookTotal`.
+    parts: dict[str, dict[str, Decimal]] = field(default_factory=dict)
     #: The number of created accounts whose values were all compared.
     compared: int = 0
     #: The number of created accounts without a payload to compare with, because it was erased or removed at
@@ -61,6 +71,12 @@ class Totals:
     not_comparable: int = 0
     #: The number of created accounts that differ from their staged payload.
     differing: int = 0
+    #: The number of added lines without a readable text, and the first of them: batch and line number.
+    not_comparable_lines: int = 0
+    named_lines: list[tuple[UUID, int]] = field(default_factory=list)
+    #: Among the lines that were not staged: those that are no JSON, and amounts that are no numbers.
+    unreadable_lines: int = 0
+    unreadable_amounts: int = 0
 
     @property
     def created_clean(self) -> bool:
@@ -68,37 +84,66 @@ class Totals:
         added = any(staged for measure, (staged, _) in self.measures.items() if measure != "accounts")
         return (self.compared > 0 or added) and not self.differing
 
+    def add(self, measure: str, staged: Decimal, created: Decimal) -> None:
+        """Add the sums of one page of compared accounts."""
+        before = self.measures.get(measure, (_NOTHING, _NOTHING))
+        self.measures[measure] = (before[0] + staged, before[1] + created)
+
+    def add_part(self, part: str, values: Mapping[str, Decimal]) -> None:
+        """Add the measures of some accounts or lines to a part of the book."""
+        sums = self.parts.setdefault(part, {})
+        for measure, value in values.items():
+            sums[measure] = sums.get(measure, _NOTHING) + value
+
+    def add_unreadable_line(self, batch_id: UUID, line_number: int) -> None:
+        """Count a line of added data that cannot be compared, and name the first ones."""
+        self.not_comparable_lines += 1
+        if len(self.named_lines) < MOST_NAMED:
+            self.named_lines.append((batch_id, line_number))
+
+    def include(self, other: "Totals") -> None:
+        """Add the sums of the comparison of another batch. Its part of a book is left out."""
+        for measure, sums in other.measures.items():
+            self.add(measure, *sums)
+        for batch_id, line_number in other.named_lines:
+            self.add_unreadable_line(batch_id, line_number)
+        self.not_comparable_lines += other.not_comparable_lines - len(other.named_lines)
+        self.compared += other.compared
+        self.not_comparable += other.not_comparable
+        self.differing += other.differing
+
+    def list_measures(self) -> list[Difference]:
+        """Return the sums of each measure in display order."""
+        return join_measures((measure, *sums) for measure, sums in self.measures.items())
+
     def describe_clean(self) -> str:
         """Return the sentence shown if nothing differs. It claims no more than what was compared."""
         others = ""
         if self.not_comparable:
-            accounts = "1 account" if self.not_comparable == 1 else f"{self.not_comparable:,} accounts"
-            others = f" {accounts} could not be compared: the staged payload was removed."
+            others += f" {_count(self.not_comparable, 'account')} could not be compared: the staged payload"
+            others += " was removed."
+        if self.not_comparable_lines:
+            others += f" {_count(self.not_comparable_lines, 'line')} of added data could not be compared."
         if self.compared:
-            accounts = "1 account" if self.compared == 1 else f"{self.compared:,} accounts"
+            accounts = _count(self.compared, "account")
             clean = "" if others else "The created accounts are clean: "
             return f"{clean}{'Every' if others else 'every'} value of {accounts} is as it was staged.{others}"
         if self.created_clean:
             return f"The added data is clean: its counts and sums are those of the lines.{others}"
         return f"Nothing was compared.{others}"
 
-    def add(self, measure: str, staged: Decimal, created: Decimal) -> None:
-        """Add the sums of one page."""
-        before = self.measures.get(measure, (Decimal(0), Decimal(0)))
-        self.measures[measure] = (before[0] + staged, before[1] + created)
 
-    def to_dict(self, open_items: int) -> dict[str, Any]:
-        """Return everything except the individual accounts, as values for JSON.
+def join_measures(sums: Iterable[tuple[str, Decimal, Decimal]]) -> list[Difference]:
+    """Return measures of a comparison in display order: balances and transactions of all kinds as one."""
+    joined: defaultdict[str, list[Decimal]] = defaultdict(lambda: [_NOTHING, _NOTHING])
+    for measure, staged, created in sums:
+        kind, _, of = measure.partition(" of ")
+        both = joined[_TOGETHER.get(kind, measure) if of else measure]
+        both[0] += staged
+        both[1] += created
+    order = sorted(joined, key=lambda it: (it != "accounts", it.startswith("added "), it))
+    return [Difference(measure, *joined[measure]) for measure in order]
 
-        `open_items` is the number of open items.
-        """
-        return {
-            "totals": [Difference(measure, *sums) for measure, sums in self.measures.items()],
-            "compared": self.compared,
-            "not_comparable": self.not_comparable,
-            "not_compared": NOT_COMPARED,
-            "differing": self.differing,
-            "created_clean": self.created_clean,
-            "complete": not open_items,
-            "clean": self.created_clean and not open_items,
-        }
+
+def _count(number: int, what: str) -> str:
+    return f"1 {what}" if number == 1 else f"{number:,} {what}s"

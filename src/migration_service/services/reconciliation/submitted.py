@@ -2,45 +2,100 @@
 
 Lines of stage and import batches and single stagings count as sent, each account number once. A line without
 a number counts separately. Each account is counted by its current state, so it is no longer open once a later
-line has settled it. While a newer version waits on a line, it counts as waiting. `added_data` does the same
-for a batch of added data.
+line has settled it. While a newer version waits on a line of any batch, it counts as waiting. Lines of added
+data are open until they are added or acknowledged, or until their account is excluded.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row, Text, TextClause, Uuid, bindparam, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.services.reconciliation.added_data import (
-    count_added,
-    find_open_lines,
-    is_of_added_data,
+from migration_service.db.base import literals
+from migration_service.errors import DuplicateLineError
+from migration_service.models import Batch
+from migration_service.states import (
+    BatchKind,
+    BatchMode,
+    BatchSource,
+    BatchState,
+    ImportState,
+    LineStatus,
+    OpenReason,
 )
-from migration_service.services.reconciliation.added_data_sql import COUNT_REFUSED
-from migration_service.services.reconciliation.submitted_items import OpenItem, Submitted
-from migration_service.services.reconciliation.submitted_sql import (
-    COUNT_PROCESSES,
-    COUNT_PROCESSES_OF_BATCH,
-    COUNT_REMOVED_LINES,
-    COUNT_UNDECIDED,
-    COUNT_UNSTAGED,
-    LIST_STAGED,
-    LIST_STAGED_OF_BATCH,
-    LIST_UNSTAGED,
-)
-from migration_service.states import ImportState, LineStatus, OpenReason
 
 PAGE = 10_000
+LONG_QUERY = text("SET LOCAL statement_timeout = '10min'")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """The numbers of sent accounts and lines by outcome. The first is the sum of the next five."""
+
+    sent: int = 0
+    #: Refused by validation or by the database, and not staged.
+    refused: int = 0
+    #: Not decided yet: the line is pending, or its batch only validates.
+    waiting: int = 0
+    #: Staged, and not created.
+    staged: int = 0
+    created: int = 0
+    #: Excluded by operators, or erased.
+    skipped: int = 0
+    #: Refused, waiting, or created from an older version, and acknowledged with a reason.
+    acknowledged: int = 0
+    #: Refused, waiting, staged, or created from an older version, minus the acknowledged ones, and the lines
+    #: of added data that are neither added nor acknowledged.
+    open: int = 0
+    #: Lines of stage and import batches that are no longer kept, and how many lines of all batches were open
+    #: when they were removed: nobody knows what became of their accounts.
+    lines_removed: int = 0
+    removed_refused: int = 0
+    removed_waiting: int = 0
+    #: The numbers of staged, and of created, accounts that are older than a refused version.
+    staged_older_version: int = 0
+    created_older_version: int = 0
+    #: The open lines of added data: refused, and not processed yet.
+    added_lines_refused: int = 0
+    added_lines_waiting: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether nothing is open, and nothing that was open has been removed."""
+        return not (self.open or self.removed_refused or self.removed_waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenItem:
+    """An open account, or an open line without a number or of added data."""
+
+    external_account_number: str | None
+    reason: OpenReason
+    #: Its newest line, or None if it is staged and no newer version was refused.
+    batch_id: UUID | None = None
+    line_number: int | None = None
+    #: Objects with detail, code and attr.
+    errors: list[Any] | None = None
+    #: Whether the line is acknowledged rather than its account: it has no number, or adds data.
+    is_line: bool = False
+
+
+def is_of_added_data(session: Session, batch_id: UUID | None) -> bool:
+    """Return whether this is a batch whose lines add data to accounts."""
+    return batch_id is not None and BatchKind(session.get_one(Batch, batch_id).kind).is_added_data
 
 
 def count_submitted(session: Session, import_supplier_id: int, *, batch_id: UUID | None = None) -> Submitted:
     """Return the number of sent accounts and lines by outcome, for the supplier or one batch."""
-    session.execute(text("SET LOCAL statement_timeout = '10min'"))
-    if batch_id is not None and is_of_added_data(session, batch_id):
-        return count_added(session, import_supplier_id, batch_id)
+    session.execute(LONG_QUERY)
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
+    lines_removed, *removed = map(int, session.execute(COUNT_REMOVED_LINES, values).one())
+    if is_of_added_data(session, batch_id):
+        found = _count_added_lines(session, values)
+        return replace(found, removed_refused=removed[0], removed_waiting=removed[1])
     states = dict.fromkeys(ImportState, 0)
     older, older_open = states.copy(), states.copy()
     statement = COUNT_PROCESSES if batch_id is None else COUNT_PROCESSES_OF_BATCH
@@ -49,24 +104,71 @@ def count_submitted(session: Session, import_supplier_id: int, *, batch_id: UUID
     for state, *numbers in session.execute(COUNT_UNDECIDED, values):
         for counted, number in zip((states, older, older_open), numbers, strict=True):
             counted[state] -= number
-    refused, waiting, acknowledged = session.execute(COUNT_UNSTAGED, values).one()
+    refused, waiting, skipped, acknowledged = session.execute(COUNT_UNSTAGED, values).one()
     staged = states[ImportState.PENDING] + states[ImportState.IN_PROGRESS]
     created = ImportState.IMPORTED
     acknowledged += older[created] - older_open[created]
+    added = Submitted() if batch_id else _count_added_lines(session, values)
     return Submitted(
-        sent=refused + waiting + sum(states.values()),
+        sent=refused + waiting + skipped + sum(states.values()),
         refused=refused,
         waiting=waiting,
         staged=staged,
         created=states[created],
-        skipped=states[ImportState.SKIPPED],
+        skipped=skipped + states[ImportState.SKIPPED],
         acknowledged=acknowledged,
-        open=refused + waiting + staged + older[created] - acknowledged,
+        open=refused + waiting + staged + older[created] - acknowledged + added.open,
+        lines_removed=lines_removed,
+        removed_refused=removed[0],
+        removed_waiting=removed[1],
         staged_older_version=older[ImportState.PENDING] + older[ImportState.IN_PROGRESS],
         created_older_version=older[created],
-        lines_removed=int(session.scalar(COUNT_REMOVED_LINES, values) or 0),
-        added_lines_refused=0 if batch_id else int(session.scalar(COUNT_REFUSED, values) or 0),
+        added_lines_refused=added.added_lines_refused,
+        added_lines_waiting=added.added_lines_waiting,
     )
+
+
+def _count_added_lines(session: Session, values: dict[str, Any]) -> Submitted:
+    """Return the number of lines of added data by outcome, of a batch or all import batches of a supplier."""
+    rows = session.execute(COUNT_ADDED_LINES, values).all()
+    lines = {LineStatus(row.outcome): int(row.lines) for row in rows}
+    settled, refused, skipped = (
+        lines.get(status, 0) for status in (LineStatus.ADDED, LineStatus.FAILED, LineStatus.SKIPPED)
+    )
+    waiting = lines.get(LineStatus.PENDING, 0)
+    acknowledged = {LineStatus(row.outcome): int(row.acknowledged) for row in rows}
+    acknowledged_refused = acknowledged.get(LineStatus.FAILED, 0)
+    acknowledged_waiting = acknowledged.get(LineStatus.PENDING, 0)
+    return Submitted(
+        sent=sum(lines.values()),
+        refused=refused,
+        waiting=waiting,
+        created=settled,
+        skipped=skipped,
+        acknowledged=acknowledged_refused + acknowledged_waiting,
+        open=refused + waiting - acknowledged_refused - acknowledged_waiting,
+        added_lines_refused=refused - acknowledged_refused,
+        added_lines_waiting=waiting - acknowledged_waiting,
+    )
+
+
+def count_before_removal(session: Session, batch: Batch) -> None:
+    """Keep how many lines of a batch are open, because its lines are removed now."""
+    values = {"import_supplier_id": batch.import_supplier_id, "batch_id": None, "removed_id": batch.id}
+    if BatchKind(batch.kind).is_added_data:
+        found = _count_added_lines(session, values | {"batch_id": batch.id})
+        batch.removed_refused, batch.removed_waiting = found.added_lines_refused, found.added_lines_waiting
+    else:
+        batch.removed_refused, batch.removed_waiting = session.execute(COUNT_BEFORE_REMOVAL, values).one()
+
+
+def list_refused_added_lines(
+    session: Session, import_supplier_id: int, batch_id: UUID, *, code: str | None, limit: int
+) -> list[OpenItem]:
+    """Return the refused lines of a batch of added data that are not acknowledged."""
+    values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": limit}
+    wanted = {"after_batch": UUID(int=0), "after_line": 0, "only_refused": True, "code": code}
+    return list(map(_unstaged, session.execute(LIST_ADDED_LINES, values | wanted)))
 
 
 def find_open(
@@ -75,45 +177,353 @@ def find_open(
     """Yield all open items.
 
     First accounts that are staged or were created from an older version, then refused accounts, then lines
-    without a number. For a batch of added data, its open lines. Each page is read in a separate transaction.
+    without a number, then lines of added data. For a batch of added data, its open lines. Each page is read
+    in a separate transaction.
     """
     with sessions.begin() as session:
-        adds_data = batch_id is not None and is_of_added_data(session, batch_id)
-    if batch_id is not None and adds_data:
-        yield from find_open_lines(sessions, import_supplier_id, batch_id)
-        return
+        adds_data = is_of_added_data(session, batch_id)
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id, "limit": PAGE}
-    yield from _find_staged(sessions, values)
-    place: dict[str, Any] = {"unnumbered": False, "number_key": "", "batch_key": "", "line_key": -1}
+    if not adds_data:
+        listed = LIST_STAGED if batch_id is None else LIST_STAGED_OF_BATCH
+        yield from map(_staged, _read_pages(sessions, listed, values, {"after": ""}))
+        yield from map(_unstaged, _read_pages(sessions, LIST_UNSTAGED, values, FIRST_UNSTAGED))
+    if adds_data or batch_id is None:
+        first: dict[str, Any] = {"after_batch": UUID(int=0), "after_line": 0}
+        wanted = values | {"only_refused": False, "code": None}
+        yield from map(_unstaged, _read_pages(sessions, LIST_ADDED_LINES, wanted, first))
+
+
+def _read_pages(
+    sessions: sessionmaker[Session], statement: TextClause, values: dict[str, Any], place: dict[str, Any]
+) -> Iterator[Row[Any]]:
+    """Yield the rows of a statement whose columns have the names of its keys."""
     while True:
         with sessions.begin() as session:
-            session.execute(text("SET LOCAL statement_timeout = '10min'"))
-            rows = session.execute(LIST_UNSTAGED, values | place).all()
-        for row in rows:
-            reason = OpenReason.REFUSED if row.status == LineStatus.FAILED else OpenReason.WAITING
-            yield OpenItem(
-                row.external_account_number, reason, row.batch_id, row.line_number, row.errors or []
-            )
+            session.execute(LONG_QUERY)
+            rows = session.execute(statement, values | place).all()
+        yield from rows
         if len(rows) < PAGE:
             return
         place = {name: getattr(rows[-1], name) for name in place}
 
 
-def _find_staged(sessions: sessionmaker[Session], values: dict[str, Any]) -> Iterator[OpenItem]:
-    statement = LIST_STAGED if values["batch_id"] is None else LIST_STAGED_OF_BATCH
-    after = ""
-    while True:
-        with sessions.begin() as session:
-            rows = session.execute(statement, values | {"after": after}).all()
-        for row in rows:
-            yield _describe(row)
-        if len(rows) < PAGE:
-            return
-        after = rows[-1].place
+def _unstaged(row: Row[Any]) -> OpenItem:
+    reason = OpenReason.REFUSED if row.status == LineStatus.FAILED else OpenReason.WAITING
+    is_line = row.external_account_number is None or row.adds_data
+    return OpenItem(
+        row.external_account_number, reason, row.batch_id, row.line_number, row.errors or [], is_line
+    )
 
 
-def _describe(row: Row[Any]) -> OpenItem:
+def _staged(row: Row[Any]) -> OpenItem:
     if not row.is_older:
         return OpenItem(row.external_account_number, OpenReason.STAGED)
     reason = OpenReason.STAGED_OLDER_VERSION if row.is_staged else OpenReason.CREATED_OLDER_VERSION
     return OpenItem(row.external_account_number, reason, row.batch_id, row.line_number, row.errors)
+
+
+#: Modes whose payloads are kept, and states without an account.
+_KEEPING = literals([BatchMode.STAGE, BatchMode.IMPORT])
+_NOT_CREATED = literals([ImportState.PENDING, ImportState.IN_PROGRESS])
+
+
+def _is_later(extracted_at: str, is_later: str) -> str:
+    """Return the condition that a version is later than `batch`. Extract times decide, if both are known."""
+    return f"""
+        coalesce(CASE WHEN {extracted_at} <> batch.extracted_at THEN {extracted_at} > batch.extracted_at
+                      ELSE {is_later} END, false)"""
+
+
+# Condition on a process, a line and its batch: the line has a version of the account, has no outcome, and
+# nothing that was sent later has settled the account. The array of batches that can have such lines is read
+# once, and is usually empty. For one batch, these are the versions of its accounts that wait in any batch.
+_IS_UNDECIDED = f"""
+    line.batch_id = ANY (ARRAY(
+        SELECT id FROM batch
+        WHERE import_supplier_id = :import_supplier_id
+          AND kind = '{BatchKind.ACCOUNTS}' AND mode IN ({_KEEPING}) AND source = '{BatchSource.UPLOAD}'
+          AND state <> '{BatchState.COMPLETED}'))
+    AND line.external_account_number = process.external_account_number
+    AND line.status = '{LineStatus.PENDING}' AND line.chunk_line IS NULL
+    AND process.state <> '{ImportState.SKIPPED}'
+    AND NOT {_is_later("process.extracted_at", "process.staged_at >= batch.created_at")}
+    AND NOT {_is_later("process.refused_extracted_at", "process.refused_at >= batch.created_at")}
+    AND NOT EXISTS (
+        SELECT FROM batch AS later JOIN batch_line AS taken ON taken.batch_id = later.id
+        WHERE later.import_supplier_id = :import_supplier_id AND later.mode IN ({_KEEPING})
+          AND later.source = '{BatchSource.UPLOAD}'
+          AND taken.external_account_number = line.external_account_number AND taken.chunk_line IS NULL
+          AND (taken.status NOT IN ('{LineStatus.PENDING}', '{LineStatus.FAILED}')
+               OR taken.staging_result IS NOT NULL)
+          AND {_is_later("later.extracted_at", "later.id > batch.id")})
+    AND NOT EXISTS (
+        SELECT FROM acknowledgement
+        WHERE acknowledgement.import_supplier_id = :import_supplier_id
+          AND acknowledgement.external_account_number = line.external_account_number
+          AND acknowledged_at >= batch.created_at)
+"""
+_UNDECIDED = f"""
+    FROM account_import_process AS process, batch_line AS line JOIN batch ON batch.id = line.batch_id
+    WHERE process.import_supplier_id = :import_supplier_id AND {_IS_UNDECIDED}
+      AND (:batch_id IS NULL OR EXISTS (
+          SELECT FROM batch_line AS own
+          WHERE own.batch_id = :batch_id AND own.external_account_number = line.external_account_number))
+"""
+# With OFFSET it is evaluated for the accounts of a page, and not joined for all accounts.
+_IS_WAITING = f"""
+    EXISTS (SELECT FROM batch_line AS line JOIN batch ON batch.id = line.batch_id
+            WHERE {_IS_UNDECIDED} OFFSET 0)
+"""
+
+# Condition on a line: operators excluded its account before it was staged, or it was erased.
+_IS_MARKED = """EXISTS (
+    SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = :import_supplier_id
+      AND skip_mark.external_account_number = line.external_account_number)"""
+
+# The account numbers without an import process on lines of stage and import batches (or of one batch in any
+# mode), each with its newest line, and all lines without a number. The newest batch has the largest id. A
+# line that repeats the number of an earlier one never counts. Also accounts with an import process of which
+# a newer version waits. The status is FAILED, SKIPPED, or PENDING for every other one.
+UNSTAGED = f"""
+    SELECT DISTINCT ON (unnumbered, number_key, batch_key, line_key) *
+    FROM (
+        SELECT line.external_account_number, line.batch_id, line.line_number,
+               CASE WHEN {_IS_MARKED}
+                         OR line.external_account_number IS NULL AND line.status = '{LineStatus.SKIPPED}'
+                    THEN '{LineStatus.SKIPPED}'
+                    WHEN line.status = '{LineStatus.FAILED}' THEN line.status
+                    ELSE '{LineStatus.PENDING}' END AS status, line.errors,
+               batch.created_at AS sent_at, line.external_account_number IS NULL AS unnumbered,
+               coalesce(line.external_account_number, '') AS number_key,
+               CASE WHEN line.external_account_number IS NULL
+                    THEN CAST(line.batch_id AS text) ELSE '' END AS batch_key,
+               CASE WHEN line.external_account_number IS NULL THEN line.line_number ELSE 0 END AS line_key
+        FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
+        WHERE batch.import_supplier_id = :import_supplier_id
+          AND batch.kind = '{BatchKind.ACCOUNTS}'
+          AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode IN ({_KEEPING})))
+          AND (line.errors IS NULL OR NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]')
+          AND NOT EXISTS (
+              SELECT FROM account_import_process AS process
+              WHERE process.import_supplier_id = :import_supplier_id
+                AND process.external_account_number = line.external_account_number)
+        UNION ALL
+        SELECT line.external_account_number, line.batch_id, line.line_number, line.status, line.errors,
+               batch.created_at, false, line.external_account_number, '', 0
+        {_UNDECIDED}) AS sent
+    ORDER BY unnumbered, number_key, batch_key, line_key, batch_id DESC, line_number
+"""
+
+# Two conditions instead of one with OR inside, which no index could serve.
+ACKNOWLEDGED = """
+    (EXISTS (SELECT FROM acknowledgement
+             WHERE acknowledgement.import_supplier_id = :import_supplier_id
+               AND acknowledgement.external_account_number = unstaged.external_account_number
+               AND acknowledged_at >= sent_at)
+     OR unnumbered AND EXISTS (
+             SELECT FROM acknowledgement
+             WHERE acknowledgement.import_supplier_id = :import_supplier_id
+               AND acknowledgement.external_account_number IS NULL
+               AND acknowledgement.batch_id = unstaged.batch_id
+               AND acknowledgement.line_number = unstaged.line_number
+               AND acknowledged_at >= sent_at))
+"""
+
+BATCH_ID = bindparam("batch_id", type_=Uuid)
+
+#: Counts of refused, waiting, skipped and acknowledged items without an import process.
+COUNT_UNSTAGED = text(f"""
+    WITH unstaged AS MATERIALIZED ({UNSTAGED})
+    SELECT count(*) FILTER (WHERE status = '{LineStatus.FAILED}') AS refused,
+           count(*) FILTER (WHERE status = '{LineStatus.PENDING}') AS waiting,
+           count(*) FILTER (WHERE status = '{LineStatus.SKIPPED}') AS skipped,
+           count(*) FILTER (WHERE status <> '{LineStatus.SKIPPED}' AND {ACKNOWLEDGED}) AS acknowledged
+    FROM unstaged
+""").bindparams(BATCH_ID)
+
+# Condition: a newer version of the process was refused, and that is not acknowledged.
+_LEFT_OPEN = """
+    NOT EXISTS (SELECT FROM acknowledgement
+                WHERE acknowledgement.import_supplier_id = process.import_supplier_id
+                  AND acknowledgement.external_account_number = process.external_account_number
+                  AND acknowledged_at >= process.refused_at)
+"""
+
+# What is refused and not acknowledged: lines, and newer versions of accounts.
+_REFUSED = f"""
+    SELECT external_account_number, batch_id, line_number, errors, false AS is_staged FROM unstaged
+    WHERE status = '{LineStatus.FAILED}' AND NOT {ACKNOWLEDGED}
+    UNION ALL
+    SELECT external_account_number, refused_batch_id, refused_line_number, refused_errors,
+           state <> '{ImportState.IMPORTED}'
+    FROM account_import_process AS process
+    WHERE import_supplier_id = :import_supplier_id AND state <> '{ImportState.SKIPPED}'
+      AND refused_at IS NOT NULL AND {_LEFT_OPEN} AND (:batch_id IS NULL OR refused_batch_id = :batch_id)
+"""
+
+#: Their error codes, and the first lines of each. A newer version of a single request has no line.
+REFUSED_BY_CODE = text(f"""
+    WITH unstaged AS MATERIALIZED ({UNSTAGED}),
+    found AS (
+        SELECT item ->> 'code' AS code, item ->> 'attr' AS path, batch_id, line_number,
+               coalesce(external_account_number, batch_id || ' ' || line_number) AS item_key,
+               row_number() OVER (PARTITION BY item ->> 'code' ORDER BY batch_id, line_number) AS place
+        FROM ({_REFUSED}) AS refused, jsonb_array_elements(errors) AS item)
+    SELECT code, count(DISTINCT item_key) AS lines,
+           coalesce(jsonb_agg(jsonb_build_array(batch_id, line_number, path) ORDER BY place)
+               FILTER (WHERE place <= :examples AND batch_id IS NOT NULL), '[]') AS examples
+    FROM found GROUP BY code ORDER BY lines DESC, code LIMIT :limit
+""").bindparams(BATCH_ID)
+
+#: Those that can be acknowledged, with one error code or any, in the order of the lines. A staged account is
+#: skipped instead.
+LIST_REFUSED = text(f"""
+    WITH unstaged AS MATERIALIZED ({UNSTAGED})
+    SELECT external_account_number, batch_id, line_number, errors FROM ({_REFUSED}) AS refused
+    WHERE NOT is_staged AND (:code IS NULL OR errors @> jsonb_build_array(jsonb_build_object('code', :code)))
+    ORDER BY batch_id, line_number LIMIT :limit
+""").bindparams(BATCH_ID, bindparam("code", type_=Text))
+
+#: Import processes of a supplier by state: all of them, those with a refused newer version, and those where
+#: that is not acknowledged.
+COUNT_PROCESSES = text(f"""
+    SELECT state, count(*) AS n, count(*) FILTER (WHERE refused_at IS NOT NULL) AS older,
+           count(*) FILTER (WHERE refused_at IS NOT NULL AND {_LEFT_OPEN}) AS older_open
+    FROM account_import_process AS process
+    WHERE import_supplier_id = :import_supplier_id GROUP BY state
+""")
+
+#: The same for the account numbers on the lines of a batch.
+COUNT_PROCESSES_OF_BATCH = text(f"""
+    SELECT process.state, count(DISTINCT process.id) AS n,
+           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL) AS older,
+           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL AND {_LEFT_OPEN}) AS older_open
+    FROM batch_line AS line
+    JOIN account_import_process AS process
+      ON process.import_supplier_id = :import_supplier_id
+     AND process.external_account_number = line.external_account_number
+    WHERE line.batch_id = :batch_id GROUP BY process.state
+""")
+
+#: The same for the accounts of which a newer version waits.
+COUNT_UNDECIDED = text(f"""
+    SELECT process.state, count(DISTINCT process.id) AS n,
+           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL) AS older,
+           count(DISTINCT process.id) FILTER (WHERE refused_at IS NOT NULL AND {_LEFT_OPEN}) AS older_open
+    {_UNDECIDED} GROUP BY process.state
+""").bindparams(BATCH_ID)
+
+#: Lines of stage and import batches of accounts that are no longer kept, and the lines of all kept batches
+#: that were open when they were removed.
+COUNT_REMOVED_LINES = text(f"""
+    SELECT coalesce(sum(lines) FILTER (WHERE kind = '{BatchKind.ACCOUNTS}' AND :batch_id IS NULL), 0),
+           coalesce(sum(removed_refused), 0), coalesce(sum(removed_waiting), 0)
+    FROM batch
+    WHERE import_supplier_id = :import_supplier_id AND mode IN ({_KEEPING})
+      AND lines_removed_at IS NOT NULL AND (:batch_id IS NULL OR id = :batch_id)
+""").bindparams(BATCH_ID)
+
+#: Counts the open lines of batches of accounts whose lines are about to be removed, by their newest lines.
+COUNT_BEFORE_REMOVAL = text(f"""
+    WITH unstaged AS MATERIALIZED ({UNSTAGED})
+    SELECT count(*) FILTER (WHERE status = '{LineStatus.FAILED}') AS refused,
+           count(*) FILTER (WHERE status = '{LineStatus.PENDING}') AS waiting
+    FROM unstaged WHERE batch_id = :removed_id AND NOT {ACKNOWLEDGED}
+""").bindparams(BATCH_ID)
+
+#: One page of unacknowledged items without an import process: accounts first, then lines without a number.
+#: The four keys are those of the last item of the previous page.
+LIST_UNSTAGED = text(f"""
+    WITH unstaged AS MATERIALIZED ({UNSTAGED})
+    SELECT external_account_number, batch_id, line_number, status, errors, false AS adds_data,
+           unnumbered, number_key, batch_key, line_key
+    FROM unstaged
+    WHERE status <> '{LineStatus.SKIPPED}' AND NOT {ACKNOWLEDGED}
+      AND (unnumbered, number_key, batch_key, line_key)
+          > (:unnumbered, :number_key, :batch_key, CAST(:line_key AS bigint))
+    ORDER BY unnumbered, number_key, batch_key, line_key LIMIT :limit
+""").bindparams(BATCH_ID)
+
+_IS_OPEN = f"""
+    (process.state IN ({_NOT_CREATED})
+     OR (process.state = '{ImportState.IMPORTED}' AND refused_at IS NOT NULL AND {_LEFT_OPEN}))
+"""
+_OPEN_COLUMNS = f"""
+    process.external_account_number, process.external_account_number AS after,
+    process.state IN ({_NOT_CREATED}) AS is_staged, refused_at IS NOT NULL AS is_older,
+    refused_batch_id AS batch_id, refused_line_number AS line_number, refused_errors AS errors
+"""
+
+#: One page of the accounts that are staged but not created, or were created from an older version.
+LIST_STAGED = text(f"""
+    SELECT {_OPEN_COLUMNS}
+    FROM account_import_process AS process
+    WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
+      AND {_IS_OPEN} AND NOT {_IS_WAITING}
+    ORDER BY process.external_account_number LIMIT :limit
+""")
+
+#: The same for the accounts on the lines of a batch.
+LIST_STAGED_OF_BATCH = text(f"""
+    SELECT {_OPEN_COLUMNS}
+    FROM account_import_process AS process
+    WHERE process.import_supplier_id = :import_supplier_id AND process.external_account_number > :after
+      AND process.external_account_number IN (
+          SELECT external_account_number FROM batch_line AS line WHERE line.batch_id = :batch_id)
+      AND {_IS_OPEN} AND NOT {_IS_WAITING}
+    ORDER BY process.external_account_number LIMIT :limit
+""").bindparams(BATCH_ID)
+
+#: The same lines and all others that were not staged, as sent, with whether they are acknowledged. A line
+#: that was too long is NULL.
+LIST_UNSTAGED_LINES = text(f"""
+    WITH unstaged AS MATERIALIZED ({UNSTAGED})
+    SELECT line.payload, unstaged.status, {ACKNOWLEDGED} AS acknowledged,
+           unnumbered, number_key, batch_key, line_key
+    FROM unstaged JOIN batch_line AS line USING (batch_id, line_number)
+    WHERE (:batch_id IS NULL OR batch_id = :batch_id) AND (unnumbered, number_key, batch_key, line_key)
+              > (:unnumbered, :number_key, :batch_key, CAST(:line_key AS bigint))
+    ORDER BY unnumbered, number_key, batch_key, line_key LIMIT :limit
+""").bindparams(BATCH_ID)
+#: The place before the first of them, with the names of its columns.
+FIRST_UNSTAGED = {"unnumbered": False, "number_key": "", "batch_key": "", "line_key": -1}
+
+# The lines of a batch of added data, or of all import batches of the supplier, by outcome: ADDED, SKIPPED,
+# FAILED, or PENDING for those that nobody has processed. Nobody adds anything to an excluded or erased
+# account.
+ADDED_LINES = f"""
+    SELECT line.*,
+           CASE WHEN line.status IN ('{LineStatus.ADDED}', '{LineStatus.ALREADY_ADDED}')
+                THEN '{LineStatus.ADDED}'
+                WHEN line.status = '{LineStatus.SKIPPED}' OR {_IS_MARKED} OR EXISTS (
+                    SELECT FROM account_import_process AS process
+                    WHERE process.import_supplier_id = :import_supplier_id
+                      AND process.external_account_number = line.external_account_number
+                      AND process.state = '{ImportState.SKIPPED}') THEN '{LineStatus.SKIPPED}'
+                WHEN line.status = '{LineStatus.FAILED}' THEN '{LineStatus.FAILED}'
+                ELSE '{LineStatus.PENDING}' END AS outcome,
+           EXISTS (SELECT FROM acknowledgement
+                   WHERE acknowledgement.import_supplier_id = :import_supplier_id
+                     AND acknowledgement.batch_id = line.batch_id
+                     AND acknowledgement.line_number = line.line_number) AS is_acknowledged
+    FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
+    WHERE batch.import_supplier_id = :import_supplier_id AND batch.kind <> '{BatchKind.ACCOUNTS}'
+      AND (batch.id = :batch_id OR (:batch_id IS NULL AND batch.mode = '{BatchMode.IMPORT}'))
+"""
+
+#: The number of lines of added data by outcome, and of those acknowledged.
+COUNT_ADDED_LINES = text(f"""
+    SELECT outcome, count(*) AS lines, count(*) FILTER (WHERE is_acknowledged) AS acknowledged
+    FROM ({ADDED_LINES}) AS line GROUP BY outcome
+""").bindparams(BATCH_ID)
+
+#: One page of the open lines of added data.
+LIST_ADDED_LINES = text(f"""
+    SELECT external_account_number, batch_id, line_number, status, errors,
+           true AS adds_data, batch_id AS after_batch, line_number AS after_line
+    FROM ({ADDED_LINES} AND (line.batch_id, line.line_number) > (:after_batch, :after_line)) AS line
+    WHERE (outcome = '{LineStatus.FAILED}' OR outcome = '{LineStatus.PENDING}' AND NOT :only_refused)
+      AND NOT is_acknowledged
+      AND (:code IS NULL OR errors @> jsonb_build_array(jsonb_build_object('code', :code)))
+    ORDER BY batch_id, line_number LIMIT :limit
+""").bindparams(BATCH_ID, bindparam("after_batch", type_=Uuid), bindparam("code", type_=Text))

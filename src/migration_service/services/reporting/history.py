@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from migration_service.errors import DuplicateLineError
-from migration_service.states import BatchKind, BatchMode, LineStatus
+from migration_service.services.reconciliation.submitted import REFUSED_BY_CODE
 
 
 class CreatedOnDay(NamedTuple):
@@ -36,13 +35,12 @@ def count_created_by_day(
 def count_failures_by_code(
     session: Session, import_supplier_id: int, *, limit: int = 10
 ) -> list[tuple[str, int]]:
-    """Return the error codes of a supplier's currently refused lines, the most frequent first.
+    """Return the error codes of what is refused now and not acknowledged, the most frequent first.
 
-    The newest failed line of each account counts, in batches that stage or create accounts, unless a later
-    line has settled the account. Only chunks with failed lines are read.
+    These are lines of which nothing is staged, and newer versions of accounts.
     """
-    rows = session.execute(_FAILURES, {"import_supplier_id": import_supplier_id, "limit": limit})
-    return [(code, number) for code, number in rows]
+    values = {"import_supplier_id": import_supplier_id, "batch_id": None, "examples": 0, "limit": limit}
+    return [(row.code, row.lines) for row in session.execute(REFUSED_BY_CODE, values)]
 
 
 _TODAY = text("SELECT CAST(now() AT TIME ZONE :zone AS date)")
@@ -54,33 +52,4 @@ _CREATED = text("""
       AND account_created_at >= date_trunc('day', now() AT TIME ZONE :zone) AT TIME ZONE :zone
                                 - make_interval(days => CAST(:days AS integer) - 1)
     GROUP BY 1
-""")
-
-_FAILURES = text(f"""
-    WITH failed AS (
-        SELECT DISTINCT ON (line.external_account_number,
-                            CASE WHEN line.external_account_number IS NULL THEN line.batch_id END,
-                            CASE WHEN line.external_account_number IS NULL THEN line.line_number END)
-               line.batch_id, line.line_number, line.errors
-        FROM batch
-        JOIN batch_chunk AS chunk ON chunk.batch_id = batch.id
-         AND CAST(chunk.counts ->> '{LineStatus.FAILED}' AS bigint) > 0
-        JOIN batch_line AS line ON line.batch_id = batch.id
-         AND line.line_number BETWEEN chunk.first_line AND chunk.last_line
-        WHERE batch.import_supplier_id = :import_supplier_id AND batch.kind = '{BatchKind.ACCOUNTS}'
-          AND batch.mode IN ('{BatchMode.STAGE}', '{BatchMode.IMPORT}')
-          AND line.status = '{LineStatus.FAILED}'
-          AND NOT line.errors @> '[{{"code": "{DuplicateLineError.code}"}}]'
-          AND NOT EXISTS (
-              SELECT FROM account_import_process AS process
-              WHERE process.import_supplier_id = :import_supplier_id
-                AND process.external_account_number = line.external_account_number)
-        ORDER BY line.external_account_number,
-                 CASE WHEN line.external_account_number IS NULL THEN line.batch_id END,
-                 CASE WHEN line.external_account_number IS NULL THEN line.line_number END,
-                 line.batch_id DESC, line.line_number
-    )
-    SELECT item ->> 'code' AS code, count(DISTINCT (batch_id, line_number)) AS n
-    FROM failed, jsonb_array_elements(errors) AS item
-    GROUP BY code ORDER BY n DESC, code LIMIT :limit
 """)

@@ -4,11 +4,11 @@ A report is about a supplier, one batch, a plan of waves, or one wave. It contai
 of failures are identified by line and path, without their values. `report_page` renders it.
 """
 
+import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import chain, islice
 from typing import Any
 
 from sqlalchemy import text
@@ -22,12 +22,15 @@ from migration_service.services.reconciliation.acknowledgements import (
     count_acknowledgements,
     list_acknowledgements,
 )
-from migration_service.services.reconciliation.book_totals import BookTotals, count_book
-from migration_service.services.reconciliation.created_accounts import find_differences
-from migration_service.services.reconciliation.differences import AccountDifference, Totals
-from migration_service.services.reconciliation.submitted import count_submitted
-from migration_service.services.reconciliation.submitted_items import Submitted
-from migration_service.services.reconciliation.submitted_sql import REFUSED_BY_CODE
+from migration_service.services.reconciliation.comparisons import (
+    find_kept,
+    list_differing,
+    start_comparison,
+    wait_for_comparison,
+)
+from migration_service.services.reconciliation.differences import AccountDifference
+from migration_service.services.reconciliation.submitted import REFUSED_BY_CODE
+from migration_service.services.reconciliation.verdict import Verdict, combine, judge
 from migration_service.services.reporting import report_sql as sql
 from migration_service.services.reporting.report_rates import Rates, read_rates
 from migration_service.services.reporting.report_subject import ReportKind, ReportSubject
@@ -83,43 +86,42 @@ class Report:
     subject: ReportSubject
     made_at: datetime
     live_at: datetime | None
-    #: The counts of sent accounts and lines by outcome.
-    sent: Submitted
+    #: What was sent, is open and differs.
+    verdict: Verdict
     #: The batches of the report, or the newest ones of the supplier, each with the person who started it.
     batches: list[tuple[BatchReport, str | None]]
     #: The plan, and all or one of its waves.
     plan: PlanReport | None = None
     waves: Sequence[WaveReport] = ()
-    #: For a supplier: its newest plans, its newest acknowledgements and their number, and its rehearsals.
+    #: For a supplier: its newest plans, the newest acknowledgements of what stays out and their number, and
+    #: its rehearsals.
     plans: Sequence[PlanReport] = ()
     acknowledged: Sequence[Acknowledgement] = ()
     all_acknowledged: int = 0
     trend: Sequence[Rehearsal] = ()
-    #: The totals of the book. None if the report is about several batches, or about added data.
-    book: BookTotals | None = None
     failed: list[FailedCode]
     rates: Rates | None
-    totals: Totals
     differences: list[AccountDifference] = field(default_factory=list)
     undos: Sequence[Any] = ()
     decisions: list[Decision] = field(default_factory=list)
     versions: Versions
 
 
-def make_report(sessions: sessionmaker[Session], subject: ReportSubject) -> Report:
-    """Return the figures of a report. This compares every account, which takes seconds for 100,000.
+def make_report(
+    sessions: sessionmaker[Session], subject: ReportSubject, *, seconds: float | None = None
+) -> Report:
+    """Return the figures of a report.
 
-    Each part is read in a separate transaction, so the figures of a running batch may be some seconds apart.
+    This compares every account, which takes seconds for 100,000. If that takes more than `seconds`, workers
+    finish it, and the report relies on the comparison that was kept before. Each part is read in a separate
+    transaction, so the figures of a running batch may be some seconds apart.
     """
-    totals = Totals()
-    differing = chain.from_iterable(
-        find_differences(sessions, subject.supplier.id, totals, batch_id=batch_id)
-        for batch_id in subject.batch_ids or (None,)
-    )
-    differences = list(islice(differing, MOST_DIFFERENCES))
-    for _ in differing:  # completes the totals
-        pass
-    book = _count_book(sessions, subject)
+    until = None if seconds is None else time.monotonic() + seconds
+    for batch_id in subject.batch_ids or (None,):
+        with sessions.begin() as session:
+            comparison_id = start_comparison(session, subject.supplier, batch_id)[0].id
+        left = None if until is None else max(until - time.monotonic(), 0)
+        wait_for_comparison(sessions, comparison_id, seconds=left)
     with sessions.begin() as session:
         session.execute(text("SET LOCAL statement_timeout = '10min'"))
         plan = report_plan(session, session.get_one(WavePlan, subject.plan_id)) if subject.plan_id else None
@@ -128,28 +130,24 @@ def make_report(sessions: sessionmaker[Session], subject: ReportSubject) -> Repo
             subject=subject,
             made_at=datetime.now(UTC),
             live_at=session.get_one(ImportSupplier, subject.supplier.id).live_at,
-            sent=_count_submitted(session, subject),
+            verdict=combine([judge(session, subject.supplier.id, it) for it in subject.batch_ids or (None,)]),
             batches=_read_batches(session, subject),
             plan=plan,
             waves=[wave for wave in waves if subject.wave in (None, wave.number)],
             **(_read_whole(session, subject) if subject.kind is ReportKind.SUPPLIER else {}),
-            book=book,
             failed=_read_failed(session, subject),
             rates=read_rates(session, subject.values()),
-            totals=totals,
-            differences=differences,
+            differences=_list_differences(session, subject),
             undos=session.execute(sql.UNDOS, subject.values() | {"limit": MOST_UNDOS}).all(),
             decisions=_read_decisions(session, subject),
             versions=_read_versions(session),
         )
 
 
-def _count_book(sessions: sessionmaker[Session], subject: ReportSubject) -> BookTotals | None:
-    if subject.kind is ReportKind.PLAN:
-        return None
-    with sessions.begin() as session:
-        sent = _count_submitted(session, subject)
-    return count_book(sessions, subject.supplier.id, sent, batch_id=subject.batch_id)
+def _list_differences(session: Session, subject: ReportSubject) -> list[AccountDifference]:
+    kept = (find_kept(session, subject.supplier.id, it) for it in subject.batch_ids or (None,))
+    found = (list_differing(session, it, limit=MOST_DIFFERENCES) for it in kept if it is not None)
+    return [account for accounts in found for account in accounts][:MOST_DIFFERENCES]
 
 
 def _read_whole(session: Session, subject: ReportSubject) -> dict[str, Any]:
@@ -158,19 +156,12 @@ def _read_whole(session: Session, subject: ReportSubject) -> dict[str, Any]:
     plans = list_plans(session, organisation_id=None, import_supplier=supplier.code, limit=MOST_PLANS)
     return {
         "plans": report_plans(session, plans),
-        "acknowledged": list_acknowledgements(session, supplier.id, limit=MOST_ACKNOWLEDGED).all(),
-        "all_acknowledged": count_acknowledgements(session, supplier.id),
+        "acknowledged": list_acknowledgements(
+            session, supplier.id, limit=MOST_ACKNOWLEDGED, stays_out=True
+        ).all(),
+        "all_acknowledged": count_acknowledgements(session, supplier.id, stays_out=True),
         "trend": read_trend(session, supplier.id, limit=MOST_REHEARSALS),
     }
-
-
-def _count_submitted(session: Session, subject: ReportSubject) -> Submitted:
-    """Return the numbers of sent accounts and lines by outcome. No account is in two waves of a plan."""
-    counted = [
-        asdict(count_submitted(session, subject.supplier.id, batch_id=batch_id))
-        for batch_id in subject.batch_ids or (None,)
-    ]
-    return Submitted(**{name: sum(sent[name] for sent in counted) for name in counted[0]})
 
 
 def _read_batches(session: Session, subject: ReportSubject) -> list[tuple[BatchReport, str | None]]:

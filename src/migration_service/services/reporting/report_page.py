@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from migration_service.services.batches.control import BatchReport
 from migration_service.services.reconciliation.differences import NOT_COMPARED, is_amount
+from migration_service.services.reconciliation.verdict import describe_problems
 from migration_service.services.reporting.report import Report
 from migration_service.services.reporting.report_rates import Rates
 from migration_service.services.waves.reports import WaveReport, describe_state
@@ -46,6 +47,7 @@ def render_report(report: Report, *, stylesheet: str | None = None) -> str:
         .render(
             report=report,
             not_compared=NOT_COMPARED,
+            problems=describe_problems(report.verdict),
             bars=_bars(report.rates) if report.rates else [],
             control={batch.batch_id: _control(batch, report) for batch, _ in report.batches},
             chart={"width": _WIDTH, "height": _HEIGHT},
@@ -135,12 +137,14 @@ def _title(batch: BatchReport) -> str:
 
 def _control(batch: BatchReport, report: Report) -> str:
     """Return a text that says whether a file matches its control totals."""
-    files = {it.batch_id: it for it in report.book.files} if report.book else {}
+    book = report.verdict.book
+    files = {it.batch_id: it for it in book.files} if book else {}
     source = files.get(batch.batch_id, batch)
     if source.control_totals_differing is None:
         return "not given"
     if source.control_totals_differing:
-        return f"{source.control_totals_differing} differ"
+        again = ", sent again" if getattr(source, "is_superseded", False) else ""
+        return f"{source.control_totals_differing} differ{again}"
     return "as in the file" if source.control_totals_as_given else "as far as the file can be read"
 
 

@@ -7,7 +7,7 @@ docs/operators/personal-data.md lists the retention periods of all data.
 from collections.abc import Callable
 from functools import partial
 
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from migration_service.config import Settings
@@ -20,11 +20,14 @@ from migration_service.services.accounts.erasure_sql import REMOVE_ATTEMPTS, REM
 from migration_service.services.batches.control import cancel_batch
 from migration_service.services.events.retention import remove_old_events
 from migration_service.services.idempotency.keys import remove_old_keys
+from migration_service.services.reconciliation.submitted import count_before_removal
 from migration_service.services.webhooks.deliveries import remove_old_deliveries
 from migration_service.states import BatchState, EmailState, ImportState
 
 #: The largest number of items removed in one transaction.
 PIECE = 10_000
+#: The largest number of batches whose open lines are counted in one transaction.
+_COUNTED = 50
 
 #: Removes one piece, and returns the number of its items.
 Removal = Callable[[Session], int]
@@ -66,8 +69,18 @@ def cancel_idle_batches(session: Session, *, after_days: int) -> int:
 
 
 def remove_batch_lines(session: Session, *, after_days: int) -> int:
-    """Remove the lines and results of batches that ended longer ago. The batch and its counts are kept."""
+    """Remove the lines and results of batches that ended longer ago. The batch and its counts are kept.
+
+    How many of its lines are open is counted before the first is removed.
+    """
+    due = select(Batch).where(text(_IS_DUE), Batch.removed_refused.is_(None)).limit(_COUNTED)
+    batches = session.scalars(due.with_for_update(), {"days": after_days}).all()
+    for batch in batches:
+        count_before_removal(session, batch)
+    session.flush()
     removed = len(session.execute(_REMOVE_LINES, {"days": after_days, "limit": PIECE}).all())
+    if len(batches) == _COUNTED:
+        return PIECE
     if removed < PIECE:
         session.execute(_MARK_REMOVED, {"days": after_days})
     return removed
@@ -98,11 +111,15 @@ def remove_staged(session: Session, *, after_days: int) -> int:
 def remove_error_texts(session: Session, *, after_days: int) -> int:
     """Remove the texts of failures of attempts, customer e-mails and refused versions.
 
-    Outcomes, codes and the marks of refused versions are kept. Alerts that were sent or refused are removed
-    as well, because they contain the addresses of people.
+    Values that differed in a comparison are removed, too. Outcomes, codes and the marks of refused versions
+    are kept. Alerts that were sent or refused are removed as well, because they contain the addresses of
+    people.
     """
     values = {"days": after_days, "limit": PIECE}
-    statements = (_REMOVE_ATTEMPT_ERRORS, _REMOVE_EMAIL_ERRORS, _REMOVE_VERSION_ERRORS, _REMOVE_ALERTS)
+    statements = (
+        *(_REMOVE_ATTEMPT_ERRORS, _REMOVE_EMAIL_ERRORS, _REMOVE_VERSION_ERRORS, _REMOVE_ALERTS),
+        _REMOVE_COMPARED_VALUES,
+    )
     return max(len(session.execute(statement, values).all()) for statement in statements)
 
 
@@ -128,17 +145,18 @@ _IS_IDLE = f"""
         WHERE wave.batch_id = batch.id AND plan.finished_at IS NULL)"""
 _LOCK_IDLE = text(f"SELECT id FROM batch WHERE {_IS_IDLE} LIMIT :limit FOR UPDATE SKIP LOCKED")
 
+_IS_DUE = f"batch.finished_at {_BEFORE} AND batch.lines_removed_at IS NULL"
 _REMOVE_LINES = text(f"""
     DELETE FROM batch_line WHERE ctid = ANY (ARRAY(
         SELECT line.ctid FROM batch JOIN batch_line AS line ON line.batch_id = batch.id
-        WHERE batch.finished_at {_BEFORE} AND batch.lines_removed_at IS NULL
+        WHERE {_IS_DUE} AND batch.removed_refused IS NOT NULL
         LIMIT :limit))
     RETURNING 1
 """)
 
 _MARK_REMOVED = text(f"""
     UPDATE batch SET lines_removed_at = now()
-    WHERE finished_at {_BEFORE} AND lines_removed_at IS NULL
+    WHERE {_IS_DUE}
       AND NOT EXISTS (SELECT FROM batch_line WHERE batch_id = batch.id)
 """)
 
@@ -171,6 +189,15 @@ _REMOVE_VERSION_ERRORS = text(
     "UPDATE account_import_process SET refused_errors = NULL"
     + _some("account_import_process", f"refused_errors IS NOT NULL AND refused_at {_BEFORE}")
 )
+# What differed in which account is kept until the next comparison; the values are not.
+_REMOVE_COMPARED_VALUES = text(f"""
+    UPDATE compared_account SET found = CAST(jsonb_set(CAST(found AS jsonb), '{{values}}', '[]') AS text)
+    WHERE ctid = ANY (ARRAY(
+        SELECT compared_account.ctid FROM comparison JOIN compared_account ON comparison_id = comparison.id
+        WHERE comparison.finished_at {_BEFORE} AND CAST(found AS jsonb) -> 'values' <> '[]'
+        LIMIT :limit FOR UPDATE OF compared_account SKIP LOCKED))
+    RETURNING 1
+""")
 # An alert is sent again if its subject is still waiting at the end of the retention period.
 _REMOVE_ALERTS = text(
     "DELETE FROM alert_email"

@@ -90,7 +90,7 @@ def reconcile_wave(session: Session, plan: WavePlan, wave: Wave) -> None:
     require_no_undo_of_plan(session, plan)
     _require_completed(session, wave)
     change_wave(session, plan, wave, RECONCILE_AGAIN)
-    wave.reconciled_to, wave.differing, wave.open = 0, None, None
+    wave.comparison_id = wave.differing = wave.open = None
 
 
 def approve_wave(session: Session, plan: WavePlan, wave: Wave, *, reason: str, by: str | None = None) -> None:

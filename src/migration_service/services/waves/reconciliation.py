@@ -1,4 +1,4 @@
-"""Reconciling waves whose lines all have an outcome, page by page, so that a crash loses only one page."""
+"""Judging waves whose lines all have an outcome, with a comparison that begins after the last of them."""
 
 import time
 from uuid import UUID
@@ -6,38 +6,38 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Uuid, bindparam, func, select, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import Wave, WavePlan
+from migration_service.models import Comparison, Wave, WavePlan
 from migration_service.schemas.events import EventType
 from migration_service.services.events.recording import record
-from migration_service.services.reconciliation.created_accounts import compare_page
-from migration_service.services.reconciliation.differences import Totals
-from migration_service.services.reconciliation.submitted import count_submitted
+from migration_service.services.reconciliation.comparisons import Progress, do_piece, start_comparison
+from migration_service.services.reconciliation.verdict import judge
+from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.services.waves.states import FIND_CLEAN, FIND_DIFFERENCE, change_wave, is_over
 from migration_service.states import WaveState
 
 
 def reconcile_waves(sessions: sessionmaker[Session], *, seconds: float) -> None:
-    """Reconcile waves for about `seconds`. The next sweep does the rest.
+    """Reconcile waves for about `seconds`. The next sweep, and workers meanwhile, do the rest.
 
-    Organisations take turns, with one page of the oldest wave of each at a time.
+    Organisations take turns, with one piece of the oldest wave of each at a time.
     """
     until = time.monotonic() + seconds
-    settled: list[UUID] = []
+    left: list[UUID] = []
     while True:
         with sessions.begin() as session:
-            turns = session.scalars(_OLDEST_OF_EACH, {"settled": settled}).all()
+            turns = session.scalars(_OLDEST_OF_EACH, {"left": left}).all()
         if not turns:
             return
         for batch_id in turns:
             if time.monotonic() >= until:
                 return
             with sessions.begin() as session:
-                if not reconcile_page(session, batch_id):
-                    settled.append(batch_id)
+                if not reconcile_piece(session, batch_id):
+                    left.append(batch_id)
 
 
-def reconcile_page(session: Session, batch_id: UUID) -> bool:
-    """Compare the next accounts of a wave, and store the result and position. Return whether there are more.
+def reconcile_piece(session: Session, batch_id: UUID) -> bool:
+    """Compare some accounts of a wave, or judge it at the end. Return whether there is more to do now.
 
     At the end the wave is CLEAN or DIFFERS. Do nothing if another transaction holds the wave's lock.
     """
@@ -45,31 +45,31 @@ def reconcile_page(session: Session, batch_id: UUID) -> bool:
     wave = session.scalars(due.with_for_update(skip_locked=True)).one_or_none()
     if wave is None:
         return False
-    plan, totals = session.get_one(WavePlan, wave.plan_id), Totals()
-    place, _ = compare_page(
-        session, plan.import_supplier_id, totals, after=wave.reconciled_to, batch_id=wave.batch_id
-    )
-    if place is not None:
-        wave.reconciled_to = place
-        wave.differing = (wave.differing or 0) + totals.differing
-        return True
-    found_open = count_submitted(session, plan.import_supplier_id, batch_id=wave.batch_id).open
-    wave.differing = wave.differing or 0
-    wave.open = found_open
-    wave.reconciled_at = func.now()
-    change = FIND_DIFFERENCE if wave.differing or found_open else FIND_CLEAN
-    change_wave(session, plan, wave, change, details={"differing": wave.differing, "open": found_open})
-    _tell(session, plan, wave)
+    plan = session.get_one(WavePlan, wave.plan_id)
+    comparison = session.get(Comparison, wave.comparison_id) if wave.comparison_id else None
+    if comparison is None:
+        supplier = get_import_supplier_by_id(session, plan.import_supplier_id)
+        comparison, is_new = start_comparison(session, supplier, batch_id)
+        # One that began earlier may have read accounts before they were created.
+        wave.comparison_id = comparison.id if is_new else None
+    if comparison.finished_at is None:
+        return do_piece(session, comparison.id) is not Progress.WAITS
+    _settle(session, plan, wave)
     return False
 
 
-def _tell(session: Session, plan: WavePlan, wave: Wave) -> None:
-    """Record the events of a reconciled wave."""
+def _settle(session: Session, plan: WavePlan, wave: Wave) -> None:
+    verdict = judge(session, plan.import_supplier_id, wave.batch_id)
+    wave.differing, wave.open = verdict.differing, verdict.sent.open
+    wave.reconciled_at = func.now()
+    found = {"differing": wave.differing, "open": wave.open}
+    change = FIND_CLEAN if verdict.is_clean else FIND_DIFFERENCE
+    change_wave(session, plan, wave, change, details=found)
+    # The other members of the events are those of the batch.
     subject = {"plan_id": plan.id, "number": wave.number, "batch_id": wave.batch_id}
     whose = {"organisation_id": plan.organisation_id, "import_supplier_id": plan.import_supplier_id}
     if wave.state == WaveState.DIFFERS:
-        found = {**subject, "differing": wave.differing, "open": wave.open}
-        record(session, EventType.RECONCILIATION_DIFFERS, found, **whose)
+        record(session, EventType.RECONCILIATION_DIFFERS, {**subject, **found}, **whose)
     if not is_over(plan, wave):
         record(session, EventType.WAVE_APPROVAL_REQUIRED, {**subject, "found": wave.state}, **whose)
 
@@ -77,6 +77,6 @@ def _tell(session: Session, plan: WavePlan, wave: Wave) -> None:
 _OLDEST_OF_EACH = text(f"""
     SELECT DISTINCT ON (organisation_id) batch_id
     FROM wave JOIN wave_plan ON wave_plan.id = plan_id
-    WHERE state = '{WaveState.RECONCILING}' AND batch_id <> ALL (:settled)
+    WHERE state = '{WaveState.RECONCILING}' AND batch_id <> ALL (:left)
     ORDER BY organisation_id, plan_id, number
-""").bindparams(bindparam("settled", type_=ARRAY(Uuid)))
+""").bindparams(bindparam("left", type_=ARRAY(Uuid)))

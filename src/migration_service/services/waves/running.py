@@ -53,7 +53,7 @@ def follow_batch(session: Session, plan: WavePlan, wave: Wave, batch: Batch) -> 
     """Change the state of a started wave to match that of its batch."""
     if batch.state in ENDED:
         change_wave(session, plan, wave, RECONCILE)
-        wave.reconciled_to, wave.differing, wave.open = 0, None, None
+        wave.comparison_id = wave.differing = wave.open = None
     elif batch.state in OPEN:
         if wave.state == WaveState.PAUSED:
             change_wave(session, plan, wave, RESUME)
@@ -100,5 +100,5 @@ def reconcile_undone(session: Session, plan: WavePlan, wave: Wave) -> None:
     if not session.scalar(select(whole | named)):
         return
     change_wave(session, plan, wave, UNDO)
-    wave.reconciled_to, wave.differing, wave.open = 0, None, None
+    wave.comparison_id = wave.differing = wave.open = None
     wave.decided_by = wave.decided_at = wave.decision_reason = None

@@ -25,20 +25,17 @@ from migration_service.models import (
 )
 from migration_service.services.accounts.notes import hash_sameness
 from migration_service.services.batches.work.added_data.operations import OPERATIONS
-from migration_service.services.reconciliation import added_data
-from migration_service.services.reconciliation.added_data import (
-    count_added,
-    find_added_differences,
-    find_differences_of_batches,
-    find_open_lines,
+from migration_service.services.reconciliation import added_data, submitted
+from migration_service.services.reconciliation.differences import AccountDifference, Difference
+from migration_service.services.reconciliation.submitted import (
+    OpenItem,
+    Submitted,
+    count_submitted,
+    find_open,
 )
-from migration_service.services.reconciliation.created_accounts import find_differences
-from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
-from migration_service.services.reconciliation.submitted import count_submitted, find_open
-from migration_service.services.reconciliation.submitted_items import OpenItem, Submitted
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchKind, OpenReason
-from unit.services.reporting.rows import add, make_batch, make_chunk, make_created, make_line
+from unit.services.reporting.rows import add, compare, make_batch, make_chunk, make_created, make_line
 
 _DAY = date(2026, 1, 1)
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -69,20 +66,16 @@ class Book:
 
     def check(self, batch: Batch | None, differing: dict[str, Any], equal: dict[str, Any]) -> None:
         """Compare a batch, or all. Account 1 differs, by these sums. What is equal adds to the totals."""
-        totals = Totals()
-        if batch is None:
-            found = find_differences_of_batches(self.within, self.known.id, totals)
-        else:
-            found = find_added_differences(self.within, self.known.id, totals, batch.id)
+        verdict, found = compare(self.within, self.known, batch.id if batch else None)
         differences = [_difference(measure, *sums) for measure, sums in differing.items()]
-        assert list(found) == [AccountDifference("1", f"A-{self.known.code} 1", differences)]
-        assert totals.differing == 1
+        assert found == [AccountDifference("1", f"A-{self.known.code} 1", differences)]
+        assert verdict.differing == 1
+        measures = {it: sums for it, sums in verdict.totals.measures.items() if it.startswith("added ")}
         expected = {it.measure: (it.staged, it.created) for it in differences}
         for measure, sum_ in equal.items():
             staged, created = expected.get(measure, (0, 0))
             expected[measure] = (staged + Decimal(sum_), created + Decimal(sum_))
-        assert totals.measures == expected
-        assert list(totals.measures) == sorted(expected)
+        assert measures == expected
 
 
 @pytest.fixture
@@ -101,7 +94,7 @@ def _make(session: Session, known: KnownSupplier, number: str) -> Account:
 
 def _make_ledger(session: Session, known: KnownSupplier, number: str) -> Ledger:
     account = _make(session, known, number)
-    return add(session, Ledger(account_pk=account.id, position=0, ledger_code="A", ledger_balance=0))
+    return session.scalars(select(Ledger).filter_by(account_pk=account.id)).one()
 
 
 def _transaction(id_: str, amount: str, type_: str) -> dict[str, str]:
@@ -125,6 +118,7 @@ def test_transactions_are_compared_by_their_ids(session: Session, book: Book, ot
         keys = {"ledger_pk": ledger.id, "account_pk": ledger.account_pk, "position": 0, "period": "ADDED"}
         values = {**_transaction(id_, amount, type_), "transaction_date": _DAY, "request_id": trace}
         add(session, Transaction(**keys, **values))
+        ledger.ledger_balance += Decimal(amount) * (1 if type_ in ("PAYMENT", "CREDIT") else -1)
     sent = [_transaction("less", "2.01", "CHARGE"), _transaction("typed", "3", "CHARGE")]
     foreign_item = _transaction("foreign", "41", "CHARGE")
     book.send(batch, 1, "1", {"transactions": [_transaction("same", "1.1", "PAYMENT"), *sent]})
@@ -253,12 +247,11 @@ def test_chunks_are_compared_in_pages(session: Session, book: Book, other: Known
     make_line(session, batch, 10, "1", "FAILED", understood=null(), chunk_line=2)
     missing = [_difference("added notes", 1, 0)]
     for chunks, order in ((20, ["1", "2", "3"]), (1, numbers), (2, ["1", "3", "2"])):
-        totals = Totals()
         with patch.object(added_data, "CHUNKS", chunks):
-            found = list(find_added_differences(book.within, book.known.id, totals, batch.id))
+            verdict, found = compare(book.within, book.known, batch.id)
         assert found == [AccountDifference(it, f"A-MINE {it}", missing) for it in order]
-        assert (totals.differing, totals.not_comparable) == (3, 1)
-        assert totals.measures == {"added notes": (Decimal(3), Decimal(0))}
+        assert (verdict.differing, verdict.totals.named_lines) == (3, [(batch.id, 9)])
+        assert verdict.totals.measures == {"added notes": (Decimal(3), Decimal(0))}
 
 
 def test_a_supplier_has_the_batches_that_added_something(
@@ -278,18 +271,18 @@ def test_a_supplier_has_the_batches_that_added_something(
         _note_lines(theirs, theirs.batch(kind, chunk=False, **values), "1")
     batch = book.batch("statements", id=earlier)
     book.send(batch, 1, "1", {"statements": [{"statement_id": "s", "gross_amount": 1}]})
-    totals = Totals()
-    found = list(find_differences(book.within, book.known.id, totals))
+    verdict, found = compare(book.within, book.known)
     assert [[it.measure for it in account.differences] for account in found] == [
         ["added gross_amount in cents", "added statements"],
         ["added notes"],
     ]
-    assert totals.measures["added notes"] == (Decimal(1), Decimal(0))
-    assert list(find_differences(book.within, book.known.id, Totals(), batch_id=batch.id)) == found[:1]
+    assert verdict.totals.measures["added notes"] == (Decimal(1), Decimal(0))
+    assert compare(book.within, book.known, batch.id)[1] == found[:1]
 
 
-_NOTHING = Submitted(**dict.fromkeys(Submitted.__slots__, 0))
+_NOTHING = Submitted()
 _SENT = replace(_NOTHING, sent=9, refused=3, waiting=2, created=3, skipped=1, acknowledged=2, open=3)
+_SENT = replace(_SENT, added_lines_refused=2, added_lines_waiting=1)
 
 
 @pytest.mark.usefixtures("unsorted")
@@ -305,21 +298,19 @@ def test_lines_are_counted_and_listed_by_what_became_of_them(
     for supplier, of, line in ((known, batch, 5), (known, batch, 7), (known, another, 2), (other, batch, 1)):
         keys = {"import_supplier_id": supplier.id, "batch_id": of.id, "line_number": line}
         add(session, Acknowledgement(**keys, reason="", acknowledged_by=""))
-    assert count_added(session, known.id, batch.id) == _SENT
     assert count_submitted(session, known.id, batch_id=batch.id) == _SENT
     errors = [{"code": "x", "detail": "", "attr": None}]
     expected = [
-        OpenItem("1", OpenReason.WAITING, batch.id, 1, []),
-        OpenItem("2", OpenReason.REFUSED, batch.id, 2, errors),
-        OpenItem("8", OpenReason.REFUSED, batch.id, 8, errors),
+        OpenItem("1", OpenReason.WAITING, batch.id, 1, [], is_line=True),
+        OpenItem("2", OpenReason.REFUSED, batch.id, 2, errors, is_line=True),
+        OpenItem("8", OpenReason.REFUSED, batch.id, 8, errors, is_line=True),
     ]
     for page in (10_000, 1, 2, 3):
-        monkeypatch.setattr(added_data, "PAGE", page)
-        assert list(find_open_lines(within, known.id, batch.id)) == expected
-    assert list(find_open(within, known.id, batch_id=batch.id)) == expected
-    monkeypatch.setattr(added_data, "PAGE", 1)
-    lines = find_open_lines(within, known.id, batch.id)
+        monkeypatch.setattr(submitted, "PAGE", page)
+        assert list(find_open(within, known.id, batch_id=batch.id)) == expected
+    monkeypatch.setattr(submitted, "PAGE", 1)
+    lines = find_open(within, known.id, batch_id=batch.id)
     assert next(lines) == expected[0]
     session.execute(delete(BatchLine).where(BatchLine.line_number == 2))
     assert list(lines) == expected[2:]
-    assert count_added(session, known.id, book.batch("notes").id) == _NOTHING
+    assert count_submitted(session, known.id, batch_id=book.batch("notes").id) == _NOTHING

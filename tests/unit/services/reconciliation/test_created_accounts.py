@@ -19,12 +19,11 @@ from migration_service.services.reconciliation import created_accounts
 from migration_service.services.reconciliation.created_accounts import (
     compare_account,
     compare_page,
-    find_differences,
     stream_id_map,
 )
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
 from migration_service.services.setup.suppliers import KnownSupplier
-from unit.services.reporting.rows import make_batch, make_created, make_line, make_process
+from unit.services.reporting.rows import compare, make_batch, make_created, make_line, make_process
 
 
 def _difference(measure: str, staged: Any, created: Any) -> Difference:
@@ -39,24 +38,21 @@ def test_a_value_without_a_column_is_a_difference(session: Session, known: Known
     assert found.values == [FieldDifference("loyalty.points", 7, None)]
 
 
-def test_nothing_is_clean_if_nothing_was_compared(session: Session, known: KnownSupplier) -> None:
-    totals = Totals()
-    compare_page(session, known.id, totals, after="", batch_id=None)
-    assert (totals.created_clean, totals.describe_clean()) == (False, "Nothing was compared.")
+def test_nothing_is_clean_if_nothing_was_compared(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier
+) -> None:
+    found, _ = compare(within, known)
+    assert (found.is_created_clean, found.is_clean, found.problems) == (False, True, {})
+    assert found.totals.describe_clean() == "Nothing was compared."
     make_created(session, known, "no payload", payload=null())
-    compare_page(session, known.id, totals, after="", batch_id=None)
-    assert (totals.created_clean, totals.not_comparable) == (False, 1)
-    assert totals.describe_clean().startswith("Nothing was compared. 1 account could not be compared")
+    found, _ = compare(within, known)
+    assert (found.is_created_clean, found.problems) == (False, {"NOT_COMPARABLE": 1})
+    removed = "1 account could not be compared: the staged payload was removed."
+    assert found.totals.describe_clean() == f"Nothing was compared. {removed}"
     make_created(session, known, "1")
-    compare_page(session, known.id, totals, after="", batch_id=None)
-    assert totals.created_clean
-    others = "2 accounts could not be compared: the staged payload was removed."
-    assert totals.describe_clean() == f"Every value of 1 account is as it was staged. {others}"
-    totals.not_comparable = 0
-    every = "The created accounts are clean: every value of 1 account is as it was staged."
-    assert totals.describe_clean() == every
-    assert (totals.to_dict(1)["clean"], totals.to_dict(1)["complete"]) == (False, False)
-    assert (totals.to_dict(0)["clean"], totals.to_dict(0)["complete"]) == (True, True)
+    found, _ = compare(within, known)
+    assert (found.is_created_clean, found.is_clean) == (True, True)
+    assert found.totals.describe_clean() == f"Every value of 1 account is as it was staged. {removed}"
 
 
 @pytest.fixture
@@ -83,13 +79,14 @@ def pages(
 def test_pages_have_what_was_imported_or_has_an_account(
     session: Session, within: sessionmaker[Session], known: KnownSupplier, pages: list[AccountDifference]
 ) -> None:
-    totals = Totals()
-    assert list(find_differences(within, known.id, totals)) == pages
-    assert totals.measures["accounts"] == (Decimal(3), Decimal(3))
-    assert (totals.differing, totals.not_comparable) == (2, 1)
-    assert compare_page(session, known.id, Totals(), after="back", batch_id=None) == ("gone", pages[1:])
-    for after, place in (("no payload", "same"), ("same", None)):
-        assert compare_page(session, known.id, Totals(), after=after, batch_id=None) == (place, [])
+    found, differing = compare(within, known)
+    assert differing == pages
+    assert found.totals.measures["accounts"] == (Decimal(3), Decimal(3))
+    assert (found.differing, found.totals.not_comparable) == (2, 1)
+    assert compare_page(session, known.id, Totals(), after="back", batch_id=None) == ("gone", 1, pages[1:])
+    for after, place in (("no payload", "pending"), ("pending", "same"), ("same", None)):
+        page = compare_page(session, known.id, Totals(), after=after, batch_id=None)
+        assert page == (place, int(place is not None), [])
 
 
 def test_an_account_is_compared_by_itself(
@@ -122,20 +119,20 @@ def test_a_batch_has_the_accounts_of_its_lines_in_their_order(
 ) -> None:
     batch_id = _make_lines(session, known).id
     back, gone = pages
-    totals = Totals()
-    assert list(find_differences(within, known.id, totals, batch_id=batch_id)) == [gone, back]
-    assert totals.measures["accounts"] == (Decimal(2), Decimal(2))
-    assert (totals.differing, totals.not_comparable) == (2, 0)
+    verdict, differing = compare(within, known, batch_id)
+    assert differing == [gone, back]
+    assert verdict.totals.measures["accounts"] == (Decimal(2), Decimal(2))
+    assert (verdict.differing, verdict.totals.not_comparable) == (2, 0)
     steps: tuple[tuple[int, int | None, list[AccountDifference]], ...] = (
         (0, 1, [gone]),
-        (1, 4, []),
+        (1, 2, []),
         (3, 4, []),
         (4, 6, [back]),
         (6, None, []),
     )
     for after, place, found in steps:
         page = compare_page(session, known.id, Totals(), after=after, batch_id=batch_id)
-        assert page == (place, found)
+        assert page == (place, int(place is not None), found)
 
 
 def test_a_payload_that_was_removed_is_not_comparable_in_a_batch_either(
@@ -143,9 +140,10 @@ def test_a_payload_that_was_removed_is_not_comparable_in_a_batch_either(
 ) -> None:
     batch = make_batch(session, known)
     make_line(session, batch, 1, "no payload", "VALID")
-    totals = Totals()
-    assert list(find_differences(within, known.id, totals, batch_id=batch.id)) == []
-    assert (totals.not_comparable, totals.measures) == (1, {"accounts": (Decimal(1), Decimal(1))})
+    verdict, differing = compare(within, known, batch.id)
+    assert differing == []
+    assert verdict.totals.not_comparable == 1
+    assert verdict.totals.measures == {"accounts": (Decimal(1), Decimal(1))}
 
 
 def test_the_id_map_has_created_accounts_in_the_order_of_their_numbers(

@@ -19,14 +19,18 @@ from migration_service.services.reconciliation.acknowledgements import (
     count_acknowledgements,
     list_acknowledgements,
 )
-from migration_service.services.reconciliation.submitted import count_submitted, find_open
-from migration_service.services.reconciliation.submitted_items import OpenItem, Submitted
+from migration_service.services.reconciliation.submitted import (
+    OpenItem,
+    Submitted,
+    count_submitted,
+    find_open,
+)
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import OpenReason
 from support.audit import list_entries
 from unit.services.reporting.rows import add, build_line, make_batch, make_process, make_supplier, read_now
 
-_NOTHING = Submitted(**dict.fromkeys(Submitted.__slots__, 0))
+_NOTHING = Submitted()
 
 
 def _errors(*codes: str) -> list[Any]:
@@ -34,11 +38,11 @@ def _errors(*codes: str) -> list[Any]:
 
 
 def _refused(number: str | None, batch: Batch, line: int, *codes: str) -> OpenItem:
-    return OpenItem(number, OpenReason.REFUSED, batch.id, line, _errors(*codes))
+    return OpenItem(number, OpenReason.REFUSED, batch.id, line, _errors(*codes), number is None)
 
 
 def _waiting(number: str | None, batch: Batch, line: int) -> OpenItem:
-    return OpenItem(number, OpenReason.WAITING, batch.id, line, [])
+    return OpenItem(number, OpenReason.WAITING, batch.id, line, [], number is None)
 
 
 def _staged(number: str) -> OpenItem:
@@ -86,7 +90,7 @@ def book(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[B
         make_process(session, known, number, state=state)
     for number in ("created", "broken", "first"):
         make_process(session, other, number, state="PENDING")
-    return [first, second, third]
+    return [first, second, third, notes]
 
 
 def test_each_account_counts_once_by_its_newest_line(
@@ -96,7 +100,7 @@ def test_each_account_counts_once_by_its_newest_line(
     other: KnownSupplier,
     book: list[Batch],
 ) -> None:
-    first, second, _ = book
+    first, second, _, notes = book
     for supplier, mode, kind, lines in (
         (known, "stage", "accounts", 7),
         (known, "import", "accounts", 20),
@@ -107,7 +111,7 @@ def test_each_account_counts_once_by_its_newest_line(
         removed = {"lines": lines, "lines_removed_at": read_now(session)}
         make_batch(session, supplier, mode=mode, kind=kind, **removed)
     make_batch(session, known, lines=3_000)
-    expected = replace(_NOTHING, sent=13, refused=4, waiting=3, staged=3, created=2, skipped=1, open=10)
+    expected = replace(_NOTHING, sent=13, refused=4, waiting=3, staged=3, created=2, skipped=1, open=11)
     expected = replace(expected, lines_removed=27, added_lines_refused=1)
     assert count_submitted(session, known.id) == expected
     assert list(find_open(within, known.id)) == [
@@ -119,6 +123,7 @@ def test_each_account_counts_once_by_its_newest_line(
         _refused(None, first, 4, "parse_error"),
         _refused(None, second, 5, "parse_error"),
         _waiting(None, second, 6),
+        replace(_refused("noted", notes, 1, "n"), is_line=True),
     ]
 
 
@@ -126,7 +131,7 @@ def test_each_account_counts_once_by_its_newest_line(
 def test_a_batch_has_what_is_on_its_lines(
     session: Session, within: sessionmaker[Session], known: KnownSupplier, book: list[Batch]
 ) -> None:
-    first, second, third = book
+    first, second, third, _ = book
     counts = {
         first.id: replace(_NOTHING, sent=7, refused=4, waiting=1, staged=1, created=1, open=6),
         second.id: replace(_NOTHING, sent=6, refused=2, waiting=2, staged=1, created=1, open=5),
@@ -164,7 +169,7 @@ def test_pages_join(
     targets: list[UUID | None] = [None, book[1].id]
     make_process(session, known, "waiting", state="PENDING")
     whole = [list(find_open(within, known.id, batch_id=it)) for it in targets]
-    assert [len(it) for it in whole] == [10, 5]
+    assert [len(it) for it in whole] == [11, 5]
     assert whole[1][:2] == [_staged("busy"), _staged("waiting")]
     for page in (1, 2):
         with patch.object(submitted, "PAGE", page):
@@ -177,7 +182,10 @@ def _order(**given: Any) -> AcknowledgementOrder:
 
 def _open_of(within: sessionmaker[Session], known: KnownSupplier) -> list[str | int | None]:
     """Return what is open and not staged: the numbers, and the lines without one."""
-    found = [it for it in find_open(within, known.id) if it.reason is not OpenReason.STAGED]
+    items = find_open(within, known.id)
+    found = [
+        it for it in items if it.reason is not OpenReason.STAGED and it.external_account_number != "noted"
+    ]
     return [it.external_account_number or it.line_number for it in found]
 
 
@@ -188,7 +196,7 @@ def test_what_is_acknowledged_is_not_open(
     other: KnownSupplier,
     book: list[Batch],
 ) -> None:
-    first, second, _ = book
+    first, second, *_ = book
     numbers = ["broken", "later"]
     assert acknowledge(session, known.id, _order(external_account_numbers=numbers)) == 2
     assert _open_of(within, known) == ["first", "waiting", 4, 5, 6]
@@ -197,7 +205,7 @@ def test_what_is_acknowledged_is_not_open(
     assert acknowledge(session, known.id, _order(batch_id=second.id)) == 2
     assert _open_of(within, known) == ["first", "waiting", 4]
     found = count_submitted(session, known.id)
-    assert (found.acknowledged, found.open, found.refused, found.waiting) == (4, 6, 4, 3)
+    assert (found.acknowledged, found.open, found.refused, found.waiting) == (4, 7, 4, 3)
     keys = {"import_supplier_id": other.id, "external_account_number": "first"}
     add(session, Acknowledgement(**keys, reason="", acknowledged_by=""))
     assert "first" in _open_of(within, known)

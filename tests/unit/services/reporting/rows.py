@@ -2,9 +2,10 @@
 
 from datetime import datetime
 from typing import Any, TypeVar
+from uuid import UUID
 
 from sqlalchemy import func, select, text
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import Base, new_id
 from migration_service.models import (
@@ -20,6 +21,14 @@ from migration_service.models import (
     Wave,
     WavePlan,
 )
+from migration_service.services.reconciliation.comparisons import (
+    find_kept,
+    start_comparison,
+    stream_differing,
+    wait_for_comparison,
+)
+from migration_service.services.reconciliation.differences import AccountDifference
+from migration_service.services.reconciliation.verdict import Verdict, judge
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
 
 _Row = TypeVar("_Row", bound=Base)
@@ -50,6 +59,20 @@ def make_supplier(session: Session, code: str, organisation_id: int | None = Non
     """Insert an import supplier, with an organisation and its team if no organisation is named."""
     session.execute(_MAKE_SUPPLIER, {"code": code, "organisation_id": organisation_id})
     return get_import_supplier(session, code, organisation_id=None)
+
+
+def compare(
+    sessions: sessionmaker[Session], known: KnownSupplier, batch_id: UUID | None = None
+) -> tuple[Verdict, list[AccountDifference]]:
+    """Compare a supplier or a batch. Return the verdict and all accounts that differ."""
+    with sessions.begin() as session:
+        comparison_id = start_comparison(session, known, batch_id)[0].id
+    assert wait_for_comparison(sessions, comparison_id)
+    with sessions.begin() as session:
+        kept = find_kept(session, known.id, batch_id)
+        assert kept is not None
+        verdict = judge(session, known.id, batch_id)
+    return verdict, list(stream_differing(sessions, kept))
 
 
 def team_of(known: KnownSupplier) -> Any:

@@ -14,7 +14,8 @@ import pytest
 
 from migration_payloads.normal_form import FieldDifference
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
-from migration_service.services.reconciliation.submitted_items import Submitted
+from migration_service.services.reconciliation.submitted import Submitted
+from migration_service.services.reconciliation.verdict import Verdict
 from migration_service.services.reporting.report import FailedCode, Report, Versions
 from migration_service.services.reporting.report_page import render_report
 from migration_service.services.reporting.report_rates import Rates
@@ -56,14 +57,17 @@ def _make(**values: Any) -> Report:
         subject=ReportSubject(ReportKind.SUPPLIER, _SUPPLIER),
         made_at=_AT,
         live_at=None,
-        sent=_SENT,
+        verdict=Verdict(sent=_SENT),
         batches=[],
         failed=[],
         rates=None,
-        totals=Totals(),
         versions=Versions("1.0", "0001", "7", "PostgreSQL 15"),
     )
     return replace(report, **values)
+
+
+def _of(totals: Totals) -> Verdict:
+    return Verdict(sent=_SENT, compared_from=_AT, compared_at=_AT, totals=totals, differing=totals.differing)
 
 
 def _text(report: Report) -> str:
@@ -86,10 +90,16 @@ def test_each_part_in_which_something_was_done_has_a_bar() -> None:
     assert "</rect>" not in render_report(_make(rates=replace(rates, done=[0, 0])))
 
 
-def test_refused_lines_of_added_data_are_told_if_there_are_any() -> None:
-    told = "refused lines of added data 1,000"
-    assert told in _text(_make(sent=replace(_SENT, added_lines_refused=1_000)))
-    assert "lines of added data" not in _text(_make())
+def test_the_verdict_is_at_the_top() -> None:
+    assert "8 items are open. Nothing has been compared yet." in _text(_make())
+    clean = Verdict(sent=Submitted(), compared_from=_AT, compared_at=_AT)
+    told = "Nothing is open, and nothing differs. Compared 2026-01-02 03:04:05"
+    assert told in _text(_make(verdict=clean))
+    added = replace(_SENT, added_lines_refused=1_000, removed_refused=1, open=0)
+    text = _text(_make(verdict=replace(clean, sent=added, created_since=2)))
+    assert "1 line was open when it was removed at the end of its retention period." in text
+    assert "; since then 2 accounts were created and 0 undone." in text
+    assert "Of what is open, 1,000 lines of added data are refused, and 0 have not been processed." in text
 
 
 @pytest.mark.parametrize(
@@ -126,22 +136,22 @@ def test_numbers_have_separators_and_decimals_as_they_are() -> None:
         not_comparable=3,
     )
     account = AccountDifference("1", None, [Difference("accounts", Decimal(1), Decimal(0))])
-    text = _text(_make(totals=totals, differences=[account]))
-    assert "ledger balances 1,234,567.80 1,234,567.90 0.10 accounts 2 2" in text
+    text = _text(_make(verdict=_of(totals), differences=[account]))
+    assert "accounts 2 2 ledger balances 1,234,567.80 1,234,567.90 0.10" in text
     assert "could not be compared 3" in text
     assert "Account Created as Differences 1 accounts: 1 staged, 0 created" in text
     assert "The first" not in text
     assert "Not compared: the file as it was sent" in text
     values = [FieldDifference(f"customers.{index}.email", "old@mail", "new@mail") for index in range(6)]
-    text = _text(_make(totals=totals, differences=[replace(account, differences=[], values=values)]))
+    text = _text(_make(verdict=_of(totals), differences=[replace(account, differences=[], values=values)]))
     assert "6 values: customers.0.email , customers.1.email" in text
     assert "customers.5.email" not in text
     assert "@mail" not in text
     several = replace(totals, differing=2)
-    assert "The first 1 of 2." in _text(_make(totals=several, differences=[account]))
+    assert "The first 1 of 2." in _text(_make(verdict=_of(several), differences=[account]))
     clean = replace(totals, differing=0, not_comparable=0, compared=3)
     sentence = "The created accounts are clean: every value of 3 accounts is as it was staged."
-    assert sentence in _text(_make(totals=clean))
+    assert sentence in _text(_make(verdict=_of(clean)))
 
 
 @pytest.fixture

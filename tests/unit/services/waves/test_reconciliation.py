@@ -8,10 +8,13 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import Wave
+from migration_service.models import Comparison, Wave
+from migration_service.services.reconciliation import created_accounts
+from migration_service.services.reconciliation.comparisons import start_comparison
+from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.services.waves import reconciliation
 from migration_service.services.waves.reading import list_waves
-from migration_service.services.waves.reconciliation import reconcile_page, reconcile_waves
+from migration_service.services.waves.reconciliation import reconcile_piece, reconcile_waves
 from migration_service.states import ImportState, WaveState
 from support.factories import Customer
 from unit.services.undo.undo_rows import add_pending
@@ -20,14 +23,14 @@ from unit.services.waves.wave_rows import acts, add_to_wave, make_plan, make_wav
 RECONCILING = WaveState.RECONCILING
 
 
-def _run(session: Session, wave: Wave) -> list[tuple[bool, str, int, int | None, int | None]]:
-    """Compare page by page. Return after each whether there are more, and what is known of the wave."""
+def _run(session: Session, wave: Wave) -> list[tuple[str, int | None, int | None]]:
+    """Compare piece by piece. Return what is known of the wave after each."""
     found = []
     more = True
     while more:
-        more = reconcile_page(session, wave.batch_id)
+        more = reconcile_piece(session, wave.batch_id)
         session.flush()
-        found.append((more, wave.state, wave.reconciled_to, wave.differing, wave.open))
+        found.append((wave.state, wave.differing, wave.open))
     return found
 
 
@@ -38,13 +41,30 @@ def _add(session: Session, customer: Customer, wave: Wave, *numbers: str, **valu
         add_to_wave(session, wave, number, "A-1")
 
 
-def test_what_differs_is_counted_page_by_page(session: Session, customer: Customer) -> None:
-    """A worker that died has compared the accounts up to line 1, of which three differ."""
-    _, wave = make_wave(session, customer, RECONCILING, reconciled_to=1, differing=3)
+def test_a_wave_is_judged_once_all_of_it_has_been_compared(session: Session, customer: Customer) -> None:
+    _, wave = make_wave(session, customer, RECONCILING)
     _add(session, customer, wave, "a", "b", "c", state=ImportState.IMPORTED)
-    assert _run(session, wave) == [(True, "RECONCILING", 3, 5, None), (False, "DIFFERS", 3, 5, 0)]
-    found = {"differing": 5, "open": 0, "batch_id": str(wave.batch_id)}
+    with patch.object(created_accounts, "PAGE", 2):
+        *before, last = _run(session, wave)
+    assert {*before} == {("RECONCILING", None, None)}
+    assert len(before) == 5  # two pages of accounts, their end, and both kinds of lines
+    assert last == ("DIFFERS", 3, 0)
+    found = {"differing": 3, "open": 0, "batch_id": str(wave.batch_id)}
     assert acts(session) == [("wave.found_different", "1", found)]
+
+
+def test_a_comparison_that_began_before_the_end_of_the_wave_does_not_count(
+    session: Session, customer: Customer
+) -> None:
+    plan, wave = make_wave(session, customer, RECONCILING)
+    supplier = get_import_supplier_by_id(session, plan.import_supplier_id)
+    earlier, _ = start_comparison(session, supplier, wave.batch_id)
+    assert reconcile_piece(session, wave.batch_id)
+    assert wave.comparison_id is None
+    _run(session, wave)
+    assert wave.state == "CLEAN"
+    assert session.get(Comparison, earlier.id) is None
+    assert wave.comparison_id is not None
 
 
 @pytest.mark.parametrize("state", [WaveState.RUNNING, WaveState.APPROVED])
@@ -52,7 +72,7 @@ def test_a_wave_that_is_not_to_be_compared_is_left_as_it_is(
     session: Session, customer: Customer, state: WaveState
 ) -> None:
     _, wave = make_wave(session, customer, state)
-    assert _run(session, wave) == [(False, state, 0, None, None)]
+    assert _run(session, wave) == [(state, None, None)]
 
 
 def test_a_wave_that_somebody_else_has_locked_is_left_to_them(
@@ -62,11 +82,10 @@ def test_a_wave_that_somebody_else_has_locked_is_left_to_them(
         _, wave = make_wave(session, customer, RECONCILING)
         session.commit()
         assert another.scalars(select(Wave.number).with_for_update()).all() == [1]
-        assert reconcile_page(session, wave.batch_id) is False
+        assert reconcile_piece(session, wave.batch_id) is False
         another.rollback()
         assert wave.state == "RECONCILING"
-        assert reconcile_page(session, wave.batch_id) is False
-        assert wave.state == "CLEAN"
+        assert _run(session, wave)[-1] == ("CLEAN", 0, 0)
         assert another.scalars(select(Wave.number).with_for_update(skip_locked=True)).all() == []
 
 
@@ -101,9 +120,9 @@ def test_organisations_take_turns_page_by_page(
 
     def note(session: Session, batch_id: UUID) -> bool:
         compared.append(batch_id)
-        return reconcile_page(session, batch_id)
+        return reconcile_piece(session, batch_id)
 
-    with patch.object(reconciliation, "reconcile_page", note):
+    with patch.object(reconciliation, "reconcile_piece", note):
         reconcile_waves(sessions, seconds=60)
     assert one in compared[:2]
     with sessions() as session:

@@ -22,7 +22,7 @@ from migration_service.services.reconciliation.acknowledgements import (
     find_refused,
     list_acknowledgements,
 )
-from migration_service.services.reconciliation.submitted_items import OpenItem
+from migration_service.services.reconciliation.submitted import OpenItem
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import OpenReason
 
@@ -102,7 +102,7 @@ def _find(session: Session, supplier: KnownSupplier) -> list[OpenItem]:
         for text in given.getlist("line"):
             batch, _dot, line = text.partition(".")
             if (batch_id := read_id(batch)) and (line_number := read_line(line)) is not None:
-                items.append(OpenItem(None, OpenReason.REFUSED, batch_id, line_number))
+                items.append(OpenItem(None, OpenReason.REFUSED, batch_id, line_number, is_line=True))
         return items
     batch_id = get_batch_to_reconcile(session, given.get("batch") or None, supplier)
     wanted = given.get("error") or None
@@ -111,10 +111,14 @@ def _find(session: Session, supplier: KnownSupplier) -> list[OpenItem]:
 
 def _orders(items: list[OpenItem], reason: str, name: str) -> list[AcknowledgementOrder]:
     """Return an order for the accounts, and one for each batch that has lines without a number."""
-    numbers = list(dict.fromkeys(it.external_account_number for it in items if it.external_account_number))
+    numbers = list(
+        dict.fromkeys(
+            it.external_account_number for it in items if not it.is_line and it.external_account_number
+        )
+    )
     lines: dict[UUID, list[int]] = defaultdict(list)
     for it in items:
-        if not it.external_account_number and it.batch_id is not None and it.line_number is not None:
+        if it.is_line and it.batch_id is not None and it.line_number is not None:
             lines[it.batch_id].append(it.line_number)
     accounts = AcknowledgementOrder(reason=reason, acknowledged_by=name, external_account_numbers=numbers)
     return [accounts] * bool(numbers) + [
@@ -126,12 +130,12 @@ def _orders(items: list[OpenItem], reason: str, name: str) -> list[Acknowledgeme
 
 
 def _describe(items: list[OpenItem]) -> Facts:
-    numbers = [it.external_account_number for it in items if it.external_account_number]
+    numbers = [it.external_account_number for it in items if it.external_account_number and not it.is_line]
     named = ", ".join(numbers[:_EXAMPLES]) + ("…" if len(numbers) > _EXAMPLES else "")
     facts = [
         (_("Error"), request.args.get("error")),
         (_("Accounts"), named),
-        (_("Lines without an account number"), len(items) - len(numbers)),
+        (_("Lines without an account number, or of added data"), len(items) - len(numbers)),
     ]
     if len(items) > _MOST:
         facts.append((_("The limit of one form is reached"), _("Acknowledge the others afterwards.")))

@@ -15,6 +15,9 @@ from migration_service.services.reporting.report_subject import ReportKind, find
 
 blueprint = Blueprint("reports", __name__)
 
+#: Seconds for which a page waits for the comparison.
+_SECONDS = 10.0
+
 
 @blueprint.get("/suppliers/<code>/report.html")
 def of_supplier(code: str) -> Response:
@@ -51,7 +54,7 @@ def _send(
     with sessions.begin() as session:
         check(session, target)
         subject = find_subject(session, str(target), organisation_id=None, kind=kind, wave=wave)
-    page = render_report(make_report(sessions, subject))
+    page = render_report(make_report(sessions, subject, seconds=_SECONDS))
     # A file rather than a page, because it contains its stylesheet, which our pages may not.
     return Response(
         page, mimetype="text/html", headers={"Content-Disposition": f'attachment; filename="{name}"'}

@@ -22,16 +22,23 @@ from migration_service.services.access.api_keys import list_api_keys
 from migration_service.services.batches.control import get_batch_to_reconcile
 from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.batches.results.listing import list_batches, list_modes
-from migration_service.services.reconciliation.acknowledgements import count_acknowledgements, find_refused
-from migration_service.services.reconciliation.book_totals import count_book
-from migration_service.services.reconciliation.created_accounts import find_differences, stream_id_map
-from migration_service.services.reconciliation.differences import NOT_COMPARED, Totals
-from migration_service.services.reconciliation.submitted import count_submitted, find_open
+from migration_service.services.reconciliation.answer import describe_progress
+from migration_service.services.reconciliation.comparisons import (
+    find_kept,
+    list_differing,
+    start_comparison,
+    wait_for_comparison,
+)
+from migration_service.services.reconciliation.created_accounts import stream_id_map
+from migration_service.services.reconciliation.differences import NOT_COMPARED
+from migration_service.services.reconciliation.submitted import find_open
+from migration_service.services.reconciliation.verdict import SENTENCES, judge
 from migration_service.services.reporting.history import count_failures_by_code
+from migration_service.services.reporting.import_suppliers import count_states
 from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.waves.reading import list_plans
 from migration_service.services.waves.reports import PlanReport, WaveReport, report_plan
-from migration_service.states import BatchMode, BatchState, LineStatus, SupplierStatus
+from migration_service.states import BatchKind, BatchMode, BatchState, ImportState, LineStatus, SupplierStatus
 
 blueprint = Blueprint("suppliers", __name__, url_prefix="/suppliers")
 
@@ -39,8 +46,10 @@ blueprint = Blueprint("suppliers", __name__, url_prefix="/suppliers")
 _SHOWN = 50
 #: The most values of each account that a page lists. The page of the account has all of them.
 _SHOWN_VALUES = 5
-#: A book with this many accounts or more is compared only on request.
+#: A book with more accounts is compared only on request.
 LARGE = 5_000
+#: Seconds for which the page compares itself, before workers go on.
+_SECONDS = 5.0
 
 
 @blueprint.get("/<code>/")
@@ -58,24 +67,23 @@ def show(code: str) -> Response:
         plans = list_plans(session, organisation_id=None, import_supplier=code, limit=1)
         plan = report_plan(session, plans[0]) if plans else None
         modes = list_modes(session, supplier.id)
-        refused = find_refused(session, supplier.id, batch_id=None, code=None, limit=1) if codes else []
-        acknowledged = count_acknowledgements(session, supplier.id)
+        verdict = judge(session, supplier.id)
         is_live = has_gone_live(session, supplier.id)
-        open_now = None
-        reconciled = _find_last_reconciled(plan)
-        if reconciled is not None and reconciled.open:  # later batches may have resolved it
-            open_now = count_submitted(session, supplier.id, batch_id=reconciled.batch_id).open
     current = find_current(plan) if plan else None
     progress = Progress(
         code=code,
         modes=modes,
         failed_in_rehearsal=next(
-            (it.counts[LineStatus.FAILED] for it in batches if it.mode == BatchMode.DRY_RUN), None
+            (
+                it.counts[LineStatus.FAILED]
+                for it in batches
+                if it.mode == BatchMode.DRY_RUN and it.kind == BatchKind.ACCOUNTS
+            ),
+            None,
         ),
         counts=states.counts[code],
         plan=plan,
-        is_refused=bool(refused),
-        acknowledged=acknowledged,
+        verdict=verdict,
         is_live=is_live,
         is_closed=supplier.status == SupplierStatus.COMPLETE,
     )
@@ -94,8 +102,9 @@ def show(code: str) -> Response:
         created=created,
         plan=plan,
         current=current,
-        reconciled=reconciled,
-        open_now=open_now,
+        reconciled=_find_last_reconciled(plan),
+        verdict=verdict,
+        sentences=SENTENCES,
         steps=list_steps(progress),
     )
 
@@ -108,31 +117,37 @@ def _find_last_reconciled(plan: PlanReport | None) -> WaveReport | None:
 
 @blueprint.get("/<code>/reconciliation/")
 def reconcile(code: str) -> str:
-    """Compare what the supplier sent with what was created."""
-    sessions, totals = resources().Session, Totals()
+    """Show the kept comparison of what the supplier sent with what was created, or make another."""
+    sessions = resources().Session
     with sessions.begin() as session:
         supplier = supplier_of(session, code)
         wanted = get_batch_to_reconcile(session, request.args.get("batch") or None, supplier)
-        sent = count_submitted(session, supplier.id, batch_id=wanted)
-    compared = sent.created <= LARGE or "compare" in request.args
-    differing = []
-    if compared:
-        differences = find_differences(sessions, supplier.id, totals, batch_id=wanted)
-        differing = list(islice(differences, _SHOWN))
-        for _rest in differences:
-            pass  # `totals` is complete at the end
+        running = find_kept(session, supplier.id, wanted, ended=False)
+        is_small = count_states(session, [supplier.id])[supplier.id][ImportState.IMPORTED] <= LARGE
+        if running is None and (is_small or "compare" in request.args):
+            running, _is_new = start_comparison(session, supplier, wanted)
+        running_id = running.id if running else None
+    if running_id is not None:
+        wait_for_comparison(sessions, running_id, seconds=_SECONDS)
+    with sessions.begin() as session:
+        verdict = judge(session, supplier.id, wanted)
+        kept = find_kept(session, supplier.id, wanted)
+        differing = list_differing(session, kept, limit=_SHOWN) if kept else []
+        progress = describe_progress(session, running_id) if running_id else None
     return render_template(
         "reconciliation.html",
         supplier=supplier,
         batch_id=wanted,
-        sent=sent,
+        verdict=verdict,
+        sentences=SENTENCES,
+        sent=verdict.sent,
         open_items=list(islice(find_open(sessions, supplier.id, batch_id=wanted), _SHOWN)),
         differing=[mask_differences(it) for it in differing],
         most_values=_SHOWN_VALUES,
         not_compared=[_(it) for it in NOT_COMPARED],
-        totals=totals,
-        compared=compared,
-        book=count_book(sessions, supplier.id, sent, batch_id=wanted) if compared else None,
+        totals=verdict.totals,
+        progress=progress and progress["comparison"],
+        book=verdict.book,
     )
 
 

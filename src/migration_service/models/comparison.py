@@ -1,0 +1,66 @@
+"""Comparisons of what was sent with what was created, which workers do in pieces."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ForeignKey, Index, func, text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from migration_service.db.base import Base
+from migration_service.models.batch import Batch
+from migration_service.models.operation import ImportSupplier, Organisation
+
+
+class Comparison(Base):
+    """A comparison of a supplier's book, or of one batch. The newest one that has ended is kept."""
+
+    __tablename__ = "comparison"
+    __table_args__ = (
+        # One at a time: whoever wants the same joins it.
+        Index(
+            "uq_comparison_running",
+            "import_supplier_id",
+            "batch_id",
+            unique=True,
+            postgresql_nulls_not_distinct=True,
+            postgresql_where=text("finished_at IS NULL"),
+        ),
+        Index("ix_comparison_scope", "import_supplier_id", "batch_id"),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey(Organisation.id))
+    import_supplier_id: Mapped[int] = mapped_column(ForeignKey(ImportSupplier.id))
+    #: The batch whose lines are compared, or None for everything that the supplier sent.
+    batch_id: Mapped[UUID | None] = mapped_column(ForeignKey(Batch.id))
+    #: Its moment: nothing that was created later is known to be compared.
+    started_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    finished_at: Mapped[datetime | None]
+    #: When a message was last published for it, or a worker last did a piece of it.
+    dispatched_at: Mapped[datetime | None]
+    #: What is compared next (a value of `comparisons.Stage`), and after which place. None at its beginning.
+    stage: Mapped[str]
+    place: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    #: The number of accounts and lines to compare, as known at its start, and of those compared.
+    items: Mapped[int]
+    done: Mapped[int] = mapped_column(server_default="0")
+    #: The sums so far: a `differences.Totals`.
+    totals: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+
+
+class ComparedAccount(Base):
+    """An account that differed, with what differed. It is removed with its comparison."""
+
+    __tablename__ = "compared_account"
+    __table_args__ = (Index("ix_compared_account_number", "comparison_id", "external_account_number"),)
+
+    comparison_id: Mapped[UUID] = mapped_column(
+        ForeignKey(Comparison.id, ondelete="CASCADE"), primary_key=True
+    )
+    #: Its place among those that differ, from 1.
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    external_account_number: Mapped[str]
+    #: A `differences.AccountDifference` as JSON. It is text, so that numbers stay as they were written.
+    found: Mapped[str]

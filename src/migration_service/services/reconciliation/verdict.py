@@ -1,0 +1,213 @@
+"""The verdict about a supplier, a batch or a wave: what is open or differs, and whether that is clean.
+
+It is worked out from the present counts and the kept comparison, and every surface asks here: the command and
+its exit status, REST, the console, reports, waves with their events, and the preview of going live.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Uuid, bindparam, text
+from sqlalchemy.orm import Session
+
+from migration_service.models import Batch, Comparison
+from migration_service.services.reconciliation.book_totals import BookTotals, read_book
+from migration_service.services.reconciliation.comparisons import find_kept, read_totals
+from migration_service.services.reconciliation.differences import Totals
+from migration_service.services.reconciliation.submitted import (
+    LONG_QUERY,
+    Submitted,
+    count_submitted,
+    is_of_added_data,
+)
+from migration_service.states import ImportState, Problem, UndoOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What is known of a book now, and the comparison that it relies on."""
+
+    sent: Submitted
+    #: When the comparison began and ended. None if nothing has been compared yet.
+    compared_from: datetime | None = None
+    compared_at: datetime | None = None
+    totals: Totals = field(default_factory=Totals)
+    #: None for added data, and before the first comparison.
+    book: BookTotals | None = None
+    #: Accounts that were created, and undone, since the comparison began.
+    created_since: int = 0
+    undone_since: int = 0
+    #: Of all created accounts, those that no comparison has read.
+    not_compared: int = 0
+    #: Differing accounts of the comparison, and of later ones of single batches.
+    differing: int = 0
+
+    @property
+    def problems(self) -> dict[Problem, int]:
+        """Return why the book is not clean, with the number of accounts, lines, measures or files."""
+        sent, totals, book = self.sent, self.totals, self.book
+        is_all_lost = totals.not_comparable and not totals.compared and not self.not_compared
+        found = {
+            Problem.OPEN: sent.open,
+            Problem.REMOVED: sent.removed_refused + sent.removed_waiting,
+            Problem.DIFFERING: self.differing,
+            Problem.NOT_COMPARED: self.not_compared,
+            Problem.NOT_COMPARABLE: totals.not_comparable if is_all_lost else 0,
+            Problem.UNACCOUNTED: book.unaccounted if book else 0,
+            Problem.CONTROL_TOTALS: book.contradicted if book else 0,
+        }
+        return {problem: number for problem, number in found.items() if number}
+
+    @property
+    def is_created_clean(self) -> bool:
+        """Return whether something was compared, everything was, and nothing differs."""
+        return self.totals.created_clean and not self.differing and not self.not_compared
+
+    @property
+    def is_clean(self) -> bool:
+        """Return whether there is no problem."""
+        return not self.problems
+
+
+def judge(
+    session: Session,
+    import_supplier_id: int,
+    batch_id: UUID | None = None,
+    *,
+    comparison: Comparison | None = None,
+) -> Verdict:
+    """Return the verdict about everything that a supplier sent, or about one batch.
+
+    It relies on the kept comparison, unless one is given.
+    """
+    sent = count_submitted(session, import_supplier_id, batch_id=batch_id)
+    comparison = comparison or find_kept(session, import_supplier_id, batch_id)
+    session.execute(LONG_QUERY)
+    values = {
+        "import_supplier_id": import_supplier_id,
+        "batch_id": batch_id,
+        "since": comparison.started_at if comparison else None,
+        "comparison_id": comparison.id if comparison else None,
+    }
+    adds_data = is_of_added_data(session, batch_id)
+    not_compared = 0 if adds_data else session.scalar(_COUNT_NOT_COMPARED, values) or 0
+    if comparison is None:
+        later = session.scalar(_COUNT_LATER_DIFFERING, values) or 0
+        return Verdict(sent=sent, not_compared=not_compared, differing=later)
+    totals = read_totals(comparison)
+    batch = session.get_one(Batch, batch_id) if batch_id else None
+    created_since, undone_since = session.execute(_COUNT_SINCE, values).one()
+    return Verdict(
+        sent=sent,
+        compared_from=comparison.started_at,
+        compared_at=comparison.finished_at,
+        totals=totals,
+        book=None if adds_data else read_book(session, import_supplier_id, totals, batch),
+        created_since=created_since,
+        undone_since=undone_since,
+        not_compared=not_compared,
+        differing=totals.differing + (session.scalar(_COUNT_LATER_DIFFERING, values) or 0),
+    )
+
+
+_PROCESSES = f"""
+    FROM account_import_process AS process
+    WHERE process.import_supplier_id = :import_supplier_id AND process.state = '{ImportState.IMPORTED}'
+      AND (CAST(:since AS timestamptz) IS NULL OR process.account_created_at > :since)
+      AND (:batch_id IS NULL OR EXISTS (
+          SELECT FROM batch_line AS own
+          WHERE own.batch_id = :batch_id AND own.external_account_number = process.external_account_number))
+"""
+_BATCH_ID = bindparam("batch_id", type_=Uuid)
+
+# Accounts created since the comparison began that no comparison of another scope has read since.
+_COUNT_NOT_COMPARED = text(f"""
+    SELECT count(*) {_PROCESSES}
+      AND NOT EXISTS (
+          SELECT FROM comparison LEFT JOIN batch_line AS line
+            ON line.batch_id = comparison.batch_id
+           AND line.external_account_number = process.external_account_number
+          WHERE comparison.import_supplier_id = :import_supplier_id AND comparison.finished_at IS NOT NULL
+            AND comparison.started_at >= process.account_created_at
+            AND (comparison.batch_id IS NULL OR line.batch_id IS NOT NULL))
+""").bindparams(_BATCH_ID)
+
+_COUNT_SINCE = text(f"""
+    SELECT (SELECT count(*) {_PROCESSES}),
+           (SELECT count(*) FROM undo JOIN undo_line AS line ON line.undo_id = undo.id
+            JOIN account_import_process AS process ON process.id = line.account_import_process_id
+            WHERE undo.import_supplier_id = :import_supplier_id AND line.outcome = '{UndoOutcome.REVERTED}'
+              AND line.finished_at > :since
+              AND (:batch_id IS NULL OR EXISTS (
+                  SELECT FROM batch_line AS own WHERE own.batch_id = :batch_id
+                    AND own.external_account_number = process.external_account_number)))
+""").bindparams(_BATCH_ID)
+
+# Of a supplier, the other differing accounts of its batches that were compared later.
+_COUNT_LATER_DIFFERING = text("""
+    SELECT count(DISTINCT external_account_number)
+    FROM comparison JOIN compared_account AS account ON account.comparison_id = comparison.id
+    WHERE import_supplier_id = :import_supplier_id AND batch_id IS NOT NULL AND :batch_id IS NULL
+      AND finished_at IS NOT NULL AND (CAST(:since AS timestamptz) IS NULL OR started_at > :since)
+      AND NOT EXISTS (
+          SELECT FROM compared_account AS known WHERE known.comparison_id = :comparison_id
+            AND known.external_account_number = account.external_account_number)
+""").bindparams(_BATCH_ID, bindparam("comparison_id", type_=Uuid))
+
+
+def combine(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return the verdict about several batches together, of which no account is in two. It has no book."""
+    if len(verdicts) == 1:
+        return verdicts[0]
+    totals = Totals()
+    for verdict in verdicts:
+        totals.include(verdict.totals)
+    moments = [(it.compared_from, it.compared_at) for it in verdicts if it.compared_from and it.compared_at]
+    counts = [asdict(it.sent) for it in verdicts]
+    return Verdict(
+        sent=Submitted(**{name: sum(sent[name] for sent in counts) for name in counts[0]}),
+        compared_from=min(moments)[0] if moments else None,
+        compared_at=min(at for _, at in moments) if moments else None,
+        totals=totals,
+        created_since=sum(it.created_since for it in verdicts),
+        undone_since=sum(it.undone_since for it in verdicts),
+        not_compared=sum(it.not_compared for it in verdicts),
+        differing=sum(it.differing for it in verdicts),
+    )
+
+
+def describe_problems(verdict: Verdict) -> list[str]:
+    """Return a sentence in English for each problem."""
+    return [
+        SENTENCES[problem][number != 1] % {"num": f"{number:,}"}
+        for problem, number in verdict.problems.items()
+    ]
+
+
+#: What people are told of each problem, if the number is one, and otherwise. The console translates them.
+SENTENCES: dict[Problem, tuple[str, str]] = {
+    Problem.OPEN: ("%(num)s item is open.", "%(num)s items are open."),
+    Problem.REMOVED: (
+        "%(num)s line was open when it was removed at the end of its retention period.",
+        "%(num)s lines were open when they were removed at the end of their retention period.",
+    ),
+    Problem.DIFFERING: ("%(num)s created account differs.", "%(num)s created accounts differ."),
+    Problem.NOT_COMPARED: (
+        "%(num)s created account has not been compared yet.",
+        "%(num)s created accounts have not been compared yet.",
+    ),
+    Problem.NOT_COMPARABLE: (
+        "%(num)s account cannot be compared: its staged payload was removed.",
+        "%(num)s accounts cannot be compared: their staged payloads were removed.",
+    ),
+    Problem.UNACCOUNTED: (
+        "%(num)s total of the file is not accounted for.",
+        "%(num)s totals of the file are not accounted for.",
+    ),
+    Problem.CONTROL_TOTALS: (
+        "%(num)s file does not match its control totals.",
+        "%(num)s files do not match their control totals.",
+    ),
+}

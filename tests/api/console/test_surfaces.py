@@ -1,0 +1,313 @@
+"""Every surface answers the same questions with the same numbers, at each moment of a running programme."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+from uuid import UUID
+
+import pytest
+from flask import Flask
+from sqlalchemy import null, select, update
+
+from migration_service.blueprints.requests.resources import resources
+from migration_service.models import Account, AccountImportProcess, Batch, Comparison, Ledger
+from migration_service.services.accounts.erasure import erase_account
+from migration_service.services.imports.skipping import skip_accounts
+from migration_service.services.reconciliation import comparisons, created_accounts
+from migration_service.services.reconciliation.verdict import SENTENCES
+from migration_service.services.reporting.report import make_report
+from migration_service.services.reporting.report_page import render_report
+from migration_service.services.reporting.report_subject import find_subject
+from migration_service.services.reporting.retention import remove_batch_lines
+from migration_service.services.undo.open_work import find_open_work
+from migration_service.states import Problem
+from migration_service.tasks import comparisons as comparison_tasks
+from migration_service.tasks.names import COMPARE, SWEEP_COMPARISONS
+from support.batch_client import BatchClient
+from support.commands import Run
+from support.console_client import ConsoleClient, text_of
+from support.messages import noted_messages
+from support.undo_client import UndoClient
+from support.wave_client import WaveClient
+from unit.cli.conftest import run
+
+__all__ = ["run"]
+
+_SENT = ("sent", "created", "staged", "refused", "waiting", "skipped", "acknowledged", "open")
+_GO_LIVE = {
+    "Lines that were open when they were removed": Problem.REMOVED,
+    "Files that do not match their control totals": Problem.CONTROL_TOTALS,
+    "Created accounts that differ": Problem.DIFFERING,
+    "Created accounts that have not been compared: reconcile the supplier": Problem.NOT_COMPARED,
+}
+
+
+@dataclass
+class Programme:
+    """A supplier, and everything that tells how its migration is."""
+
+    batches: BatchClient
+    run: Run
+    console: ConsoleClient
+
+    @property
+    def code(self) -> str:
+        return self.batches.supplier.code
+
+    def ask(self, **problems: int) -> dict[str, Any]:
+        """Ask all surfaces, and compare their answers with each other and with the problems expected."""
+        answer = self.batches.supplier.reconcile()
+        assert {it["problem"]: it["number"] for it in answer["problems"]} == problems
+        assert (answer["clean"], answer["differing"]) == (not problems, problems.get("DIFFERING", 0))
+        assert answer["complete"] is not bool(problems.keys() & {"OPEN", "REMOVED"})
+        assert len(answer["open"]) == answer["sent"]["open"] == problems.get("OPEN", 0)
+        sentences = [SENTENCES[Problem(it)][n != 1] % {"num": n} for it, n in problems.items()]
+        self._ask_command(answer, sentences)
+        self._ask_console(answer, sentences)
+        self._ask_report(answer, sentences)
+        self._ask_go_live(answer, problems)
+        return answer
+
+    def _ask_command(self, answer: dict[str, Any], sentences: list[str]) -> None:
+        result = self.run("reconcile", self.code, "--json")
+        assert result.exit_code == (0 if answer["clean"] else 1), result.output
+        sent, *_, book, last = map(partial(json.loads, parse_float=Decimal), result.stdout.splitlines())
+        moments = {name: answer[name] for name in ("compared_from", "compared_at")}
+        assert (sent["sent"], book["book"]) == (answer["sent"], answer["book"])
+        assert last | moments == {name: answer[name] for name in last}
+        shown = self.run("reconcile", self.code)
+        assert shown.exit_code == result.exit_code
+        assert shown.stdout.splitlines()[len(shown.stdout.splitlines()) - len(sentences) :] == sentences
+
+    def _ask_console(self, answer: dict[str, Any], sentences: list[str]) -> None:
+        page = text_of(self.console.get(f"/suppliers/{self.code}/reconciliation/").text)
+        assert all(sentence in page for sentence in sentences)
+        told = " ".join(f"{name} {answer['sent'][name]}" for name in ("sent", "created", "staged", "refused"))
+        assert told in page
+        assert "Nothing is open." in page or sentences
+        supplier = text_of(self.console.get(f"/suppliers/{self.code}/").text)
+        assert all(sentence in supplier for sentence in sentences)
+        is_done = answer["clean"] and answer["sent"]["created"] > 0
+        assert ("Reconcile · done" in supplier) is is_done
+
+    def _ask_report(self, answer: dict[str, Any], sentences: list[str]) -> None:
+        sessions = self.batches.supplier.Session
+        with sessions.begin() as session:
+            subject = find_subject(session, self.code, organisation_id=None)
+        page = text_of(render_report(make_report(sessions, subject), stylesheet=""))
+        assert (" ".join(sentences) or "Nothing is open, and nothing differs.") in page
+        numbers = " ".join(f"{answer['sent'][name]:,}" for name in _SENT)
+        assert f"Acknowledged Open {numbers}" in page
+        assert "No line of a batch failed." not in page
+
+    def _ask_go_live(self, answer: dict[str, Any], problems: dict[str, int]) -> None:
+        with self.batches.supplier.Session() as session:
+            work = dict(find_open_work(session, self.code))
+        for sentence, problem in _GO_LIVE.items():
+            assert work.get(sentence, 0) == problems.get(problem, 0), sentence
+        is_open = [
+            number for what, number in work.items() if what.startswith("Accounts ") and "newer" not in what
+        ]
+        assert sum(is_open[:2]) == answer["sent"]["open"]
+
+
+@pytest.fixture
+def programme(batches: BatchClient, run: Run, administrator: ConsoleClient) -> Programme:
+    return Programme(batches, run, administrator)
+
+
+def _payments(batches: BatchClient, *accounts: dict[str, Any]) -> list[dict[str, Any]]:
+    day = f"{datetime.now(UTC):%Y-%m-%d}"
+    paid = {"amount": "500", "type": "PAYMENT", "transaction_date": day}
+    return [
+        batches.line(it["external_account_number"], transactions=[paid | {"transaction_id": f"paid {place}"}])
+        for place, it in enumerate(accounts)
+    ]
+
+
+def _acknowledge(batches: BatchClient, **body: Any) -> None:
+    path = f"/reconciliation/{batches.supplier.code}/acknowledgements/"
+    answer = batches.supplier.post(path, json={"reason": "Stays out."} | body)
+    assert answer.status_code == 201, answer.text
+
+
+def _part(answer: dict[str, Any], part: str, measure: str = "accounts") -> Decimal:
+    return next(
+        (Decimal(it[part]) for it in answer["book"]["totals"] if it["measure"] == measure), Decimal(0)
+    )
+
+
+def test_all_surfaces_agree_while_a_programme_runs(programme: Programme, undos: UndoClient) -> None:
+    batches = programme.batches
+    supplier = batches.supplier
+    programme.ask()
+    first, second, third, refused, *late = supplier.accounts(7)
+    number = refused["external_account_number"]
+    file = batches.run([first, second, third, refused | {"customers": [{}]}])["batch_id"]
+    programme.ask(OPEN=1)
+    _acknowledge(batches, external_account_numbers=[number])
+    assert "Stays out." in self_report(programme)
+    programme.ask()
+    batches.run([refused])
+    programme.ask()
+    assert "Stays out." not in self_report(programme)
+
+    supplier.put(f"/batches/{file}/control-totals/", {"accounts": 7})
+    programme.ask(CONTROL_TOTALS=1)
+    batches.run([late[0] | {"customers": [{}]}], "validate")
+    programme.ask(CONTROL_TOTALS=1)  # a later file does not hide it
+    supplier.put(f"/batches/{file}/control-totals/", {"accounts": 4})
+    programme.ask()
+
+    paused = batches.start(late[:2])
+    batches.change(paused, "pause")
+    answer = programme.ask(OPEN=2)
+    assert answer["sent"]["waiting"] == _part(answer, "waiting") == 2
+    batches.change(paused, "cancel")
+    programme.ask(OPEN=2)
+    with supplier.Session.begin() as session:
+        skip_accounts(session, supplier.known().id, [late[0]["external_account_number"]])
+        erase_account(session, supplier.known(), late[1]["external_account_number"], reason="Asked for.")
+    answer = programme.ask()
+    assert answer["sent"]["skipped"] == _part(answer, "skipped") == 2
+
+    payments = batches.start(_payments(batches, first, second), kind="transactions")
+    batches.change(payments, "pause")
+    assert programme.ask(OPEN=2)["sent"]["added_lines_waiting"] == 2
+    batches.change(payments, "resume")
+    batches.work()
+    programme.ask()
+    undo_id = undos.start(first["external_account_number"])
+    undos.change(undo_id, overrides=["data_added_later"])
+    undos.work(undo_id)
+    programme.ask(OPEN=1, DIFFERING=1)
+    with supplier.Session.begin() as session:
+        skip_accounts(session, supplier.known().id, [first["external_account_number"]])
+    answer = programme.ask(DIFFERING=1)
+    (lost,) = answer["differences"]
+    assert lost["external_account_number"] == first["external_account_number"]
+    assert [it["measure"] for it in lost["differences"]] == ["added amount of PAYMENT", "added transactions"]
+    _acknowledge(batches, batch=payments, line_numbers=[1])
+    programme.ask()
+
+    unknown = batches.run(_payments(batches, {"external_account_number": "unknown"}), kind="transactions")
+    programme.ask(OPEN=1)
+    _acknowledge(batches, batch=unknown["batch_id"])
+    programme.ask()
+
+    open_one = batches.run([late[2] | {"customers": [{}]}])["batch_id"]
+    programme.ask(OPEN=1)
+    with supplier.Session.begin() as session:
+        old = datetime(2020, 1, 1, tzinfo=UTC)
+        session.execute(update(Batch).where(Batch.id == UUID(open_one)).values(finished_at=old))
+        while remove_batch_lines(session, after_days=30):
+            pass
+    programme.ask(REMOVED=1)
+
+
+def self_report(programme: Programme) -> str:
+    """Return the part of the report about what is acknowledged, which is empty if nothing is."""
+    sessions = programme.batches.supplier.Session
+    with sessions.begin() as session:
+        subject = find_subject(session, programme.code, organisation_id=None)
+    page = text_of(render_report(make_report(sessions, subject), stylesheet=""))
+    return page.partition("Acknowledged: what stays out")[2].partition("Where the money is")[0]
+
+
+def test_a_version_that_waits_anywhere_keeps_a_wave_from_being_clean(waves: WaveClient) -> None:
+    supplier, batches = waves.supplier, waves.batches
+    account, other = supplier.accounts(2)
+    batches.run([account, other], "stage")
+    paused = batches.start([account | {"billing_address1": "Elsewhere 1"}], "stage")
+    batches.change(paused, "pause")
+    plan = waves.plan({"rest": True})
+    assert waves.act(plan, 1, "start").status_code == 200
+    waves.run()
+    (wave,) = waves.get(plan)["waves"]
+    assert (wave["state"], wave["differing"], wave["open"]) == ("DIFFERS", 0, 1)
+    for query in ("", f"?batch={wave['batch_id']}"):
+        found = supplier.reconcile(query)
+        assert [(it["reason"], it["batch_id"]) for it in found["open"]] == [("WAITING", paused)]
+        assert (found["clean"], found["sent"]["open"]) == (False, 1)
+
+
+def test_money_that_no_column_has_is_not_clean(batches: BatchClient) -> None:
+    accounts = batches.supplier.accounts(2)
+    batch_id = batches.run(accounts)["batch_id"]
+    assert batches.supplier.reconcile(f"?batch={batch_id}")["clean"]
+    with batches.supplier.Session.begin() as session:
+        mine = select(Account.id).where(
+            Account.external_account_number == accounts[0]["external_account_number"]
+        )
+        ledgers = update(Ledger).where(Ledger.account_pk.in_(mine))
+        session.execute(ledgers.values(ledger_balance=Ledger.ledger_balance - 1))
+        removed = update(AccountImportProcess).where(
+            AccountImportProcess.external_account_number == accounts[0]["external_account_number"]
+        )
+        session.execute(removed.values(payload=null()))
+    found = batches.supplier.reconcile(f"?batch={batch_id}")
+    assert (found["not_comparable"], found["differing"], found["clean"]) == (1, 0, False)
+    assert {it["problem"] for it in found["problems"]} == {"UNACCOUNTED"}
+
+
+@pytest.fixture
+def celery(app: Flask) -> Iterator[Any]:
+    with app.app_context():
+        made = resources().celery
+    made.set_current()
+    made.loader.import_default_modules()
+    yield made
+
+
+def test_a_comparison_that_takes_longer_than_a_request_is_finished_by_workers(
+    batches: BatchClient, celery: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supplier = batches.supplier
+    batches.run(supplier.accounts(5))
+    with supplier.Session.begin() as session:
+        ledgers = select(Account.id).where(Account.import_supplier_id == supplier.known().id)
+        session.execute(update(Ledger).where(Ledger.account_pk.in_(ledgers)).values(ledger_code="OTHER"))
+    monkeypatch.setattr("migration_service.blueprints.reconciliation.WAIT", 0)
+    monkeypatch.setattr(created_accounts, "PAGE", 2)
+    path = f"/reconciliation/{supplier.code}/"
+    begun = supplier.get(path)
+    assert (begun.status_code, begun.headers["Retry-After"]) == (202, "5")
+    comparison = (begun.json or {})["comparison"]
+    assert (comparison["items"], comparison["done"]) == (5, 2)
+    again = (supplier.get(path).json or {})["comparison"]
+    assert (again["id"], again["done"]) == (comparison["id"], 4), "whoever asks meanwhile joins it"
+    assert again["time_left"] is not None
+    message = (COMPARE, (comparison["id"],))
+    with noted_messages() as published:
+        celery.tasks[SWEEP_COMPARISONS].run()
+        assert published == [], "somebody did a piece just now"
+        _forget_work(batches, comparison["id"])
+        celery.tasks[SWEEP_COMPARISONS].run()
+        assert published == [message]
+        with pytest.raises(KeyboardInterrupt), patch.object(comparisons, "encode_json", _killed):
+            celery.tasks[COMPARE].run(comparison["id"])
+        with patch.object(comparison_tasks, "COMPARE_SECONDS", 0):
+            assert celery.tasks[COMPARE].run(comparison["id"]) == "worked"
+        assert published == [message, message]
+        assert celery.tasks[COMPARE].run(comparison["id"]) == "over"
+    assert celery.tasks[COMPARE].run(comparison["id"]) == "over"
+    location = begun.headers["Location"].partition("/v1/data-import")[2]
+    found = supplier.get(location).json or {}
+    assert (found["differing"], found["compared"], len(found["differences"])) == (5, 5, 5)
+    wrong = supplier.get(f"{path}?comparison=none")
+    assert (wrong.status_code, (wrong.json or {})["errors"][0]["attr"]) == (400, "comparison")
+
+
+def _killed(*_arguments: object) -> Callable[..., Any]:
+    raise KeyboardInterrupt
+
+
+def _forget_work(batches: BatchClient, comparison_id: str) -> None:
+    with batches.supplier.Session.begin() as session:
+        mine = update(Comparison).where(Comparison.id == UUID(comparison_id))
+        session.execute(mine.values(dispatched_at=None))
