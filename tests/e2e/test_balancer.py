@@ -1,6 +1,7 @@
 """Restarts of web servers: behind the documented proxy and balancer no request fails."""
 
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,7 +20,7 @@ import pytest
 from migration_service.config import Settings
 from migration_service_local.samples import generate_accounts
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
-from support.servers import ending_with_us, wait_until
+from support.servers import ending_with_us, temporary_folder, wait_until
 from support.supplier_client import API, SupplierClient
 from support.web_servers import HAPROXY, ROOT, needs_nginx, nginx, proxied_web_server, web_server
 
@@ -113,7 +114,8 @@ def _serving(control: Path) -> list[str]:
 def test_a_rolling_restart_behind_the_documented_balancer_fails_no_request(
     migrated: Settings, supplier: SupplierClient, tmp_path: Path
 ) -> None:
-    sockets = tmp_path / "one.sock", tmp_path / "two.sock"
+    folder = temporary_folder()  # nginx has a user of its own
+    sockets = folder / "one.sock", folder / "two.sock"
     leaving = {"MIGRATION_SERVICE_LEAVE_SECONDS": str(migrated.leave_seconds)}
     with ExitStack() as stack:
         servers = [
@@ -132,6 +134,7 @@ def test_a_rolling_restart_behind_the_documented_balancer_fails_no_request(
                 stack.enter_context(web_server(migrated, socket, processes=1))
             wait_until(lambda: len(_serving(control)) == 2, "both servers are in the balancer")
             clients.wait_for(50)
+    shutil.rmtree(folder)
     assert set(clients.answers) == {"200", "201"}, clients.answers
 
 

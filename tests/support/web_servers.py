@@ -55,6 +55,9 @@ def web_server(
     )
     try:
         wait_until(bind.exists if isinstance(bind, Path) else lambda: is_answered(bind), "the web server")
+        if isinstance(bind, Path) and NGINX and os.getuid() == 0:
+            # As docs/operators/install.md makes nginx a member of the service's group.
+            shutil.chown(bind, group="www-data")
         yield server
     finally:
         server.terminate()
@@ -85,9 +88,6 @@ def nginx(bind: int | Path, *further: tuple[str, str], secrets: Path | None = No
     (folder / "nginx.conf").write_text(text)
     running = f"daemon off; pid {folder}/nginx.pid;"
     command = (str(NGINX), "-e", "stderr", "-c", str(folder / "nginx.conf"), "-g", running)
-    if isinstance(bind, Path) and os.getuid() == 0:
-        # As docs/operators/install.md makes nginx a member of the service's group.
-        shutil.chown(bind, group="www-data")
     process = subprocess.Popen(ending_with_us(*command))
     try:
         certificate = str(secrets / "TLS_CERTIFICATE") if secrets else None
