@@ -36,6 +36,7 @@ from migration_service.services.batches.error_thresholds import NO_THRESHOLD, se
 from migration_service.services.batches.results import listing as results
 from migration_service.services.batches.results.line_results import (
     ResultFilter,
+    count_left_out,
     stream_failed_lines,
     stream_results,
 )
@@ -166,7 +167,7 @@ def get_results(arguments: dict[str, Any], batch_id: str) -> Response:
 
 @blueprint.get("/<batch_id>/failed-lines/")
 @query_arguments(blueprint, FailedLinesArgumentsSchema())
-@blueprint.response(200, LINES, content_type="application/x-ndjson")
+@blueprint.response(200, LINES, content_type="application/x-ndjson", headers=refer("X-Lines-Left-Out"))
 @answers_errors(
     blueprint, errors.RequestFailedValidationError, errors.BatchNotFoundError, errors.BatchStateError
 )
@@ -174,13 +175,16 @@ def get_failed_lines(arguments: dict[str, Any], batch_id: str) -> Response:
     """Get the failed lines as they were sent
 
     NDJSON, streamed, to be corrected and sent as a new batch. Lines that were too long to keep, and lines
-    that repeat an earlier account, are left out.
+    that repeat an earlier account, are left out. `X-Lines-Left-Out` has their number.
     """
     wanted = _filter(arguments)
     with resources().Session.begin() as session:
         batch = batches.get_batch_with_lines(session, batch_id, organisation_id=caller().organisation_id)
+        left_out = count_left_out(session, batch.id, wanted)
     pieces = stream_failed_lines(resources().Session, batch.id, wanted)
-    return stream(pieces, "application/x-ndjson; charset=utf-8")
+    response = stream(pieces, "application/x-ndjson; charset=utf-8")
+    response.headers["X-Lines-Left-Out"] = str(left_out)
+    return response
 
 
 @blueprint.post("/<batch_id>/pause/", endpoint="pause_batch")

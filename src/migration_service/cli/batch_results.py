@@ -14,6 +14,7 @@ from migration_service.services.batches.control import get_batch_with_lines
 from migration_service.services.batches.results.line_results import (
     ResultFilter,
     ResultFormat,
+    count_left_out,
     stream_failed_lines,
     stream_results,
 )
@@ -72,10 +73,16 @@ def failed_lines(batch_id: str, code: str | None, path: str | None) -> None:
     """Write the failed lines of the batch BATCH_ID to standard output as they were sent.
 
     Correct them and start a new batch from the corrected file: `reconcile` then counts each account once.
-    Lines that were too long to keep, and lines that repeat an earlier account, are left out.
+    Lines that were too long to keep, and lines that repeat an earlier account, are left out. Their number
+    goes to standard error.
     """
     wanted = ResultFilter(code=code, path=path)
+    with open_sessions(read_settings()) as sessions, sessions.begin() as session:
+        batch = get_batch_with_lines(session, batch_id, organisation_id=None)
+        left_out = count_left_out(session, batch.id, wanted)
     _write(batch_id, lambda sessions, id_: stream_failed_lines(sessions, id_, wanted))
+    if left_out:
+        click.echo(f"{left_out} failed lines are left out.", err=True)
 
 
 def _write(batch_id: str, stream: Callable[[sessionmaker[Session], UUID], Iterator[bytes]]) -> None:

@@ -30,6 +30,11 @@ HEADERS: Headers = {
         "description": "How many warnings the payload has. `?report=full` lists them.",
         "schema": {"type": "integer", "minimum": 0},
     },
+    "X-Lines-Left-Out": {
+        "description": "How many failed lines are left out: those that were too long to keep, and those that "
+        "repeat an earlier account.",
+        "schema": {"type": "integer", "minimum": 0},
+    },
     "WWW-Authenticate": {
         "description": "How to send a token (RFC 9110).",
         "schema": {"type": "string"},

@@ -57,10 +57,13 @@ class Listing(Generic[_Key]):
 
     def cut(self, found: Sequence[_Entry], key: str) -> list[_Entry]:
         """Return the entries of the page. Those found are at most `wanted`, and have their key as `key`."""
-        page = [*found[: self.limit]]
-        if len(found) > self.limit:
-            self.cursor = getattr(page[-1], key)
-        return page
+        return self.page([*found[: self.limit]], key, follow=len(found) > self.limit)
+
+    def page(self, entries: list[_Entry], key: str, *, follow: bool) -> list[_Entry]:
+        """Return the entries of the page. `follow` tells whether there is a next page."""
+        if follow:
+            self.cursor = getattr(entries[-1], key)
+        return entries
 
     def answer(self, found: Sequence[_Entry], key: str, write: Callable[[_Entry], Any]) -> Response:
         """Return the page as a response, with each entry written, and a link to the next page."""

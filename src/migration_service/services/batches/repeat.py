@@ -5,17 +5,15 @@ from dataclasses import replace
 from uuid import UUID
 
 from redis import Redis
+from sqlalchemy import true
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Batch, BatchLine
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SentFile
 from migration_service.services.batches.intake.storing import IntakeLimits, take_in_batch
-from migration_service.services.batches.results.line_results import TEXT, read_pieces, select_lines, text_of
+from migration_service.services.batches.results.line_results import TEXT, Lines, text_of
 from migration_service.services.setup.suppliers import KnownSupplier
-
-#: The number of lines whose text is read together.
-_PIECE = 50
 
 
 def repeat_batch(
@@ -41,12 +39,12 @@ def repeat_batch(
 
 def stream_lines(sessions: sessionmaker[Session], batch_id: UUID) -> Iterator[bytes]:
     """Yield the lines of a batch as they were sent, at their original line numbers, in pieces."""
-    statement = select_lines(batch_id, BatchLine.line_number, *TEXT)
+    lines = Lines(batch_id, true(), (BatchLine.line_number, *TEXT))
     written = 0
-    for rows in read_pieces(sessions, statement, _PIECE):
+    while rows := lines.read(sessions, written):
         piece = b""
         for row in rows:
-            sent = text_of(row["payload"], row["staged"]) or b""
-            piece += b"\n" * (row["line_number"] - written - 1) + sent + b"\n"
-            written = row["line_number"]
+            sent = text_of(row.payload, row.staged) or b""
+            piece += b"\n" * (row.line_number - written - 1) + sent + b"\n"
+            written = row.line_number
         yield piece

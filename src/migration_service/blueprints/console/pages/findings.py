@@ -50,7 +50,7 @@ def show_code(batch_id: UUID, code: str) -> str:
         get_batch_with_lines(session, str(batch_id), organisation_id=None)
         report = report_batch(session, batch)
         paths = count_paths(session, batch_id, code, warnings=warnings)
-        lines = list_lines(session, batch_id, wanted, after=listing.after or 0, limit=listing.wanted)
+        lines, follow = list_lines(session, batch_id, wanted, after=listing.after or 0, limit=listing.limit)
         values = []
         if path and not is_personal(path):
             values = _mask_values(path, count_values(session, batch_id, wanted))
@@ -72,7 +72,7 @@ def show_code(batch_id: UUID, code: str) -> str:
         retryable=retryable,
         everything=everything,
         repeats_personal=repeats_personal,
-        lines=listing.cut(lines, "line_number"),
+        lines=listing.page(lines, "line_number", follow=follow),
         listing=listing,
     )
 
@@ -84,12 +84,12 @@ def show_lines(batch_id: UUID) -> str:
     wanted = ResultFilter(status)
     with resources().Session.begin() as session:
         report = report_batch(session, batch_of(session, batch_id))
-        lines = list_lines(session, batch_id, wanted, after=listing.after or 0, limit=listing.wanted)
+        lines, follow = list_lines(session, batch_id, wanted, after=listing.after or 0, limit=listing.limit)
     return render_template(
         "lines.html",
         batch=report,
         status=status,
-        lines=listing.cut(lines, "line_number"),
+        lines=listing.page(lines, "line_number", follow=follow),
         listing=listing,
     )
 

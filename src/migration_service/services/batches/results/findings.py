@@ -9,20 +9,24 @@ from sqlalchemy import Text, bindparam, select, text, union_all
 from sqlalchemy.orm import Session
 
 from migration_payloads.schemas.json import parse_json
+from migration_service.db.pieces import DECODED
 from migration_service.errors import ParseError
 from migration_service.models import Batch, BatchLine
 from migration_service.services.batches.results.counts import LINES_OF_CHUNK
 from migration_service.services.batches.results.line_results import (
     COLUMNS,
     TEXT,
+    Lines,
     ResultFilter,
     select_lines,
     text_of,
     value_at,
 )
 
-#: The number of lines whose values are read.
-_SAMPLE = 500
+#: The number of lines whose values are read, and of their bytes.
+_SAMPLE, _SAMPLE_BYTES = 500, 16_000_000
+#: The findings of the lines of a page, after which it ends.
+_MOST_FINDINGS = 2_000
 #: The number of values shown for a path.
 _MOST_VALUES = 20
 _COLUMNS = COLUMNS[:6]
@@ -69,10 +73,18 @@ def count_paths(session: Session, batch_id: UUID, code: str, *, warnings: bool =
 
 def list_lines(
     session: Session, batch_id: UUID, wanted: ResultFilter, *, after: int = 0, limit: int = 50
-) -> list[ShownLine]:
-    """Return the matching lines of a batch after line `after`, in order."""
-    statement = select_lines(batch_id, *_COLUMNS).where(BatchLine.line_number > after, wanted.condition())
-    return [_shown(row) for row in session.execute(statement.limit(limit))]
+) -> tuple[list[ShownLine], bool]:
+    """Return the matching lines of a batch after line `after`, in order, and whether there may be more.
+
+    They are fewer than `limit` if they have very many findings.
+    """
+    lines = Lines(batch_id, wanted.condition(), _COLUMNS)
+    found: list[ShownLine] = []
+    while rows := lines.read_in(session, found[-1].line_number if found else after):
+        found += map(_shown, rows)
+        if len(found) > limit or sum(len(it.errors) + len(it.warnings) for it in found) > _MOST_FINDINGS:
+            break
+    return found[:limit], bool(rows)
 
 
 def find_line(session: Session, batch_id: UUID, line_number: int) -> SentLine | None:
@@ -83,7 +95,8 @@ def find_line(session: Session, batch_id: UUID, line_number: int) -> SentLine | 
         return None
     sent = text_of(row.payload, row.staged)
     try:
-        return SentLine(_shown(row), parse_json(sent) if sent is not None else None, None)
+        with DECODED.holding(len(sent or b"")):
+            return SentLine(_shown(row), parse_json(sent) if sent is not None else None, None)
     except ParseError:
         return SentLine(_shown(row), None, (sent or b"").decode(errors="replace"))
 
@@ -119,18 +132,26 @@ def count_values(session: Session, batch_id: UUID, wanted: ResultFilter) -> list
 
     Only the first lines are read. The caller ensures that the values are not personal data.
     """
-    statement = select_lines(batch_id, *_COLUMNS, *TEXT).where(wanted.condition()).limit(_SAMPLE)
+    lines = Lines(batch_id, wanted.condition(), (*_COLUMNS, *TEXT))
     values: Counter[str] = Counter()
-    for row in session.execute(statement):
-        try:
-            payload = parse_json(text_of(row.payload, row.staged) or b"")
-        except ParseError:
-            continue
-        shown = _shown(row)
-        for finding in (*shown.errors, *shown.warnings):
-            if wanted.picks(finding) and (value := value_at(payload, finding["attr"])) is not None:
-                values[value] += 1
+    read = size = after = 0
+    while read < _SAMPLE and size < _SAMPLE_BYTES and (rows := lines.read_in(session, after)):
+        for row in rows[: _SAMPLE - read]:
+            sent = text_of(row.payload, row.staged) or b""
+            read, size, after = read + 1, size + len(sent), row.line_number
+            with DECODED.holding(len(sent)):
+                values.update(_values_of(row, sent, wanted))
     return values.most_common(_MOST_VALUES)
+
+
+def _values_of(row: Any, sent: bytes, wanted: ResultFilter) -> list[str]:
+    try:
+        payload = parse_json(sent)
+    except ParseError:
+        return []
+    shown = _shown(row)
+    picked = filter(wanted.picks, (*shown.errors, *shown.warnings))
+    return [value for it in picked if (value := value_at(payload, it["attr"])) is not None]
 
 
 def _shown(row: Any) -> ShownLine:

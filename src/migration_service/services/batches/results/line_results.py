@@ -3,26 +3,44 @@
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, func, literal, select, text, true
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal,
+    select,
+    text,
+    true,
+)
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.schemas.json import encode_json
+from migration_service.db.base import one_of
+from migration_service.db.pieces import DECODED, LONGEST_PIECE, READ_BYTES, in_pieces, weight_of
 from migration_service.errors import ConflictingLinesError, DuplicateLineError
 from migration_service.models import AccountImportProcess, BatchLine
 from migration_service.states import LineStatus, StagingResult
 
-#: The number of lines that are read and written together.
+#: The largest number of lines that are read together.
 _PIECE = 1_000
-#: The number of lines whose text is read together.
-_TEXT_PIECE = 50
+#: SQL for the bytes of a line with its findings, its text and its staged payload.
+_WEIGHT = weight_of("batch_line.errors", "batch_line.warnings", "account_import_process.payload") + (
+    " + coalesce(octet_length(batch_line.payload), 0)"
+)
 COLUMNS = (
     *(BatchLine.line_number, BatchLine.external_account_number, BatchLine.status),
     *(BatchLine.service_account_number, BatchLine.errors, BatchLine.warnings, BatchLine.staging_result),
@@ -31,6 +49,7 @@ _NAMES = tuple(column.key for column in COLUMNS[:4])
 _CSV_NAMES = (*_NAMES, "severity", "code", "path", "detail", "value")
 #: The number of characters of a value that are shown with its error.
 _VALUE_LENGTH = 200
+_LENGTH = func.octet_length(BatchLine.payload)
 #: The text of a line, and of the staged payload that it refers to.
 TEXT = (BatchLine.payload, AccountImportProcess.payload.op("::")(text("text")).label("staged"))
 _IS_DUPLICATE = func.coalesce(
@@ -106,18 +125,25 @@ def stream_results(
     result_format: ResultFormat,
     wanted: ResultFilter = ResultFilter(),
 ) -> Iterator[bytes]:
-    """Yield the matching lines of a batch in order, in pieces.
+    """Yield the matching lines of a batch in order, in pieces. Each finding has the `value` at its path.
 
-    Each piece is read in a separate transaction, so a slow reader keeps none open.
+    Each piece is read in separate transactions, so a slow reader keeps none open, and costs a piece.
     """
     is_csv = result_format is ResultFormat.CSV
     if is_csv:
         yield write_csv([_CSV_NAMES])
-    for piece in _read_found(sessions, batch_id, wanted):
-        if is_csv:
-            yield write_csv(row for line in piece for row in _rows(line, wanted))
-        else:
-            yield b"".join(encode_json(line) + b"\n" for line in piece)
+
+    def write(row: Row[Any]) -> bytes:
+        line = _found_in(row)
+        return write_csv(_rows(line, wanted)) if is_csv else encode_json(line) + b"\n"
+
+    # The text is read only for lines with an error or a warning.
+    has_findings = BatchLine.errors.is_not(None) | BatchLine.warnings.is_not(None)
+    texts = [
+        case((has_findings, it)).label(name) for it, name in zip(TEXT, ("payload", "staged"), strict=True)
+    ]
+    lines = Lines(batch_id, wanted.condition(), (*COLUMNS, *texts))
+    yield from in_pieces(partial(lines.read, sessions), write, _line_number, 0)
 
 
 def stream_failed_lines(
@@ -127,13 +153,47 @@ def stream_failed_lines(
 ) -> Iterator[bytes]:
     """Yield the failed lines of a batch as they were sent, as NDJSON in pieces, to correct and resend.
 
-    Lines that were too long to keep, or are the same as an earlier line, are left out.
+    Lines that were too long to keep, or are the same as an earlier line, are left out: `count_left_out`.
     """
-    condition = replace(wanted, status=LineStatus.FAILED).condition() & ~_IS_DUPLICATE
-    columns = select_lines(batch_id, BatchLine.line_number, *TEXT).where(condition)
-    for piece in read_pieces(sessions, columns, _TEXT_PIECE):
-        texts = (text_of(line["payload"], line["staged"]) for line in piece)
-        yield b"".join(text + b"\n" for text in texts if text is not None)
+    columns = (
+        BatchLine.line_number,
+        _LENGTH.label("length"),
+        case((_LENGTH <= LONGEST_PIECE, TEXT[0])).label("payload"),
+    )
+    lines = Lines(batch_id, _is_failed(wanted) & ~_IS_DUPLICATE, (*columns, TEXT[1]))
+    after = 0
+    while rows := lines.read(sessions, after):
+        piece = b""
+        for row in rows:
+            sent = text_of(row.payload, row.staged)
+            piece += b"" if sent is None else sent + b"\n"
+            if (row.length or 0) > LONGEST_PIECE:
+                yield piece
+                yield from _slice(sessions, batch_id, row.line_number, row.length)
+                piece = b"\n"
+        yield piece
+        after = rows[-1].line_number
+
+
+def _slice(sessions: sessionmaker[Session], batch_id: UUID, line_number: int, length: int) -> Iterator[bytes]:
+    """Yield the text of a long line in pieces, so that nobody who reads slowly holds all of it."""
+    for start in range(1, length + 1, LONGEST_PIECE):
+        part = select(func.substring(BatchLine.payload, start, LONGEST_PIECE))
+        with sessions.begin() as session:
+            its = part.where(BatchLine.batch_id == batch_id, BatchLine.line_number == line_number)
+            piece = session.scalar(its) or b""
+        yield piece
+
+
+def count_left_out(session: Session, batch_id: UUID, wanted: ResultFilter = ResultFilter()) -> int:
+    """Return the number of failed lines that `stream_failed_lines` leaves out."""
+    is_lost = BatchLine.payload.is_(None) & BatchLine.account_import_process_id.is_(None)
+    counted = select(func.count()).select_from(BatchLine).where(BatchLine.batch_id == batch_id)
+    return session.scalars(counted.where(_is_failed(wanted), _IS_DUPLICATE | is_lost)).one()
+
+
+def _is_failed(wanted: ResultFilter) -> ColumnElement[bool]:
+    return replace(wanted, status=LineStatus.FAILED).condition()
 
 
 def select_lines(batch_id: UUID, *columns: Any) -> Select[Any]:
@@ -146,42 +206,50 @@ def select_lines(batch_id: UUID, *columns: Any) -> Select[Any]:
     )
 
 
-def read_pieces(
-    sessions: sessionmaker[Session], statement: Select[Any], piece: int
-) -> Iterator[list[dict[str, Any]]]:
-    """Yield the rows of `select_lines` in pieces, each read in a separate transaction."""
-    statement = statement.where(BatchLine.line_number > bindparam("after")).limit(piece)
-    after = 0
-    while True:
+class Lines:
+    """The matching lines of a batch, to be read a few at a time: as many as weigh little together."""
+
+    def __init__(self, batch_id: UUID, condition: ColumnElement[bool], columns: Sequence[Any]) -> None:
+        found = select_lines(batch_id, BatchLine.line_number, text(_WEIGHT))
+        following = BatchLine.line_number > bindparam("after")
+        self._weighed = found.where(condition, following).limit(_PIECE)
+        self._rows = select_lines(batch_id, *columns)
+
+    def read(self, sessions: sessionmaker[Session], after: int) -> Sequence[Row[Any]]:
+        """Return the next lines after a line, in order, at least one if there is one."""
         with sessions.begin() as session:
-            rows = session.execute(statement, {"after": after}).mappings().all()
-        if not rows:
-            return
-        after = rows[-1]["line_number"]
-        yield [dict(row) for row in rows]
+            return self.read_in(session, after)
+
+    def read_in(self, session: Session, after: int) -> Sequence[Row[Any]]:
+        """Do the same in a transaction."""
+        numbers: list[int] = []
+        total = 0
+        for line_number, weight in session.execute(self._weighed, {"after": after}):
+            total += weight
+            if numbers and total > READ_BYTES:
+                break
+            numbers.append(line_number)
+        if not numbers:
+            return []
+        return session.execute(self._rows.where(one_of(BatchLine.line_number.expression, numbers))).all()
 
 
-def _read_found(
-    sessions: sessionmaker[Session], batch_id: UUID, wanted: ResultFilter
-) -> Iterator[list[dict[str, Any]]]:
-    """Yield the matching lines in pieces. Each of their errors and warnings has the `value` at its path.
+def _line_number(row: Row[Any]) -> int:
+    return int(row.line_number)
 
-    Texts are read only for lines with an error or a warning.
-    """
-    for lines in read_pieces(sessions, select_lines(batch_id, *COLUMNS).where(wanted.condition()), _PIECE):
-        for line in lines:
-            line |= {"errors": line["errors"] or [], "warnings": line["warnings"] or []}
-        found = [line for line in lines if line["errors"] or line["warnings"]]
-        for start in range(0, len(found), _TEXT_PIECE):
-            some = {line["line_number"]: line for line in found[start : start + _TEXT_PIECE]}
-            statement = select_lines(batch_id, BatchLine.line_number, *TEXT)
-            with sessions.begin() as session:
-                texts = session.execute(statement.where(BatchLine.line_number.in_(some))).all()
-            payloads = {row.line_number: _decoded(text_of(row.payload, row.staged)) for row in texts}
-            for number, line in some.items():
-                for item in (*line["errors"], *line["warnings"]):
-                    item["value"] = value_at(payloads.get(number), item["attr"])
-        yield lines
+
+def _found_in(row: Row[Any]) -> dict[str, Any]:
+    """Return the result of a line. Each of its errors and warnings has the `value` at its path."""
+    line = {column.key: getattr(row, column.key) for column in COLUMNS}
+    line |= {"errors": line["errors"] or [], "warnings": line["warnings"] or []}
+    findings = (*line["errors"], *line["warnings"])
+    sent = text_of(row.payload, row.staged) if findings else None
+    with DECODED.holding(len(sent or b"")):
+        payload = _decoded(sent)
+        for item in findings:
+            item["value"] = value_at(payload, item["attr"])
+        del payload
+    return line
 
 
 def _rows(line: dict[str, Any], wanted: ResultFilter) -> Iterator[list[Any]]:

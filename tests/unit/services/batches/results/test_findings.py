@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import null
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.pieces import LONGEST_PIECE
 from migration_service.models import Batch, BatchLine
 from migration_service.services.batches.results.counts import recount
 from migration_service.services.batches.results.findings import (
@@ -19,6 +20,7 @@ from migration_service.services.batches.results.findings import (
 from migration_service.services.batches.results.line_results import (
     ResultFilter,
     ResultFormat,
+    count_left_out,
     stream_failed_lines,
     stream_results,
     value_at,
@@ -108,11 +110,14 @@ def test_lines_are_wanted_by_status_number_code_and_path(
     session: Session, batch: Batch, wanted: ResultFilter, numbers: list[int]
 ) -> None:
     without_indexes(session)
-    assert [it.line_number for it in list_lines(session, batch.id, wanted)] == numbers
-    assert [it.line_number for it in list_lines(session, batch.id, wanted, after=4)] == [
-        it for it in numbers if it > 4
-    ]
-    assert [it.line_number for it in list_lines(session, batch.id, wanted, limit=1)] == numbers[:1]
+
+    def numbers_of(**page: int) -> tuple[list[int], bool]:
+        lines, follow = list_lines(session, batch.id, wanted, **page)
+        return [it.line_number for it in lines], follow
+
+    assert numbers_of() == (numbers, False)
+    assert numbers_of(after=4) == ([it for it in numbers if it > 4], False)
+    assert numbers_of(limit=1) == (numbers[:1], len(numbers) > 1)
 
 
 def test_the_values_at_a_path_are_counted_the_commonest_first(session: Session, batch: Batch) -> None:
@@ -211,16 +216,22 @@ def test_failed_lines_are_streamed_as_they_were_sent(
     sessions: sessionmaker[Session], session: Session, customer: Customer, batch: Batch
 ) -> None:
     (process_id,) = add_pending(session, customer, "7", payload={"c": "7"})
+    long = bytes(range(32, 127)) * 9_000
     session.add_all(
         [
             _line(batch, 7, account_import_process_id=process_id),
             _line(batch, 8, payload=b"repeated", errors=[_item("duplicate_line_in_batch", None)]),
             _line(batch, 10),
             *(_line(batch, number, payload=b"%d" % number) for number in range(11, 71)),
+            _line(batch, 71, payload=long),
+            _line(batch, 72, payload=b"72"),
         ]
     )
     session.commit()
-    lines = b"".join(stream_failed_lines(sessions, batch.id)).splitlines()
+    pieces = [*stream_failed_lines(sessions, batch.id)]
+    assert max(map(len, pieces)) <= LONGEST_PIECE
+    lines = b"".join(pieces).splitlines()
+    assert count_left_out(session, batch.id) == 2
     assert lines[:5] == [
         b'{"a": [{"b": "y"}]}',
         b'{"c": 7}',
@@ -228,7 +239,7 @@ def test_failed_lines_are_streamed_as_they_were_sent(
         b'{"a": [{"b": "x"}, {"b": "y"}], "c": 7}',
         b'{"c": "7"}',
     ]
-    assert lines[5:] == [b"%d" % number for number in range(11, 71)]
+    assert lines[5:] == [*(b"%d" % number for number in range(11, 71)), long, b"72"]
     only = ResultFilter(code="two", status=LineStatus.VALID)
     assert b"".join(stream_failed_lines(sessions, batch.id, only)) == b'{"c": 7}\n'
 
