@@ -30,6 +30,7 @@ PARTS = [
         "beat",
         "slots",
     ),
+    "e-mail",
     *("attempts", "suppliers", "batches", "vendors", "disk data", "disk uploads", "events"),
 ]
 
