@@ -1,6 +1,7 @@
 """The client verifies webhooks that the library of Standard Webhooks signs."""
 
 import base64
+import hmac
 import json
 from datetime import UTC, datetime
 
@@ -8,7 +9,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from migration_service.schemas.events import CATALOGUE, EventType
-from migration_service_client import WebhookNotVerified, models, verify_webhook
+from migration_service_client import WebhookNotVerified, WebhookSecretUnusable, models, verify_webhook
 
 NOW = 1_700_000_000
 Message = tuple[bytes, dict[str, str]]
@@ -38,6 +39,24 @@ def test_an_event_has_the_class_of_its_type() -> None:
 def test_a_message_that_is_too_old_or_too_new_is_refused(seconds: int) -> None:
     with pytest.raises(WebhookNotVerified, match="too old"):
         verify_webhook(*message(), SECRET, now=NOW + seconds)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["", " ", "whsec_", "whsec_====", "whsec_QQ==", "whsec_" + base64.b64encode(b"a" * 15).decode()]
+    + [f"whsec_{SECRET}", "whsec_" + "-_" * 22, SECRET[:-1], "geheim", "\u0430" * 24],
+)
+def test_a_secret_that_anybody_knows_is_refused_before_anything_is_compared(secret: str) -> None:
+    body, headers = message()
+    forged = base64.b64encode(hmac.digest(b"", f"e-1.{NOW}.".encode() + body, "sha256")).decode()
+    for given in (headers, headers | {"webhook-signature": f"v1,{forged}"}, {}):
+        for secrets in (secret, [SECRET, secret], [secret, SECRET]):
+            with pytest.raises(WebhookSecretUnusable, match="secret"):
+                verify_webhook(body, given, secrets, now=NOW)
+    with pytest.raises(WebhookSecretUnusable):
+        verify_webhook(body, headers, [], now=NOW)
+    shortest = "whsec_" + base64.b64encode(b"a" * 16).decode()
+    assert verify_webhook(*message(secret=shortest), [SECRET, f" {shortest}\n"], now=NOW).event.id
 
 
 def test_a_message_that_was_changed_or_signed_with_another_secret_is_refused() -> None:

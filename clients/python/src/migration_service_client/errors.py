@@ -4,6 +4,7 @@ ClientError
 ├── ServiceUnreachable    no answer came, as often as the request was sent
 ├── UnexpectedAnswer      an answer that is not one of the service: from a proxy, or of another version
 ├── WebhookNotVerified    a webhook that the service did not sign, or that is too old
+├── WebhookSecretUnusable a secret that is empty, too short or not Base64
 └── ServiceError          an answer of the service, with a class for each code in `codes`
 """
 
@@ -28,6 +29,10 @@ class UnexpectedAnswer(ClientError):
 
 class WebhookNotVerified(ClientError):
     """The service did not sign this message, or long ago. Answer 401, and do not read it."""
+
+
+class WebhookSecretUnusable(ClientError):
+    """The secret is not one of the service: it is empty, too short, or not Base64. Correct your settings."""
 
 
 def _finding(item: Mapping[str, Any]) -> "Finding":

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from migration_service_client.answers import decode, parse
-from migration_service_client.errors import WebhookNotVerified
+from migration_service_client.errors import WebhookNotVerified, WebhookSecretUnusable
 from migration_service_client.models import EVENTS, Event
+
+#: Bytes of the key in a secret. The service makes longer ones.
+SHORTEST_KEY = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +38,17 @@ def verify_webhook(
 
     `body` is what was received, byte for byte. `secrets` are those of the webhook: while one is replaced,
     two. `tolerance`: seconds by which the message may be older or newer than `now`, which is the present
-    unless given. Raise WebhookNotVerified if the service did not sign it, or if it is too old.
+    unless given. Raise WebhookNotVerified if the service did not sign it, or if it is too old. Raise
+    WebhookSecretUnusable before anything is compared if one of the secrets is none.
     """
+    keys = [_read_secret(it) for it in ([secrets] if isinstance(secrets, str) else secrets)]
+    if not keys:
+        raise WebhookSecretUnusable("Expected a secret of the webhook.")
     given = {name.lower(): value for name, value in headers.items()}
     name, sent = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
     signatures = [it.encode() for it in given.get("webhook-signature", "").split()]
     signed = f"{name}.{sent}.".encode() + body
-    known = [_sign(it, signed) for it in ([secrets] if isinstance(secrets, str) else secrets)]
+    known = [_sign(it, signed) for it in keys]
     if not any(hmac.compare_digest(right, it) for right in known for it in signatures):
         raise WebhookNotVerified("No signature of the message is right.")
     moment = time.time() if now is None else now
@@ -55,10 +62,20 @@ def verify_webhook(
 
 def sign_webhook(body: bytes, event_id: str, timestamp: int, secret: str) -> dict[str, str]:
     """Return the headers with which the service would sign this body at this Unix time."""
-    signature = _sign(secret, f"{event_id}.{timestamp}.".encode() + body).decode()
+    signature = _sign(_read_secret(secret), f"{event_id}.{timestamp}.".encode() + body).decode()
     return {"webhook-id": event_id, "webhook-timestamp": str(timestamp), "webhook-signature": signature}
 
 
-def _sign(secret: str, signed: bytes) -> bytes:
-    key = base64.b64decode(secret.strip().removeprefix("whsec_"))
+def _read_secret(secret: str) -> bytes:
+    """Return the key in a secret. An empty or a short one is no key: anybody could sign with it."""
+    try:
+        key = base64.b64decode(secret.strip().removeprefix("whsec_"), validate=True)
+    except ValueError as error:
+        raise WebhookSecretUnusable("A secret of the webhook is not whsec_ and Base64.") from error
+    if len(key) < SHORTEST_KEY:
+        raise WebhookSecretUnusable(f"A secret of the webhook has {len(key)} bytes, not {SHORTEST_KEY} or more.")
+    return key
+
+
+def _sign(key: bytes, signed: bytes) -> bytes:
     return b"v1," + base64.b64encode(hmac.digest(key, signed, "sha256"))
