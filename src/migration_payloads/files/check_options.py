@@ -44,7 +44,7 @@ _OPTIONS = (
     click.option(
         "--totals",
         "totals_file",
-        type=click.File("w", lazy=True),
+        type=click.File("w", encoding="utf-8", lazy=True),
         metavar="OUT.json",
         help="Also write the totals of the file as control totals, which a batch can be started with.",
     ),

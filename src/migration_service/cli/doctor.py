@@ -7,6 +7,7 @@ from typing import TextIO
 
 import click
 
+from migration_payloads.files.output import OutputPath
 from migration_service.celery_app import create_celery
 from migration_service.cli.output import escape_controls, json_option, show_json
 from migration_service.cli.session import open_session, read_settings
@@ -29,7 +30,7 @@ _COLOURS = {Verdict.OK: "green", Verdict.WARNING: "yellow", Verdict.WRONG: "red"
 @click.option(
     "--bundle",
     "target",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    type=OutputPath(),
     help="Also write findings, settings without secrets, queues, activity and logs to this ZIP file.",
 )
 @click.option(

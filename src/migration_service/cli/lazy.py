@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from migration_payloads.files.output import writing
 from migration_service.loading import begin_loading, end_loading
 
 
@@ -32,6 +33,11 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(module), attribute)
         end_loading()
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command. What cannot be written ends it as one sentence with exit status 2."""
+        with writing():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing their modules."""

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from migration_payloads.files.output import CONTROLS, escape_character, escape_lines
 from migration_payloads.moments import write_moments
 from migration_payloads.schemas.json import encode_json
 
@@ -26,12 +27,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
-# C0 and C1 controls, and characters that change the direction or the visibility of text.
-_CONTROLS = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
-)
-# The same without line feeds, tabs and carriage returns.
-_CONTROLS_WITHIN_LINES = re.compile(_CONTROLS.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
+# These controls, and line feeds and tabs.
+_CONTROLS = re.compile(CONTROLS.pattern.replace("\x00-\x08", "\x00-\x0a"))
 
 
 def together(*parameters: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
@@ -52,22 +49,12 @@ def pick(item: object, *names: str) -> dict[str, Any]:
 
 def escape_controls(text: str) -> str:
     """Return the text with each control character written as `\\x1b` or `\\u202e`."""
-    return _CONTROLS.sub(_escape, text)
-
-
-def escape_lines(text: str) -> str:
-    """Return the text escaped in the same way, but with its line feeds and tabs as they are."""
-    return _CONTROLS_WITHIN_LINES.sub(_escape, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return _CONTROLS.sub(escape_character, text)
 
 
 def escape_json(text: str) -> str:
     """Return JSON text with control characters as JSON escapes, so that it means the same."""
-    return _CONTROLS_WITHIN_LINES.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    return CONTROLS.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def count(number: int, noun: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_payloads.files.output import OutputPath
 from migration_payloads.schemas.json import encode_json, finite
 from migration_service.cli.book_totals import show_book
 from migration_service.cli.output import count, json_option, show_json, show_list, show_record
@@ -45,7 +46,7 @@ _SENT = ("sent", "refused", "waiting", "staged", "created", "skipped", "acknowle
 )
 @click.option(
     "--id-map",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputPath(),
     metavar="FILE.csv",
     help="Also write the external and the new number of every created account.",
 )

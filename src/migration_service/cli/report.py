@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from migration_payloads.files.output import OutputPath
 from migration_service.cli.output import json_option, show_done
 from migration_service.cli.session import CannotRunError, open_sessions, read_settings
 from migration_service.services.reporting.report import make_report
@@ -18,7 +19,7 @@ from migration_service.services.reporting.report_subject import find_subject
     "--html",
     "file",
     required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputPath(),
     metavar="FILE",
     help="Where to write the page. An existing file is replaced.",
 )

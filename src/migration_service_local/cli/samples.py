@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import click
 
+from migration_payloads.files.output import OutputPath
 from migration_service.cli.moments import Moment
 from migration_service_local.samples.parallel import BookOrder, generate_chunks
 
@@ -37,7 +38,7 @@ from migration_service_local.samples.parallel import BookOrder, generate_chunks
 )
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputPath(),
     metavar="FILE",
     help="Write to FILE instead of standard output, compressed with gzip if its name ends in .gz.",
 )

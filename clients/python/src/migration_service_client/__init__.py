@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         ServiceUnreachable,
         UnexpectedAnswer,
         WebhookNotVerified,
+        WebhookSecretUnusable,
     )
     from migration_service_client.keys import file_key, idempotency_key
     from migration_service_client.webhooks import ReceivedEvent, verify_webhook
@@ -28,6 +29,7 @@ __all__ = [
     "ServiceUnreachable",
     "UnexpectedAnswer",
     "WebhookNotVerified",
+    "WebhookSecretUnusable",
     "codes",
     "file_key",
     "idempotency_key",
@@ -38,7 +40,10 @@ __all__ = [
 #: The modules that have the names, except those that are modules themselves.
 _MODULES = {
     "client": ("AsyncClient", "Client"),
-    "errors": ("ClientError", "ServiceError", "ServiceUnreachable", "UnexpectedAnswer", "WebhookNotVerified"),
+    "errors": (
+        *("ClientError", "ServiceError", "ServiceUnreachable", "UnexpectedAnswer"),
+        *("WebhookNotVerified", "WebhookSecretUnusable"),
+    ),
     "keys": ("file_key", "idempotency_key"),
     "webhooks": ("ReceivedEvent", "verify_webhook"),
 }

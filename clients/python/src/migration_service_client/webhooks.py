@@ -73,7 +73,7 @@ def _read_secret(secret: str) -> bytes:
     except ValueError as error:
         raise WebhookSecretUnusable("A secret of the webhook is not whsec_ and Base64.") from error
     if len(key) < SHORTEST_KEY:
-        raise WebhookSecretUnusable(f"A secret of the webhook has {len(key)} bytes, not {SHORTEST_KEY} or more.")
+        raise WebhookSecretUnusable(f"A secret of the webhook has fewer than {SHORTEST_KEY} bytes.")
     return key
 
 

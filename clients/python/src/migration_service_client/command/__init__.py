@@ -3,7 +3,6 @@
 Exit statuses: 0 done, 1 something differs or failed, 2 could not run.
 """
 
-import errno
 from importlib import import_module
 from typing import Any
 
@@ -47,18 +46,15 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         # Imported here, because `--help` needs no HTTP library.
+        from migration_payloads.files.output import writing  # noqa: PLC0415
         from migration_service_client.command.errors import CannotRunError, sentence  # noqa: PLC0415
         from migration_service_client.errors import ClientError  # noqa: PLC0415
 
-        try:
-            return super().invoke(ctx)
-        except ClientError as error:
-            raise CannotRunError(sentence(error)) from error
-        except OSError as error:
-            # click ends quietly if the reader of a pipe is gone.
-            if error.errno == errno.EPIPE:
-                raise
-            raise CannotRunError(sentence(error)) from error
+        with writing():
+            try:
+                return super().invoke(ctx)
+            except ClientError as error:
+                raise CannotRunError(sentence(error)) from error
 
 
 @click.group(

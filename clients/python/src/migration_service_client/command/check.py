@@ -7,6 +7,7 @@ import click
 
 from migration_payloads.files.check import Summary, check_lines
 from migration_payloads.files.check_options import check_options, write_totals
+from migration_payloads.files.output import say
 from migration_payloads.profile import Profile
 from migration_service_client.command.lines import open_lines
 from migration_service_client.command.output import json_option, show_json, show_list
@@ -39,12 +40,12 @@ def check(
     if totals_file is not None:
         write_totals(summary.totals.control_totals(), totals_file)
         if as_json and (unread := summary.describe_unread()):
-            click.echo(f"{unread}, so the totals in {totals_file.name} are incomplete.", err=True)
+            say(f"{unread}, so the totals in {totals_file.name} are incomplete.", err=True)
     if as_json:
         show_json(summary.to_dict())
     else:
         for table in summary.tables():
             show_list(table, as_json=False, nothing="")
         for sentence in summary.describe():
-            click.echo(sentence)
+            say(sentence)
     click.get_current_context().exit(1 if summary.failed else 0)

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import click
 
+from migration_payloads.files.output import OutputPath, say
 from migration_payloads.schemas.json import encode_json
 from migration_service_client.command.conversion.assembly import Assembly
 from migration_service_client.command.conversion.mapping import Plan
@@ -32,8 +33,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("mapping", type=_FILE, required=False)
-@click.option("-o", "--output", type=_FILE, metavar="FILE", help="Where to write the book.")
-@click.option("--errors", type=_FILE, metavar="FILE", help="Write all that does not map as CSV.")
+@click.option("-o", "--output", type=OutputPath(), metavar="FILE", help="Where to write the book.")
+@click.option("--errors", type=OutputPath(), metavar="FILE", help="Write all that does not map as CSV.")
 @click.option("--check", is_flag=True, help="Write no book. Only tell what does not map.")
 @click.option("--template", "print_template", is_flag=True, help="Print an empty mapping with every field.")
 def convert(
@@ -45,7 +46,7 @@ def convert(
     that belongs to no account.
     """
     if print_template:
-        click.echo(template(), nl=False)
+        say(template(), nl=False)
         return
     if mapping is None or (output is None) != check:
         raise click.UsageError("Expected a MAPPING, and either -o FILE or --check.")
@@ -84,18 +85,18 @@ class _Report:
         if self.codes.total() < _SHOWN:
             column = f", column {problem.column}" if problem.column else ""
             place = f"{problem.file}, row {problem.row}{column}"
-            click.echo(escape(f"{place}: {problem.detail} ({problem.code})"), err=True)
+            say(escape(f"{place}: {problem.detail} ({problem.code})"), err=True)
         self.codes[problem.code] += 1
 
     def show(self, output: Path | None) -> None:
         """Show the counts."""
         if self.codes.total() > _SHOWN:
-            click.echo(f"... and {self.codes.total() - _SHOWN} more", err=True)
+            say(f"... and {self.codes.total() - _SHOWN} more", err=True)
         for code, number in self.codes.most_common():
-            click.echo(f"{code}: {number}", err=True)
+            say(f"{code}: {number}", err=True)
         place = f" in {output}" if output else ""
         left_out = f", {self.skipped} left out by `skip`" if self.skipped else ""
-        click.echo(f"{count(self.written, 'account')}{place}, {self.held_back} held back{left_out}", err=True)
+        say(f"{count(self.written, 'account')}{place}, {self.held_back} held back{left_out}", err=True)
 
 
 def _convert(plan: Plan, report: _Report, book: IO[bytes] | None) -> None:
@@ -110,7 +111,7 @@ def _convert(plan: Plan, report: _Report, book: IO[bytes] | None) -> None:
         counts = {file.name: store.load(file, tables[file.name].rows()) for file in plan.files}
         for name, table in tables.items():
             if unused := table.unused_columns():
-                click.echo(escape(f"Note: the mapping does not use of {name}: {', '.join(unused)}"), err=True)
+                say(escape(f"Note: the mapping does not use of {name}: {', '.join(unused)}"), err=True)
         _assemble(Assembly(plan, store, counts), counts[plan.account.file.name], report, book)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from migration_payloads.files.output import OutputPath, say
 from migration_payloads.schemas.json import encode_json
 from migration_service_client.command.comparison import Comparison, Outcome, Verdict
 from migration_service_client.command.errors import CannotRunError
@@ -20,7 +21,7 @@ _FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputPath(is_folder=True),
     required=True,
     metavar="DIR",
     help="The folder for the parts, which is made.",
@@ -94,13 +95,13 @@ class _Parts:
 
 def _show(counts: dict[str, int], old: Path, new: Path) -> None:
     for verdict in Verdict:
-        click.echo(f"{count(counts[verdict], 'account')} {verdict}")
+        say(f"{count(counts[verdict], 'account')} {verdict}")
     for name, book in (("old", old), ("new", new)):
         if repeated := counts[f"repeated_in_{name}"]:
             accounts = "an account that an earlier line has" if repeated == 1 else "accounts of earlier lines"
-            click.echo(f"{book}: {count(repeated, 'line')} with {accounts}. The first line counts.")
+            say(f"{book}: {count(repeated, 'line')} with {accounts}. The first line counts.")
         if unreadable := counts[f"unreadable_in_{name}"]:
-            click.echo(
+            say(
                 f"{book}: {count(unreadable, 'line')} without a readable account number, in no part. "
                 "Run `migration-client check` to see why."
             )

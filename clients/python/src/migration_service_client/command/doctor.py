@@ -56,7 +56,7 @@ def doctor(*, as_json: bool, service: Service) -> None:
         verdict = click.style(f"{found.verdict:<7}", fg=_COLOURS[found.verdict], bold=True)
         click.echo(f"{verdict}  {found.part:<10}  {escape(found.seen)}")
         if found.advice:
-            click.echo(f"{'':<21}-> {found.advice}")
+            click.echo(f"{'':<21}-> {escape(found.advice)}")
     if _WRONG in verdicts:
         click.get_current_context().exit(1)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from migration_payloads.files.output import write_raw
 from migration_service_client.command.book import read_book, read_lines
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.online import Service, online
@@ -23,11 +24,11 @@ def failed(*, target: str, code: str | None, service: Service) -> None:
     run = find_run(target)
     if run is not None and run.batch_id is None:
         for content in _lines_of(run, Path(target), code):
-            click.echo(content)
+            write_raw(content)
         return
     with service.client() as client:
         for content in client.get_failed_lines(target if run is None else str(run.batch_id), code=code):
-            click.echo(content)
+            write_raw(content)
 
 
 def _lines_of(run: Run, target: Path, code: str | None) -> Iterator[bytes]:

@@ -16,6 +16,7 @@ from migration_payloads.corrections.catalogue import CODES, CORRECTIONS
 from migration_payloads.corrections.fixing import Accepts, Group, fix_account, lesser, propose
 from migration_payloads.corrections.recipes import Recipe, RecipeError, read_recipe, write_recipe
 from migration_payloads.errors import Confidence, ParseError
+from migration_payloads.files.output import OutputPath
 from migration_payloads.files.reading import LIMITS
 from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone
 from migration_payloads.profile import Profile
@@ -62,7 +63,7 @@ def _read_accepted(
     "-o",
     "--output",
     "out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputPath(),
     metavar="OUT",
     help="Write the corrected book to OUT, compressed if it ends in .gz, and the recipe to OUT.recipe.json.",
 )

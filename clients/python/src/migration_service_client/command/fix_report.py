@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import click
 from marshmallow import missing
 
 from migration_payloads.corrections.fixing import Group, Proposal, Step, lesser
 from migration_payloads.errors import Confidence
+from migration_payloads.files.output import say
 from migration_payloads.schemas.json import encode_json
 from migration_payloads.validation import ValidatedAccount
 from migration_service_client.command.output import count, escape, show_json, show_list
@@ -75,7 +75,7 @@ class Report:
         ]
         show_list(rows, as_json=False, nothing="Nothing is left.")
         sound = self.lines - self.failed
-        click.echo(
+        say(
             f"{count(self.lines, 'line')}: {self.changed} changed, {sound} without errors, "
             f"{self.failed} with errors."
         )
@@ -100,13 +100,13 @@ class Report:
 
 def show_group(group: Group, tally: Tally, *, values: bool) -> None:
     """Print the corrections of a group, with the first of them before and after."""
-    click.echo(
+    say(
         f"{group.code} at {escape(group.at)}: {group.kind} ({tally.confidence}), "
         f"{tally.accepted} of {tally.found} accepted"
     )
     for number, steps in tally.examples:
         for change in _changes(steps, values=values):
-            click.echo(f"  line {number}, {escape(change)}")
+            say(f"  line {number}, {escape(change)}")
 
 
 def _changes(steps: tuple[Step, ...], *, values: bool) -> Iterator[str]:

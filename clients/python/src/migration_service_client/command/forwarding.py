@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from migration_payloads.files.output import say
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.uploads import encoded
 from migration_service_client.webhooks import sign_webhook
@@ -93,7 +94,7 @@ def make_receiver(url: str, secret_file: Path | None) -> Receiver:
         key = b""
     if not key:
         raise CannotRunError(f"{place} has no secret of a webhook, which is whsec_ and Base64.")
-    click.echo(f"Signing with the secret in {place}.", err=True)
+    say(f"Signing with the secret in {place}.", err=True)
     return Receiver(url, secret)
 
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
+from migration_payloads.files.output import OutputPath, say
 from migration_service_client import Client, ClientError, ServiceError, ServiceUnreachable, codes
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.forwarding import (
@@ -63,7 +64,7 @@ def _read_since(_context: click.Context, _parameter: click.Parameter, text: str)
 )
 @click.option(
     "--journal",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputPath(),
     metavar="FILE",
     help="Where to note what was forwarded.  [default: a file of this URL]",
 )
@@ -94,14 +95,14 @@ def listen(
         receiver = make_receiver(forward_to, secret_file)
         path = journal or _default_journal(service.url or "", forward_to)
         opened = Journal(path, COMMAND, position.add)
-        click.echo(f"What was forwarded is noted in {path}.", err=True)
+        say(f"What was forwarded is noted in {path}.", err=True)
     with opened as kept, service.client() as client:
         listener = _Listener(client, receiver, position, kept, types, as_json=as_json)
         try:
             listener.begin(since)
             listener.run()
         except KeyboardInterrupt:
-            click.echo(f"Stopped. Events printed: {listener.seen}.", err=True)
+            say(f"Stopped. Events printed: {listener.seen}.", err=True)
 
 
 def _default_journal(url: str, forward_to: str) -> Path:
@@ -181,7 +182,7 @@ class _Listener:
                 for event in self._client.list_events(cursor=self._position.cursor):
                     self._handle(event)
             except codes.EventCursorAhead as error:
-                click.echo("The service's database was set back. What is known is left out.", err=True)
+                say("The service's database was set back. What is known is left out.", err=True)
                 self._position.cursor = error.cursor
                 continue
             except ClientError as error:
@@ -214,7 +215,7 @@ class _Listener:
             return
         received = "" if status is None else f"  {status}"
         moment = event.created_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
-        click.echo(escape(f"{moment}  {event.type}  {event.import_supplier or '-'}  {event.id}{received}"))
+        say(escape(f"{moment}  {event.type}  {event.import_supplier or '-'}  {event.id}{received}"))
 
     def _endure(self, error: ClientError) -> None:
         """Say that the service is away. Raise the error again if waiting does not help."""
@@ -233,7 +234,7 @@ class _Listener:
             ) from error
         if not is_away:
             raise error
-        click.echo(f"The service is away: {escape(str(error))}. It is asked again.", err=True)
+        say(f"The service is away: {escape(str(error))}. It is asked again.", err=True)
 
 
 def _until_received(receiver: Receiver, event: dict[str, Any]) -> int:
@@ -244,9 +245,7 @@ def _until_received(receiver: Receiver, event: dict[str, Any]) -> int:
             return receiver.send(event)
         except NotReceivedError as error:
             what = f"{event['type']} {event['id']}"
-            click.echo(
-                escape(f"{receiver.url} did not receive {what}: {error}. Again in {pause:g} s."), err=True
-            )
+            say(escape(f"{receiver.url} did not receive {what}: {error}. Again in {pause:g} s."), err=True)
         time.sleep(pause)
         pause = min(_LONGEST_PAUSE, 2 * pause)
 

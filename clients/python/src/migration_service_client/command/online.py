@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from migration_payloads.files.output import say
 from migration_service_client import AsyncClient, Client
 from migration_service_client.command.errors import CannotRunError
 
@@ -113,7 +114,7 @@ class _Waiting(logging.Handler):
         """Write a warning of the client, unless one was written a moment ago."""
         if time.monotonic() - self._told_at > _SILENCE:
             self._told_at = time.monotonic()
-            click.echo(f"{record.getMessage()}.", err=True)
+            say(f"{record.getMessage()}.", err=True)
 
 
 def _read_key(key_file: Path | None) -> str:

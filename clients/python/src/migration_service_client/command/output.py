@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from migration_payloads.files.output import say
+
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
 
@@ -52,7 +54,7 @@ def read_moment(text: str) -> datetime:
 
 def show_json(value: Any) -> None:
     """Print a value, which may be a dataclass, as one line of JSON."""
-    click.echo(json.dumps(value, default=_plain))
+    say(json.dumps(value, default=_plain))
 
 
 def show_list(records: Iterable[Record], as_json: bool, *, nothing: str) -> None:
@@ -64,7 +66,7 @@ def show_list(records: Iterable[Record], as_json: bool, *, nothing: str) -> None
         return
     first = list(islice(rows, _MEASURED))
     if not first:
-        click.echo(nothing)
+        say(nothing)
         return
     _show_rows([[name.replace("_", " ") for name in first[0]]], first, rows)
 
@@ -92,11 +94,11 @@ def _show_rows(heading: list[list[str]], first: Sequence[Record], rest: Iterable
     more = ([_readable(value) for value in row.values()] for row in rest)
     if not sys.stdout.isatty():
         for row in chain(texts, more):
-            click.echo("\t".join(row))
+            say("\t".join(row))
         return
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     for row in chain(texts, more):
-        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+        say("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _readable(value: Any) -> str:

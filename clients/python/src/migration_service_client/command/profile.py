@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from migration_payloads.files.output import OutputPath, say
 from migration_service_client.command.book_profile import profile_book
 from migration_service_client.command.drift import find_drift
 from migration_service_client.command.errors import CannotRunError
@@ -29,7 +30,7 @@ _MARK = b'{"migration_profile"'
 )
 @click.option(
     "--save",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputPath(),
     metavar="OUT.json",
     help="Write the profile to a file, for --against.",
 )
@@ -85,9 +86,9 @@ def _show(found: dict[str, Any], as_json: bool) -> None:
     show_list(rows, as_json=False, nothing="No account.")
     for path, known in found["paths"].items():
         if far := [f"{_write(value, known)} on line {line}" for value, line in known.get("outliers", ())]:
-            click.echo(f"Far from the others at {path}: {', '.join(far)}.")
+            say(f"Far from the others at {path}: {', '.join(far)}.")
     unreadable = f", {found['unreadable']} of them unreadable" if found["unreadable"] else ""
-    click.echo(f"{count(found['lines'], 'line')}{unreadable}.")
+    say(f"{count(found['lines'], 'line')}{unreadable}.")
 
 
 def _describe(known: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import click
 
+from migration_payloads.files.output import say
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.output import count, json_option, show_json, show_list, show_record
 from migration_service_client.command.runs import find_run
@@ -38,7 +39,7 @@ def reconcile(*, target: str, batch: str | None, as_json: bool, service: Service
 def _show(found: ReconciliationAnswer) -> None:
     show_record({name: getattr(found.sent, name) for name in _SENT}, as_json=False)
     if found.open:
-        click.echo(f"\n{count(len(found.open), 'item')} open{_first(len(found.open))}:\n")
+        say(f"\n{count(len(found.open), 'item')} open{_first(len(found.open))}:\n")
         rows = (
             {
                 "account": it.external_account_number,
@@ -51,7 +52,7 @@ def _show(found: ReconciliationAnswer) -> None:
         )
         show_list(rows, as_json=False, nothing="")
     if found.differences:
-        click.echo(f"\n{count(found.differing, 'created account')} differ{_first(len(found.differences))}:\n")
+        say(f"\n{count(found.differing, 'created account')} differ{_first(len(found.differences))}:\n")
         differing = (
             {
                 "account": it.external_account_number,
@@ -62,7 +63,7 @@ def _show(found: ReconciliationAnswer) -> None:
         )
         show_list(differing, as_json=False, nothing="")
     verdict = "Clean: nothing is open, and nothing differs." if found.clean else "Not clean."
-    click.echo(f"{count(found.compared, 'created account')} compared. {verdict}")
+    say(f"{count(found.compared, 'created account')} compared. {verdict}")
 
 
 def _first(number: int) -> str:

@@ -10,6 +10,7 @@ import click
 
 from migration_payloads.errors import ParseError
 from migration_payloads.files.ndjson import Line
+from migration_payloads.files.output import OutputPath, say
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.lines import file_argument, open_lines
@@ -31,7 +32,7 @@ from migration_service_client.command.redaction import Redaction, find
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputPath(),
     required=True,
     metavar="OUT",
     help="The file to write.",
@@ -69,8 +70,8 @@ def redact(*, file: Path, wanted: tuple[int, ...], failed: bool, output: Path, a
         show_json({"written": written, "left_out": left_out})
     else:
         for it in left_out:
-            click.echo(f"Line {it['line_number']} is left out. {it['reason']}")
-        click.echo(f"{count(written, 'account')} written to {output}.")
+            say(f"Line {it['line_number']} is left out. {it['reason']}")
+        say(f"{count(written, 'account')} written to {output}.")
     click.get_current_context().exit(1 if left_out else 0)
 
 

@@ -2,6 +2,7 @@
 
 import click
 
+from migration_payloads.files.output import say
 from migration_service_client import Client
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.online import Service, online
@@ -18,7 +19,7 @@ def resend(*, id: str, webhook: str | None, service: Service) -> None:
         webhook = webhook or _only_webhook(client)
         number = int(id) if id.isdecimal() else _find_delivery(client, webhook, id)
         client.redeliver_webhook(webhook, delivery_number=number)
-    click.echo(f"Delivery {number} of webhook {webhook} is sent again.")
+    say(f"Delivery {number} of webhook {webhook} is sent again.")
 
 
 def _only_webhook(client: Client) -> str:

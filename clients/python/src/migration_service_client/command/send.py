@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from migration_payloads.files.output import OutputPath, say
 from migration_service_client import Client, idempotency_key
 from migration_service_client.command.book import is_small, read_book, read_lines
 from migration_service_client.command.errors import CannotRunError
@@ -74,7 +75,7 @@ def _read_extracted_at(_context: click.Context, _parameter: click.Parameter, tex
 @click.option("--again", is_flag=True, help="Send a file once more that was sent before.")
 @click.option(
     "--journal",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputPath(),
     metavar="FILE",
     help="Where to note what was sent.  [default: FILE.journal]",
 )
@@ -112,7 +113,7 @@ def send(  # the options of a command are its arguments
     runs = Runs()
     with Journal(journal or journal_of(file), COMMAND, runs.add) as opened:
         if opened.is_torn:
-            click.echo(f"The last line of {opened.path} was cut off. What it told is sent again.", err=True)
+            say(f"The last line of {opened.path} was cut off. What it told is sent again.", err=True)
         before = runs.last
         run = runs.begin(opened, make_order(book, {"url": service.url, **options}), again=again)
         sending = _Sending(file, run, opened, service, as_json=as_json)
@@ -172,7 +173,7 @@ class _Sending:
             text = f"{self._file} has changed since it was sent on {before.began}. It is sent as it is now."
         else:
             return
-        click.echo(text, err=True)
+        say(text, err=True)
 
     def send_batch(self) -> None:
         """Upload the file, unless that is done, and wait for the batch."""
@@ -247,11 +248,11 @@ class _Sending:
         else:
             batch = f" (batch {self._run.batch_id})" if self._run.batch_id else ""
             told = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
-            click.echo(f"{count(sum(counts.values()), 'line')}: {told or 'nothing'}{batch}.")
+            say(f"{count(sum(counts.values()), 'line')}: {told or 'nothing'}{batch}.")
             if state != "COMPLETED":
-                click.echo(f"The batch is {state}{f': {reason}' if reason else ''}. {_HOW_ON.get(state, '')}")
+                say(f"The batch is {state}{f': {reason}' if reason else ''}. {_HOW_ON.get(state, '')}")
             if counts.get("FAILED"):
-                click.echo(
+                say(
                     f"What is wrong: migration-client results {self._target} --status FAILED\n"
                     f"The failed lines as they were sent: migration-client failed {self._target}"
                 )

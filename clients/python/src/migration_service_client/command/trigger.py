@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import click
 
+from migration_payloads.files.output import say
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.forwarding import (
     NotReceivedError,
@@ -34,7 +35,7 @@ def trigger(
     if webhook is not None:
         with service.client() as client:
             delivery = client.test_webhook(webhook)
-        click.echo(f"The service sends {_TEST} as event {delivery.event_id}.")
+        say(f"The service sends {_TEST} as event {delivery.event_id}.")
         return
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     event = EVENT_EXAMPLES[type] | {"id": str(uuid4()), "created_at": moment}
@@ -42,4 +43,4 @@ def trigger(
         status = make_receiver(str(forward_to), secret_file).send(event)
     except NotReceivedError as error:
         raise CannotRunError(f"{forward_to} did not receive {type}: {error}.") from error
-    click.echo(f"{forward_to} answered {status} to {type} {event['id']}.")
+    say(f"{forward_to} answered {status} to {type} {event['id']}.")

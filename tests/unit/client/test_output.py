@@ -1,0 +1,150 @@
+"""What commands write is whole, or they end with exit status 2, and no terminal obeys it."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import click
+import pytest
+
+from documentation.pages import ROOT
+from migration_payloads.files.output import OutputPath, escape_lines
+from migration_service.cli import main as service
+from migration_service_client.command import main as client
+from unit.client.test_fix import account
+
+CLIENT, SERVICE = "migration_service_client.command", "migration_service.cli"
+_ENV = {"PYTHONPATH": os.pathsep.join(map(str, (ROOT / "clients/python/src", ROOT / "src")))}
+_CLEAR = "\x1b[2J\x9b31m\u202e"
+
+
+def run(
+    module: str, *arguments: str, stdout: int = subprocess.PIPE, **env: str
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-c", f"from {module} import main; main()", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        env=_ENV | env,
+        check=False,
+    )
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> str:
+    file = tmp_path / "book.ndjson"
+    file.write_bytes(
+        account("\u0141-32", customers__0__given_name="\u0141", customers__0__family_name="\u017bak\u200b")
+    )
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("module", "command", "shows"),
+    [
+        (CLIENT, ["check"], rb"\u0141-32"),
+        (CLIENT, ["fix", "--show-values"], rb"\u017bak"),
+        (CLIENT, ["profile"], rb"1 line."),
+        (SERVICE, ["check"], rb"\u0141-32"),
+    ],
+)
+def test_what_the_encoding_of_the_output_lacks_is_escaped(
+    book: str, module: str, command: list[str], shows: bytes
+) -> None:
+    done = run(module, *command, book, PYTHONIOENCODING="cp1252")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert shows in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        (CLIENT, ["check", "BOOK"]),
+        (CLIENT, ["check", "BOOK", "--json"]),
+        (CLIENT, ["fix", "BOOK"]),
+        (CLIENT, ["profile", "BOOK"]),
+        (CLIENT, ["convert", "--template"]),
+        (SERVICE, ["check", "BOOK"]),
+    ],
+)
+def test_a_failed_write_is_exit_status_2_and_a_sentence(book: str, module: str, arguments: list[str]) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    done = run(module, *(book if it == "BOOK" else it for it in arguments), stdout=full)
+    os.close(full)
+    assert (done.returncode, done.stderr) == (2, b"Error: No space left on device.\n")
+
+
+def _commands(group: click.Command) -> Iterator[click.Command]:
+    if isinstance(group, click.Group):
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            yield from _commands(command)
+    else:
+        yield group
+
+
+def test_a_dash_is_no_name_of_an_output() -> None:
+    found = [
+        (command.name, option, option.type)
+        for command in (*_commands(client), *_commands(service))
+        for option in command.params
+        if isinstance(option.type, OutputPath)
+    ]
+    assert {name for name, _, _ in found} >= {"fix", "redact", "convert", "delta", "profile", "report"}
+    for _, option, kind in found:
+        with pytest.raises(click.BadParameter, match="- is no name of an output"):
+            kind.convert("-", option, None)
+    # Every other path that may not exist is read, or is known to be.
+    others = {
+        option.name
+        for command in (*_commands(client), *_commands(service))
+        for option in command.params
+        if type(option.type) is click.Path and not option.type.exists
+    }
+    assert others <= {"file", "old", "new", "mapping", "key_file", "ca_file", "secret_file", "home"}
+
+
+def test_a_terminal_obeys_nothing_that_a_server_says() -> None:
+    class Hostile(BaseHTTPRequestHandler):
+        def handle_one_request(self) -> None:
+            self.raw_requestline = self.rfile.readline()
+            if not self.raw_requestline or not self.parse_request():
+                self.close_connection = True
+                return
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            body = json.dumps({"code": f"x{_CLEAR}", "detail": _CLEAR, "errors": []}).encode()
+            self.send_response(403)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    told = ""
+    try:
+        for command in (["status"], ["results", "1"], ["failed", "1"], ["reconcile", "S"], ["doctor"]):
+            done = run(CLIENT, *command, MIGRATION_CLIENT_URL=url, MIGRATION_CLIENT_KEY="k" * 40)
+            written = (done.stdout + done.stderr).decode()
+            told += written
+            assert not {"\x1b", "\x9b", "\u202e"} & set(written)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert told.count("\\x1b[2J") >= 4
+
+
+def test_control_characters_are_escaped_and_lines_are_kept() -> None:
+    assert escape_lines("a\tb\n\x1b[2J\r\x9b\u202e\x7f") == "a\tb\n\\x1b[2J\\x0d\\x9b\\u202e\\x7f"
