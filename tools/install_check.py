@@ -243,7 +243,7 @@ def check(host: Host) -> None:
         raise CheckError("A reload fails requests.")
     before = time.monotonic()
     host.run("systemctl stop 'migration-service-*'")
-    left = host.run("pgrep -fc migration_service || true").strip()
+    left = host.run("pgrep -fc '[m]igration_service.web|[c]elery_worker' || true").strip()
     say(f"stop: {time.monotonic() - before:.0f} s, {left} processes left")
     if left != "0":
         raise CheckError("`systemctl stop` returns before everything has ended.")
