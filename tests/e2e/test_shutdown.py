@@ -44,7 +44,7 @@ def test_drained_workers_finish_what_they_have_and_take_nothing_until_they_are_r
             drained = _drain(scene)
             host = gethostname()
             assert drained.stdout.endswith(
-                f"Without work: background@{host}, deliveries@{host}, interactive@{host}. "
+                f"Without work: background@{host}, interactive@{host}. "
                 "Stop them, or restart them to give them work again.\n"
             )
             assert scene.messages()["unacknowledged"] == 0
