@@ -39,6 +39,7 @@ from migration_service.celery_app import create_celery
 from migration_service.config import Settings
 from migration_service.connections import Sentinels, can_write, make_redis
 from migration_service.db import reference
+from migration_service.db.cancelling import Connections
 from migration_service.db.commits import CommitWatch
 from migration_service.db.engine import make_sessionmaker, service_engine
 from migration_service.db.holding import Outage
@@ -155,5 +156,6 @@ def _connect(settings: Settings) -> Resources:
         StagedQuota(redis, settings.max_staged_accounts),
         RefusalLog(session_maker),
         Places(),
+        Connections(engine),
         CommitWatch(partial(service_engine, settings, "migration-health")),
     )

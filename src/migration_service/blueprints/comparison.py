@@ -9,6 +9,7 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import CSV
 from migration_service.blueprints.requests.interface import caller, make_blueprint
+from migration_service.blueprints.requests.places import database_searches, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream_lines
 from migration_service.schemas.comparison import (
@@ -41,6 +42,8 @@ _ACCOUNT_CSV_EXAMPLE = (
 @answers_errors(
     blueprint, errors.BatchNotFoundError, errors.BatchStateError, errors.BatchesNotComparableError
 )
+@while_client_waits
+@database_searches()
 def compare(batch_id: str, later_batch_id: str) -> Response:
     """Compare two batches of one import supplier
 
@@ -72,6 +75,7 @@ def compare(batch_id: str, later_batch_id: str) -> Response:
     errors.BatchStateError,
     errors.BatchesNotComparableError,
 )
+@database_searches()
 def get_changed_accounts(arguments: dict[str, Any], batch_id: str, later_batch_id: str) -> Response:
     """List the accounts that fail in at least one of two batches, streamed
 

@@ -14,6 +14,7 @@ from migration_service.blueprints.requests.description_headers import CSV, refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_body
 from migration_service.blueprints.requests.paging import Listing
+from migration_service.blueprints.requests.places import database_searches, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream_lines
 from migration_service.schemas.undo import (
@@ -60,13 +61,16 @@ _TARGET_ERRORS = (
 @blueprint.response(200, UndoPreviewAnswerSchema, example=UndoPreviewAnswerSchema.example(**_NO_WAVE))
 @answers_errors(blueprint, *_TARGET_ERRORS)
 @json_body(blueprint, UndoTargetSchema(), {name: it for name, it in _BODY.items() if name != "reason"})
-def preview(body: dict[str, Any]) -> Any:
+@while_client_waits
+@database_searches()
+def preview(body: dict[str, Any]) -> Response:
     """Preview an undo
 
     Shows how many accounts would be undone, and what blocks the others. Nothing is changed.
     """
     with resources().Session.begin() as session:
-        return preview_undo(session, _read_order(session, body))
+        found = preview_undo(session, _read_order(session, body))
+    return jsonify(UndoPreviewAnswerSchema().dump(found))
 
 
 @blueprint.post("/", endpoint="start_undo")

@@ -2,11 +2,12 @@
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from functools import wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from flask import Flask, current_app, request
+from flask import Flask, current_app, g, request
 from flask_smorest import Blueprint
 from marshmallow import Schema
 from werkzeug.exceptions import LengthRequired, RequestEntityTooLarge, UnsupportedMediaType
@@ -15,6 +16,7 @@ from migration_payloads.schemas.base import MAX_SUGGESTIONS, limit_errors, load,
 from migration_payloads.schemas.coded import Coded
 from migration_payloads.schemas.json import parse_json
 from migration_service.blueprints.requests.describing import View, only_describe
+from migration_service.db.pieces import DECODED
 from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
 
 if TYPE_CHECKING:
@@ -39,7 +41,10 @@ def read_json() -> Any:
 
 
 def read_text() -> bytes:
-    """Return the request's body, which should be JSON. Raise the exceptions of 411, 413 and 415."""
+    """Return the request's body, which should be JSON. Raise the exceptions of 411, 413 and 415.
+
+    A long one counts as decoded until the request ends: the process decodes few of those at once.
+    """
     if request.mimetype and not (request.is_json or request.mimetype == "text/json"):
         raise UnsupportedMediaType("The body must be JSON: send Content-Type application/json.")
     if request.content_encoding not in (None, "", "identity", "gzip", "x-gzip"):
@@ -47,7 +52,16 @@ def read_text() -> bytes:
     data = _read_body()
     if request.content_encoding in ("gzip", "x-gzip"):
         data = _decompress(data)
+    if "decoded" not in g:
+        g.decoded = ExitStack()
+        g.decoded.enter_context(DECODED.holding(len(data)))
     return data
+
+
+def forget_body() -> None:
+    """Let other requests decode theirs."""
+    if "decoded" in g:
+        g.pop("decoded").close()
 
 
 def _read_body() -> bytes:

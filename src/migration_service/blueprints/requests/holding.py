@@ -17,7 +17,7 @@ from migration_service.db.known_commits import count_effects
 from migration_service.errors import ServiceUnavailableError
 
 #: What is known of a request before its first handler. Everything else is found out again.
-_KEPT = ("began_at", "request_id", "held_until")
+_KEPT = ("began_at", "request_id", "held_until", "decoded")
 
 
 def disregard_effects() -> None:

@@ -14,7 +14,7 @@ from flask import Flask, Response, g, request
 from werkzeug.sansio.utils import get_host
 
 from migration_service.blueprints.requests.application import require_text_in_path
-from migration_service.blueprints.requests.body import INTERFACE
+from migration_service.blueprints.requests.body import INTERFACE, forget_body
 from migration_service.blueprints.requests.holding import disregard_effects
 from migration_service.blueprints.requests.places import leave_place, leave_with_last_byte
 from migration_service.config import Settings
@@ -83,6 +83,7 @@ def follow_requests(app: Flask, settings: Settings, guard: Callable[[Response], 
     @app.teardown_request
     def forget(_error: BaseException | None) -> None:
         set_origin(SERVICE)
+        forget_body()
         leave_place()
 
 

@@ -1,14 +1,19 @@
 """The place of a request in its web process (`shares`): taken when the sender is known, left at the end."""
 
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 from flask import Response, g, request
 
 from migration_service.blueprints.requests.resources import resources
+from migration_service.db.cancelling import Work
 from migration_service.services.access.throttle import client_of
+
+#: Seconds after which a long answer begins, and between the pieces that tell whether the client has gone.
+PATIENCE, _BETWEEN_PIECES = 3.0, 1.0
 
 
 def enter_place(organisation_id: int | None = None) -> None:
@@ -30,7 +35,7 @@ def step_aside() -> None:
 def database_searches() -> Iterator[None]:
     """Count a view's time as its cost, because the database reads a lot for it.
 
-    This includes the pieces of its response if they are made `in_turns`.
+    This includes the pieces of its response if they are made in `Turns`.
     """
     started, g.is_searching = time.monotonic(), True
     try:
@@ -40,34 +45,103 @@ def database_searches() -> Iterator[None]:
             g.place.searched = time.monotonic() - started
 
 
-def in_turns(made: Iterable[Any], pieces: Iterator[Any]) -> Iterator[Any]:
-    """Yield `made`, then `pieces`. Each piece is made while the current request has its turn to run.
+def while_client_waits(view: Callable[..., Response]) -> Callable[..., Response]:
+    """Let a view that may take minutes end when its client has gone.
 
-    Between pieces, a slow client holds up nobody. Requests of the console have no turns.
+    The web server notices that only when it is given something to send. So after PATIENCE seconds the answer
+    begins, with status 200, and is given empty pieces until the rest is there. An error after that breaks it
+    off. The view must answer 200 with JSON, and let the `database_searches`.
     """
-    places, place = resources().places, g.get("place")
-    is_searching = g.get("is_searching", False)
 
-    def make() -> Any:
-        places.come_back(place)
-        started = time.monotonic()
-        try:
-            return next(pieces, None)
-        finally:
-            place.searched = (time.monotonic() - started) * is_searching
-            places.step_aside(place)
+    @wraps(view)
+    def wrapper(*args: Any, **kwargs: Any) -> Response:
+        work = Work(resources().connections, lambda: view(*args, **kwargs))
+        if work.wait(PATIENCE):
+            return work.result()
+        g.is_searching = True
+        made = Turns(lambda: [work.result().get_data()], iter(()), work)
+        return Response(made, mimetype="application/json")
 
-    def whole() -> Iterator[Any]:
-        try:
-            yield from made
-            yield from pieces if place is None else iter(make, None)
-        finally:  # even if the client disconnects
-            if isinstance(pieces, Generator):
-                pieces.close()
-            if place is not None:
-                places.leave(place)
+    return wrapper
 
-    return whole()
+
+class Turns:
+    """The pieces of a response. Each is made while the current request has its turn to run.
+
+    Between pieces, a slow client holds up nobody. Requests of the console have no turns. If the database
+    searches for the pieces, empty ones let the web server see whether the client is still there. If not, the
+    statements are cancelled.
+    """
+
+    def __init__(
+        self, begin: Callable[[], list[Any]], pieces: Iterator[Any], work: Work[Any] | None = None
+    ) -> None:
+        """Call `begin`, which returns the first pieces and whose errors are raised, if it takes no longer.
+
+        `work` is what `begin` waits for, if that is known to take longer than PATIENCE.
+        """
+        self._places, self._place = resources().places, g.get("place")
+        self._connections = resources().connections
+        self._pieces, self._is_searching = pieces, g.get("is_searching", False)
+        self._work = work
+        self._begin: Callable[[], list[Any]] = begin
+        self._started = time.monotonic()
+        g.keeps_turn = self._is_searching
+        if work is None and self._is_searching:
+            self._work = first = Work(self._connections, begin)
+            self._begin = first.result
+            if first.wait(PATIENCE):
+                first.result()
+        elif work is None:
+            beginning = begin()
+            self._begin = lambda: beginning
+        self._made = self._make()
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return the pieces."""
+        return self._made
+
+    def close(self) -> None:
+        """End what is under way, whether or not everything was sent."""
+        if self._work is not None:
+            self._work.abandon()
+        self._made.close()
+        if isinstance(self._pieces, Generator):
+            self._pieces.close()
+        if self._place is not None:
+            self._end_turn()
+            self._places.leave(self._place)
+
+    def _make(self) -> Generator[Any, None, None]:
+        if self._work is not None:
+            yield from self._waiting(self._work)
+            self._end_turn()
+        yield from self._begin()
+        while True:
+            if self._place is not None:
+                self._places.come_back(self._place)
+            self._started = time.monotonic()
+            if self._is_searching:
+                self._work = Work(self._connections, lambda: next(self._pieces, None))
+                yield from self._waiting(self._work)
+                piece = self._work.result()
+            else:
+                piece = next(self._pieces, None)
+            self._end_turn()
+            if piece is None:
+                return
+            yield piece
+
+    def _waiting(self, work: Work[Any]) -> Iterator[bytes]:
+        while not work.wait(_BETWEEN_PIECES):
+            yield b""
+
+    def _end_turn(self) -> None:
+        if self._place is not None:
+            if self._is_searching:
+                self._place.start()
+                self._place.searched = time.monotonic() - self._started
+            self._places.step_aside(self._place)
 
 
 def leave_with_last_byte(response: Response) -> None:
@@ -76,7 +150,8 @@ def leave_with_last_byte(response: Response) -> None:
         return
     places, place = resources().places, g.pop("place")
     if response.is_streamed:
-        places.step_aside(place)
+        if not g.get("keeps_turn"):
+            places.step_aside(place)
         response.call_on_close(lambda: places.leave(place))
     else:
         places.leave(place)

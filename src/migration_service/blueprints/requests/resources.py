@@ -8,6 +8,7 @@ from redis import Redis
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.config import Settings
+from migration_service.db.cancelling import Connections
 from migration_service.db.commits import CommitWatch
 from migration_service.db.holding import Outage
 from migration_service.db.reference import ReferenceReader
@@ -47,6 +48,8 @@ class Resources:
     refusals: RefusalLog
     #: The requests of each organisation in this process.
     places: Places
+    #: The connections to the database, to cancel what nobody waits for.
+    connections: Connections
     #: Checks whether the database commits.
     commits: CommitWatch
 

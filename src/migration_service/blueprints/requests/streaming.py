@@ -5,7 +5,7 @@ from itertools import islice
 
 from flask import Response, request
 
-from migration_service.blueprints.requests.places import in_turns
+from migration_service.blueprints.requests.places import Turns
 from migration_service.services.batches.results.line_results import ResultFormat
 
 #: A header is shorter than this.
@@ -19,11 +19,15 @@ def stream(pieces: Iterable[str] | Iterable[bytes], content_type: str) -> Respon
     The first one is read now, and another one if it is only a header. An early database error then still gets
     an error status. A later one breaks the response off.
     """
-    iterator = iter(pieces)
-    beginning = list(islice(iterator, 1))
-    if beginning and len(beginning[0]) < _HEADER:
-        beginning += islice(iterator, 1)
-    return Response(in_turns(beginning, iterator), headers={"Content-Type": content_type})
+    iterator: Iterator[str | bytes] = iter(pieces)
+
+    def begin() -> list[str | bytes]:
+        beginning = [*islice(iterator, 1)]
+        if beginning and len(beginning[0]) < _HEADER:
+            beginning += islice(iterator, 1)
+        return beginning
+
+    return Response(Turns(begin, iterator), headers={"Content-Type": content_type})
 
 
 def stream_array(pages: Iterable[str]) -> Response:

@@ -1,0 +1,86 @@
+"""Cancelling what a thread does in the database, once nobody waits for it any more."""
+
+import logging
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Any, Generic, TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from sqlalchemy import Engine, event
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+#: Seconds between two attempts to cancel: a thread may go on with another statement.
+_AGAIN = 0.5
+#: The key in a connection's `info` with the thread that uses it.
+_THREAD = "thread"
+
+
+class Connections:
+    """Which thread uses which connection of an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._used: dict[int, set[psycopg.Connection[Any]]] = {}
+
+        @event.listens_for(engine, "checkout")
+        def take(connection: "psycopg.Connection[Any]", record: Any, _proxy: Any) -> None:
+            record.info[_THREAD] = threading.get_ident()
+            self._used.setdefault(threading.get_ident(), set()).add(connection)
+
+        @event.listens_for(engine, "checkin")
+        def give_back(connection: "psycopg.Connection[Any] | None", record: Any) -> None:
+            thread = record.info.pop(_THREAD, 0)
+            self._used.get(thread, set()).discard(connection)
+            if not self._used.get(thread):
+                self._used.pop(thread, None)
+
+    def cancel(self, thread: int) -> None:
+        """Cancel the statements that a thread waits for."""
+        for connection in [*self._used.get(thread, ())]:
+            if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                connection.cancel_safe(timeout=5)
+
+
+class Work(Generic[Result]):
+    """A function that runs in a thread of its own, with the context of the one that starts it."""
+
+    def __init__(self, connections: Connections, function: Callable[[], Result]) -> None:
+        self._connections = connections
+        self._ended = threading.Event()
+        self._result: list[Result] = []
+        self._error: BaseException | None = None
+        context = copy_context()
+
+        def run() -> None:
+            try:
+                self._result.append(context.run(function))
+            except BaseException as error:
+                self._error = error
+            finally:
+                self._ended.set()
+
+        self._thread = threading.Thread(target=run, daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Return whether it ends within this time."""
+        return self._ended.wait(seconds)
+
+    def result(self) -> Result:
+        """Return what it returned, or raise what it raised. It must have ended."""
+        if self._error is not None:
+            raise self._error
+        return self._result[0]
+
+    def abandon(self) -> None:
+        """Cancel its statements until it has ended."""
+        while not self._ended.is_set():
+            try:
+                self._connections.cancel(self._thread.ident or 0)
+            except psycopg.Error as error:
+                logger.warning("An abandoned statement could not be cancelled: %s", type(error).__name__)
+            self._ended.wait(_AGAIN)
