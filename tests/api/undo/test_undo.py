@@ -82,7 +82,7 @@ def test_the_outcomes_are_filtered_and_written_as_csv(batches: BatchClient, undo
     ImportedAccount(batches.supplier, kept).post_notes({"body": "Later."})
     undo_id = undos.run(batch=batch_id)["undo_id"]
     answer = batches.supplier.get(f"/undos/{undo_id}/results/?outcome=KEPT", headers={"Accept": "text/csv"})
-    assert (answer.mimetype, answer.headers["Vary"]) == ("text/csv", "Accept, Accept-Encoding")
+    assert (answer.mimetype, answer.headers["Vary"]) == ("text/csv", "Accept")
     (row,) = csv.DictReader(io.StringIO(answer.text))
     assert (row["external_account_number"], row["reasons"]) == (kept, "data_added_later")
     answer = batches.supplier.get(f"/undos/{undo_id}/results/?outcome=kept")
