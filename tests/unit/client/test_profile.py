@@ -116,7 +116,7 @@ IN_VALUES: list[tuple[str, str, Callable[[Any], Any]]] = [
     (f"{_TRANSACTION}.amount", "rounding", round),
     ("customers.*.user_details.*.value", "form", lambda it: f"00{it}"),
     ("statements.*.statement_path", "length", lambda it: it.replace("statements", "st")),
-    ("customers.*.given_name", "encoding", lambda it: it.encode().decode("cp1252", "replace")),
+    ("customers.*.given_name", "encoding", lambda it: f"{it}ë".encode().decode("cp1252", "replace")),
     ("supply_addresses.*.supply_address4", "constant", lambda _: "Onbekend"),
     ("customers.*.date_of_birth", "constant", lambda _: "1970-01-01"),
     ("ledgers.*.identifiers", "items", lambda it: it * 2),
