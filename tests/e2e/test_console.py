@@ -10,7 +10,7 @@ from flask import Flask
 from playwright.sync_api import Browser, expect
 
 from drill.scene import TEAM, Scene
-from migration_service.blueprints.console.application import PAGES
+from migration_service.blueprints.console.application import register_pages
 from migration_service.blueprints.requests.application import NumberConverter
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.payment_vendors.protocol import VendorKind
@@ -255,8 +255,7 @@ def _find_views(paths: list[str]) -> tuple[set[str], set[str]]:
     """Return the views that these paths open, and all that are pages."""
     app = Flask("console")
     app.url_map.converters["number"] = NumberConverter
-    for module in PAGES:
-        app.register_blueprint(module.blueprint)
+    register_pages(app)
     rules = app.url_map.bind("localhost")
     views = {rule.endpoint for rule in app.url_map.iter_rules() if "GET" in (rule.methods or ())}
     return {str(rules.match(path.partition("?")[0])[0]) for path in paths}, views - NO_PAGES

@@ -23,7 +23,7 @@ def make_delivery(session: Session, organisation_id: int, name: str) -> WebhookD
         endpoint_id=endpoint.id,
         event_id=new_id(),
         event_type="batch.ended",
-        body="{}",
+        organisation_id=organisation_id,
         state=DeliveryState.FAILED,
         settled_at=func.now(),
         attempts=1,

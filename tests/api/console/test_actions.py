@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.console import acting
+from migration_service.blueprints.console.pages import batch_actions
 from migration_service.config import Settings
 from migration_service.db.base import new_id
 from migration_service.models import (
@@ -21,6 +24,7 @@ from migration_service.models import (
 )
 from migration_service.services.access.api_keys import find_prefix
 from migration_service.services.access.operators import OperatorRole
+from migration_service.services.batches.repeat import repeat_batch
 from support.audit import audited
 from support.batch_client import BatchClient, counts, ndjson
 from support.console_client import ConsoleClient, LogIn, make_operator
@@ -36,28 +40,17 @@ def test_what_cannot_be_done_is_said_on_the_page_of_the_form(
     assert "batch_state_conflict" in answer.text
 
 
-def test_a_form_that_is_sent_twice_acts_once_and_answers_the_same(
+def test_a_form_that_is_sent_several_times_acts_once_and_answers_the_same(
     administrator: ConsoleClient, batches: BatchClient, broken_batch: str, sessions: sessionmaker[Session]
 ) -> None:
     path = f"/batches/{broken_batch}/retry/?everything=1"
     assert "Retry 2 lines" in administrator.see(path)
     fields = administrator.tokens(path) | {"everything": "y"}
-    first, second = administrator.post(path, fields), administrator.post(path, fields)
-    assert first.status_code == second.status_code == 303
-    assert first.location == second.location
+    answers = [*at_once(lambda: administrator.post(path, fields), times=4), administrator.post(path, fields)]
+    assert {(it.status_code, it.location) for it in answers} == {(303, f"/console/batches/{broken_batch}/")}
     assert len(audited(sessions, action="batch.retried", subject=broken_batch)) == 1
     batches.work()
     assert counts(batches.get(broken_batch))["FAILED"] == 2
-
-
-def test_of_simultaneous_submissions_of_a_form_one_acts_and_all_answer_the_same(
-    administrator: ConsoleClient, broken_batch: str, sessions: sessionmaker[Session]
-) -> None:
-    path = f"/batches/{broken_batch}/retry/?everything=1"
-    fields = administrator.tokens(path) | {"everything": "y"}
-    answers = at_once(lambda: administrator.post(path, fields), times=4)
-    assert {(it.status_code, it.location) for it in answers} == {(303, f"/console/batches/{broken_batch}/")}
-    assert len(audited(sessions, action="batch.retried", subject=broken_batch)) == 1
 
 
 def test_a_form_that_is_sent_again_with_other_values_is_not_taken_for_the_first_one(
@@ -125,6 +118,21 @@ def _next(client: ConsoleClient, batches: BatchClient, batch_id: str, mode: str,
     assert first.location == again.location
     batches.work()
     return str(first.location.split("/")[-2])
+
+
+def test_a_batch_is_repeated_while_no_connection_is_held(
+    administrator: ConsoleClient, batches: BatchClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"/batches/{batches.run(batches.supplier.accounts(1), 'validate')['batch_id']}/repeat/stage/"
+    held: list[int] = []
+
+    def repeat(sessions: sessionmaker[Session], *args: Any, **kwargs: Any) -> UUID:
+        held.append(sessions.kw["bind"].pool.checkedout())
+        return repeat_batch(sessions, *args, **kwargs)
+
+    monkeypatch.setattr(batch_actions, "repeat_batch", repeat)
+    administrator.act(path, {"team": batches.supplier.team})
+    assert held == [0]
 
 
 def test_the_same_upload_twice_is_one_batch(
@@ -297,14 +305,15 @@ def test_organisations_suppliers_teams_and_operators_are_created(
     administrator: ConsoleClient, log_in: LogIn, sessions: sessionmaker[Session]
 ) -> None:
     administrator.send("/setup/organisations/new/", {"name": "New energy"})
-    supplier = {"organisation": "New energy", "code": "NEW_ENERGY", "profile": "strict", "document_root": ""}
-    assert administrator.send("/suppliers/new/", supplier).location == "/console/suppliers/NEW_ENERGY/"
+    chosen = {"profile": "strict", "document_root": "s3://bucket/folder", "time_zone": "Europe/Lisbon"}
+    supplier = {"organisation": "New energy", "code": "NEW_ENERGY", **chosen}
+    assert administrator.act("/suppliers/new/", supplier)[0] == "/suppliers/NEW_ENERGY/"
     administrator.send("/setup/teams/new/", {"name": "New team", "organisation": "New energy"})
     assert "New team" in administrator.see("/setup/teams/")
-    made = administrator.send(
+    password = administrator.send(
         "/setup/operators/new/", {"name": "jan", "role": "read", "organisations": ["New energy"]}
     )
-    assert made.location == "/console/setup/operators/jan/password/"
+    assert password.location == "/console/setup/operators/jan/password/"
     administrator.send("/setup/operators/jan/password/", {"password": "p" * 12, "again": "p" * 12})
     administrator.send("/setup/operators/jan/role/", {"role": "operate"})
     assert ConsoleClient(administrator.app).log_in("jan", "p" * 12).status_code == 303
@@ -312,6 +321,8 @@ def test_organisations_suppliers_teams_and_operators_are_created(
     assert administrator.form("/setup/operators/jan/disable/").sentence == ends
     administrator.send("/setup/operators/jan/disable/")
     with sessions() as session:
+        made = session.scalars(select(ImportSupplier).where(ImportSupplier.code == "NEW_ENERGY")).one()
+        assert {name: getattr(made, name) for name in chosen} == chosen
         (operator,) = session.scalars(select(Operator).where(Operator.name == "jan"))
         bound = select(Organisation.name).join(OperatorOrganisation)
         assert session.scalars(bound.where(OperatorOrganisation.operator_id == operator.id)).all() == [

@@ -1,11 +1,5 @@
 """Each form says how many things it touches, and does what it says."""
 
-from uuid import uuid4
-
-from sqlalchemy import select
-from sqlalchemy.orm import Session, sessionmaker
-
-from migration_service.models import ImportSupplier
 from migration_service.services.access.api_keys import find_prefix
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient
@@ -56,19 +50,6 @@ def test_the_forms_of_a_supplier(administrator: ConsoleClient, batches: BatchCli
     assert "is not a time zone" in refused.text
 
 
-def test_the_form_of_a_new_supplier(
-    administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    code = f"N_{uuid4().hex[:8]}"
-    chosen = {"profile": "strict", "document_root": "s3://bucket/folder", "time_zone": "Europe/Lisbon"}
-    fields = {"organisation": batches.supplier.organisation, "code": code, **chosen}
-    assert administrator.act("/suppliers/new/", fields)[0] == f"/suppliers/{code}/"
-    with sessions() as session:
-        made = session.scalars(select(ImportSupplier).where(ImportSupplier.code == code)).one()
-    assert {name: getattr(made, name) for name in chosen} == chosen
-    assert made.status == "Ongoing"
-
-
 def test_the_forms_of_a_wave(administrator: ConsoleClient, waves: WaveClient) -> None:
     waves.stage(2)
     plan = waves.plan({"size": 1}, {"rest": True}, brake={"stop_after_errors": "5%"})
@@ -81,7 +62,10 @@ def test_the_forms_of_a_wave(administrator: ConsoleClient, waves: WaveClient) ->
     unknown = {"Created, and different from what was staged", "Open: neither created nor acknowledged"}
     facts = administrator.form(f"{first}reconcile/").facts
     assert {name for name, value in facts.items() if value == "not known yet"} == unknown
-    act("start", "The import of 1 account starts.", "The wave has started.")
+    with noted_messages() as messages:
+        act("start", "The import of 1 account starts.", "The wave has started.")
+    (begun,) = waves.supplier.get("/wave-plans/").get_json()
+    assert messages == [("batches.run_chunk", (begun["waves"][0]["batch_id"], 1))]
     waits = "1 remaining account waits until the wave is resumed by hand, whatever its window."
     act("pause", waits, "The wave is paused.")
     goes_on = "The import of 1 remaining account continues: now, or in the next window."

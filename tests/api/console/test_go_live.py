@@ -83,31 +83,20 @@ def test_a_go_live_in_the_past_says_so_and_is_final(
     )
 
 
-def test_without_a_moment_it_is_at_once(
-    administrator: ConsoleClient, sessions: sessionmaker[Session], code: str
-) -> None:
-    facts, fields = _show(administrator, code, "")
-    assert facts == {"Goes live": "at once", _ENDS: "2"}
-    assert f"{code} went live:" in _do(administrator, code, fields)
-    assert _live_at(sessions, code) is not None
-
-
-def test_another_code_confirms_nothing(
-    administrator: ConsoleClient, sessions: sessionmaker[Session], code: str
-) -> None:
-    _facts, fields = _show(administrator, code, "")
-    answer = administrator.post(f"/suppliers/{code}/go-live/", fields | {"code": code.lower()})
-    assert answer.status_code == 400
-    assert "This is not the code of the supplier." in answer.text
-    assert _live_at(sessions, code) is None
-
-
-def test_what_was_not_shown_is_not_done(
+def test_without_a_moment_it_is_at_once_if_the_code_confirms_what_was_shown(
     administrator: ConsoleClient, batches: BatchClient, sessions: sessionmaker[Session], code: str
 ) -> None:
-    _facts, fields = _show(administrator, code, "")
+    path = f"/suppliers/{code}/go-live/"
+    facts, fields = _show(administrator, code, "")
+    assert facts == {"Goes live": "at once", _ENDS: "2"}
+    answer = administrator.post(path, fields | {"code": code.lower()})
+    assert answer.status_code == 400
+    assert "This is not the code of the supplier." in answer.text
     batches.run(batches.supplier.accounts(3))
-    again = administrator.post(f"/suppliers/{code}/go-live/", fields)
+    again = administrator.post(path, fields)
     assert again.status_code == 200
     assert "<dd>3</dd>" in again.text
     assert _live_at(sessions, code) is None
+    _facts, fields = _show(administrator, code, "")
+    assert f"{code} went live:" in _do(administrator, code, fields)
+    assert _live_at(sessions, code) is not None

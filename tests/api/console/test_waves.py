@@ -9,7 +9,6 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.services.waves.sweep import advance_plans
 from support.audit import audited
 from support.console_client import ConsoleClient, text_of
-from support.messages import noted_messages
 from support.undo_client import UndoClient
 from support.wave_client import WaveClient
 
@@ -178,18 +177,6 @@ def test_the_fields_of_a_plan_have_bounds(administrator: ConsoleClient, waves: W
         for value, status in ((good, 200), (bad, 400)):
             fields = tokens | _fields(waves, ("", "rest", "")) | {field: value}
             assert administrator.post(path, fields).status_code == status, (field, value[:20])
-
-
-def test_workers_are_told_at_once_of_a_wave_that_begins(
-    administrator: ConsoleClient, waves: WaveClient
-) -> None:
-    waves.stage(1)
-    with noted_messages() as messages:
-        plan = _plan(administrator, waves, ("", "rest", ""))
-        assert messages == []
-        administrator.send(f"{plan}1/start/")
-    (made,) = waves.supplier.get("/wave-plans/").json  # type: ignore[misc]
-    assert messages == [("batches.run_chunk", (made["waves"][0]["batch_id"], 1))]
 
 
 def test_a_window_is_shown_with_its_zone_and_the_next_time_it_opens(

@@ -3,6 +3,7 @@
 import hmac
 from datetime import timedelta
 from hashlib import sha256
+from importlib import import_module
 
 from flask import Flask
 from flask_wtf import CSRFProtect
@@ -14,41 +15,8 @@ from migration_service.blueprints.console.failures import show_errors
 from migration_service.blueprints.console.faults import attributes_at_fault
 from migration_service.blueprints.console.headers import guard_page
 from migration_service.blueprints.console.languages import speak_languages
-from migration_service.blueprints.console.pages import (
-    accounts,
-    acknowledgements,
-    assets,
-    audit,
-    batch_actions,
-    batches,
-    comparison,
-    control_totals,
-    downloads,
-    emails,
-    error_threshold,
-    findings,
-    go_live,
-    health,
-    keys,
-    limits,
-    login,
-    openid,
-    operators,
-    overview,
-    reports,
-    setup,
-    supplier_actions,
-    suppliers,
-    undo,
-    upload,
-    vendors,
-    wave_actions,
-    wave_planning,
-    waves,
-    webhooks,
-    work,
-)
-from migration_service.blueprints.console.views import MOUNT
+from migration_service.blueprints.console.pages import openid
+from migration_service.blueprints.console.views import MOUNT, VIEWS
 from migration_service.blueprints.requests.application import Application, LinkedNumberConverter
 from migration_service.blueprints.requests.lifecycle import follow_requests
 from migration_service.blueprints.requests.resources import Resources, attach_resources
@@ -56,42 +24,6 @@ from migration_service.config import Settings
 
 #: The most bytes of a form. Uploads of files have their own limit.
 MAX_FORM = 1_000_000
-
-#: The modules with the pages.
-PAGES = (
-    login,
-    openid,
-    assets,
-    overview,
-    supplier_actions,
-    suppliers,
-    acknowledgements,
-    go_live,
-    waves,
-    wave_planning,
-    wave_actions,
-    batches,
-    batch_actions,
-    error_threshold,
-    comparison,
-    control_totals,
-    undo,
-    findings,
-    downloads,
-    reports,
-    upload,
-    accounts,
-    work,
-    limits,
-    emails,
-    setup,
-    vendors,
-    webhooks,
-    keys,
-    operators,
-    audit,
-    health,
-)
 
 
 def create_console(settings: Settings, shared: Resources) -> Flask:
@@ -129,6 +61,11 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
     # This view checks the token itself before it reads the file.
     csrf.exempt("migration_service.blueprints.console.pages.upload.send")
     openid.configure_openid(app, settings)
-    for module in PAGES:
-        app.register_blueprint(module.blueprint)
+    register_pages(app)
     return app
+
+
+def register_pages(app: Flask) -> None:
+    """Register the blueprints that `VIEWS` names. Each is in the module of `pages` with its name."""
+    for name in dict.fromkeys(endpoint.partition(".")[0] for endpoint in VIEWS):
+        app.register_blueprint(import_module(f"migration_service.blueprints.console.pages.{name}").blueprint)
