@@ -119,7 +119,11 @@ class _Moment(Coded):
 
 
 class UtcMoment(_Moment, fields.DateTime):
-    """A time with its zone, YYYY-MM-DDTHH:MM:SSZ (section 2.1). Another offset is converted to UTC."""
+    """A time with its zone, YYYY-MM-DDTHH:MM:SSZ (section 2.1). Another offset is converted to UTC.
+
+    Fractions of a second are dropped: answers have none, and what an answer says must be the same when it is
+    sent back.
+    """
 
     default_error_messages: Messages = {
         "invalid": Message(
@@ -129,7 +133,7 @@ class UtcMoment(_Moment, fields.DateTime):
     _FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
     def _normal(self, moment: datetime) -> datetime:
-        return moment.astimezone(UTC)
+        return moment.astimezone(UTC).replace(microsecond=0)
 
 
 class LocalMoment(_Moment):

@@ -61,11 +61,21 @@ _VALUE_ERRORS = (
 )
 
 
+def _close(body: bytes) -> bytes:
+    """Return an answer that has a secret as it is kept for a repeated request."""
+    return seal(resources().settings).close(body.decode()).encode()
+
+
+def _open(kept: bytes) -> bytes:
+    return seal(resources().settings).open(kept.decode()).encode()
+
+
 @blueprint.post("/", endpoint="create_webhook")
+@idempotent(blueprint, opened=_open)
 @blueprint.response(
     201, NewWebhookAnswerSchema, example=_WEBHOOK | {"secret": SECRET}, headers=refer("Location")
 )
-@answers_errors(blueprint, *_VALUE_ERRORS, errors.TooManyWebhooksError)
+@answers_errors(blueprint, *_VALUE_ERRORS, errors.TooManyWebhooksError, *KEY_ERRORS)
 @json_body(blueprint, WebhookBodySchema(), _BODY)
 def create(body: dict[str, Any]) -> Response:
     """Create a webhook
@@ -86,6 +96,7 @@ def create(body: dict[str, Any]) -> Response:
         answer = jsonify(_dump(session, endpoint) | {"secret": secret})
         answer.status_code = 201
         answer.headers["Location"] = url_for("webhooks.get_webhook", webhook_id=endpoint.id)
+        keep_with_effect(session, answer, _close)
     return answer
 
 
@@ -146,9 +157,14 @@ def remove(webhook_id: str) -> Response:
 
 
 @blueprint.post("/<webhook_id>/secret/", endpoint="rotate_webhook_secret")
+@idempotent(blueprint, opened=_open)
 @blueprint.response(200, NewSecretAnswerSchema, example={"secret": SECRET})
 @answers_errors(
-    blueprint, errors.RequestFailedValidationError, errors.ParseError, errors.WebhookNotFoundError
+    blueprint,
+    errors.RequestFailedValidationError,
+    errors.ParseError,
+    errors.WebhookNotFoundError,
+    *KEY_ERRORS,
 )
 @json_body(blueprint, RotationSchema(), {"overlap_hours": 24})
 def rotate(body: dict[str, Any], webhook_id: str) -> Response:
@@ -158,13 +174,15 @@ def rotate(body: dict[str, Any], webhook_id: str) -> Response:
     """
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id, lock=True)
-        secret = rotate_secret(session, endpoint, seal(resources().settings), **body)
-    return jsonify({"secret": secret})
+        answer = jsonify({"secret": rotate_secret(session, endpoint, seal(resources().settings), **body)})
+        keep_with_effect(session, answer, _close)
+    return answer
 
 
 @blueprint.post("/<webhook_id>/test/", endpoint="test_webhook")
+@idempotent(blueprint)
 @blueprint.response(202, WebhookDeliveryAnswerSchema, example=_DELIVERY | {"event_type": "webhook.test"})
-@answers_errors(blueprint, errors.WebhookNotFoundError, errors.TooManyRedeliveriesError)
+@answers_errors(blueprint, errors.WebhookNotFoundError, errors.TooManyRedeliveriesError, *KEY_ERRORS)
 def send_test_event(webhook_id: str) -> Response:
     """Send a test event
 
@@ -173,7 +191,8 @@ def send_test_event(webhook_id: str) -> Response:
     with resources().Session.begin() as session:
         delivery = send_test(session, _find(session, webhook_id))
         answer = jsonify(WebhookDeliveryAnswerSchema().dump(report_delivery(session, delivery)))
-    answer.status_code = 202
+        answer.status_code = 202
+        keep_with_effect(session, answer)
     return answer
 
 

@@ -10,10 +10,7 @@ _TOLERANCE = timedelta(hours=1)
 
 
 class ExtractMoment(UtcMoment):
-    """The time of an extract, to the second. A time in the future would block every later extract.
-
-    Responses have no fractions of a second, so that two times that look the same are the same.
-    """
+    """The time of an extract. A time in the future would block every later extract."""
 
     default_error_messages: Messages = {
         "future": Message("This is in the future. Expected the time of the extract.", "out_of_range")
@@ -22,7 +19,7 @@ class ExtractMoment(UtcMoment):
     def _normal(self, moment: datetime) -> datetime:
         if moment > datetime.now(UTC) + _TOLERANCE:
             raise self.make_error("future")
-        return super()._normal(moment).replace(microsecond=0)
+        return super()._normal(moment)
 
 
 def extract_moment() -> ExtractMoment:

@@ -1,6 +1,7 @@
 """The header Idempotency-Key: a repeated request is answered as it was answered before."""
 
 import gzip
+import re
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
@@ -12,6 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
+from documentation.pages import ROOT
 from migration_payloads.schemas.json import encode_json
 from migration_service.errors import ServiceUnavailableError
 from migration_service.models import IdempotencyKey, ImportSupplier, Organisation
@@ -79,6 +81,65 @@ def test_money_is_booked_once_even_if_known_transactions_are_an_error(
     assert len(account.added_transactions()) == 1
     other = _transactions(account, str(uuid4()))
     assert code_of(other) == "transaction_id_already_used"
+
+
+#: POSTs whose repetition changes nothing more, and is answered alike or by what is so now.
+_WITHOUT_A_KEY = {
+    *("obtain_token", "end_session", "forget_event_consumer", "erase_account"),
+    *("validate_account", "stage_account", "acknowledge_open", "set_batch_brake"),
+    *("pause_batch", "resume_batch", "cancel_batch", "preview_undo", "cancel_undo"),
+    *("start_wave", "pause_wave", "resume_wave", "stop_wave", "approve_wave", "reconcile_wave"),
+}
+
+
+def test_every_post_that_could_have_an_effect_twice_takes_a_key_and_is_on_the_page(description: Any) -> None:
+    keyed, others = set(), set()
+    for path, operations in description["paths"].items():
+        if post := operations.get("post"):
+            if "Idempotency-Key" in {it["name"] for it in post.get("parameters", ())}:
+                keyed.add(path.removeprefix("/v1/data-import/").translate(str.maketrans("{}", "<>")))
+            else:
+                others.add(post["operationId"])
+    assert others == _WITHOUT_A_KEY
+    rows = re.findall(r"^\| (`.*/`) \|", (ROOT / "docs/suppliers/retries.md").read_text(), re.MULTILINE)
+    assert keyed == {path.strip("`") for row in rows for path in row.split(", ")}
+
+
+def test_numbers_that_are_equal_make_an_equal_request(account: ImportedAccount, key: str) -> None:
+    answers = [
+        account.supplier.post(
+            "/transactions/create/",
+            data=encode_json({**account.pair, "transactions": [_TRANSACTION | {"amount": 0}]}).replace(
+                b'"amount":0', b'"amount":' + written
+            ),
+            headers={"Idempotency-Key": key, "Content-Type": "application/json"},
+        )
+        for written in (b"25", b"25.0", b"25.000", b"2.5e1", b"25.01", b'"25"')
+    ]
+    assert [answer.status_code for answer in answers] == [201] * 4 + [400] * 2
+    assert len({answer.data for answer in answers[:4]}) == 1
+    assert {code_of(answer) for answer in answers[4:]} == {"idempotency_key_reused"}
+    assert len(account.added_transactions()) == 1
+
+
+def test_a_webhook_and_its_secret_are_made_once(account: ImportedAccount, key: str) -> None:
+    def post(path: str, body: Any = None) -> TestResponse:
+        return account.supplier.post(f"/webhooks/{path}", body, headers={"Idempotency-Key": key})
+
+    body = {"url": "https://billing.example.com/events"}
+    first, again = post("", body), post("", body)
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.data == again.data
+    assert first.headers["Location"] == again.headers["Location"]
+    path = f"{first.json['webhook_id']}/"  # type: ignore[index]
+    replaced, repeated = (
+        post(f"{path}secret/", {"overlap_hours": 0}),
+        post(f"{path}secret/", {"overlap_hours": 0}),
+    )
+    assert replaced.data == repeated.data
+    assert post(f"{path}test/").data == post(f"{path}test/").data
+    assert len(account.supplier.get("/webhooks/").json or ()) == 1
+    assert len(account.supplier.get(f"/webhooks/{path}deliveries/").json or ()) == 1
 
 
 def test_a_compressed_body_is_the_same_request_as_a_plain_one(account: ImportedAccount, key: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from support.factories import json_of
 from support.imported_account import ImportedAccount, codes_of
 
 SUCCESS, EXISTS = "NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"
@@ -73,6 +74,19 @@ def test_the_returned_created_at_identifies_the_note(account: ImportedAccount) -
     answer = account.post_notes({"body": "a", "created_at": echoed}, {"body": "a"})
     assert _statuses(answer) == [EXISTS, EXISTS]
     assert [result["created_at"] for result in answer.json] == [echoed, echoed]  # type: ignore[union-attr]
+
+
+def test_what_an_answer_says_of_a_note_can_be_sent_back(account: ImportedAccount) -> None:
+    sent = ("0001-01-01T00:00:00Z", "0800-02-03T04:05:06Z", "2026-01-15T09:30:00.999999+01:00")
+    for moment in sent:
+        first = account.post_notes({"body": f"at {moment}", "created_at": moment})
+        assert first.status_code == 201
+        (told,) = json_of(first)
+        again = account.post_notes({"body": f"at {moment}", "created_at": told["created_at"]})
+        assert [(it["created_at"], it["status"]) for it in json_of(again)] == [
+            (told["created_at"], "NOTE_ALREADY_EXISTS")
+        ]
+    assert len(account.notes()) == len(sent)
 
 
 def test_documents_are_resolved_below_the_root_of_the_supplier(account: ImportedAccount) -> None:

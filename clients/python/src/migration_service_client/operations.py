@@ -887,6 +887,7 @@ def stop_wave(plan_id: str, number: int, *, reason: str) -> Request[models.WaveP
 def create_webhook(
     *,
     url: str,
+    idempotency_key: str | None = None,
     description: str | Absent = ABSENT,
     event_types: Sequence[str] | Absent | None = ABSENT,
     import_suppliers: Sequence[str] | Absent | None = ABSENT,
@@ -898,6 +899,7 @@ def create_webhook(
         "POST",
         target("/v1/data-import/webhooks/"),
         models.NewWebhookAnswer,
+        headers={"Idempotency-Key": idempotency_key},
         body=members(
             url=url,
             description=description,
@@ -953,7 +955,7 @@ def remove_webhook(webhook_id: str) -> Request[models.WebhookAnswer]:
 
 
 def rotate_webhook_secret(
-    webhook_id: str, *, overlap_hours: int | Absent = ABSENT
+    webhook_id: str, *, idempotency_key: str | None = None, overlap_hours: int | Absent = ABSENT
 ) -> Request[models.NewSecretAnswer]:
     """Replace the secret of a webhook."""
     return Request(
@@ -961,17 +963,21 @@ def rotate_webhook_secret(
         "POST",
         target("/v1/data-import/webhooks/{}/secret/", webhook_id),
         models.NewSecretAnswer,
+        headers={"Idempotency-Key": idempotency_key},
         body=members(overlap_hours=overlap_hours),
     )
 
 
-def test_webhook(webhook_id: str) -> Request[models.WebhookDeliveryAnswer]:
+def test_webhook(
+    webhook_id: str, *, idempotency_key: str | None = None
+) -> Request[models.WebhookDeliveryAnswer]:
     """Send a test event."""
     return Request(
         "test_webhook",
         "POST",
         target("/v1/data-import/webhooks/{}/test/", webhook_id),
         models.WebhookDeliveryAnswer,
+        headers={"Idempotency-Key": idempotency_key},
     )
 
 

@@ -7,6 +7,7 @@ harmless. docs/suppliers/retries.md lists the endpoints that accept the header.
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from functools import wraps
 from hashlib import sha256
 from typing import Any, cast
@@ -48,12 +49,14 @@ def idempotent(
     blueprint: Blueprint,
     replay_attempt: Callable[[UUID], Any] | None = None,
     as_error: Callable[[InvalidError], InvalidError] = lambda error: error,
+    opened: Callable[[bytes], bytes] = bytes,
 ) -> Callable[[View], View]:
     """Answer a repeated request with the same Idempotency-Key in the same way as the first one.
 
     Place it above every decorator that changes the response. `replay_attempt` is for requests that start an
     attempt, and makes the response if the first request did. A second attempt is refused anyway, so their
     keys are only looked up then. `as_error` converts errors about keys to the form of the endpoint's errors.
+    `opened` returns the body of an answer from what the view kept of it.
     """
 
     def find(*, now: bool = True) -> KeptAnswer | EarlierAttempt | None:
@@ -79,7 +82,7 @@ def idempotent(
                     if earlier is None:
                         raise
             if isinstance(earlier, KeptAnswer):
-                return Response(earlier.body, earlier.status, earlier.headers)
+                return Response(opened(earlier.body), earlier.status, earlier.headers)
             return replay_attempt(earlier.attempt_id) if replay_attempt else None
 
         return document_parameters(blueprint, KEY)(wrapper)
@@ -106,12 +109,17 @@ def keyed_request() -> KeyedRequest | None:
     return cast(KeyedRequest | None, g.get("keyed_request"))
 
 
-def keep_with_effect(session: Session, answer: Response) -> None:
-    """Store the response in the transaction of its effect. Without a key, do nothing."""
+def keep_with_effect(session: Session, answer: Response, closed: Callable[[bytes], bytes] = bytes) -> None:
+    """Store the response in the transaction of its effect, with the body as `closed` returns it.
+
+    Without a key, do nothing.
+    """
     if keyed := keyed_request():
         headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
         keep_answer(
-            OpenTransaction.of(session), keyed, KeptAnswer(answer.status_code, headers, answer.get_data())
+            OpenTransaction.of(session),
+            keyed,
+            KeptAnswer(answer.status_code, headers, closed(answer.get_data())),
         )
 
 
@@ -140,10 +148,23 @@ def _read_request() -> KeyedRequest | None:
         organisation_id=caller().organisation_id,
         endpoint=request.endpoint or "",
         key=key,
-        sha256=sha256(json.dumps(asked, sort_keys=True, default=str).encode()).digest(),
+        sha256=sha256(json.dumps(_by_value(asked), sort_keys=True).encode()).digest(),
         import_supplier=supplier if _is_storable(supplier) else None,
         external_account_number=number if _is_storable(number) else None,
     )
+
+
+def _by_value(value: Any) -> Any:
+    """Return a JSON value in which equal numbers are written alike: 25, 25.0 and 2.5e1."""
+    match value:
+        case dict():
+            return {name: _by_value(below) for name, below in value.items()}
+        case list() | tuple():
+            return [_by_value(below) for below in value]
+        case Decimal():
+            whole = value == value.to_integral_value()
+            return int(value) if whole else {"": format(value, "f").rstrip("0")}
+    return value
 
 
 def _is_storable(name: Any) -> bool:
