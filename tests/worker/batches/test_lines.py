@@ -40,6 +40,7 @@ def test_a_batch_pauses_and_stops_with_its_supplier(
     batch_id = batches.start(batches.supplier.accounts(2))
     batches.supplier.set_status(status)
     batches.work()
+    batches.work()  # the end is told once no worker has lines
     report = batches.get(batch_id)
     assert (report["state"], counts(report)) == (state, {"PENDING": 2})
     assert report["reason"] == f"import_supplier_{status.lower()}"

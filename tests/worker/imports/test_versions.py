@@ -53,6 +53,33 @@ def test_an_earlier_extract_never_replaces_a_later_one(supplier: SupplierClient)
     assert supplier.stage(old, extracted_at=EARLY).status_code == 200, "nobody said when New 1 was extracted"
 
 
+def test_a_line_never_replaces_what_arrived_after_its_file(batches: BatchClient) -> None:
+    """A batch was paused. What it still has is older than what was sent meanwhile, unless it is the same."""
+    supplier = batches.supplier
+    accounts = supplier.accounts(4)
+    replaced, refused, same, left = [account["external_account_number"] for account in accounts]
+    batch_id = batches.start(accounts)
+    assert batches.change(batch_id, "pause").status_code == 200
+    assert supplier.stage(accounts[0] | {"billing_address1": "Newer 1"}).status_code == 201
+    assert supplier.stage(accounts[1]).status_code == 201
+    assert supplier.stage(accounts[1] | {"customers": "nobody"}).status_code == 400
+    assert supplier.stage(dict(reversed(accounts[2].items()))).status_code == 201
+    assert batches.change(batch_id, "resume").status_code == 200
+    batches.work()
+    codes = {
+        line["external_account_number"]: [it["code"] for it in line["errors"]]
+        for line in batches.results(batch_id)
+    }
+    assert codes == {
+        replaced: ["newer_version_staged"],
+        refused: ["newer_version_refused"],
+        same: [],
+        left: [],
+    }
+    assert _address(supplier, replaced) == "Newer 1"
+    assert supplier.process_row(refused).refused_at is not None
+
+
 def test_the_same_payload_of_a_later_extract_counts_from_then_on(supplier: SupplierClient) -> None:
     (account,) = supplier.accounts()
     supplier.stage(account, extracted_at=EARLY)

@@ -195,7 +195,7 @@ def _replace(
     hashes, same = [], {}
     for account, process in staged:
         payload = payloads.get(process.id)
-        if payload and not any(ACCOUNT.find_differences(read_json(account.json), read_json(payload))):
+        if payload and say_the_same(account, payload):
             same[account.number] = replace(process, result=StagingResult.UNCHANGED)
         hashes.append(process.payload_sha256 if account.number in same else account.sha256)
     return same | _write(connection, order, [account for account, _ in staged], hashes, replaces=True)
@@ -253,6 +253,11 @@ def find(
         )
         for row in rows
     }
+
+
+def say_the_same(account: ValidatedAccount, payload: str) -> bool:
+    """Return whether an account has the payload of a process, maybe in another notation."""
+    return not any(ACCOUNT.find_differences(read_json(account.json), read_json(payload)))
 
 
 def read_payloads(connection: SqlConnection, process_ids: Sequence[int]) -> dict[int, str | None]:

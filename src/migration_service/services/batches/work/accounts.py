@@ -42,13 +42,17 @@ from migration_service.services.batches.work.lines import (
     read_guarded,
     take_in_time,
 )
-from migration_service.services.batches.work.versions import find_newer_versions, note_versions
+from migration_service.services.batches.work.versions import (
+    NewerVersion,
+    find_newer_versions,
+    note_versions,
+)
 from migration_service.services.emails.customer_emails import record_customer_emails
 from migration_service.services.imports import storing
 from migration_service.services.imports.payload_differences import compare_with_created
 from migration_service.services.imports.staging import refusal_of
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt, complete, refusal
-from migration_service.services.imports.storing import StagedProcess
+from migration_service.services.imports.storing import StagedProcess, read_payloads, say_the_same
 from migration_service.services.processing.attempts import out_of_tries
 from migration_service.services.processing.creation import KEEP_THE_PLAN, create_accounts
 from migration_service.states import BatchMode, ImportState, LineStatus, Outcome
@@ -230,11 +234,14 @@ def _leave_newer_versions(
     results: Sequence[LineResult],
     candidates: list[_Candidate],
 ) -> list[_Candidate]:
-    """Return the candidates, except those that would replace a version sent after they had failed."""
+    """Return the candidates, except those that would replace a version that was sent after them."""
     newer = find_newer_versions(session, job, lines)
     for result in results:
         found = newer.get(result.line_number)
-        result.is_outdated = found is not None and found.is_other(result.sha256)
+        result.is_outdated = found is not None and found.may_be_other(result.sha256)
+    same = _find_same(session, newer, candidates)
+    for candidate in candidates:
+        candidate.result.is_outdated &= candidate.result.line_number not in same
     left = []
     for candidate in candidates:
         result = candidate.result
@@ -243,6 +250,22 @@ def _leave_newer_versions(
         else:
             left.append(candidate)
     return left
+
+
+def _find_same(
+    session: Session, newer: Mapping[int, NewerVersion], candidates: Sequence[_Candidate]
+) -> set[int]:
+    """Return the lines whose payload says the same as the newer version, which was not refused."""
+    outdated = {
+        it.result.line_number: it.account for it in candidates if it.result.is_outdated and it.account
+    }
+    versions = {line: newer[line] for line in outdated if newer[line].refused_at is None}
+    payloads = read_payloads(OpenTransaction.of(session), [it.process_id for it in versions.values()])
+    return {
+        line
+        for line, version in versions.items()
+        if (payload := payloads.get(version.process_id)) and say_the_same(outdated[line], payload)
+    }
 
 
 def _stage_and_create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:

@@ -199,6 +199,7 @@ def _job_of(
         operations_team_id=batch.operations_team_id,
         api_key_id=batch.api_key_id,
         extracted_at=batch.extracted_at,
+        sent_at=batch.created_at,
         answers=answers or {},
     )
 

@@ -72,6 +72,8 @@ class ChunkJob:
     operations_team_id: int | None
     api_key_id: int | None
     extracted_at: datetime | None
+    #: When the file arrived.
+    sent_at: datetime
     #: The vendors' responses to the payment instructions in the lines.
     answers: Mapping[InstructionKey, Answer]
     #: Whether a line may wait for an account that does not exist.

@@ -1,7 +1,7 @@
-"""Newer versions of accounts: those that arrived after a line had failed, and those that were not accepted.
+"""Newer versions of accounts: those that arrived after a line, and those that were not accepted.
 
-A retry of a line does not replace a version that arrived after it had failed. If the time of either extract
-is unknown, the version that arrived later counts as newer.
+A line does not replace a version that arrived after its file, nor, if it is retried, one that arrived after
+it had failed. If the time of either extract is unknown, the version that arrived later counts as newer.
 """
 
 from collections.abc import Sequence
@@ -37,8 +37,9 @@ _NO_VERSION = {
 
 @dataclass(frozen=True, slots=True)
 class NewerVersion:
-    """A version that arrived after a line had failed."""
+    """A version that arrived after a line."""
 
+    process_id: int
     #: The hash of the payload that was staged, or None.
     staged_sha256: bytes | None
     #: When a version was refused, or None.
@@ -46,7 +47,7 @@ class NewerVersion:
     #: Whether the account has not been created yet.
     is_pending: bool
 
-    def is_other(self, sha256: bytes | None) -> bool:
+    def may_be_other(self, sha256: bytes | None) -> bool:
         """Return whether the payload has another hash."""
         return self.refused_at is not None or self.staged_sha256 != sha256
 
@@ -54,23 +55,24 @@ class NewerVersion:
         """Return the error of a line that is not accepted because of this version."""
         if self.refused_at is not None:
             return NewerVersionRefusedError.at(write_moment(self.refused_at))
-        return NewerVersionStagedError("Another payload was staged after the line had failed. It is kept.")
+        return NewerVersionStagedError("Another payload was staged after the line was sent. It is kept.")
 
 
 def find_newer_versions(
     session: Session, job: ChunkJob, lines: Sequence[LineToDo]
 ) -> dict[int, NewerVersion]:
-    """Return the newer versions of the accounts of retried lines, by line number."""
-    retried = [line for line in lines if line.failed_at and line.account_import_process_id is None]
-    if not retried:
+    """Return the newer versions of the accounts of lines with their own payload, by line number."""
+    sent = [line for line in lines if line.account_import_process_id is None and line.external_account_number]
+    if not sent:
         return {}
     values = {
         "import_supplier_id": job.supplier.id,
         "batch_id": job.chunk.batch_id,
         "extracted_at": job.extracted_at,
-        "lines": [line.line_number for line in retried],
-        "numbers": [line.external_account_number for line in retried],
-        "failed": [line.failed_at for line in retried],
+        "lines": [line.line_number for line in sent],
+        "numbers": [line.external_account_number for line in sent],
+        "arrived": [line.failed_at or job.sent_at for line in sent],
+        "retried": [line.failed_at is not None for line in sent],
     }
     found = OpenTransaction.of(session).execute(_NEWER, values)
     return {line_number: NewerVersion(*version) for line_number, *version in found}
@@ -123,23 +125,25 @@ def _find_differences(one: LineResult) -> list[ErrorItem]:
     return [item for item in one.warnings if item.code == PayloadDiffersError.code]
 
 
-# If both extract times are known, they decide. For staged payloads, staging compares them.
+# If both extract times are known, they decide. For staged payloads, staging compares them. Lines that are not
+# retried tell what differs from a created account.
 _NEWER = f"""
-    SELECT line_number, CASE WHEN is_staged THEN payload_sha256 END AS staged_sha256,
+    SELECT line_number, id, CASE WHEN is_staged THEN payload_sha256 END AS staged_sha256,
         CASE WHEN is_refused THEN refused_at END AS refused_at, state = '{ImportState.PENDING}' AS is_pending
     FROM (
-        SELECT line_number, process.payload_sha256, process.refused_at, process.state,
-            process.staged_at > failed_at
+        SELECT line_number, process.id, process.payload_sha256, process.refused_at, process.state,
+            process.staged_at > arrived
                 AND (process.extracted_at IS NULL OR %(extracted_at)s::timestamptz IS NULL) AS is_staged,
-            coalesce(process.refused_at > failed_at
+            coalesce(process.refused_at > arrived
                 AND (process.refused_batch_id, process.refused_line_number)
                     IS DISTINCT FROM (%(batch_id)s::uuid, line_number)
                 AND coalesce(process.refused_extracted_at > %(extracted_at)s::timestamptz, true), false)
                 AS is_refused
-        FROM unnest(%(lines)s::bigint[], %(numbers)s::text[], %(failed)s::timestamptz[])
-                 AS line (line_number, number, failed_at)
+        FROM unnest(%(lines)s::bigint[], %(numbers)s::text[], %(arrived)s::timestamptz[], %(retried)s::bool[])
+                 AS line (line_number, number, arrived, is_retried)
         JOIN account_import_process AS process
           ON process.import_supplier_id = %(import_supplier_id)s
-         AND process.external_account_number = line.number) AS found
+         AND process.external_account_number = line.number
+         AND (is_retried OR process.state = '{ImportState.PENDING}')) AS found
     WHERE is_staged OR is_refused
 """
