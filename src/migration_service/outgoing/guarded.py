@@ -5,6 +5,7 @@ to, so a name server cannot give another address in between. The name is still t
 certificate. No proxy is used, because it would resolve the name itself, and no redirect is followed.
 """
 
+import logging
 import socket
 import ssl
 import time
@@ -22,6 +23,9 @@ from migration_service.outgoing.deadlines import (
     use_pools,
 )
 from migration_service.outgoing.rules import AddressRules
+
+# More connections than are kept open is what is wanted while there is much to send, and no warning.
+logging.getLogger("urllib3.connectionpool").addFilter(lambda line: "pool is full" not in str(line.msg))
 
 #: Bytes of an answer that are read beside its body.
 _HEAD_BYTES = 64 * 1024

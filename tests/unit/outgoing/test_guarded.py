@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, repeat
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from migration_service.outgoing.guarded import GuardedClient, RequestLimits
 from migration_service.outgoing.rules import AddressRules, show_url
 from migration_service.states import DeliveryFailure
 from support.receivers import Receiver, receiving
+from support.servers import wait_until
 from support.tls_proxy import TlsProxy
 
 LOOPBACK = AddressRules.from_texts("127.0.0.0/8, ::1/128", allows_http=True)
@@ -151,6 +153,22 @@ def test_an_answer_without_end_ends_at_the_deadline_or_at_the_limit_of_bytes(
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         assert _send(url, seconds=seconds) == (None, failure)
         thread.join()
+
+
+def test_more_messages_at_once_than_connections_are_kept_open_are_no_warning(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.manner = "hang"
+    client = GuardedClient(LOOPBACK, RequestLimits(connections=1))
+    message = Message(receiver.url, {"webhook-id": "1"}, b"{}")
+    with ThreadPoolExecutor(4) as threads:
+        sent = [threads.submit(HttpDestination(client).send, message) for _ in range(4)]
+        wait_until(lambda: len(receiver.requests) == 4, "all are on their way")
+        receiver.answer(200)
+        receiver.let_go.set()
+        assert [it.result().status for it in sent] == [200] * 4
+    assert "pool is full" not in caplog.text
+    client.close()
 
 
 def test_the_audit_and_pages_show_nothing_of_a_url_that_may_be_secret() -> None:
