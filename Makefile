@@ -137,7 +137,7 @@ describe-check: environment
 	.make/description/node_modules/.bin/redocly lint --max-problems 1000 \
 	    --config tools/description/redocly.yaml .make/description/openapi.json
 
-# Generates clients from the description, and runs the whole migration with them. It needs node and Java.
+# Generates clients from the description, and runs the whole migration with them. It needs node.
 clients: environment
 	PYTHONPATH=tools $(BIN)/python tools/clients
 

@@ -15,7 +15,6 @@ import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -31,6 +30,7 @@ import yaml
 from documentation.shell import blocks
 from migration_service_client import Client, ClientError
 from migration_service_local.samples import generate_accounts, generate_lines
+from migration_service_local.servers.ports import random_free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 SUPPLIER, TEAM = "COMPOSE_CHECK", "Compose check team"
@@ -103,7 +103,7 @@ def say(text: str) -> None:
 
 def make_environment(folder: Path) -> dict[str, str]:
     """Return free ports, and make new secrets in the folder, so that no other service is affected."""
-    proxy, flower = free_port(), free_port()
+    proxy, flower = random_free_port(), random_free_port()
     environment = {
         "MIGRATION_SERVICE_SECRETS": str(folder),
         "WEB_PORT": f"127.0.0.1:{proxy}",
@@ -115,20 +115,6 @@ def make_environment(folder: Path) -> dict[str, str]:
     script = ["sh", str(ROOT / "deployment/secrets.sh")]
     subprocess.run(script, check=True, env=os.environ | environment, cwd=folder)
     return environment
-
-
-def free_port() -> int:
-    """Return a free port."""
-    for port in range(20_000 + secrets.randbelow(10_000), 32_000):
-        if is_free(port):
-            return port
-    raise CheckError("There is no free port.")
-
-
-def is_free(port: int) -> bool:
-    """Return True if this port of the loopback address is free."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 def wait_until_healthy(project: Project, services: tuple[str, ...]) -> None:
@@ -207,19 +193,6 @@ def check_everybody_worked(project: Project) -> None:
             raise CheckError(f"A container of {service} did no work: {done}")
 
 
-def check_flower(project: Project, environment: dict[str, str], password: str) -> None:
-    """Check that Flower requires its password, and shows the workers."""
-    url = f"http://{environment['FLOWER_PORT']}/api/workers"
-    if requests.get(url, timeout=10).status_code != requests.codes.unauthorized:
-        raise CheckError("Flower answers without a password.")
-    login = ("operator", password)
-    workers = sorted(requests.get(url, params={"refresh": 1}, auth=login, timeout=30).json())
-    expected = sum(len(project.containers(service)) for service in WORKERS)
-    say(f"Flower knows {len(workers)} workers")
-    if len(workers) != expected:
-        raise CheckError(f"Flower shows {workers}, but there are {expected} workers.")
-
-
 def check_metrics(address: str, certificate: str, token: str, accounts: int) -> None:
     """Check that /metrics requires its token from outside, and counts the imported accounts in time."""
     url = address + "/metrics"
@@ -290,7 +263,6 @@ def check(count: int, folder: Path) -> None:
         say(f"{count} more through three web and four worker containers in {seconds:.1f} s")
         check_everybody_worked(project)
         check_hardening(project)
-        check_flower(project, environment, (folder / "FLOWER_PASSWORD").read_text().strip())
         seconds = migrate_batch(url, certificate, api_key, 2 * count, 12 * count)
         say(f"{10 * count} more as a batch in {seconds:.1f} s")
         check_runbooks(project)

@@ -26,12 +26,13 @@ from compose_check import (
     TEAM,
     CheckError,
     Project,
-    free_port,
     make_environment,
     migrate,
     wait_until_healthy,
 )
 from kubernetes_check import OVERLAY, build, pods
+
+from migration_service_local.servers.ports import random_free_port
 
 ACCOUNTS = 50
 _IMAGES = {
@@ -235,7 +236,7 @@ def check(folder: Path) -> None:
         project.compose("rm", "--stop", "--force", "valkey")
         node.start("valkey", "--network-alias=valkey")
         _run_revisions(node)
-        port = free_port()
+        port = random_free_port()
         web, proxy = node.start("web", f"--publish=127.0.0.1:{port}:8443")
         others = [
             one

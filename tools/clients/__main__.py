@@ -1,6 +1,6 @@
 """Generates clients from the description of a running service, and runs the whole migration with each.
 
-`make clients` runs this. It needs node, npm and Java. The generated clients are in .make/clients.
+`make clients` runs this. It needs node and npm. The generated clients are in .make/clients.
 """
 
 import json
@@ -28,7 +28,7 @@ DESCRIPTION = FOLDER / "openapi.json"
 
 def main() -> None:
     """Generate every client, run its flow, and report it. Exit with the status of the first that fails."""
-    for program in ("node", "npm", "java"):
+    for program in ("node", "npm"):
         if shutil.which(program) is None:
             sys.exit(f"{program} is not installed, and make clients needs it.")
     install()
@@ -46,7 +46,7 @@ def main() -> None:
                 "SERVICE_API_KEY": key_file.read_text().strip(),
                 "MIGRATION_SERVICE_HOME": str(folder / "home"),
             }
-            for number, flow in enumerate((openapi_python_client, openapi_generator, openapi_fetch)):
+            for number, flow in enumerate((openapi_python_client, openapi_fetch)):
                 order = write_order(f"CLIENT_{number}", environment)
                 flow(environment | {"SERVICE_ORDER": str(order)})
                 print(f"ok: {flow.__name__}")
@@ -86,24 +86,8 @@ def openapi_python_client(environment: dict[str, str]) -> None:
         env=environment | {"PATH": path},
         quiet=True,
     )
-    python_flow("flow_openapi_python_client.py", out, environment)
-
-
-def openapi_generator(environment: dict[str, str]) -> None:
-    """Generate a client with openapi-generator, and run its flow."""
-    generator, out = PYTHON.with_name("openapi-generator-cli"), FOLDER / "openapi-generator"
-    shutil.rmtree(out, ignore_errors=True)
-    name = "--additional-properties=packageName=generated_client"
-    run(
-        *(str(generator), "generate", "-i", str(DESCRIPTION), "-g", "python", "-o", str(out), name),
-        quiet=True,
-    )
-    python_flow("flow_openapi_generator.py", out, environment)
-
-
-def python_flow(script: str, generated: Path, environment: dict[str, str]) -> None:
-    """Run a flow with the generated package in its path."""
-    run(str(PYTHON), str(HERE / script), env=environment | {"PYTHONPATH": f"{generated}:{HERE}"})
+    script = str(HERE / "flow_openapi_python_client.py")
+    run(str(PYTHON), script, env=environment | {"PYTHONPATH": str(out)})
 
 
 def openapi_fetch(environment: dict[str, str]) -> None:

@@ -1,8 +1,12 @@
 """The whole migration through the client that openapi-python-client generates."""
 
 import io
+import json
+import os
 import re
 import time
+from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from account_migration_import_service_client import AuthenticatedClient, Client, models
@@ -25,17 +29,34 @@ from account_migration_import_service_client.api.status_and_lists import (
     list_all_account_imports,
 )
 from account_migration_import_service_client.types import UNSET, File
-from order import (
-    ADDRESS,
-    BATCH,
-    FIRST,
-    NDJSON,
-    ORDER,
-    PAIR,
-    SECOND,
-    TOKEN_REQUEST,
-    process_body,
+
+ADDRESS = os.environ["SERVICE_ADDRESS"]
+API_KEY = os.environ["SERVICE_API_KEY"]
+#: supplier, team, vendor, accounts (two for requests, two for the batch).
+ORDER: dict[str, Any] = json.loads(Path(os.environ["SERVICE_ORDER"]).read_text(encoding="utf-8"))
+
+MUTATION = (
+    "mutation ($input: ObtainServiceTokenInput!) { obtainServiceToken(input: $input) "
+    "{ token refreshToken refreshExpiresIn } }"
 )
+TOKEN_REQUEST = {"query": MUTATION, "variables": {"input": {"APIKey": API_KEY}}}
+FIRST, SECOND, *BATCH = ORDER["accounts"]
+PAIR = {
+    "import_supplier": ORDER["supplier"],
+    "external_account_number": FIRST["external_account_number"],
+}
+NDJSON = "".join(json.dumps(account) + "\n" for account in BATCH).encode()
+
+
+def process_body(account: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+    """Return the body of a process request."""
+    return {
+        "import_supplier_code": ORDER["supplier"],
+        "external_account_number": account["external_account_number"],
+        "operations_team_name": ORDER["team"],
+        "dry_run": dry_run,
+    }
+
 
 SUPPLIER = ORDER["supplier"]
 

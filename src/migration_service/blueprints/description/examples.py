@@ -6,7 +6,7 @@ from typing import Any
 from migration_payloads.schemas.json import parse_json
 from migration_service import schemas
 
-#: A complete but short payload: a household with electricity. `tools/example_account.py` generates it.
+#: A complete but short payload: a household with electricity.
 ACCOUNT: dict[str, Any] = parse_json(Path(schemas.__file__).with_name("example_account.json").read_bytes())
 SUPPLIER: str = ACCOUNT["import_supplier"]
 NUMBER: str = ACCOUNT["external_account_number"]
