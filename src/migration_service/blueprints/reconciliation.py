@@ -27,14 +27,17 @@ from migration_service.schemas.reconciliation import (
     SentAnswerSchema,
 )
 from migration_service.services.access.api_keys import get_api_key_name
-from migration_service.services.batches.control import get_batch_to_reconcile
 from migration_service.services.reconciliation.acknowledgements import (
     AcknowledgementOrder,
     acknowledge,
     list_acknowledgements,
 )
 from migration_service.services.reconciliation.answer import describe_progress, stream_reconciliation
-from migration_service.services.reconciliation.comparisons import resume_comparison, wait_for_comparison
+from migration_service.services.reconciliation.comparisons import (
+    get_batch_to_reconcile,
+    resume_comparison,
+    wait_for_comparison,
+)
 from migration_service.services.reconciliation.created_accounts import stream_id_map
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.verdict import judge

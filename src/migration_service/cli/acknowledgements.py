@@ -7,12 +7,12 @@ import click
 from migration_service.cli.deciding import BY, WORDS
 from migration_service.cli.output import count, json_option, pick, show_done, show_list
 from migration_service.cli.session import open_session, read_settings
-from migration_service.services.batches.control import get_batch_to_reconcile
 from migration_service.services.reconciliation.acknowledgements import (
     AcknowledgementOrder,
     acknowledge,
     list_acknowledgements,
 )
+from migration_service.services.reconciliation.comparisons import get_batch_to_reconcile
 from migration_service.services.setup.suppliers import get_import_supplier
 
 

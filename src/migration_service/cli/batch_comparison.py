@@ -6,8 +6,8 @@ import click
 
 from migration_service.cli.output import count, json_option, show_json, show_list, write_piece
 from migration_service.cli.session import open_sessions, read_settings
+from migration_service.formats import ResultFormat
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.reporting.comparison import (
     ComparedAccounts,
     Comparison,

@@ -9,11 +9,11 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.cli.output import write_piece
 from migration_service.cli.session import open_sessions, read_settings
+from migration_service.formats import ResultFormat
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import get_batch_with_lines
 from migration_service.services.batches.results.line_results import (
     ResultFilter,
-    ResultFormat,
     count_left_out,
     stream_failed_lines,
     stream_results,

@@ -15,10 +15,10 @@ from migration_service.cli.book_totals import show_book
 from migration_service.cli.output import count, json_option, show_json, show_list, show_record
 from migration_service.cli.session import CannotRunError, RefusedError, open_sessions, read_settings
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.batches.control import get_batch_to_reconcile
 from migration_service.services.reconciliation.answer import describe_verdict
 from migration_service.services.reconciliation.comparisons import (
     find_kept,
+    get_batch_to_reconcile,
     start_comparison,
     stream_differing,
     wait_for_comparison,

@@ -24,8 +24,8 @@ from migration_service.cli.output import (
 )
 from migration_service.cli.session import open_session, open_sessions, read_settings
 from migration_service.cli.workers import tell_undo_workers
+from migration_service.formats import ResultFormat
 from migration_service.services.access.operators import OperatorRole
-from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
 from migration_service.services.undo.preview import preview_undo

@@ -6,7 +6,7 @@ from itertools import islice
 from flask import Response, request
 
 from migration_service.blueprints.requests.places import Turns
-from migration_service.services.batches.results.line_results import ResultFormat
+from migration_service.formats import ResultFormat
 
 #: A header is shorter than this.
 _HEADER = 200

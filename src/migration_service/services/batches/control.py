@@ -18,7 +18,7 @@ from migration_service.services.batches.results.counts import get_progress
 from migration_service.services.batches.results.reverted import Reverted, count_created, count_reverted
 from migration_service.services.batches.states import CANCEL, PAUSE, RESUME, change_batch
 from migration_service.services.batches.undo_guards import require_no_undo
-from migration_service.services.setup.suppliers import KnownSupplier, get_owned
+from migration_service.services.setup.suppliers import get_owned
 from migration_service.states import BatchCondition, BatchState, LineStatus
 
 #: The columns of a batch that its report has, too.
@@ -86,16 +86,6 @@ def get_batch_with_lines(session: Session, batch_id: str, *, organisation_id: in
     if batch.lines_removed_at:
         raise BatchStateError("The lines of the batch are no longer kept.")
     return batch
-
-
-def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: KnownSupplier) -> UUID | None:
-    """Return the id of the supplier's batch, as `get_batch_with_lines` does, or None for None."""
-    if batch_id is None:
-        return None
-    batch = get_batch(session, batch_id, organisation_id=supplier.organisation_id)
-    if batch.import_supplier_id != supplier.id:
-        raise BatchNotFoundError(found=batch_id)
-    return get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id).id
 
 
 def report_batch(session: Session, batch: Batch) -> BatchReport:

@@ -21,7 +21,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_payloads.normal_form import read_json
 from migration_payloads.schemas.json import encode_json, finite
 from migration_service.db.base import new_id
+from migration_service.errors import BatchNotFoundError
 from migration_service.models import Batch, ComparedAccount, Comparison
+from migration_service.services.batches.control import get_batch, get_batch_with_lines
 from migration_service.services.reconciliation.added_data import compare_chunks, find_next_batch
 from migration_service.services.reconciliation.book_totals import add_repeated_lines, add_unstaged_lines
 from migration_service.services.reconciliation.created_accounts import compare_page
@@ -295,3 +297,13 @@ _TAKE_DUE = text("""
                  FOR UPDATE SKIP LOCKED)
     RETURNING id
 """)
+
+
+def get_batch_to_reconcile(session: Session, batch_id: str | None, supplier: KnownSupplier) -> UUID | None:
+    """Return the id of the supplier's batch, as `get_batch_with_lines` does, or None for None."""
+    if batch_id is None:
+        return None
+    batch = get_batch(session, batch_id, organisation_id=supplier.organisation_id)
+    if batch.import_supplier_id != supplier.id:
+        raise BatchNotFoundError(found=batch_id)
+    return get_batch_with_lines(session, batch_id, organisation_id=supplier.organisation_id).id

@@ -20,8 +20,8 @@ from migration_payloads.moments import write_moment
 from migration_payloads.normal_form import ACCOUNT, read_json
 from migration_payloads.schemas.json import encode_json
 from migration_service.errors import DuplicateLineError
+from migration_service.formats import write_csv
 from migration_service.models import Ledger
-from migration_service.services.batches.results.line_results import write_csv
 from migration_service.services.reconciliation.created_sql import created_account
 from migration_service.services.reconciliation.differences import (
     AccountDifference,

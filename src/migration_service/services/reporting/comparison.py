@@ -18,9 +18,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.schemas.json import encode_json
 from migration_service.errors import BatchesNotComparableError
+from migration_service.formats import ResultFormat, write_csv
 from migration_service.models import Batch
 from migration_service.services.batches.control import get_batch_with_lines
-from migration_service.services.batches.results.line_results import ResultFormat, write_csv
 from migration_service.services.reconciliation.submitted import is_of_added_data
 from migration_service.services.reporting.comparison_sql import (
     COUNT_CODES,

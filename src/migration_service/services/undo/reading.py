@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.schemas.json import encode_json
 from migration_service.errors import UndoNotFoundError
+from migration_service.formats import ResultFormat, write_csv
 from migration_service.models import ImportSupplier, Undo, Wave
-from migration_service.services.batches.results.line_results import ResultFormat, write_csv
 from migration_service.services.setup.suppliers import get_owned, which_are_owned
 from migration_service.services.waves.reading import find_wave
 from migration_service.states import UndoOutcome

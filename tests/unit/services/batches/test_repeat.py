@@ -9,16 +9,13 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.files.ndjson import FileLimits
 from migration_service.connections import make_redis
+from migration_service.formats import ResultFormat
 from migration_service.models import BatchLine
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.services.batches.intake.storing import IntakeLimits
 from migration_service.services.batches.repeat import repeat_batch, stream_lines
-from migration_service.services.batches.results.line_results import (
-    ResultFormat,
-    stream_failed_lines,
-    stream_results,
-)
+from migration_service.services.batches.results.line_results import stream_failed_lines, stream_results
 from migration_service.states import BatchMode, LineStatus
 from support.factories import Customer
 from unit.services.batches.batch_rows import find_supplier, make_batch, without_indexes

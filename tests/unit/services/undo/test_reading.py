@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.formats import ResultFormat
 from migration_service.models import Undo
-from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.undo import reading
 from migration_service.services.undo.reading import stream_outcomes
 from migration_service.states import UndoOutcome

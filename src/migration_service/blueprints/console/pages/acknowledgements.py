@@ -14,7 +14,6 @@ from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import ngettext
 from migration_service.blueprints.requests.paging import Listing, row_id
 from migration_service.blueprints.requests.resources import resources
-from migration_service.services.batches.control import get_batch_to_reconcile
 from migration_service.services.reconciliation.acknowledgements import (
     AcknowledgementOrder,
     acknowledge,
@@ -22,6 +21,7 @@ from migration_service.services.reconciliation.acknowledgements import (
     find_refused,
     list_acknowledgements,
 )
+from migration_service.services.reconciliation.comparisons import get_batch_to_reconcile
 from migration_service.services.reconciliation.submitted import OpenItem
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import OpenReason

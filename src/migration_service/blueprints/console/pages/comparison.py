@@ -7,9 +7,9 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from migration_service.blueprints.console.access import batch_of
 from migration_service.blueprints.requests.resources import resources
+from migration_service.formats import ResultFormat
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import report_batch
-from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.batches.results.listing import list_batches
 from migration_service.services.reporting.comparison import (
     compare_batches,

@@ -9,13 +9,10 @@ from migration_service.blueprints.console.access import batch_of
 from migration_service.blueprints.console.filters import read_filter
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import CONTENT_TYPES, stream
+from migration_service.formats import ResultFormat
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import get_batch_with_lines
-from migration_service.services.batches.results.line_results import (
-    ResultFormat,
-    stream_failed_lines,
-    stream_results,
-)
+from migration_service.services.batches.results.line_results import stream_failed_lines, stream_results
 
 blueprint = Blueprint("downloads", __name__, url_prefix="/batches/<uuid:batch_id>")
 

@@ -17,14 +17,14 @@ from migration_service.blueprints.console.programme import Progress, list_steps
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import CONTENT_TYPES
+from migration_service.formats import ResultFormat
 from migration_service.models import ImportSupplier
 from migration_service.services.access.api_keys import list_api_keys
-from migration_service.services.batches.control import get_batch_to_reconcile
-from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.batches.results.listing import list_batches, list_modes
 from migration_service.services.reconciliation.answer import describe_progress
 from migration_service.services.reconciliation.comparisons import (
     find_kept,
+    get_batch_to_reconcile,
     list_differing,
     start_comparison,
     wait_for_comparison,

@@ -19,9 +19,9 @@ from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import UndoNotFoundError
+from migration_service.formats import ResultFormat
 from migration_service.models import Undo
 from migration_service.services.access.operators import OperatorRole
-from migration_service.services.batches.results.line_results import ResultFormat
 from migration_service.services.setup.suppliers import get_import_supplier_by_id
 from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo

@@ -1,12 +1,9 @@
 """Streams of the results of a batch by line, as NDJSON or CSV, and of its failed lines as they were sent."""
 
-import csv
-import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from enum import StrEnum
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -32,6 +29,7 @@ from migration_payloads.schemas.json import encode_json
 from migration_service.db.base import one_of
 from migration_service.db.pieces import DECODED, LONGEST_PIECE, READ_BYTES, in_pieces, weight_of
 from migration_service.errors import ConflictingLinesError, DuplicateLineError
+from migration_service.formats import ResultFormat, write_csv
 from migration_service.models import AccountImportProcess, BatchLine
 from migration_service.states import LineStatus, StagingResult
 
@@ -67,15 +65,6 @@ HAS_FINDING = """
 # Far faster than `parse_json`, which has already checked the text. Numbers stay exact.
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 _HAS_FINDING = text(HAS_FINDING).bindparams(bindparam("code", type_=Text), bindparam("path", type_=Text))
-
-
-class ResultFormat(StrEnum):
-    """The formats of results."""
-
-    #: One JSON object per line.
-    NDJSON = "ndjson"
-    #: With a header. One row for each error and warning, and one for each line without any.
-    CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,13 +279,3 @@ def value_at(payload: Any, path: str | None) -> str | None:
             return None
     text = value if isinstance(value, str) else encode_json(value).decode()
     return text if len(text) <= _VALUE_LENGTH else f"{text[:_VALUE_LENGTH]}..."
-
-
-def write_csv(rows: Iterable[Iterable[Any]]) -> bytes:
-    """Return rows of CSV in UTF-8, every cell in quotation marks.
-
-    The cells are exactly the values, for programs. Import them into a spreadsheet as text.
-    """
-    text = io.StringIO()
-    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(rows)
-    return text.getvalue().encode()

@@ -7,6 +7,7 @@ from sqlalchemy import null
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.pieces import LONGEST_PIECE
+from migration_service.formats import ResultFormat
 from migration_service.models import Batch, BatchLine
 from migration_service.services.batches.results.counts import recount
 from migration_service.services.batches.results.findings import (
@@ -19,7 +20,6 @@ from migration_service.services.batches.results.findings import (
 )
 from migration_service.services.batches.results.line_results import (
     ResultFilter,
-    ResultFormat,
     count_left_out,
     stream_failed_lines,
     stream_results,
