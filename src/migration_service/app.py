@@ -74,9 +74,8 @@ def create_app(settings: Settings) -> Flask:
     attach_resources(app, shared)
     follow_requests(app, settings)
     api = configure_openapi(app)
-    register_error_handlers(
-        app, shared.refusals.note_refused_request
-    )  # after flask-smorest, which registers its own handlers
+    # After flask-smorest, which registers its own handlers.
+    register_error_handlers(app, shared.refusals.note_refused_request)
     app.register_blueprint(health.blueprint)
     app.register_blueprint(metrics.blueprint)
     app.register_blueprint(graphql.blueprint)
