@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.db.base import new_id
+from migration_service.models.comparison import ComparedAccount, Comparison
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
@@ -46,9 +48,17 @@ def test_of_an_erased_account_only_numbers_and_amounts_are_left(
     answer = account.post_transactions(added)
     assert answer.status_code == 201, answer.text
     before = account.balance()
-    assert {"account", "customer", "account_import_process", "note", "transaction"} <= set(
-        find_mark(sessions, mark)
-    )
+    known = supplier.known()
+    scope = {"organisation_id": known.organisation_id, "import_supplier_id": known.id}
+    with sessions.begin() as session:
+        session.add(comparison := Comparison(id=new_id(), **scope, stage="CREATED", items=1))
+        session.flush()
+        number = account.number
+        session.add(
+            ComparedAccount(comparison_id=comparison.id, number=1, external_account_number=number, found=mark)
+        )
+    tables = {"account", "customer", "account_import_process", "note", "transaction", "compared_account"}
+    assert tables <= set(find_mark(sessions, mark))
 
     answer = erase(supplier, account.number)
     assert answer.status_code == 200, answer.text

@@ -65,6 +65,7 @@ def erase_account(
     values = {"import_supplier_id": supplier.id, "number": external_account_number}
     # The lines are locked first, as in a worker, so that the following statements see its outcomes.
     with _in_progress_if_locked():
+        session.execute(sql.LOCK_COMPARISONS, values)
         lines = _erase_lines(session, values)
         process = session.execute(sql.LOCK_PROCESS, values).one_or_none()
     if process is not None and process.state == ImportState.IN_PROGRESS:

@@ -127,6 +127,12 @@ ERASE_ATTEMPTS = text("""
     UPDATE attempt SET errors = NULL, error_detail = NULL WHERE account_import_process_id = :process_id
 """)
 
+#: Wait for the pieces of comparisons that read the account before, and start no further one.
+LOCK_COMPARISONS = text("""
+    SELECT FROM comparison
+    WHERE import_supplier_id = :import_supplier_id AND finished_at IS NULL FOR UPDATE
+""")
+
 #: What differed in the account when it was last compared.
 ERASE_COMPARED = text("""
     DELETE FROM compared_account USING comparison
