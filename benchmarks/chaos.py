@@ -402,10 +402,9 @@ def _cell(result: Result, *, is_pressure: bool) -> str:
 
 
 def write_rows(page: str, rows: Sequence[str]) -> str:
-    """Return the page with our rows of both tables above those of the others."""
-    others = re.sub(r"^\| \*\*this service\*\*.*\n", "", page, flags=re.MULTILINE)
+    """Return the page with our rows of both tables."""
     left = iter(rows)
-    return re.sub(r"^(?=\| awa \|)", lambda _: f"{next(left)}\n", others, flags=re.MULTILINE)
+    return re.sub(r"^\| \*\*this service\*\*.*$", lambda _: next(left), page, flags=re.MULTILINE)
 
 
 @click.command("chaos")
