@@ -14,6 +14,7 @@ from babel.messages.pofile import read_po, write_po
 from jinja2 import Environment
 
 from migration_service.blueprints.console.remedies import find_sentences
+from migration_service.services.batches.error_thresholds import WORDS
 from migration_service.services.reconciliation.differences import NOT_COMPARED
 from migration_service.services.reconciliation.verdict import SENTENCES
 from migration_service.services.undo.open_work import OPEN_WORK
@@ -44,6 +45,7 @@ def find_messages() -> Iterator[str | tuple[str, str]]:
     yield from NOT_COMPARED
     yield from OPEN_WORK
     yield from SENTENCES.values()
+    yield from WORDS.values()
 
 
 def _messages(found: Iterator[Any]) -> Iterator[str | tuple[str, str]]:

@@ -11,6 +11,7 @@ from migration_service.services.batches.control import get_batch
 from migration_service.services.batches.error_threshold_options import read_threshold
 from migration_service.services.batches.error_thresholds import (
     NO_THRESHOLD,
+    put_in_words,
     set_threshold,
     threshold_to_store,
 )
@@ -75,18 +76,14 @@ brake.name, brake.hidden = "brake", True
 
 def describe_threshold(values: dict[str, Any]) -> str:
     """Return a stored or reported error threshold in words."""
-    threshold, window = values["stop_after_errors"], values["stop_window_lines"]
-    lines = f"the last {window} lines" if window else "the lines"
-    if threshold.endswith("%"):
-        words = f"paused when more than {threshold} of {lines} failed"
-        words += "" if window else f", from {values['stop_min_lines']} lines on"
-    else:
-        words = f"paused after {threshold} errors" + (f" in {lines}" if window else "")
+    words, contained = put_in_words(values)
+    words = f"paused when {words % contained}"
     if codes := values["stop_ignore_codes"]:
         words += f", not counting {', '.join(codes)}"
     if codes := values.get("stop_count_warnings"):
         words += f", counting lines with {', '.join(codes)}, too"
     if "errors" in values:
+        window = values["stop_window_lines"]
         rounded = ", counted in whole chunks" if window and values["lines"] > window else ""
         words += f" (now {values['errors']} errors in {values['lines']} lines{rounded}"
         found = ", ".join(f"{code} {lines}" for code, lines in list(values["codes"].items())[:3])

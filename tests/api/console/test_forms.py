@@ -132,7 +132,10 @@ def test_the_form_of_an_error_threshold(administrator: ConsoleClient, batches: B
         "stop_count_warnings": ["ledger_missing"],
     }
     administrator.act(path, {"stop_after_errors": "100"})
-    assert administrator.form(path).sentence == "Now it is paused after 100. 0 of 0 lines have failed."
+    assert (
+        administrator.form(path).sentence
+        == "Now it is paused when 100 lines failed. 0 of 0 lines have failed."
+    )
     administrator.act(path, {"stop_after_errors": "off"})
     assert administrator.form(path).sentence == "The batch has no error threshold now."
 

@@ -113,7 +113,9 @@ def test_a_batch_beyond_its_threshold_is_not_waited_for(run: Run, batches: Batch
     ignored = ("--stop-ignore", "parse_error", "--stop-ignore", "blank")
     counted = ("--stop-count-warnings", "ledger_missing")
     changed = run("batches", "error-threshold", batch_id, "9", *ignored, *counted)
-    told = "paused after 9 errors, not counting parse_error, blank, counting lines with ledger_missing, too"
+    told = (
+        "paused when 9 lines failed, not counting parse_error, blank, counting lines with ledger_missing, too"
+    )
     assert told in changed.stdout
     shown = json.loads(run("batches", "show", batch_id, "--json").stdout)
     assert (shown["brake"]["lines"], shown["brake"]["errors"]) == (100, 0)

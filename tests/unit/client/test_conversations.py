@@ -169,6 +169,16 @@ def test_a_202_is_followed_to_its_outcome() -> None:
     assert driver.pauses == [1, 2]
 
 
+def test_what_is_not_ready_is_asked_for_at_its_location() -> None:
+    location = "/v1/data-import/reconciliation/S/?batch=b&comparison=c"
+    comparing = Answer(202, {"retry-after": "5", "location": location}, b'{"comparison": {}}')
+    driver = Driver(comparing, comparing, Answer(200, {}, b'{"prefix": "ami_1"}'))
+    request = Request("reconcile_import_supplier", "GET", "/v1/data-import/reconciliation/S/", dict[str, str])
+    assert driver.run(single(request, POLICY)) == {"prefix": "ami_1"}
+    assert [it.target for it in driver.sent] == [request.target, location, location]
+    assert driver.pauses == [5, 5]
+
+
 def test_an_attempt_that_no_worker_took_is_sent_again_and_one_that_failed_is_its_error() -> None:
     driver = Driver(ACCEPTED, attempt("WITHDRAWN"), CREATED)
     assert driver.run(single(process(), POLICY)).service_account_number == "A-1"

@@ -21,6 +21,7 @@ from migration_service.blueprints.console.states import describe_wave, explain_r
 from migration_service.blueprints.console.tables import label_cells
 from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.requests.resources import resources
+from migration_service.services.batches.error_thresholds import put_in_words
 from migration_service.services.batches.results.counts import count_open
 from migration_service.services.batches.results.pace import round_range
 from migration_service.services.reconciliation.differences import CURRENCY, is_amount
@@ -65,6 +66,7 @@ def add_filters(app: Flask) -> None:
         json_text=json_text,
         prose=prose,
         window=write_window,
+        threshold=write_threshold,
         labelled=label_cells,
         state_name=name_state,
         wave_sentence=describe_wave,
@@ -76,6 +78,12 @@ def add_filters(app: Flask) -> None:
     )
     app.context_processor(lambda: {"settings": resources().settings, "now": datetime.now(UTC)})
     app.jinja_env.globals["version"] = version("migration-service")
+
+
+def write_threshold(values: Mapping[str, Any]) -> str:
+    """Return when a batch or a wave is paused for its errors, in words."""
+    words, contained = put_in_words(values)
+    return gettext(words, **contained)
 
 
 def number(value: float | Decimal | None) -> str:

@@ -8,6 +8,7 @@ whoever did it has seen the errors, so only chunks processed since then count.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -80,6 +81,30 @@ _LEAST_LINES_OF_WAVE = 10
 #: The defaults: no threshold, except that imports are paused if a mapping is evidently wrong.
 NO_THRESHOLD = ErrorThreshold(stop_after_errors=OFF)
 IMPORT_THRESHOLD = ErrorThreshold(stop_after_errors="50%", stop_min_lines=200, stop_window_lines=200)
+
+
+#: When a batch is paused, in words: of a number or a percentage, of all lines or the last ones, and of a
+#: percentage that applies before there are as many. The console translates them.
+WORDS = {
+    (False, False, False): "%(threshold)s lines failed",
+    (False, True, False): "%(threshold)s of the last %(window)s lines failed",
+    (True, False, True): "more than %(threshold)s of the lines failed, from %(least)s lines on",
+    (True, True, False): "more than %(threshold)s of the last %(window)s lines failed",
+    (
+        True,
+        True,
+        True,
+    ): "more than %(threshold)s of the last %(window)s lines failed, from %(least)s lines on",
+}
+
+
+def put_in_words(values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the words about a stored or reported error threshold, one of `WORDS`, and what they contain."""
+    threshold, window = str(values["stop_after_errors"]), values["stop_window_lines"]
+    least = values["stop_min_lines"] or 1
+    is_share = threshold.endswith("%")
+    words = WORDS[is_share, bool(window), is_share and (not window or least < window)]
+    return words, {"threshold": threshold, "window": window, "least": least}
 
 
 def usual_threshold(mode: BatchMode) -> ErrorThreshold:

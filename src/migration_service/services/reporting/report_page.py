@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from migration_service.services.batches.control import BatchReport
+from migration_service.services.batches.error_thresholds import put_in_words
 from migration_service.services.reconciliation.differences import NOT_COMPARED, is_amount
 from migration_service.services.reconciliation.verdict import describe_problems
 from migration_service.services.reporting.report import Report
@@ -96,12 +97,18 @@ def _templates() -> Environment:
         "duration": _duration,
         "words": lambda name: str(name).replace("_", " ").replace(".", " "),
         "details": _details,
+        "threshold": _threshold,
         "state": describe_state,
         "window": _window,
         "done": lambda counts: sum(counts[status] for status in _DONE),
         "waiting": lambda counts: sum(counts[status] for status in _OPEN),
     }
     return environment
+
+
+def _threshold(values: dict[str, Any]) -> str:
+    words, contained = put_in_words(values)
+    return words % contained
 
 
 def _moment(moment: datetime | None) -> str:

@@ -10,6 +10,7 @@ from wtforms.validators import InputRequired, Optional
 
 from migration_service.blueprints.console.access import batch_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Preview, act
+from migration_service.blueprints.console.display import write_threshold
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import write_number
@@ -54,14 +55,12 @@ def change(batch_id: UUID) -> Response:
         threshold = report_batch(session, batch_of(session, batch_id)).brake
         now = _("The batch has no error threshold now.")
         if threshold:
-            text = _("Now it is paused after %(threshold)s. %(errors)s of %(lines)s lines have failed.")
-            if threshold["stop_window_lines"]:
-                text = _(
-                    "Now it is paused after %(threshold)s. "
-                    "%(errors)s of the last %(lines)s lines have failed."
-                )
-            values = {"errors": write_number(threshold["errors"]), "lines": write_number(threshold["lines"])}
-            now = text % {"threshold": threshold["stop_after_errors"], **values}
+            now = _(
+                "Now it is paused when %(words)s. %(errors)s of %(lines)s lines have failed.",
+                words=write_threshold(threshold),
+                errors=write_number(threshold["errors"]),
+                lines=write_number(threshold["lines"]),
+            )
         return Preview(
             title=_("Error threshold of the batch"),
             sentence=now,

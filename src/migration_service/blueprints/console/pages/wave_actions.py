@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response
 from migration_service.blueprints.console.access import plan_of
 from migration_service.blueprints.console.acting import ActionForm, Done, Facts, Preview, act, reason_field
 from migration_service.blueprints.console.acts import Act, add_acts
-from migration_service.blueprints.console.display import zoned
+from migration_service.blueprints.console.display import write_threshold, zoned
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import mark, mark_plural, ngettext
@@ -134,7 +134,7 @@ def _or_unknown(found: int | None) -> int | str:
 
 
 def _describe_brake(wave: WaveReport) -> str:
-    return _("%(threshold)s errors", threshold=wave.brake["stop_after_errors"]) if wave.brake else _("never")
+    return write_threshold(wave.brake) if wave.brake else _("never")
 
 
 def _page_of(plan_id: UUID, number: int) -> str:

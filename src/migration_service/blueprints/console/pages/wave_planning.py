@@ -7,6 +7,7 @@ from werkzeug.wrappers import Response
 from migration_payloads.schemas.base import load
 from migration_service.blueprints.console.access import supplier_of
 from migration_service.blueprints.console.acting import Done, Facts, Preview, act
+from migration_service.blueprints.console.display import write_threshold
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import ngettext, write_number
 from migration_service.blueprints.console.ordering import team_choices
@@ -87,7 +88,8 @@ def _describe(order: PlanOrder, wave: WaveOrder, size: int) -> str:
         start = _("%(accounts)s, at %(window)s", accounts=accounts, window=window)
     parts = [start]
     if wave.error_threshold is not None:
-        parts.append(_("paused after %(threshold)s errors", threshold=wave.error_threshold.stop_after_errors))
+        words = write_threshold(wave.error_threshold.to_report())
+        parts.append(_("paused when %(words)s", words=words))
     if wave.lines_per_minute is not None:
         parts.append(_("at most %(n)s per minute", n=write_number(wave.lines_per_minute)))
     if wave is not order.waves[-1]:
