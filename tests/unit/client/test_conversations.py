@@ -173,9 +173,10 @@ def test_what_is_not_ready_is_asked_for_at_its_location() -> None:
     location = "/v1/data-import/reconciliation/S/?batch=b&comparison=c"
     comparing = Answer(202, {"retry-after": "5", "location": location}, b'{"comparison": {}}')
     driver = Driver(comparing, comparing, Answer(200, {}, b'{"prefix": "ami_1"}'))
-    request = Request("reconcile_import_supplier", "GET", "/v1/data-import/reconciliation/S/", dict[str, str])
+    address = "/v1/data-import/reconciliation/S/"
+    request: Request[dict[str, str]] = Request("reconcile_import_supplier", "GET", address, dict[str, str])
     assert driver.run(single(request, POLICY)) == {"prefix": "ami_1"}
-    assert [it.target for it in driver.sent] == [request.target, location, location]
+    assert [it.target for it in driver.sent] == [address, location, location]
     assert driver.pauses == [5, 5]
 
 
@@ -261,7 +262,7 @@ def test_null_is_sent_and_what_is_not_given_is_not() -> None:
 
 def test_paths_and_parameters_are_encoded() -> None:
     assert get_batch_results("a/b", code="é&", status="FAILED").target == (
-        "/v1/data-import/batches/a%2Fb/results/?status=FAILED&code=%C3%A9%26"
+        "/v1/data-import/batches/a%2Fb/results/?code=%C3%A9%26&status=FAILED"
     )
 
 

@@ -21,8 +21,8 @@ _SHOWN = 20
 def reconcile(*, target: str, batch: str | None, as_json: bool, service: Service) -> None:
     """Compare what a SUPPLIER sent, or a FILE, with what was created.
 
-    The exit status is 0 if nothing is open and nothing differs, 1 otherwise, and 2 if the command could not
-    run.
+    The exit status is 0 if everything is clean, 1 otherwise, and 2 if the command could not run. A large book
+    takes a while: the command waits.
     """
     run = find_run(target)
     supplier = target if run is None else run.order["supplier"]
@@ -62,7 +62,8 @@ def _show(found: ReconciliationAnswer) -> None:
             for it in found.differences[:_SHOWN]
         )
         show_list(differing, as_json=False, nothing="")
-    verdict = "Clean: nothing is open, and nothing differs." if found.clean else "Not clean."
+    problems = ", ".join(f"{it.problem} {it.number:,}" for it in found.problems)
+    verdict = "Clean: nothing is open, and nothing differs." if found.clean else f"Not clean: {problems}."
     say(f"{count(found.compared, 'created account')} compared. {verdict}")
 
 
