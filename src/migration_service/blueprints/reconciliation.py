@@ -30,7 +30,7 @@ from migration_service.services.access.api_keys import get_api_key_name
 from migration_service.services.reconciliation.acknowledgements import (
     AcknowledgementOrder,
     acknowledge,
-    list_acknowledgements,
+    read_acknowledgements,
 )
 from migration_service.services.reconciliation.answer import describe_progress, stream_reconciliation
 from migration_service.services.reconciliation.comparisons import (
@@ -187,9 +187,8 @@ def get_acknowledgements(import_supplier_code: str) -> Response:
         supplier = supplier_in_path(session, import_supplier_code)
 
     def pages() -> Iterator[str]:
-        with sessions.begin() as session:
-            for found in list_acknowledgements(session, supplier.id).partitions():
-                yield encode_json(_ACKNOWLEDGEMENTS.dump(found)).decode()[1:-1]
+        for found in read_acknowledgements(sessions, supplier.id):
+            yield encode_json(_ACKNOWLEDGEMENTS.dump(found)).decode()[1:-1]
 
     return stream_array(pages())
 

@@ -1,6 +1,6 @@
 """Acknowledgements, with a reason, that sent accounts or lines will not be imported."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -19,7 +19,7 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.errors import ErrorItem, RequestFailedValidationError
 from migration_service.models import AccountImportProcess, Acknowledgement, ImportSupplier
@@ -145,7 +145,7 @@ def list_acknowledgements(
 ) -> ScalarResult[Acknowledgement]:
     """Return a supplier's acknowledgements, newest first, optionally only those before an id.
 
-    They are read from the database in pieces. If an account or a line was acknowledged repeatedly, only its
+    If an account or a line was acknowledged repeatedly, only its
     latest acknowledgement is among them. With `stays_out`, accounts that were staged since are left out.
     """
     latest = _latest(import_supplier_id, stays_out=stays_out)
@@ -153,7 +153,22 @@ def list_acknowledgements(
     if before is not None:
         statement = statement.where(Acknowledgement.id < before)
     statement = statement.order_by(Acknowledgement.id.desc()).limit(limit)
-    return session.scalars(statement, execution_options={"yield_per": PIECE})
+    return session.scalars(statement)
+
+
+def read_acknowledgements(
+    sessions: sessionmaker[Session], import_supplier_id: int
+) -> Iterator[Sequence[Acknowledgement]]:
+    """Yield pages of a supplier's acknowledgements, newest first. Each is read in a separate transaction."""
+    before = None
+    while True:
+        with sessions.begin() as session:
+            page = list_acknowledgements(session, import_supplier_id, before=before, limit=PIECE).all()
+        if page:
+            yield page
+        if len(page) < PIECE:
+            return
+        before = page[-1].id
 
 
 def count_acknowledgements(session: Session, import_supplier_id: int, *, stays_out: bool = False) -> int:

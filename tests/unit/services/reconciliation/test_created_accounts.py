@@ -2,7 +2,7 @@
 
 import csv
 import io
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,10 +11,7 @@ from sqlalchemy import null, select
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.normal_form import FieldDifference
-from migration_service.models import (
-    AccountImportProcess,
-    Batch,
-)
+from migration_service.models import Account, AccountImportProcess, Batch, Ledger, Transaction
 from migration_service.services.reconciliation import created_accounts
 from migration_service.services.reconciliation.created_accounts import (
     compare_account,
@@ -23,7 +20,7 @@ from migration_service.services.reconciliation.created_accounts import (
 )
 from migration_service.services.reconciliation.differences import AccountDifference, Difference, Totals
 from migration_service.services.setup.suppliers import KnownSupplier
-from unit.services.reporting.rows import compare, make_batch, make_created, make_line, make_process
+from unit.services.reporting.rows import add, compare, make_batch, make_created, make_line, make_process
 
 
 def _difference(measure: str, staged: Any, created: Any) -> Difference:
@@ -36,6 +33,28 @@ def test_a_value_without_a_column_is_a_difference(session: Session, known: Known
     found = compare_account(session, process.id)
     assert found
     assert found.values == [FieldDifference("loyalty.points", 7, None)]
+
+
+def test_a_row_below_another_account_than_it_names_is_a_difference(
+    session: Session, within: sessionmaker[Session], known: KnownSupplier
+) -> None:
+    ledgers = {}
+    for number in "12":
+        process = make_created(session, known, number)
+        account = session.scalars(select(Account).filter_by(account_import_process_id=process.id)).one()
+        ledgers[number] = session.scalars(select(Ledger).filter_by(account_pk=account.id)).one()
+    values = {"transaction_id": "t", "transaction_date": date(2026, 1, 1), "amount": 5, "type": "CHARGE"}
+    keys = {
+        "ledger_pk": ledgers["2"].id,
+        "account_pk": ledgers["1"].account_pk,
+        "position": 0,
+        "period": "OPEN",
+    }
+    add(session, Transaction(**keys, **values))
+    _, found = compare(within, known)
+    assert [(it.external_account_number, [value.path for value in it.values]) for it in found] == [
+        ("2", ["ledgers.0.transactions_in_open_settlement_period.0"])
+    ]
 
 
 def test_nothing_is_clean_if_nothing_was_compared(
