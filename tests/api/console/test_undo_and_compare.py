@@ -72,10 +72,10 @@ def test_a_batch_that_was_undone_says_so_and_offers_no_undo(
     assert batches.get(batch)["undone"] == 0
     assert administrator.lead(page).endswith(" 3 of 3 done, 0 failed")
     undos.run(accounts[0]["external_account_number"])
-    assert "2 of 3 accounts exist, 1 are undone" in administrator.lead(page)
+    assert "2 accounts of 3 lines exist, 1 are undone" in administrator.lead(page)
     assert f"{page}undo/" in administrator.see(page)
     undos.run(batch=batch)
-    assert "0 of 3 accounts exist, 3 are undone" in administrator.lead(page)
+    assert "0 accounts of 3 lines exist, 3 are undone" in administrator.lead(page)
     assert f"{page}undo/" not in administrator.see(page)
     assert administrator.lead(f"{page}undo/").startswith("Nothing can be undone: ")
     for listed in ("/batches/", f"/suppliers/{batches.supplier.code}/"):

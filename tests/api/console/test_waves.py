@@ -198,7 +198,7 @@ def test_a_window_is_shown_with_its_zone_and_the_next_time_it_opens(
     page = administrator.see(f"{plan}1/")
     assert "22:00 to 06:00 Europe/Amsterdam, from 7 Mar 2026: Saturday, Sunday" in page
     assert "2026-03-07 21:00:00 UTC" in page
-    for text in ("for its window", "5% errors", "at most 600"):
+    for text in ("for its window", "more than 5% of the lines failed, from 10 lines on", "at most 600"):
         assert text in page
     listed = administrator.see("/waves/")
     windows = listed[listed.index("Windows to come") : listed.index(">Plans<")]
