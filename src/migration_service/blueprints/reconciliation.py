@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from flask import Response, jsonify, stream_with_context, url_for
+from flask import Response, jsonify, url_for
 
 from migration_payloads.schemas.json import encode_json
 from migration_service import errors
@@ -133,7 +133,7 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
     with sessions.begin() as session:
         verdict = judge(session, supplier.id, batch_id)
     pieces = stream_reconciliation(sessions, supplier, verdict, batch_id=batch_id)
-    return stream(stream_with_context(pieces), "application/json")
+    return stream(pieces, "application/json")
 
 
 def _read_id(arguments: dict[str, Any]) -> UUID | None:
@@ -204,4 +204,4 @@ def get_id_map(import_supplier_code: str) -> Response:
     with resources().Session.begin() as session:
         supplier = supplier_in_path(session, import_supplier_code)
     pieces = stream_id_map(resources().Session, supplier.id)
-    return stream(stream_with_context(pieces), "text/csv; charset=utf-8")
+    return stream(pieces, "text/csv; charset=utf-8")
