@@ -1,4 +1,4 @@
-"""Chunks are claimed, lost and recovered. They need slots, and no line is processed twice."""
+"""Chunks of batches that do not run, and pieces that take too long."""
 
 from unittest.mock import patch
 from uuid import UUID
@@ -6,35 +6,19 @@ from uuid import UUID
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from flask import Flask
-from sqlalchemy import func, select, update
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.base import new_id
-from migration_service.models import Account, BatchChunk, ImportSupplier
+from migration_service.models import BatchChunk
 from migration_service.services.batches.work import execution
 from migration_service.services.batches.work.chunks import (
     ChunkKey,
     claim_chunk,
     work_on_chunk,
 )
-from migration_service.services.batches.work.feed import dispatch_chunks, recover_chunks
-from migration_service.services.processing.attempts import MAX_TRIES
 from migration_service.states import ChunkState, SupplierStatus
 from migration_service.tasks.batches import run_chunk
 from support.batch_client import BatchClient, counts
-
-
-def _accounts(batches: BatchClient) -> int:
-    with batches.supplier.Session() as session:
-        return (
-            session.scalar(
-                select(func.count())
-                .select_from(Account)
-                .join(ImportSupplier, ImportSupplier.id == Account.import_supplier_id)
-                .where(ImportSupplier.code == batches.supplier.code)
-            )
-            or 0
-        )
 
 
 def _claim(batches: BatchClient, key: ChunkKey, lines: int) -> list[UUID]:
@@ -47,33 +31,6 @@ def _claim(batches: BatchClient, key: ChunkKey, lines: int) -> list[UUID]:
 def _chunk(batches: BatchClient, key: ChunkKey) -> BatchChunk:
     with batches.resources.Session() as session:
         return session.get_one(BatchChunk, (key.batch_id, key.first_line))
-
-
-def _age(batches: BatchClient, key: ChunkKey) -> None:
-    """Let a chunk be a minute older."""
-    with batches.resources.Session.begin() as session:
-        session.execute(
-            update(BatchChunk)
-            .where(BatchChunk.batch_id == key.batch_id)
-            .values(dispatched_at=func.now() - func.make_interval(0, 0, 0, 0, 0, 1))
-        )
-
-
-def test_a_chunk_of_a_killed_worker_is_recovered_and_each_line_processed_once(batches: BatchClient) -> None:
-    batch_id = batches.start(batches.supplier.accounts(4))
-    (key,) = batches.dispatch()
-    _claim(batches, key, 4)  # and then the worker was killed
-    with batches.resources.Session.begin() as session:
-        recover_chunks(session)
-        chunk = session.get_one(BatchChunk, (key.batch_id, key.first_line))
-        assert chunk.state == ChunkState.DISPATCHED, "the worker could still be running"
-    _age(batches, key)
-    with batches.resources.Session.begin() as session:
-        assert len(recover_chunks(session)) >= 1
-        assert key in [ChunkKey(*chunk) for chunk in dispatch_chunks(session, 8)]
-    batches.work()
-    report = batches.get(batch_id)
-    assert (report["state"], counts(report), _accounts(batches)) == ("COMPLETED", {"IMPORTED": 4}, 4)
 
 
 @pytest.mark.parametrize("hindrance", ["the batch is paused", "the supplier is paused"])
@@ -93,20 +50,6 @@ def test_a_claim_on_a_batch_that_does_not_run_is_released_with_its_try(
     chunk = _chunk(batches, key)
     assert (chunk.state, chunk.attempts, chunk.tries) == (ChunkState.PENDING, None, 0)
     assert counts(batches.get(batch_id)) == {"PENDING": 2}
-
-
-def test_a_line_that_kills_its_workers_fails_and_the_other_lines_are_processed(batches: BatchClient) -> None:
-    batch_id = batches.start(batches.supplier.accounts(3))
-    (key,) = batches.dispatch()
-    for _ in range(MAX_TRIES):
-        _claim(batches, key, 1)
-    batches.work()
-    first, *others = batches.results(batch_id)
-    assert (first["status"], first["errors"][0]["code"]) == ("FAILED", "account_creation_failed")
-    assert [line["status"] for line in others] == ["IMPORTED", "IMPORTED"]
-    assert (batches.change(batch_id, "retry-failed").json or {})["retried"] == 1
-    batches.work()
-    assert counts(batches.get(batch_id)) == {"IMPORTED": 3}
 
 
 def test_a_piece_that_takes_too_long_is_worked_on_again_in_smaller_ones(
