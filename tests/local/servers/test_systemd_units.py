@@ -33,6 +33,14 @@ def seconds(unit: str) -> int:
     return int(read(FOLDER / unit)["TimeoutStopSec"][0])
 
 
+def test_each_unit_says_how_much_it_may_hold() -> None:
+    """Memory, threads and files: 1,024 of those are not enough for connections of clients and receivers."""
+    for unit in UNITS:
+        bounds = read(unit)
+        assert bounds.keys() >= {"MemoryMax", "TasksMax", "LimitNOFILE"}, unit.name
+        assert int(bounds["LimitNOFILE"][0]) > 2 * int(bounds["TasksMax"][0]), unit.name
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     for source in FOLDER.iterdir():
