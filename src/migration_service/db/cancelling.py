@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
@@ -53,6 +54,8 @@ class Work(Generic[Result]):
         self._ended = threading.Event()
         self._result: list[Result] = []
         self._error: BaseException | None = None
+        #: The seconds of processor time that it took.
+        self.seconds = 0.0
         context = copy_context()
 
         def run() -> None:
@@ -61,6 +64,7 @@ class Work(Generic[Result]):
             except BaseException as error:
                 self._error = error
             finally:
+                self.seconds = time.thread_time()
                 self._ended.set()
 
         self._thread = threading.Thread(target=run, daemon=True)

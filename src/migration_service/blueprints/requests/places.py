@@ -68,9 +68,9 @@ def while_client_waits(view: Callable[..., Response]) -> Callable[..., Response]
 class Turns:
     """The pieces of a response. Each is made while the current request has its turn to run.
 
-    Between pieces, a slow client holds up nobody. Requests of the console have no turns. If the database
-    searches for the pieces, empty ones let the web server see whether the client is still there. If not, the
-    statements are cancelled.
+    Between pieces, a slow client holds up nobody. Requests of the console have no turns. While a piece is
+    made, empty ones let the web server see whether the client is still there. If not, the statements are
+    cancelled.
     """
 
     def __init__(
@@ -83,18 +83,16 @@ class Turns:
         self._places, self._place = resources().places, g.get("place")
         self._connections = resources().connections
         self._pieces, self._is_searching = pieces, g.get("is_searching", False)
-        self._work = work
-        self._begin: Callable[[], list[Any]] = begin
         self._started = time.monotonic()
-        g.keeps_turn = self._is_searching
-        if work is None and self._is_searching:
+        #: What the view itself has cost.
+        self._cost = self._place.cost() if self._place else 0.0
+        g.keeps_turn = True
+        self._work, self._begin = work, begin
+        if work is None:
             self._work = first = Work(self._connections, begin)
             self._begin = first.result
             if first.wait(PATIENCE):
                 first.result()
-        elif work is None:
-            beginning = begin()
-            self._begin = lambda: beginning
         self._made = self._make()
 
     def __iter__(self) -> Iterator[Any]:
@@ -108,39 +106,36 @@ class Turns:
         self._made.close()
         if isinstance(self._pieces, Generator):
             self._pieces.close()
+        self._end_turn()
         if self._place is not None:
-            self._end_turn()
             self._places.leave(self._place)
 
     def _make(self) -> Generator[Any, None, None]:
-        if self._work is not None:
-            yield from self._waiting(self._work)
-            self._end_turn()
+        yield from self._waiting()
         yield from self._begin()
         while True:
             if self._place is not None:
                 self._places.come_back(self._place)
-            self._started = time.monotonic()
-            if self._is_searching:
-                self._work = Work(self._connections, lambda: next(self._pieces, None))
-                yield from self._waiting(self._work)
-                piece = self._work.result()
-            else:
-                piece = next(self._pieces, None)
-            self._end_turn()
+            self._started, self._cost = time.monotonic(), 0.0
+            self._work = work = Work(self._connections, lambda: next(self._pieces, None))
+            yield from self._waiting()
+            piece = work.result()
             if piece is None:
                 return
             yield piece
+            del piece
 
-    def _waiting(self, work: Work[Any]) -> Iterator[bytes]:
-        while not work.wait(_BETWEEN_PIECES):
+    def _waiting(self) -> Iterator[bytes]:
+        while self._work and not self._work.wait(_BETWEEN_PIECES):
             yield b""
+        self._end_turn()
 
     def _end_turn(self) -> None:
+        """Let another request run, and charge what this one has cost in the threads of its work."""
         if self._place is not None:
-            if self._is_searching:
-                self._place.start()
-                self._place.searched = time.monotonic() - self._started
+            self._place.start()
+            searched = (time.monotonic() - self._started) * self._is_searching
+            self._place.searched = self._cost + searched + (self._work.seconds if self._work else 0.0)
             self._places.step_aside(self._place)
 
 
