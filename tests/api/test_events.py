@@ -11,7 +11,6 @@ from migration_service.models import ApiKey, Event
 from migration_service.schemas.events import EventType
 from migration_service.services.access.scopes import Scope
 from migration_service.services.events import consumers
-from migration_service.services.events.consumers import advance_consumer
 from migration_service.services.events.recording import record
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.tasks.resources import WorkerResources
@@ -151,15 +150,6 @@ def test_consumers_are_listed_and_forgotten(supplier: SupplierClient, another: S
     assert json_of(supplier.post("/events/consumers/billing/forget/")) == listed
     assert supplier.post("/events/consumers/billing/forget/").status_code == 404
     assert numbers(json_of(supplier.get("/events/?consumer=billing"))) == ["1", "2"]
-
-
-def test_the_consumers_of_the_service_itself_are_not_those_of_the_organisation(
-    supplier: SupplierClient,
-) -> None:
-    with supplier.Session.begin() as session:
-        advance_consumer(session, supplier.organisation_id(), "webhook:1", None)
-    assert json_of(supplier.get("/events/consumers/")) == []
-    assert supplier.post("/events/consumers/webhook:1/forget/").status_code == 404
 
 
 def test_an_organisation_has_as_many_consumers_as_it_may(
