@@ -23,6 +23,22 @@ def test_each_operation_refuses_an_unknown_parameter(supplier: SupplierClient, d
         assert (_NAME, "unknown_field") in codes_of(answer), operation["operationId"]
 
 
+def test_a_wrong_parameter_and_a_wrong_body_are_told_together(
+    supplier: SupplierClient, description: Any
+) -> None:
+    with_a_body = [
+        found
+        for found in _find_operations(supplier, description)
+        if "application/json" in found[2].get("requestBody", {}).get("content", {})
+        and found[2]["operationId"] != "set_control_totals"
+    ]
+    assert len(with_a_body) > 15
+    for method, url, operation in with_a_body:
+        answer = _send(supplier, method, url + _UNKNOWN, [7])
+        found = set(codes_of(answer))
+        assert found >= {(_NAME, "unknown_field"), (None, "not_a_dict")}, (operation["operationId"], found)
+
+
 def test_each_operation_refuses_a_body_that_it_does_not_take(
     supplier: SupplierClient, description: Any
 ) -> None:

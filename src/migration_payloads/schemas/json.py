@@ -117,15 +117,19 @@ def _describe_fault(error: json.JSONDecodeError) -> str:
     return f"The body is not valid JSON: {error}."
 
 
+#: Objects and lists are levels alike.
+_AS_LISTS = bytes.maketrans(b"{}", b"[]")
+
+
 def is_surely_shallow(body: bytes) -> bool:
     """Return True if the brackets of `body` show that it nests at most `MAX_DEPTH` levels.
 
     Brackets inside texts may make this False for a shallow body. Each round removes the innermost level,
     which is far faster than visiting each value.
     """
-    brackets = body.translate(None, _NOT_BRACKETS)
+    brackets = body.translate(_AS_LISTS, _NOT_BRACKETS)
     for _ in range(MAX_DEPTH):
-        rest = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        rest = brackets.replace(b"[]", b"")
         if len(rest) == len(brackets):
             break
         brackets = rest

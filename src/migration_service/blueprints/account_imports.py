@@ -1,5 +1,6 @@
 """Validate and stage an account (sections 4.1 and 4.2)."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -46,9 +47,18 @@ blueprint = make_blueprint("account_imports", "", "Validate, stage and create ac
 _STAGED = {"anyOf": [StagedAccountSchema, StagingReportSchema]}
 
 
+def _find_errors() -> Sequence[errors.ErrorItem]:
+    """Return the errors of the payload, for a request whose parameters are wrong."""
+    try:
+        staging.validate_payload(resources().reference, caller(), read_account(read_text()))
+    except errors.InvalidError as error:
+        return error.errors
+    return ()
+
+
 @blueprint.post("/validate-account/")
 @document_body(blueprint, ACCOUNT_IMPORT, ACCOUNT)
-@query_arguments(blueprint, ReportArgumentsSchema())
+@query_arguments(blueprint, ReportArgumentsSchema(), find_errors=_find_errors)
 @blueprint.response(
     200,
     {"anyOf": [AccountImportSchema, ValidationReportSchema]},
@@ -100,7 +110,7 @@ def validate_account(arguments: dict[str, Any]) -> Response:
     errors.ParseError,
     body=AccountReportErrorBodySchema,
 )
-@query_arguments(blueprint, StageArgumentsSchema())
+@query_arguments(blueprint, StageArgumentsSchema(), find_errors=_find_errors)
 def stage_account(arguments: dict[str, Any]) -> Response:
     """Store an account payload, as often as needed until the account is created
 

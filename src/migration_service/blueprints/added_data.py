@@ -1,7 +1,7 @@
 """Data that is added to an existing account (sections 4.8 to 4.11)."""
 
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from typing import Any
 
 from flask import Response
@@ -120,7 +120,21 @@ _NOTES, _TRANSACTIONS_EXAMPLE, _STATEMENTS, _INSTRUCTION = (
         PaymentInstructionRequestSchema,
     )
 )
-_arguments = query_arguments(blueprint, AddedDataArgumentsSchema())
+
+
+def _find_errors(schema: AddedDataSchema) -> Sequence[errors.ErrorItem]:
+    """Return the errors of the body, for a request whose parameters are wrong."""
+    try:
+        return load_posted(schema, read_json()).errors
+    except errors.InvalidError as error:
+        return error.errors
+
+
+def _arguments(
+    body: AddedDataSchema, schema: AddedDataArgumentsSchema | None = None
+) -> Callable[[View], View]:
+    arguments = schema or AddedDataArgumentsSchema()
+    return query_arguments(blueprint, arguments, find_errors=partial(_find_errors, body))
 
 
 @blueprint.post("/notes/create/")
@@ -135,7 +149,7 @@ _arguments = query_arguments(blueprint, AddedDataArgumentsSchema())
     errors.AccountErasedError,
     *KEY_ERRORS,
 )
-@_arguments
+@_arguments(NotesRequestSchema())
 @_posted_body(NotesRequestSchema(), check_notes, _NOTES)
 def create_notes(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add notes to an account
@@ -198,7 +212,7 @@ def _transaction_example(error: errors.InvalidError) -> errors.TransactionImport
     as_answered=_transaction_example,
 )
 @_as_transaction_error
-@query_arguments(blueprint, TransactionArgumentsSchema())
+@_arguments(_TRANSACTIONS, TransactionArgumentsSchema())
 def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     """Add financial transactions to an account: all of them, or none
 
@@ -228,7 +242,7 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     errors.ParseError,
     *KEY_ERRORS,
 )
-@_arguments
+@_arguments(StatementsRequestSchema())
 @_posted_body(StatementsRequestSchema(), check_statements, _STATEMENTS)
 def create_historical_statements(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add statements from before the migration to an account
@@ -257,7 +271,7 @@ def create_historical_statements(arguments: dict[str, Any], body: PostedBody) ->
     errors.PaymentVendorUnavailableError,
     *KEY_ERRORS,
 )
-@_arguments
+@_arguments(PaymentInstructionRequestSchema())
 @_posted_body(PaymentInstructionRequestSchema(), check_instruction, _INSTRUCTION)
 def create_payment_instruction(arguments: dict[str, Any], body: PostedBody) -> Response:
     """Add a payment instruction to an account, once its vendor has confirmed it

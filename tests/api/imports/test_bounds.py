@@ -8,6 +8,7 @@ from flask import Flask
 from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
+from documentation.pages import ROOT
 from migration_payloads.schemas.bounds import MAX_ERRORS, MAX_ITEMS
 from migration_payloads.schemas.json import encode_json
 from migration_service.tasks.resources import WorkerResources
@@ -48,6 +49,41 @@ def test_a_body_beyond_the_bounds_of_json_is_refused_with_its_code(
     answer = supplier.post(path, data=_with_member(account, text), headers=_JSON)
     assert answer.status_code == 400
     assert codes_of(answer) == [(None, code)]
+
+
+def _nested(levels: int) -> bytes:
+    """Return an object in which lists and objects alternate. It is the second level of a payload."""
+    text = b"1"
+    for level in range(levels - 1, 0, -1):
+        text = b'{"a":%b}' % text if level % 2 else b"[%b]" % text
+    return text
+
+
+#: What the page calls a bound, and the end of a payload that is so large.
+_AT: dict[str, Callable[[int], bytes]] = {
+    "levels of objects and lists": lambda n: b'"statement_pdf_context":' + _nested(n),
+    "digits of a number; of a whole number that no field reads 4,300": lambda n: (
+        b'"billing_address1":' + b"1." + b"1" * (n - 1)
+    ),
+    "exponent of a number": lambda n: b'"billing_address1":1e%d' % n,
+    "items of a list": lambda n: b'"customers":[{"user_details":[%b]}]' % b",".join([b"{}"] * n),
+    "errors in an answer, and warnings": lambda n: b'"customers":[%b]' % b",".join([b"{}"] * (n - 1)),
+    "characters of an identifier": lambda n: b'"import_supplier":"%b"' % (b"x" * n),
+}
+
+
+@pytest.mark.parametrize("what", _AT)
+def test_a_bound_of_the_page_holds_exactly(supplier: SupplierClient, what: str) -> None:
+    row = next(
+        it for it in (ROOT / "docs/limits.md").read_text().splitlines() if it.startswith(f"| {what} |")
+    )
+    _, bound, _, code = (cell.strip("` ") for cell in row.strip("| ").split(" | "))
+    most = int(bound.replace(",", ""))
+    for size, is_beyond in ((most, False), (most + 1, True)):
+        body = b'{"external_account_number":"1",%b}' % _AT[what](size)
+        answer = supplier.post("/validate-account/", data=body, headers=_JSON)
+        assert answer.status_code == 400
+        assert (code in {found for _, found in codes_of(answer)}) == is_beyond, (size, answer.text[:500])
 
 
 def _validate(supplier: SupplierClient, account: Any) -> TestResponse:

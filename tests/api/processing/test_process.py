@@ -179,6 +179,17 @@ def test_beyond_the_limit_the_answer_is_429_with_retry_after(
             set_concurrency_limit(session, 250)
 
 
+def test_all_names_of_a_process_request_that_are_unknown_are_told(supplier: SupplierClient) -> None:
+    unknown = {"operations_team_name": "nobody"}
+    account = supplier.process("nobody knows it", **unknown)
+    assert [code for _, code in codes_of(account)] == ["account_not_staged", "operations_team_not_found"]
+    everything = supplier.process("nobody knows it", import_supplier_code="nobody", **unknown)
+    assert codes_of(everything) == [
+        ("import_supplier_code", "import_supplier_not_found"),
+        ("operations_team_name", "operations_team_not_found"),
+    ]
+
+
 def test_a_supplier_that_became_strict_has_its_payloads_validated_again(
     supplier: SupplierClient, worker_resources: WorkerResources
 ) -> None:

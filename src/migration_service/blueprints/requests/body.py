@@ -1,7 +1,7 @@
 """Reads and describes request bodies and query strings, and reports all their errors together."""
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import wraps
 from types import MappingProxyType
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #: parameters to other paths.
 INTERFACE = "/v1/data-import/"
 _IS_CLOSED = "_refuses_unknown_parameters"
+_FIND_ERRORS = "_finds_errors_of_the_body"
 #: An empty body or object is shorter than this.
 _EMPTY_BODY_BYTES = 64
 #: Bytes of a body that nobody needs, which are read at once.
@@ -129,6 +130,12 @@ def json_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Call
     Raises RequestFailedValidationError with every error of the body.
     """
 
+    def find_errors() -> Sequence[ErrorItem]:
+        try:
+            return load(schema, read_json())[1]
+        except RequestFailedValidationError as error:
+            return error.errors
+
     def decorate(view: View) -> View:
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -137,6 +144,7 @@ def json_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Call
                 raise RequestFailedValidationError(errors=errors)
             return view(*args, data, **kwargs)
 
+        vars(wrapper)[_FIND_ERRORS] = find_errors
         return document_body(blueprint, schema, example)(wrapper)
 
     return decorate
@@ -162,9 +170,15 @@ def document_parameters(blueprint: Blueprint, *parameters: dict[str, Any]) -> Ca
 
 
 def query_arguments(
-    blueprint: Blueprint, schema: Schema, hints: Mapping[str, str] = MappingProxyType({})
+    blueprint: Blueprint,
+    schema: Schema,
+    hints: Mapping[str, str] = MappingProxyType({}),
+    find_errors: Callable[[], Sequence[ErrorItem]] | None = None,
 ) -> Callable[[View], View]:
     """Pass the query string to the view, as `schema` loads it.
+
+    `find_errors` returns those of the body, unless `json_body` reads it, so that a request with a wrong
+    parameter tells all its errors.
 
     A parameter with two different values is an error, and so is one that `schema` does not have. For such
     parameters, `hints` maps the name to what to send instead.
@@ -186,7 +200,9 @@ def query_arguments(
             errors = _contradictions(schema) + _unknown_parameters(schema.fields, hints)
             data, load_errors = load(schema, request.args.to_dict())
             if errors or load_errors:
-                raise RequestFailedValidationError(errors=limit_errors(errors + load_errors))
+                of_body = find_errors or vars(view).get(_FIND_ERRORS, list)
+                found = [*errors, *load_errors, *of_body()]
+                raise RequestFailedValidationError(errors=limit_errors(found))
             return view(*args, data, **kwargs)
 
         vars(wrapper)[_IS_CLOSED] = True
@@ -216,6 +232,7 @@ def _closed(view: View, *, to_body: bool) -> View:
             detail = "This operation takes no body: leave it out."
             raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail)])
         if to_parameters and (errors := _unknown_parameters({}, {})):
+            errors += vars(view).get(_FIND_ERRORS, list)()
             raise RequestFailedValidationError(errors=limit_errors(errors))
         return view(*args, **kwargs)
 

@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
+from migration_payloads.schemas.base import limit_errors
 from migration_payloads.schemas.json import encode_json
 from migration_service import errors
 
@@ -75,7 +76,7 @@ def status_of(error: type[errors.ServiceError]) -> HTTPStatus:
 
 def error_body(error: errors.ServiceError) -> dict[str, Any]:
     """Return the body of an error: detail, code, errors, and the extra fields of the error."""
-    items = [item.to_dict() for item in error.errors]
+    items = [item.to_dict() for item in limit_errors(error.errors)]
     return {"detail": error.detail, "code": error.code, "errors": items, **error.extra_fields()}
 
 

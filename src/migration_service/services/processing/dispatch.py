@@ -29,6 +29,7 @@ from migration_service.errors import (
     ConcurrencyLimitReachedError,
     ErrorItem,
     ImportSupplierNotFoundInBodyError,
+    InvalidError,
     NoWorkerAvailableError,
     OperationsTeamNotFoundError,
     ServiceUnavailableError,
@@ -179,6 +180,13 @@ _CHECK = f"""
 """
 
 
+_FIND_TEAM = """
+    SELECT FROM operations_team
+    WHERE name = %(operations_team_name)s
+      AND (organisation_id = %(organisation_id)s OR organisation_id IS NULL) LIMIT 1
+"""
+
+
 def _check(connection: SqlConnection, caller: Caller, order: Mapping[str, Any]) -> Any:
     """Return the row of an account that can be processed now, or raise an InvalidError with the reason."""
     code, number = order["import_supplier_code"], order["external_account_number"]
@@ -187,6 +195,8 @@ def _check(connection: SqlConnection, caller: Caller, order: Mapping[str, Any]) 
         unknown = ImportSupplierNotFoundInBodyError(found=code)
         # Only in this body is the field called import_supplier_code.
         unknown.errors = [replace(item, attr="import_supplier_code") for item in unknown.errors]
+        if not connection.execute(_FIND_TEAM, {"organisation_id": caller.organisation_id, **order}):
+            unknown.errors += OperationsTeamNotFoundError(found=order["operations_team_name"]).errors
         raise unknown
     (found,) = rows
     require_supplier_allowed(found.supplier_id, code)
@@ -196,10 +206,14 @@ def _check(connection: SqlConnection, caller: Caller, order: Mapping[str, Any]) 
             error.errors += say_refused(found.refused_at, found.refused_errors or ())
         raise error
     require_ongoing(found.status)
+    missing: list[InvalidError] = []
     if found.id is None:
-        raise AccountNotStagedError(found=number)
+        missing.append(AccountNotStagedError(found=number))
     if found.team_id is None:
-        raise OperationsTeamNotFoundError(found=order["operations_team_name"])
+        missing.append(OperationsTeamNotFoundError(found=order["operations_team_name"]))
+    if missing:
+        missing[0].errors = [item for error in missing for item in error.errors]
+        raise missing[0]
     return found
 
 

@@ -26,6 +26,7 @@ from migration_service.schemas.requests import ProcessRequestSchema
         (b'{"a":' * 100_000, "too_deep"),
         (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "too_deep"),
         (b'{"a":' * (MAX_DEPTH + 1) + b"1" + b"}" * (MAX_DEPTH + 1), "too_deep"),
+        (b'{"a":[' * 16 + b'{"a":1}' + b"]}" * 16, "too_deep"),
         (b'["]", ' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"]", "too_deep"),
         (b"9" * 10_000, "number_too_long"),
         (b"-0." + b"9" * (MAX_NUMBER_DIGITS + 1), "number_too_long"),
@@ -47,6 +48,7 @@ def test_json_beyond_a_bound_is_refused_with_its_code(body: bytes, code: str) ->
     "body",
     [
         b"[" * MAX_DEPTH + b"]" * MAX_DEPTH,
+        b'{"a":[' * 16 + b"1" + b"]}" * 16,
         b'["' + b"[" * 500 + b'"]',
         b'"' + b"7" * 500 + b'"',
         b"9" * MAX_NUMBER_DIGITS,
