@@ -28,6 +28,11 @@ def write_moment(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
+def show_moment(moment: datetime) -> str:
+    """Return a time with a zone as people read it, such as `2026-03-01 22:00:00 UTC`."""
+    return f"{write_moment(moment)[:-1].replace('T', ' ')} UTC"
+
+
 def sql_moment(column: str) -> str:
     """Return the SQL expression, for `sqlalchemy.text`, that writes a column of times in this format."""
     return rf"""to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24\:MI\:SS"Z"')"""

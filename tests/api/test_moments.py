@@ -1,10 +1,12 @@
 """Every time in an answer has the form YYYY-MM-DDTHH:MM:SSZ (section 2.1)."""
 
 import re
+from datetime import UTC, datetime
 
+from migration_payloads.moments import show_moment
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.imported_account import ImportedAccount
+from support.imported_account import ImportedAccount, codes_of
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _ANY_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:[^\",\r\n]*", re.ASCII)
@@ -28,3 +30,14 @@ def test_times_of_batches_have_the_documented_format(
 
 def test_times_of_the_id_map_have_the_documented_format(account: ImportedAccount) -> None:
     _assert_moments(account.supplier.get(f"/reconciliation/{account.supplier.code}/id-map/").text)
+
+
+def test_a_time_of_an_extract_that_stands_for_no_day_is_refused(account: ImportedAccount) -> None:
+    (payload,) = account.supplier.accounts()
+    for moment in ("0001-01-01T00:00:00Z", "1899-12-30T00:00:00Z", "1900-01-01T12:00:00Z"):
+        answer = account.supplier.stage(payload, extracted_at=moment)
+        assert (answer.status_code, codes_of(answer)) == (400, [("extracted_at", "out_of_range")])
+
+
+def test_a_year_is_shown_with_four_digits() -> None:
+    assert show_moment(datetime(800, 2, 3, 4, 5, 6, 7, tzinfo=UTC)) == "0800-02-03 04:05:06 UTC"

@@ -7,7 +7,7 @@ characters are always escaped, because suppliers choose the texts of accounts an
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
 import click
@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from migration_payloads.files.output import CONTROLS, escape_character, escape_lines
-from migration_payloads.moments import write_moments
+from migration_payloads.moments import show_moment, write_moments
 from migration_payloads.schemas.json import encode_json
 
 #: A row to print, by the names that `--json` gives its values.
@@ -142,7 +142,7 @@ def _readable(value: Any) -> str:
         case None:
             return "-"
         case datetime():
-            return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+            return show_moment(value)
         case list():
             return "\n".join(_readable(item) for item in value)
     return escape_controls(str(value))

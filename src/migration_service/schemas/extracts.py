@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+from migration_payloads.rules.dates import is_placeholder
 from migration_payloads.schemas.coded import Messages
 from migration_payloads.schemas.fields import Message, UtcMoment
 
@@ -13,12 +14,15 @@ class ExtractMoment(UtcMoment):
     """The time of an extract. A time in the future would block every later extract."""
 
     default_error_messages: Messages = {
-        "future": Message("This is in the future. Expected the time of the extract.", "out_of_range")
+        "future": Message("This is in the future. Expected the time of the extract.", "out_of_range"),
+        "placeholder": Message("This stands for no day. Expected the time of the extract.", "out_of_range"),
     }
 
     def _normal(self, moment: datetime) -> datetime:
         if moment > datetime.now(UTC) + _TOLERANCE:
             raise self.make_error("future")
+        if is_placeholder(moment):
+            raise self.make_error("placeholder")
         return super()._normal(moment)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from migration_payloads.moments import show_moment
 from migration_service.services.batches.control import BatchReport
 from migration_service.services.batches.error_thresholds import put_in_words
 from migration_service.services.reconciliation.differences import NOT_COMPARED, is_amount
@@ -115,7 +116,7 @@ def _moment(moment: datetime | None) -> str:
     """Return a time that can only be wrapped between its date and its time of day."""
     if moment is None:
         return "\N{EN DASH}"
-    date, time = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S").split()
+    date, time = show_moment(moment).split()[:2]
     return Markup("<time><span>{}</span> <span>{}</span></time>").format(date, time)
 
 

@@ -9,13 +9,14 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from migration_payloads.files.output import say
+from migration_payloads.moments import show_moment, write_moment
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
@@ -106,7 +107,7 @@ def _readable(value: Any) -> str:
         case None:
             return "-"
         case datetime():
-            return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+            return show_moment(value)
         case list() | tuple():
             return ", ".join(map(_readable, value)) or "-"
         case Mapping():
@@ -119,5 +120,5 @@ def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return {it.name: getattr(value, it.name) for it in dataclasses.fields(value)}
     if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return write_moment(value)
     return value.isoformat() if isinstance(value, date) else str(value)
