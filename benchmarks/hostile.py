@@ -18,6 +18,7 @@ import os
 import random
 import re
 import signal
+import socket
 import sys
 import threading
 import time
@@ -52,6 +53,8 @@ _USUAL = {"Prefer", "operations_team_name"}
 #: How often a list of a body is repeated, up to so many bytes. With 0, only its last item is sent.
 _TIMES, _MOST_BYTES = (*[1] * 12, *[0] * 4, 30, 1_000, 9_000), 2_000_000
 _LOGIN_PAGE = "console_login"
+#: What an attacker does: sends requests of every kind, gives each of them up, or leaves streams unread.
+ORDERS, GIVES_UP, READS_NOTHING = "orders", "gives-up", "reads-nothing"
 _TAKING = threading.Lock()
 
 
@@ -138,6 +141,8 @@ class Attacker:
         self.url, self.known, self.files, self.accounts, self.prefix = url, known, files, accounts, prefix
         self.here, self.elsewhere = _session(_HERE), _session(_ELSEWHERE)
         self._batches = f"{url}/v1/data-import/batches/"
+        #: Seconds for which it waits for an answer.
+        self.patience = 90.0
 
     def log_in(self) -> None:
         """Obtain a token, and use it from now on."""
@@ -162,7 +167,11 @@ class Attacker:
         data, more = self._body(operation)
         http = self.here if operation.needs_token else self.elsewhere
         answer = http.request(
-            operation.method, self.url + path, params=query, data=data, headers=headers | more, timeout=90
+            *(operation.method, self.url + path),
+            params=query,
+            data=data,
+            headers=headers | more,
+            timeout=self.patience,
         )
         if answer.status_code == 401 and operation.needs_token:
             self.log_in()
@@ -173,6 +182,18 @@ class Attacker:
             with suppress(ValueError):  # failed lines are returned as they were sent
                 self.known.learn([json.loads(line) for line in lines[:50] if line])
         return answer
+
+    def leave_events_unread(self, over: threading.Event) -> None:
+        """Ask for all events, and read none of them for some seconds."""
+        self.log_in()
+        address = urlsplit(self.url)
+        with socket.create_connection((str(address.hostname), address.port or 80)) as connection:
+            token = self.here.headers["Authorization"]
+            head = (
+                f"GET /v1/data-import/events/ HTTP/1.1\r\nHost: {address.netloc}\r\nAuthorization: {token!s}"
+            )
+            connection.sendall(f"{head}\r\nAccept: application/x-ndjson\r\n\r\n".encode())
+            over.wait(5)
 
     def begin(self, operations: list[Operation]) -> None:
         """Log in, create some accounts and stage others, and learn ids from an answer of each operation."""
@@ -288,7 +309,7 @@ def _leave_processors(niceness: int) -> None:
 
 def main() -> None:
     """Attack until SIGTERM comes."""
-    niceness, connections, url, supplier, team, keys, prefix = sys.argv[1:]
+    niceness, connections, manner, url, supplier, team, keys, prefix = sys.argv[1:]
     if urlsplit(url).hostname != "127.0.0.1":
         sys.exit("Only a service on 127.0.0.1 is attacked.")
     _leave_processors(int(niceness))
@@ -300,9 +321,13 @@ def main() -> None:
     files = _make_files(supplier, every, known)
 
     def attack(attacker: Attacker) -> None:
+        attacker.patience = 0.3 if manner == GIVES_UP else attacker.patience
         while not over.is_set():
             try:
-                attacker.order(random.choice(every))
+                if manner == READS_NOTHING:
+                    attacker.leave_events_unread(over)
+                else:
+                    attacker.order(random.choice(every))
             except (OSError, ValueError, KeyError, TypeError):
                 over.wait(0.2)
 

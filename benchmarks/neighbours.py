@@ -4,7 +4,8 @@
 
 The service is started as `make run` starts it. The quiet organisation stages and creates accounts, and then
 sends batches of 200 lines: alone, and beside the hostile one (`benchmarks.hostile`), for each number of
-connections. Then two quiet organisations do the same at once. The exit status is 1 if a bound is missed.
+connections, also while that gives every request up, or reads nothing of what it asks for. Then two quiet
+organisations do the same at once. The exit status is 1 if a bound is missed.
 
 Attackers have machines of their own. Here they are a session of their own with the lowest priority, so that
 they use what the service and its quiet client leave of the processors. `--attackers-niceness 0` lets them
@@ -32,6 +33,7 @@ import click
 import requests
 from scratch_service import running_service, wait_until
 
+from benchmarks.hostile import GIVES_UP, ORDERS, READS_NOTHING
 from benchmarks.report import describe_machine
 from migration_service.db.engine import make_engine, make_sessionmaker
 from migration_service.services.access.api_keys import find_prefix, issue_api_key
@@ -158,9 +160,10 @@ def _set_up(database_url: str) -> dict[str, list[str]]:
 
 
 @contextmanager
-def _attack(*whom: object, niceness: int, connections: int) -> Iterator[None]:
+def _attack(*whom: object, niceness: int, connections: int, manner: str = ORDERS) -> Iterator[None]:
     """Attack until the end of the block."""
-    command = [sys.executable, "-m", "benchmarks.hostile", *map(str, (niceness, connections, *whom))]
+    order = (niceness, connections, manner, *whom)
+    command = [sys.executable, "-m", "benchmarks.hostile", *map(str, order)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None
         process.stdout.readline()  # that it has begun
@@ -215,11 +218,14 @@ def main(*, seconds: float, connections: tuple[int, ...], attackers_niceness: in
             quiet, other = (Quiet(url, name, keys[name][0]) for name in ("QUIET", "OTHER"))
             quiet.measure(_WARM_UP_SECONDS)
             kept = []
-            for number in connections:
+            attacks = [("a hostile one", ORDERS, number) for number in connections]
+            attacks += [("requests given up", GIVES_UP, max(connections))]
+            attacks += [("events that nobody reads", READS_NOTHING, max(connections))]
+            for what, manner, number in attacks:
                 alone = quiet.measure(seconds / 2)
-                with _attack(*whom, niceness=attackers_niceness, connections=number):
+                with _attack(*whom, niceness=attackers_niceness, connections=number, manner=manner):
                     beside = quiet.measure(seconds)
-                kept.append(_compare(f"a hostile one, {number}", beside, alone, (MEDIAN, P95, BATCH)))
+                kept.append(_compare(f"{what}, {number}", beside, alone, (MEDIAN, P95, BATCH)))
             one, two = _measure_two([quiet, other], seconds)
             kept.append(_compare("one quiet beside another", one, two, [EQUAL] * 3))
             kept.append(_compare("the other beside the one", two, one, [EQUAL] * 3))
