@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -25,19 +26,23 @@ class Connections:
     """Which thread uses which connection of an engine."""
 
     def __init__(self, engine: Engine) -> None:
-        self._used: dict[int, set[psycopg.Connection[Any]]] = {}
+        # Weak, because a connection that was lost is not given back.
+        self._used: dict[int, WeakSet[psycopg.Connection[Any]]] = {}
 
         @event.listens_for(engine, "checkout")
         def take(connection: "psycopg.Connection[Any]", record: Any, _proxy: Any) -> None:
             record.info[_THREAD] = threading.get_ident()
-            self._used.setdefault(threading.get_ident(), set()).add(connection)
+            self._used.setdefault(threading.get_ident(), WeakSet()).add(connection)
 
         @event.listens_for(engine, "checkin")
         def give_back(connection: "psycopg.Connection[Any] | None", record: Any) -> None:
             thread = record.info.pop(_THREAD, 0)
-            self._used.get(thread, set()).discard(connection)
-            if not self._used.get(thread):
-                self._used.pop(thread, None)
+            used = self._used.get(thread)
+            if used is not None:
+                if connection is not None:
+                    used.discard(connection)
+                if not used:
+                    self._used.pop(thread, None)
 
     def cancel(self, thread: int) -> None:
         """Cancel the statements that a thread waits for."""
