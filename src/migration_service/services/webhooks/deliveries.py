@@ -12,8 +12,10 @@ from migration_service.db.base import new_id
 from migration_service.errors import TooManyRedeliveriesError, WebhookDeliveryNotFoundError
 from migration_service.models import WebhookAttempt, WebhookDelivery, WebhookEndpoint
 from migration_service.services.audit.entries import AuditAction, record
-from migration_service.services.webhooks.outbox import TEST_TYPE
 from migration_service.states import DeliveryState
+
+#: The type of the event that only tests an endpoint. It is not in the feed.
+TEST_TYPE = "webhook.test"
 
 #: Days for which deliveries are kept.
 KEPT_DAYS = 30

@@ -18,6 +18,7 @@ from migration_service.destinations.http import HttpDestination
 from migration_service.destinations.protocol import Message, Outcome
 from migration_service.services.deliveries.claims import LEASE_SECONDS, Claim, Rooms, Sent
 from migration_service.services.events.reading import EVENT_JSON
+from migration_service.services.webhooks.deliveries import TEST_TYPE
 from migration_service.services.webhooks.secrets import Seal, sign
 from migration_service.services.webhooks.switching import switch_off
 from migration_service.states import DeliveryFailure, DeliveryState, EndpointOff
@@ -28,8 +29,6 @@ PAUSES = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
 ATTEMPTS = len(PAUSES) + 1
 #: The longest pause that an endpoint can ask for.
 LONGEST_PAUSE = 86_400.0
-#: The type of the event that only tests an endpoint. It is not in the feed.
-TEST_TYPE = "webhook.test"
 _FINAL = {DeliveryFailure.GONE, DeliveryFailure.EVENT_REMOVED}
 
 
