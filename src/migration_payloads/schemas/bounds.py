@@ -11,6 +11,9 @@ MAX_NUMBER_DIGITS = 60
 MAX_EXPONENT = 100
 #: Items of a list (`too_many_items`).
 MAX_ITEMS = 10_000
+#: Commas and opening brackets of a body or line, also within texts (`too_many_items`). Each may be a value of
+#: 60 bytes in memory. An account of 8 MB has about 400,000.
+MAX_VALUES = 1_000_000
 #: Errors and warnings that a response lists. If there are more, another item says so (`too_many_errors`).
 MAX_ERRORS = 1_000
 #: Characters of a value that a message repeats.

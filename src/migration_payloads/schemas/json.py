@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from migration_payloads.errors import ErrorItem, ParseError
-from migration_payloads.schemas.bounds import MAX_DEPTH, MAX_EXPONENT, MAX_NUMBER_DIGITS
+from migration_payloads.schemas.bounds import MAX_DEPTH, MAX_EXPONENT, MAX_NUMBER_DIGITS, MAX_VALUES
 from migration_payloads.schemas.messages import shown
 
 encode_json: Callable[[Any], bytes] = msgspec.json.Encoder(decimal_format="number").encode
@@ -80,6 +80,7 @@ def parse_json(body: bytes) -> Any:
     try:
         if body.lstrip().startswith(_BYTE_ORDER_MARK):
             body = without_marks(body)
+        _refuse_too_many_values(body)
         text = body.decode()
         if not text or text.isspace():
             raise _parse_error("The body is empty. Send one JSON value.")
@@ -115,6 +116,20 @@ def _describe_fault(error: json.JSONDecodeError) -> str:
             f"Other text follows the JSON value, at line {error.lineno} column {error.colno}. Send one value."
         )
     return f"The body is not valid JSON: {error}."
+
+
+def has_too_many_values(body: bytes) -> bool:
+    """Return True if a JSON text may have more than `MAX_VALUES` values, without reading it.
+
+    Eight megabytes of empty lists would become 170 megabytes of objects.
+    """
+    return len(body) > MAX_VALUES and sum(map(body.count, (b",", b"[", b"{"))) > MAX_VALUES
+
+
+def _refuse_too_many_values(body: bytes) -> None:
+    if has_too_many_values(body):
+        limit = f"at most {MAX_VALUES:,} commas and opening brackets are allowed"
+        raise _parse_error(f"The body has too many values: {limit}.", "too_many_items")
 
 
 #: Objects and lists are levels alike.

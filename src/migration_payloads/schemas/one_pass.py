@@ -21,7 +21,7 @@ from marshmallow import Schema, ValidationError
 from phonenumbers import PhoneMetadata
 
 from migration_payloads.schemas import compiled, fields
-from migration_payloads.schemas.json import encode_json, is_surely_shallow
+from migration_payloads.schemas.json import encode_json, has_too_many_values, is_surely_shallow
 
 # A written number that may be too long or too small, has an exponent, or is a signed zero. To find a pattern
 # that begins with one character, and not with any of three, takes less than half of the time.
@@ -57,6 +57,8 @@ def compile_text(schema: Schema) -> Callable[[bytes], tuple[dict[str, Any], byte
     added = {name: encode_json({name: value}).count(b'"') for name, value in given.items()}
 
     def accept(text: bytes) -> tuple[dict[str, Any], bytes] | None:
+        if has_too_many_values(text):
+            return None
         words: list[str] = []  # flags, which are no longer text
         try:
             kind = of_plain_texts if _has_plain_texts(text) else plain

@@ -11,7 +11,7 @@ import pytest
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.account import ACCOUNT_IMPORT, load_account
 from migration_payloads.schemas.base import find_unknown_fields, load, suggest
-from migration_payloads.schemas.bounds import MAX_DEPTH, MAX_ERRORS, MAX_ITEMS, MAX_NUMBER_DIGITS
+from migration_payloads.schemas.bounds import MAX_DEPTH, MAX_ERRORS, MAX_ITEMS, MAX_NUMBER_DIGITS, MAX_VALUES
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_payloads.validation import validate_account
 from migration_service.errors import ErrorItem, ParseError
@@ -28,6 +28,8 @@ from migration_service.schemas.requests import ProcessRequestSchema
         (b'{"a":' * (MAX_DEPTH + 1) + b"1" + b"}" * (MAX_DEPTH + 1), "too_deep"),
         (b'{"a":[' * 16 + b'{"a":1}' + b"]}" * 16, "too_deep"),
         (b'["]", ' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"]", "too_deep"),
+        (b"[%b[]]" % (b"[]," * (MAX_VALUES // 2)), "too_many_items"),
+        (b"[%b1]" % (b"1," * MAX_VALUES), "too_many_items"),
         (b"9" * 10_000, "number_too_long"),
         (b"-0." + b"9" * (MAX_NUMBER_DIGITS + 1), "number_too_long"),
         (b"1." + b"0" * 20_000, "number_too_long"),
@@ -50,6 +52,7 @@ def test_json_beyond_a_bound_is_refused_with_its_code(body: bytes, code: str) ->
         b"[" * MAX_DEPTH + b"]" * MAX_DEPTH,
         b'{"a":[' * 16 + b"1" + b"]}" * 16,
         b'["' + b"[" * 500 + b'"]',
+        b"[%b1]" % (b"1," * (MAX_VALUES - 1)),
         b'"' + b"7" * 500 + b'"',
         b"9" * MAX_NUMBER_DIGITS,
         b"-" + b"9" * MAX_NUMBER_DIGITS,
