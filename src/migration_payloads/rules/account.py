@@ -45,6 +45,7 @@ class CheckedAccount:
         "statements",
         "supply_addresses",
         "supply_charges",
+        "templates",
         "today",
         "touched",
         "transactions",
@@ -65,6 +66,8 @@ class CheckedAccount:
         self.meter_points: list[tuple[Path, Item]] = []
         #: The agreements, each with its meter point.
         self.agreements: list[tuple[Path, Item, Item]] = []
+        #: The monthly advances of the agreements.
+        self.templates: list[tuple[Path, Item]] = []
         self.period_series: list[PeriodSeries] = []
         self._add_meter_points()
         self.ledgers: list[tuple[Path, Item]] = []
@@ -92,7 +95,10 @@ class CheckedAccount:
                 path = ("supply_addresses", i, "meter_points", j)
                 self.meter_points.append((path, meter_point))
                 for k, agreement in enumerate(meter_point.get("agreements", ())):
-                    self.agreements.append(((*path, "agreements", k), agreement, meter_point))
+                    place = (*path, "agreements", k)
+                    self.agreements.append((place, agreement, meter_point))
+                    if template := agreement.get("monthly_advance_charge_template"):
+                        self.templates.append(((*place, "monthly_advance_charge_template"), template))
                 self._add_period_series(path, meter_point)
 
     def _add_period_series(self, path: Path, meter_point: Item) -> None:

@@ -4,8 +4,14 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from migration_payloads.rules.account import CheckedAccount, Item, Path
-from migration_payloads.rules.balances import HALF_A_CENT, ZERO, half_of_last_digit
+from migration_payloads.rules.balances import A_CENT, HALF_A_CENT, ONE, ZERO, half_of_last_digit
 from migration_payloads.rules.rule import Fault, Severity, rule
+
+_FORECASTS = ("forecast_annual_consumption", "forecast_annual_generation")
+_QUANTITIES = (
+    ("estimated_annual_volumes", ("energy_netted_peak", "energy_netted_off_peak")),
+    ("energy_meter_point_configuration_periods", ("physical_capacity",)),
+)
 
 
 @rule(Severity.WARNING, remedy="Send the rate as a proportion: 0.21 for 21 %.")
@@ -14,14 +20,16 @@ def rate_is_no_proportion(account: CheckedAccount) -> Iterator[Fault]:
 
     The rate of a tax item counts if its unit_type is PROPORTION.
     """
-    for path, template in _templates(account):
+    for path, template in account.templates:
         for i, cost in enumerate(template.get("cost_details", ())):
-            if (rate := cost.get("tax_rate")) is not None and not 0 <= rate <= 1:
+            if (rate := cost.get("tax_rate")) is not None and not ZERO <= rate <= ONE:
                 yield (*path, "cost_details", i, "tax_rate"), _describe_rate(rate)
     for path, transaction in account.transactions:
-        for i, item in enumerate(transaction.get("tax_items", ())):
+        if not (tax_items := transaction.get("tax_items")):
+            continue
+        for i, item in enumerate(tax_items):
             rate = item.get("rate")
-            if rate is not None and not 0 <= rate <= 1 and item.get("unit_type") == "PROPORTION":
+            if rate is not None and not ZERO <= rate <= ONE and item.get("unit_type") == "PROPORTION":
                 yield (*path, "tax_items", i, "rate"), _describe_rate(rate)
 
 
@@ -32,14 +40,14 @@ def _describe_rate(rate: Decimal) -> str:
 @rule(Severity.WARNING, remedy="Correct tax_amount, tax_rate or net_amount.")
 def incorrect_cost_detail_tax_amount(account: CheckedAccount) -> Iterator[Fault]:
     """The net amount of a part of an advance times its rate is not its tax, within half a cent."""
-    for path, template in _templates(account):
+    for path, template in account.templates:
         for i, cost in enumerate(template.get("cost_details", ())):
             try:
                 net, rate, tax = cost["net_amount"], cost["tax_rate"], cost["tax_amount"]
             except KeyError:
                 continue
             # A rate that is no proportion is a finding of its own.
-            if 0 <= rate <= 1 and abs(net * rate - tax) > HALF_A_CENT:
+            if ZERO <= rate <= ONE and abs(net * rate - tax) > HALF_A_CENT:
                 yield (
                     (*path, "cost_details", i, "tax_amount"),
                     f"The rate {rate:f} on {net:f} makes {net * rate:f}, not {tax:f}.",
@@ -55,7 +63,7 @@ def advance_amount_mismatch(account: CheckedAccount) -> Iterator[Fault]:
 
     Half a cent for each amount, and half of the last digit of the total, may be lost by rounding.
     """
-    for path, template in _templates(account):
+    for path, template in account.templates:
         costs, total = template.get("cost_details"), template.get("total_monthly_advance_amount")
         if not costs or total is None or account.is_touched(*path, "cost_details"):
             continue
@@ -63,7 +71,8 @@ def advance_amount_mismatch(account: CheckedAccount) -> Iterator[Fault]:
         if None in parts:
             continue
         made, sent = sum((it for it in parts if it is not None), ZERO), Decimal(total)
-        if abs(made - sent) > HALF_A_CENT * 2 * len(parts) + half_of_last_digit(sent):
+        off = abs(made - sent)
+        if off > A_CENT * len(parts) and off > A_CENT * len(parts) + half_of_last_digit(sent):
             yield (
                 (*path, "total_monthly_advance_amount"),
                 f"The parts with their tax make {made:f}, not {sent:f}.",
@@ -72,7 +81,7 @@ def advance_amount_mismatch(account: CheckedAccount) -> Iterator[Fault]:
 
 def _with_tax(cost: Item) -> Decimal | None:
     net, tax, rate = cost.get("net_amount"), cost.get("tax_amount"), cost.get("tax_rate")
-    if tax is None and rate is not None and net is not None and 0 <= rate <= 1:
+    if tax is None and rate is not None and net is not None and ZERO <= rate <= ONE:
         tax = net * rate
     return None if net is None or tax is None else net + tax
 
@@ -82,25 +91,15 @@ def _with_tax(cost: Item) -> Decimal | None:
 )
 def negative_quantity(account: CheckedAccount) -> Iterator[Fault]:
     """A forecast, an estimated volume or the capacity of a connection is negative."""
-    for path, item, field in _quantities(account):
-        value = item.get(field)
-        if value is not None and Decimal(value) < 0:
-            yield (*path, field), f"{field} may not be negative, as {Decimal(value):f} is: correct it."
-
-
-def _quantities(account: CheckedAccount) -> Iterator[tuple[Path, Item, str]]:
-    for path, template in _templates(account):
-        for field in ("forecast_annual_consumption", "forecast_annual_generation"):
-            yield path, template, field
+    quantities = [(*pair, _FORECASTS) for pair in account.templates]
     for path, meter_point in account.meter_points:
-        for i, volume in enumerate(meter_point.get("estimated_annual_volumes", ())):
-            for field in ("energy_netted_peak", "energy_netted_off_peak"):
-                yield (*path, "estimated_annual_volumes", i), volume, field
-        for i, period in enumerate(meter_point.get("energy_meter_point_configuration_periods", ())):
-            yield (*path, "energy_meter_point_configuration_periods", i), period, "physical_capacity"
-
-
-def _templates(account: CheckedAccount) -> Iterator[tuple[Path, Item]]:
-    for path, agreement, _ in account.agreements:
-        if template := agreement.get("monthly_advance_charge_template"):
-            yield (*path, "monthly_advance_charge_template"), template
+        for kind, fields in _QUANTITIES:
+            for i, period in enumerate(meter_point.get(kind, ())):
+                quantities.append(((*path, kind, i), period, fields))
+    for path, item, fields in quantities:
+        for field in fields:
+            value = item.get(field)
+            if isinstance(value, str):
+                value = Decimal(value) if "-" in value else None
+            if value is not None and value < ZERO:
+                yield (*path, field), f"{field} may not be negative, as {value:f} is: correct it."

@@ -13,6 +13,7 @@ HALF_A_CENT = Decimal("0.005")
 A_CENT = Decimal("0.01")
 HALF = Decimal("0.5")
 ZERO = Decimal(0)
+ONE = Decimal(1)
 
 _ADD_TO_BALANCE = frozenset({"PAYMENT", "CREDIT"})
 

@@ -33,7 +33,7 @@ def invalid_postcode(account: CheckedAccount) -> Iterator[Fault]:
 def foreign_billing_postcode(account: CheckedAccount) -> Iterator[Fault]:
     """The postcode of a billing address is not a Dutch one, but may be one of another country."""
     billing = account.data.get("billing_postcode")
-    if billing and may_be_foreign(billing):
+    if billing and not is_dutch_postcode(billing) and may_be_foreign(billing):
         yield (
             ("billing_postcode",),
             "This is not a Dutch postcode: if the address is in the Netherlands, write it as 1234 AB.",

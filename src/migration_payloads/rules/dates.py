@@ -1,6 +1,6 @@
 """Rules for dates that stand for no day, and for objects that have nothing but a date."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import date, datetime
 
 from migration_payloads.rules.account import CheckedAccount, Item, Path
@@ -35,11 +35,39 @@ def placeholder_date(account: CheckedAccount) -> Iterator[Fault]:
 
     The times of a note are checked, too.
     """
-    for path, item, fields in _dated(account):
-        for field in fields:
-            found = item.get(field)
-            if found and found.year < 1901 and is_placeholder(found):
-                yield (*path, field), describe_placeholder(found)
+    # There is nearly always nothing to find, so days are compared together before they are visited.
+    if _is_any_early(account):
+        for path, item, fields in _dated(account):
+            for field in fields:
+                found = item.get(field)
+                if found and is_placeholder(found):
+                    yield (*path, field), describe_placeholder(found)
+
+
+def _is_any_early(account: CheckedAccount) -> bool:
+    days: list[date | None] = []
+    for address in account.supply_addresses:
+        days.append(address.get("customer_at_supply_address_from_date"))
+    for _, meter_point in account.meter_points:
+        days += meter_point.get("supply_start_date"), meter_point.get("last_billed_to_date")
+        for meter in meter_point.get("meters", ()):
+            days.append(meter.get("active_from"))
+    for _, agreement, _ in account.agreements:
+        days += agreement.get("effective_from"), agreement.get("agreed_at")
+    for _, start, end, periods in account.period_series:
+        for _, period in periods:
+            first, last = period.get(start), end and period.get(end)
+            if start == "start_at":  # times, which cannot be compared with days
+                first, last = first and first.date(), last and last.date()
+            days += first, last
+    for _, ledger in account.ledgers:
+        days += ledger.get("last_settlement_closing_date"), ledger.get("last_settlement_issue_date")
+    for it in account.statements:
+        days += it.get("bill_period_from_date"), it.get("bill_period_to_date"), it.get("issued_date")
+    days += [transaction.get("transaction_date") for _, transaction in account.transactions]
+    # An end before the start has a rule of its own.
+    days += [item.get("start_date") for _, _, line_items in account.itemised for item in line_items]
+    return min(filter(None, days), default=FIRST_DAY) < FIRST_DAY
 
 
 def _dated(account: CheckedAccount) -> Iterator[tuple[Path, Item, tuple[str, ...]]]:
@@ -60,25 +88,11 @@ def _dated(account: CheckedAccount) -> Iterator[tuple[Path, Item, tuple[str, ...
         yield path, ledger, ("last_settlement_closing_date", "last_settlement_issue_date")
     for i, statement in enumerate(account.statements):
         yield ("statements", i), statement, ("bill_period_from_date", "bill_period_to_date", "issued_date")
-    yield from _dated_transactions(account)
-
-
-def _dated_transactions(account: CheckedAccount) -> Iterator[tuple[Path, Item, tuple[str, ...]]]:
-    # There is nearly always nothing to find, so the days of a list are compared together.
-    if _is_any_early((item for _, item in account.transactions), "transaction_date"):
-        for path, transaction in account.transactions:
-            yield path, transaction, ("transaction_date",)
+    for path, transaction in account.transactions:
+        yield path, transaction, ("transaction_date",)
     for path, _, line_items in account.itemised:
-        if _is_any_early(line_items, "start_date"):
-            for i, item in enumerate(line_items):
-                yield (*path, "line_items", i), item, ("start_date", "end_date")
-
-
-def _is_any_early(items: Iterable[Item], field: str) -> bool:
-    try:
-        return min([it[field] for it in items], default=FIRST_DAY) < FIRST_DAY
-    except KeyError:
-        return True
+        for i, item in enumerate(line_items):
+            yield (*path, "line_items", i), item, ("start_date", "end_date")
 
 
 def is_placeholder(found: date) -> bool:
@@ -99,8 +113,11 @@ def period_without_content(account: CheckedAccount) -> Iterator[Fault]:
         if names is None:
             continue
         for i, period in series.periods:
+            # The first is there nearly always, and to ask for it alone costs less.
+            if period.get(names[0]) is not None or any(period.get(name) is not None for name in names):
+                continue
             path = (*series.path, i)
-            if not any(period.get(name) is not None for name in names) and not account.is_touched(*path):
+            if not account.is_touched(*path):
                 yield (
                     path,
                     f"The period has nothing but its dates: send {' or '.join(names[:2])}, or leave it out.",

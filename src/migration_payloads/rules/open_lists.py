@@ -13,7 +13,6 @@ _PAYMENT_TYPES = frozenset((*map(str, PaymentType), None))
 _BANDS = frozenset((*map(str, Band), None))
 _RATE_BANDS = frozenset((*map(str, RateBand), None))
 _TIMES_OF_USE = frozenset((*map(str, TimeOfUse), None))
-_NOTHING: Item = {}
 
 
 @rule(
@@ -25,15 +24,14 @@ def unlisted_value(account: CheckedAccount) -> Iterator[Fault]:
     # There is nearly always no finding, so all the words of a list are checked together.
     yield from _find_unlisted(account.transactions, "reason", _REASONS)
     yield from _find_unlisted(account.transactions, "payment_type", _PAYMENT_TYPES)
-    for path, _, line_items in account.itemised:
-        if not _RATE_BANDS.issuperset([item.get("rate_band") for item in line_items]):
+    if not _RATE_BANDS.issuperset([it.get("rate_band") for _, _, items in account.itemised for it in items]):
+        for path, _, line_items in account.itemised:
             pairs = [((*path, "line_items", i), item) for i, item in enumerate(line_items)]
             yield from _find_unlisted(pairs, "rate_band", _RATE_BANDS)
-    for path, agreement, _ in account.agreements:
-        costs = agreement.get("monthly_advance_charge_template", _NOTHING).get("cost_details")
+    for path, template in account.templates:
+        costs = template.get("cost_details")
         if costs and not _BANDS.issuperset([cost.get("band") for cost in costs]):
-            place = (*path, "monthly_advance_charge_template", "cost_details")
-            pairs = [((*place, i), cost) for i, cost in enumerate(costs)]
+            pairs = [((*path, "cost_details", i), cost) for i, cost in enumerate(costs)]
             yield from _find_unlisted(pairs, "band", _BANDS)
     for path, meter_point in account.meter_points:
         for i, meter in enumerate(meter_point.get("meters", ())):

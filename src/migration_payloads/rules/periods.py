@@ -6,6 +6,7 @@ line items and statements name their last day, so a period of one day starts and
 
 from collections.abc import Iterator
 from datetime import date
+from functools import lru_cache
 from itertools import pairwise
 
 from migration_payloads.rules.account import CheckedAccount, Item
@@ -96,7 +97,9 @@ def latest_period_not_open_ended(account: CheckedAccount) -> Iterator[Fault]:
     """The last billing configuration period of a meter point has an end, and nothing follows it."""
     for path, meter_point in account.meter_points:
         periods: list[Item] | None = meter_point.get("billing_configuration_periods")
-        if not periods or not all("start_date" in period for period in periods):
+        if not periods or not any(["end_date" in period for period in periods]):
+            continue
+        if not all("start_date" in period for period in periods):
             continue
         latest = max(range(len(periods)), key=lambda i: periods[i]["start_date"])
         if end := periods[latest].get("end_date"):
@@ -119,11 +122,17 @@ def invalid_cap_tar_code(account: CheckedAccount) -> Iterator[Fault]:
     return _find_wrong_numbers(account, "energy_meter_point_configuration_periods", "cap_tar_code")
 
 
+@lru_cache
+def _is_known_number(code: str) -> bool:
+    """Return whether a code is right. There are only a few of them, in all accounts."""
+    return is_gs1_number(code, 13)
+
+
 def _find_wrong_numbers(account: CheckedAccount, kind: str, field: str) -> Iterator[Fault]:
     for path, meter_point in account.meter_points:
         for i, period in enumerate(meter_point.get(kind, ())):
             code = period.get(field)
-            if code and not is_gs1_number(code, 13):
+            if code and not _is_known_number(code):
                 yield (
                     (*path, kind, i, field),
                     f"{shown(code)} is not a number of 13 digits with the right GS1 check digit.",

@@ -69,11 +69,9 @@ def find_fault_of_gross_amount(gross_amount: Decimal | None, sums: Iterable[Deci
 def _sum_by_invoice(transactions: Sequence[tuple[Path, Item]]) -> dict[str | None, Decimal]:
     sums: dict[str | None, Decimal] = {}
     for _, transaction in transactions:
-        try:
-            number, amount = transaction["associated_invoice_number"], signed_amount(transaction)
-        except KeyError:  # it belongs to no invoice, or is faulty
-            continue
-        sums[number] = sums.get(number, ZERO) + amount
+        number = transaction.get("associated_invoice_number")
+        if number is not None and "amount" in transaction:
+            sums[number] = sums.get(number, ZERO) + signed_amount(transaction)
     return sums
 
 

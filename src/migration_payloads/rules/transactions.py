@@ -8,6 +8,7 @@ from migration_payloads.rules.rule import Fault, Severity, find_future, rule
 from migration_payloads.schemas.messages import shown
 
 _SUPPLY_CHARGE_FIELDS = ("supply_type", "product_code", "line_items", "tax_items")
+_OF_A_SUPPLY_CHARGE = frozenset(_SUPPLY_CHARGE_FIELDS)
 _NEEDED_BY_A_SUPPLY_CHARGE = ("product_code", "supply_type", "line_items")
 
 
@@ -86,6 +87,8 @@ def field_not_allowed_for_type(account: CheckedAccount) -> Iterator[Fault]:
             yield (*path, "reason"), "A SUPPLY_CHARGE has no reason: leave it out, or correct the type."
     for transactions in (account.charges_and_credits, account.payments):
         for path, transaction in transactions:
+            if _OF_A_SUPPLY_CHARGE.isdisjoint(transaction):
+                continue
             for field in _SUPPLY_CHARGE_FIELDS:
                 if transaction.get(field):
                     yield (
