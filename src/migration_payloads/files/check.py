@@ -6,13 +6,13 @@ any size. The validating functions are those of the interface.
 
 import os
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from migration_payloads.errors import (
     ConflictingLinesError,
@@ -29,8 +29,12 @@ from migration_payloads.normal_form import ACCOUNT, digest_line
 from migration_payloads.profile import Profile
 from migration_payloads.validation import validate_text
 
+_Result = TypeVar("_Result")
+
 #: Lines in a block.
 BLOCK = 200
+#: Bytes of the number of a line.
+_WIDTH = 6
 #: The number of examples kept for each code.
 EXAMPLES = 3
 
@@ -124,8 +128,24 @@ class _Checked:
     number: str | None
     errors: list[ErrorItem]
     warnings: list[ErrorItem]
-    #: A hash that is the same for lines that say the same.
+    #: A hash of the text, or one that is the same for lines that say the same.
     digest: bytes = b""
+
+
+class _Options(NamedTuple):
+    profile: Profile
+    supplier: str | None
+    time_zone: str
+    #: Whether the digest of a line is that of its text.
+    by_text: bool
+
+
+class _Repeated(NamedTuple):
+    """A line with the account of an earlier one, and with another text."""
+
+    first_line: int
+    line_number: int
+    number: str
 
 
 def check_lines(
@@ -135,49 +155,65 @@ def check_lines(
     supplier: str | None = None,
     time_zone: str = DEFAULT_TIME_ZONE,
     processes: int | None = None,
+    read_again: Callable[[], Iterable[Line]] | None = None,
 ) -> Iterator[Summary]:
     """Yield the findings of consecutive parts of the lines, for the caller to add up.
 
     If `supplier` is given, every line must name that import supplier. `time_zone` determines today's date.
     The default of `processes` is one per processor.
+
+    Lines of one account are compared by what they say, which takes long. So if `read_again` can return the
+    lines once more, only lines of one account with different texts are compared, at the end.
     """
     seen: dict[bytes, bytes] = {}
+    repeated: list[_Repeated] = []
+    options = _Options(profile, supplier, time_zone, by_text=read_again is not None)
+    for checked, totals in _map_blocks(partial(_check_block, options=options), lines, processes):
+        yield _summarise(checked, totals, seen, repeated if read_again else None)
+    if read_again and repeated:
+        yield _compare(repeated, read_again(), processes)
+
+
+def _map_blocks(
+    work: Callable[[list[Line]], _Result], lines: Iterable[Line], processes: int | None
+) -> Iterator[_Result]:
+    """Yield what `work` returns for each block of lines, in their order."""
     rest = iter(lines)
     blocks = iter(lambda: list(islice(rest, BLOCK)), [])
-    check = partial(_check_block, profile=profile, supplier=supplier, time_zone=time_zone)
     if processes == 1:
-        for block in blocks:
-            yield _summarise(*check(block), seen)
+        yield from map(work, blocks)
         return
     with ProcessPoolExecutor(processes) as pool:
-        waiting: deque[Future[tuple[list[_Checked], FileTotals]]] = deque()
+        waiting: deque[Future[_Result]] = deque()
         for block in blocks:
-            waiting.append(pool.submit(check, block))
+            waiting.append(pool.submit(work, block))
             if len(waiting) > 2 * (processes or os.cpu_count() or 1):
-                yield _summarise(*waiting.popleft().result(), seen)
+                yield waiting.popleft().result()
         while waiting:
-            yield _summarise(*waiting.popleft().result(), seen)
+            yield waiting.popleft().result()
 
 
-def _check_block(
-    lines: list[Line], *, profile: Profile, supplier: str | None, time_zone: str
-) -> tuple[list[_Checked], FileTotals]:
-    checked = [_check(line, profile, supplier, time_zone) for line in lines]
+def _check_block(lines: list[Line], *, options: _Options) -> tuple[list[_Checked], FileTotals]:
+    checked = [_check(line, options) for line in lines]
     return checked, add_up(line.text for line in lines)
 
 
-def _check(line: Line, profile: Profile, supplier: str | None, time_zone: str) -> _Checked:
+def _check(line: Line, options: _Options) -> _Checked:
     if line.text is None:
         return _Checked(line.number, None, LineTooLongError().errors, [])
     try:
-        account = validate_text(line.text, profile, time_zone)
+        account = validate_text(line.text, options.profile, options.time_zone)
     except ParseError as error:
         return _Checked(line.number, None, error.errors, [])
+    supplier = options.supplier
     found = account.data.get("import_supplier", supplier)
     if supplier is not None and found != supplier:
         account.errors += ImportSupplierMismatchError(found=found, expected=supplier).errors
     number = account.data.get("external_account_number")
-    digest = digest_line(line.text) if account.errors else ACCOUNT.digest(account.data)
+    if options.by_text:
+        digest = _hash(line.text)
+    else:
+        digest = digest_line(line.text) if account.errors else ACCOUNT.digest(account.data)
     return _Checked(line.number, number, account.errors, account.warnings, digest)
 
 
@@ -185,19 +221,48 @@ def _hash(value: bytes) -> bytes:
     return blake2b(value, digest_size=12).digest()
 
 
-def _summarise(block: list[_Checked], totals: FileTotals, seen: dict[bytes, bytes]) -> Summary:
-    """Return the findings of a block. `seen` has hashes of every number so far and of its first line.
+def _summarise(
+    block: list[_Checked],
+    totals: FileTotals,
+    seen: dict[bytes, bytes],
+    repeated: list[_Repeated] | None,
+) -> Summary:
+    """Return the findings of a block.
 
-    The first line of an account is not among the findings if a later one differs from it.
+    `seen` has the number of the first line of every account so far, followed by its digest. That line is not
+    among the findings if a later one differs from it. If digests are only those of texts, lines that may
+    differ are added to `repeated`.
     """
     summary = Summary(totals=totals)
     for checked in block:
         if checked.number is not None:
             key = _hash(checked.number.encode())
             if key in seen:
-                if checked.digest != seen[key]:
+                differs = checked.digest != seen[key][_WIDTH:]
+                if differs and repeated is not None:
+                    first_line = int.from_bytes(seen[key][:_WIDTH])
+                    repeated.append(_Repeated(first_line, checked.line_number, checked.number))
+                elif differs:
                     checked.errors += ConflictingLinesError().errors
                 checked.errors += DuplicateLineError().errors
-            seen.setdefault(key, checked.digest)
+            seen.setdefault(key, checked.line_number.to_bytes(_WIDTH) + checked.digest)
         summary.find(checked)
     return summary
+
+
+def _compare(repeated: list[_Repeated], lines: Iterable[Line], processes: int | None) -> Summary:
+    """Return the findings of repeated lines that do not say the same as the first line of their account."""
+    wanted = {number for it in repeated for number in (it.first_line, it.line_number)}
+    digests: dict[int, bytes] = {}
+    for part in _map_blocks(_digest_block, (it for it in lines if it.number in wanted), processes):
+        digests |= part
+    summary = Summary()
+    for it in repeated:
+        if digests.get(it.first_line) != digests.get(it.line_number):
+            summary.find(_Checked(it.line_number, it.number, ConflictingLinesError().errors, []))
+    summary.lines = summary.failed = 0  # each line has been counted as a repeated one
+    return summary
+
+
+def _digest_block(lines: list[Line]) -> dict[int, bytes]:
+    return {line.number: digest_line(line.text or b"") for line in lines}

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -47,6 +48,19 @@ def open_file(file: Path) -> Iterator[OpenFile]:
             yield OpenFile(lines, size, stream)
     except BatchFileError as error:
         raise UnreadableFileError(f"{file} cannot be read: {error}") from error
+
+
+def reader_of(file: Path) -> Callable[[], Iterator[Line]] | None:
+    """Return a function that reads the lines of a file once more, or None for a pipe.
+
+    The function raises UnreadableFileError while the lines are read.
+    """
+    return partial(_read, file) if file != STANDARD_INPUT and file.is_file() else None
+
+
+def _read(file: Path) -> Iterator[Line]:
+    with open_file(file) as opened:
+        yield from opened.lines
 
 
 def _open(file: Path) -> Any:

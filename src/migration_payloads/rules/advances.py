@@ -8,7 +8,7 @@ from migration_payloads.rules.balances import A_CENT, HALF_A_CENT, ONE, ZERO, ha
 from migration_payloads.rules.rule import Fault, Severity, rule
 
 _FORECASTS = ("forecast_annual_consumption", "forecast_annual_generation")
-_QUANTITIES = (
+_QUANTITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("estimated_annual_volumes", ("energy_netted_peak", "energy_netted_off_peak")),
     ("energy_meter_point_configuration_periods", ("physical_capacity",)),
 )
@@ -91,7 +91,7 @@ def _with_tax(cost: Item) -> Decimal | None:
 )
 def negative_quantity(account: CheckedAccount) -> Iterator[Fault]:
     """A forecast, an estimated volume or the capacity of a connection is negative."""
-    quantities = [(*pair, _FORECASTS) for pair in account.templates]
+    quantities: list[tuple[Path, Item, tuple[str, ...]]] = [(*pair, _FORECASTS) for pair in account.templates]
     for path, meter_point in account.meter_points:
         for kind, fields in _QUANTITIES:
             for i, period in enumerate(meter_point.get(kind, ())):

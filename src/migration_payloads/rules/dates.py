@@ -56,7 +56,7 @@ def _is_any_early(account: CheckedAccount) -> bool:
         days += agreement.get("effective_from"), agreement.get("agreed_at")
     for _, start, end, periods in account.period_series:
         for _, period in periods:
-            first, last = period.get(start), end and period.get(end)
+            first, last = period.get(start), period.get(end) if end else None
             if start == "start_at":  # times, which cannot be compared with days
                 first, last = first and first.date(), last and last.date()
             days += first, last
@@ -88,6 +88,10 @@ def _dated(account: CheckedAccount) -> Iterator[tuple[Path, Item, tuple[str, ...
         yield path, ledger, ("last_settlement_closing_date", "last_settlement_issue_date")
     for i, statement in enumerate(account.statements):
         yield ("statements", i), statement, ("bill_period_from_date", "bill_period_to_date", "issued_date")
+    yield from _dated_transactions(account)
+
+
+def _dated_transactions(account: CheckedAccount) -> Iterator[tuple[Path, Item, tuple[str, ...]]]:
     for path, transaction in account.transactions:
         yield path, transaction, ("transaction_date",)
     for path, _, line_items in account.itemised:

@@ -97,7 +97,7 @@ def latest_period_not_open_ended(account: CheckedAccount) -> Iterator[Fault]:
     """The last billing configuration period of a meter point has an end, and nothing follows it."""
     for path, meter_point in account.meter_points:
         periods: list[Item] | None = meter_point.get("billing_configuration_periods")
-        if not periods or not any(["end_date" in period for period in periods]):
+        if not periods or not any("end_date" in period for period in periods):
             continue
         if not all("start_date" in period for period in periods):
             continue

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from migration_payloads.files.check import Summary, check_lines
 from migration_payloads.files.check_options import check_options, write_totals
-from migration_payloads.files.reading import UnreadableFileError, open_file
+from migration_payloads.files.reading import UnreadableFileError, open_file, reader_of
 from migration_payloads.profile import Profile
 from migration_service.cli.output import json_option, show_json, show_list
 from migration_service.cli.session import CannotRunError
@@ -39,7 +39,12 @@ def check(
         with open_file(file) as opened, _progress(hidden=as_json) as progress:
             task = progress.add_task("lines", total=opened.size, lines=0)
             for part in check_lines(
-                opened.lines, Profile(profile), supplier=supplier, time_zone=time_zone, processes=processes
+                opened.lines,
+                Profile(profile),
+                supplier=supplier,
+                time_zone=time_zone,
+                processes=processes,
+                read_again=reader_of(file),
             ):
                 summary.add(part)
                 progress.update(task, completed=opened.position, lines=summary.lines)

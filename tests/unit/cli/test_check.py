@@ -59,6 +59,17 @@ def test_today_is_today_in_the_time_zone_that_is_given(tmp_path: Path, time_zone
     assert _check(tmp_path / "book.ndjson", "--time-zone", "Nowhere").exit_code == 2
 
 
+@pytest.mark.parametrize("compress", [False, True])
+def test_lines_of_an_account_conflict_if_they_do_not_say_the_same(tmp_path: Path, compress: bool) -> None:
+    one, other = generate_accounts(2, supplier="S")
+    lines = [one, other, dict(reversed(one.items())), other | {"billing_address1": "Elsewhere"}]
+    file = _write(tmp_path, lines, compress=compress)
+    found = json.loads(_check(file, "--json", "--processes", "1").stdout)
+    assert found["errors"] == {"duplicate_line_in_batch": 2, "conflicting_lines_in_batch": 1}
+    assert (found["lines"], found["failed"]) == (4, 2)
+    assert [it["line_number"] for it in found["examples"]["conflicting_lines_in_batch"]] == [4]
+
+
 def test_lines_of_another_supplier_are_found_if_one_is_named(tmp_path: Path) -> None:
     file = _write(tmp_path, generate_accounts(1, supplier="T"))
     result = _check(file, "--json", "--supplier", "S", "--processes", "1")

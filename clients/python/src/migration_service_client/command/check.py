@@ -8,6 +8,7 @@ import click
 from migration_payloads.files.check import Summary, check_lines
 from migration_payloads.files.check_options import check_options, write_totals
 from migration_payloads.files.output import say
+from migration_payloads.files.reading import reader_of
 from migration_payloads.profile import Profile
 from migration_service_client.command.lines import open_lines
 from migration_service_client.command.output import json_option, show_json, show_list
@@ -34,7 +35,12 @@ def check(
     summary = Summary()
     with open_lines(file, "Checking") as lines:
         for part in check_lines(
-            lines, Profile(profile), supplier=supplier, time_zone=time_zone, processes=processes
+            lines,
+            Profile(profile),
+            supplier=supplier,
+            time_zone=time_zone,
+            processes=processes,
+            read_again=reader_of(file),
         ):
             summary.add(part)
     if totals_file is not None:
