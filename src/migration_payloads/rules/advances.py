@@ -71,8 +71,8 @@ def advance_amount_mismatch(account: CheckedAccount) -> Iterator[Fault]:
         if None in parts:
             continue
         made, sent = sum((it for it in parts if it is not None), ZERO), Decimal(total)
-        off = abs(made - sent)
-        if off > A_CENT * len(parts) and off > A_CENT * len(parts) + half_of_last_digit(sent):
+        off = abs(made - sent) - A_CENT * len(parts)
+        if off > ZERO and off > half_of_last_digit(sent):
             yield (
                 (*path, "total_monthly_advance_amount"),
                 f"The parts with their tax make {made:f}, not {sent:f}.",

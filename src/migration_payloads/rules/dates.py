@@ -45,13 +45,22 @@ def placeholder_date(account: CheckedAccount) -> Iterator[Fault]:
 
 
 def _is_any_early(account: CheckedAccount) -> bool:
-    days: list[date | None] = []
-    for address in account.supply_addresses:
-        days.append(address.get("customer_at_supply_address_from_date"))
+    days = _list_days_of_supply(account)
+    for _, ledger in account.ledgers:
+        days += ledger.get("last_settlement_closing_date"), ledger.get("last_settlement_issue_date")
+    for it in account.statements:
+        days += it.get("bill_period_from_date"), it.get("bill_period_to_date"), it.get("issued_date")
+    days += [transaction.get("transaction_date") for _, transaction in account.transactions]
+    for field in ("start_date", "end_date"):
+        days += [item.get(field) for _, _, line_items in account.itemised for item in line_items]
+    return min(filter(None, days), default=FIRST_DAY) < FIRST_DAY
+
+
+def _list_days_of_supply(account: CheckedAccount) -> list[date | None]:
+    days = [address.get("customer_at_supply_address_from_date") for address in account.supply_addresses]
     for _, meter_point in account.meter_points:
         days += meter_point.get("supply_start_date"), meter_point.get("last_billed_to_date")
-        for meter in meter_point.get("meters", ()):
-            days.append(meter.get("active_from"))
+        days += [meter.get("active_from") for meter in meter_point.get("meters", ())]
     for _, agreement, _ in account.agreements:
         days += agreement.get("effective_from"), agreement.get("agreed_at")
     for _, start, end, periods in account.period_series:
@@ -60,14 +69,7 @@ def _is_any_early(account: CheckedAccount) -> bool:
             if start == "start_at":  # times, which cannot be compared with days
                 first, last = first and first.date(), last and last.date()
             days += first, last
-    for _, ledger in account.ledgers:
-        days += ledger.get("last_settlement_closing_date"), ledger.get("last_settlement_issue_date")
-    for it in account.statements:
-        days += it.get("bill_period_from_date"), it.get("bill_period_to_date"), it.get("issued_date")
-    days += [transaction.get("transaction_date") for _, transaction in account.transactions]
-    # An end before the start has a rule of its own.
-    days += [item.get("start_date") for _, _, line_items in account.itemised for item in line_items]
-    return min(filter(None, days), default=FIRST_DAY) < FIRST_DAY
+    return days
 
 
 def _dated(account: CheckedAccount) -> Iterator[tuple[Path, Item, tuple[str, ...]]]:
@@ -117,7 +119,7 @@ def period_without_content(account: CheckedAccount) -> Iterator[Fault]:
         if names is None:
             continue
         for i, period in series.periods:
-            # The first is there nearly always, and to ask for it alone costs less.
+            # The first is nearly always there, and to ask for it alone costs less.
             if period.get(names[0]) is not None or any(period.get(name) is not None for name in names):
                 continue
             path = (*series.path, i)

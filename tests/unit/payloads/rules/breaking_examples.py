@@ -515,6 +515,15 @@ _DATES = [
             ("ledgers.1.last_settlement_closing_date", date(1, 1, 1)),
         )
     ),
+    _warning(
+        "placeholder_date",
+        f"{_HISTORICAL}.1.line_items.0.end_date",
+        "1900-01-01 stands for no day: correct it, or leave it out where it may be absent.",
+        {
+            f"{_HISTORICAL}.1.line_items.0.start_date": ABSENT,
+            f"{_HISTORICAL}.1.line_items.0.end_date": date(1900, 1, 1),
+        },
+    ),
     *(
         _warning(
             "period_without_content",
