@@ -12,7 +12,7 @@ from migration_service.models.comparison import ComparedAccount, Comparison
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient
+from support.batch_client import BatchClient, counts
 from support.imported_account import ImportedAccount, code_of
 from support.marked_person import find_mark, marked_parts
 from support.supplier_client import SupplierClient
@@ -83,6 +83,33 @@ def test_nothing_is_added_to_an_erased_account_and_erasing_it_again_changes_noth
     assert (again.status_code, again.json["customers"], again.json["payload"]) == (200, 0, False)
     refused = account.post_notes({"body": "He called again."})
     assert (refused.status_code, code_of(refused)) == (400, "account_erased")
+
+
+_BODIES: dict[str, dict[str, Any]] = {
+    "notes": {"notes": [{"body": 5}]},
+    "transactions": {"transactions": [{"transaction_id": "t"}]},
+    "statements": {"statements": [{"statement_id": "s"}]},
+    "payment-instructions": {"vendor": "nobody"},
+}
+
+
+@pytest.mark.parametrize("kind", _BODIES)
+def test_lines_for_an_erased_account_are_not_open(batches: BatchClient, kind: str) -> None:
+    """Neither those that were refused before, in any spelling of its number, nor those that come later."""
+    account, other = batches.supplier.accounts(2)
+    assert counts(batches.run([account, other])) == {"IMPORTED": 2}
+    number, kept = account["external_account_number"], other["external_account_number"]
+    lines = [batches.line(it, **_BODIES[kind]) for it in (number, f"{number}.0", kept)]
+    before = batches.run(lines, kind=kind)
+    assert counts(before) == {"FAILED": 3}
+    assert erase(batches.supplier, number).status_code == 200
+    later = batches.run([*lines[:2], batches.line(number, notes=[{"body": "Again."}])], kind=kind)
+    assert counts(later) == {"FAILED": 3}
+    for report, refused in ((before, 1), (later, 0), (None, 1)):
+        found = batches.supplier.reconcile(f"?batch={report['batch_id']}" if report else "")
+        assert [it["external_account_number"] for it in found["open"]] == [kept] * refused
+        assert (found["sent"]["added_lines_refused"], found["sent"]["open"]) == (refused, refused)
+        assert found["complete"] is not bool(refused)
 
 
 def test_an_organisation_erases_one_account_after_the_other(

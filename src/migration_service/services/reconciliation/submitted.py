@@ -280,6 +280,18 @@ _IS_MARKED = """EXISTS (
     SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = :import_supplier_id
       AND skip_mark.external_account_number = line.external_account_number)"""
 
+# Condition on a line: its account was erased after it was created, so it has no mark. Like the erasure, this
+# finds a line that spells the number in another way, unless that is the number of another account.
+_IS_ERASED = """EXISTS (
+    SELECT FROM account_import_process AS process
+    JOIN account ON account.account_import_process_id = process.id
+    WHERE process.import_supplier_id = :import_supplier_id AND account.erased_at IS NOT NULL
+      AND process.external_account_number IN (line.external_account_number, line.meant_number)
+      AND (process.external_account_number = line.external_account_number OR NOT EXISTS (
+          SELECT FROM account_import_process AS own
+          WHERE own.import_supplier_id = :import_supplier_id
+            AND own.external_account_number = line.external_account_number)))"""
+
 # The account numbers without an import process on lines of stage and import batches (or of one batch in any
 # mode), each with its newest line, and all lines without a number. The newest batch has the largest id. A
 # line that repeats the number of an earlier one never counts. Also accounts with an import process of which
@@ -499,7 +511,8 @@ ADDED_LINES = f"""
                     SELECT FROM account_import_process AS process
                     WHERE process.import_supplier_id = :import_supplier_id
                       AND process.external_account_number = line.external_account_number
-                      AND process.state = '{ImportState.SKIPPED}') THEN '{LineStatus.SKIPPED}'
+                      AND process.state = '{ImportState.SKIPPED}')
+                     OR {_IS_ERASED} THEN '{LineStatus.SKIPPED}'
                 WHEN line.status = '{LineStatus.FAILED}' THEN '{LineStatus.FAILED}'
                 ELSE '{LineStatus.PENDING}' END AS outcome,
            EXISTS (SELECT FROM acknowledgement
