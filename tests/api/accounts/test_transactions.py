@@ -99,6 +99,21 @@ def test_a_transaction_whose_date_was_changed_is_the_same_when_it_is_sent_again(
         assert _statuses(account.post_transactions(moved)) == [ADDED]
         again = account.post_transactions(moved)
         assert (_statuses(again), again.headers["X-Warning-Count"]) == ([EXISTS], "0")
+        (existing,) = _results(again)
+        answered = existing["transaction_data"]
+        assert (answered["transaction_date"], answered["status"]) == (
+            str(FIRST),
+            "TRANSACTION_IMPORT_SUCCESS",
+        )
+        dated = {"transaction_date": answered["transaction_date"]}
+        for same in (answered, moved | dated, answered | {"transaction_date": moved["transaction_date"]}):
+            back = account.post_transactions(same)
+            assert (_results(back), back.headers["X-Warning-Count"]) == ([existing], "0")
+        noted = account.post_transactions(answered | {"note": "x", "status": "LOST"}, report="full")
+        assert [(it["attr"], it["code"]) for it in parse_json(noted.data)["warnings"]] == [
+            ("transactions.0.status", "unknown_field"),
+            ("transactions.0.note", "existing_transaction_not_changed"),
+        ]
     other = account.post_transactions(moved | {"transaction_date": "2019-01-02"}, report="full")
     assert [it["attr"] for it in parse_json(other.data)["warnings"]] == ["transactions.0.transaction_date"]
 

@@ -33,6 +33,9 @@ from migration_service.services.setup.suppliers import (
     get_import_supplier,
 )
 
+#: What answers add to the data of a transaction that existed already.
+EXISTING = {"status": "TRANSACTION_IMPORT_SUCCESS"}
+
 
 @dataclass(frozen=True, slots=True)
 class PostedBody:
@@ -52,8 +55,25 @@ def load_posted(schema: AddedDataSchema, payload: Any) -> PostedBody:
     data, errors = load(schema, payload)
     dry_run = data.pop("dry_run", False)
     # An unknown field at the top level is an error in every profile.
-    unknown_fields = [item for item in find_unknown_fields(schema, payload) if item not in errors]
+    unknown_fields = [
+        item for item in find_unknown_fields(schema, _without_answered(payload)) if item not in errors
+    ]
     return PostedBody(data, unknown_fields, dry_run, errors)
+
+
+def _without_answered(payload: Any) -> Any:
+    """Return a body without what answers add to its transactions, which may be sent back as they came."""
+    items = payload.get("transactions") if isinstance(payload, dict) else None
+    if not isinstance(items, list):
+        return payload
+    return payload | {
+        "transactions": [
+            {name: value for name, value in it.items() if (name, value) not in EXISTING.items()}
+            if isinstance(it, dict)
+            else it
+            for it in items
+        ]
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from migration_service.errors import (
 )
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
+    EXISTING,
     Accepted,
     Addition,
     PostedBody,
@@ -50,9 +51,6 @@ class TransactionStatus(StrEnum):
 
 #: Members of every transaction that passed the schema.
 _ADDABLE = {"transaction_id", "transaction_date", "amount", "type"}
-
-#: The status in the data of a transaction that existed already.
-_IMPORTED = {"status": "TRANSACTION_IMPORT_SUCCESS"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,7 @@ def add_transactions_to_accounts(
 def with_existing(taken: Sequence[Taken]) -> list[TransactionResult]:
     """Return the results for transactions, with those that existed already as they are on the account."""
     return [
-        TransactionResult(it.status, {**it.transaction.data, **_IMPORTED})
+        TransactionResult(it.status, {**it.transaction.data, **EXISTING})
         if isinstance(it.transaction, KnownTransaction)
         else TransactionResult(it.status, it.transaction)
         for it in taken
@@ -144,18 +142,25 @@ _MOVED_FROM = re.compile(r"\n?" + _MOVED.format(sent=r"(\d{4}-\d\d-\d\d)", day=r
 
 
 def _find_unchanged(posted: dict[str, Any], existing: dict[str, Any], index: int) -> list[ErrorItem]:
-    """Return a warning for each value of a posted transaction that the existing one has otherwise."""
+    """Return a warning for each value of a posted transaction that the existing one has otherwise.
+
+    Of a transaction whose date was changed, both the date and the note that were sent first are the same, and
+    those that answers have since.
+    """
+    paths = [it.path for it in TRANSACTION.find_differences(posted, existing)]
     note = existing.get("note") or ""
     if moved := _MOVED_FROM.search(note):
         sent = date.fromisoformat(moved[1])
-        existing = {**existing, "transaction_date": sent, "note": note[: moved.start()]}
+        first = {**existing, "transaction_date": sent, "note": note[: moved.start()]}
+        otherwise = {it.path for it in TRANSACTION.find_differences(posted, first)}
+        paths = [it for it in paths if it in otherwise]
     return [
         ErrorItem(
             TRANSACTION_NOT_CHANGED,
             "The transaction already exists with another value here, which was not changed.",
-            f"transactions.{index}.{difference.path}",
+            f"transactions.{index}.{path}",
         )
-        for difference in TRANSACTION.find_differences(posted, existing)
+        for path in paths
     ]
 
 
