@@ -37,32 +37,56 @@ def _sum(items: Any, field: str) -> Decimal | None:
     return None if None in found else sum((it for it in found if it is not None), ZERO)
 
 
+def _is_doubtful(*lists: Any) -> bool:
+    """Return whether an amount of transactions has a finding of its own, or is there twice.
+
+    What is made of such amounts is a guess.
+    """
+    transactions = [it for items in lists for it in objects(items)]
+    ids = [it.get("transaction_id") for it in transactions]
+    return len(set(map(str, ids))) < len(ids) or any(map(_has_doubtful_amount, transactions))
+
+
+def _has_doubtful_amount(transaction: dict[str, Any]) -> bool:
+    amount = number(transaction.get("amount"))
+    if amount is None or amount != _cents(amount):
+        return True
+    if transaction.get("type") in _REVERSED:
+        return amount < 0
+    net, tax = _sum(transaction.get("line_items"), "net_amount"), _sum(transaction.get("tax_items"), "amount")
+    parts = None if net is None or tax is None else net + tax
+    return bool(transaction.get("line_items")) and (parts is None or differ(parts, amount))
+
+
 @corrects("balance_mismatch_on_ledger_balance")
 def ledger_balance(place: Place) -> Steps:
     """Add up the last settlement's balance and the open transactions.
 
-    It is likely if only the sign is the other way round.
+    It is likely if only the sign is the other way round, and a guess if what is added up has findings.
     """
-    moved = _moved(place.parent.get(OPEN_TRANSACTIONS))
+    historical, open_ones = place.parent.get(HISTORICAL_TRANSACTIONS), place.parent.get(OPEN_TRANSACTIONS)
+    moved = _moved(open_ones)
     settled = number(place.parent.get("last_settlement_balance", ZERO))
     old = number(place.value)
     if moved is None or settled is None or old is None:
         return []
     new = settled + moved
-    sure = Confidence.LIKELY if not differ(-old, new) else Confidence.GUESS
+    is_negated = not differ(-old, new) and not _is_doubtful(open_ones)
+    is_settled = not historical or _moved(historical) == settled
+    sure = Confidence.LIKELY if is_negated and is_settled else Confidence.GUESS
     return [place.replace(like(new, place.value), sure)]
 
 
 @corrects("historical_balance_mismatch")
 def settlement_balance(place: Place) -> Steps:
     """Add up the historical transactions, and the balance of the ledger if it followed from the old sum."""
-    moved = _moved(place.parent.get(HISTORICAL_TRANSACTIONS))
-    since = _moved(place.parent.get(OPEN_TRANSACTIONS))
+    historical, open_ones = place.parent.get(HISTORICAL_TRANSACTIONS), place.parent.get(OPEN_TRANSACTIONS)
+    moved, since = _moved(historical), _moved(open_ones)
     old, balance = number(place.value), number(place.parent.get("ledger_balance"))
     if moved is None or since is None or old is None or balance is None:
         return []
     steps = [place.replace(like(moved, place.value), Confidence.GUESS)]
-    if not differ(moved + since, balance):
+    if not differ(moved + since, balance) and not _is_doubtful(historical, open_ones):
         return [place.replace(like(moved, place.value), Confidence.LIKELY)]
     if differ(old + since, balance):
         return steps
@@ -172,7 +196,8 @@ def sum_of_parts(place: Place) -> Steps:
         made, known = (settled or ZERO) + moved, balance
     if known is not None and differ(made, known):
         return []
-    return [place.replace(like(new, place.value), Confidence.GUESS if known is None else Confidence.LIKELY)]
+    is_guess = known is None or _is_doubtful([it for it in objects(others) if it is not place.parent])
+    return [place.replace(like(new, place.value), Confidence.GUESS if is_guess else Confidence.LIKELY)]
 
 
 @corrects("incorrect_tax_item_amount")

@@ -69,8 +69,8 @@ def right_encoding(place: Place) -> Steps:
 def phone_number(place: Place) -> Steps:
     """Write a telephone number as digits, with the plus of its prefix.
 
-    It is certain if nothing else is left out, likely if the plus or a word such as `tel.` is, and a guess if
-    other words or a second number are.
+    It is certain if nothing else is left out, likely if a word such as `tel.` is, and a guess if other words or
+    a second number are, or if a number becomes a foreign one.
     """
     if not isinstance(place.value, str) or len(place.value) > 40:
         return []
@@ -91,14 +91,20 @@ def phone_number(place: Place) -> Steps:
 
 
 def _read_number(place: Place, part: str) -> tuple[str, Confidence] | None:
-    """Return the digits of a text without letters if they are a valid number. A prefix may lack its plus."""
-    digits = re.sub(r"[^0-9]", "", part.replace("(0)", ""))
+    """Return the digits of a text without letters if they are a valid number. A prefix may lack its plus.
+
+    All digits are kept: a number with some more, such as `0612345678/79`, is none. What begins with a zero
+    has no prefix that lacks its plus.
+    """
+    digits = re.sub(r"[^0-9]", "", part)
     if part.lstrip(" (").startswith("+"):
         return (f"+{digits}", Confidence.CERTAIN) if place.accepts(f"+{digits}") else None
-    if len(digits) >= 8 and place.accepts(digits):
+    if len(digits) < 8:
+        return None
+    if place.accepts(digits):
         return digits, Confidence.CERTAIN
-    forms = [it for it in (f"+{digits}", f"0{digits}") if len(digits) >= 8 and place.accepts(it)]
-    return (forms[0], Confidence.LIKELY) if len(forms) == 1 else None
+    is_foreign = digits[0] != "0" and place.accepts(f"+{digits}")
+    return (f"+{digits}", Confidence.GUESS) if is_foreign else None
 
 
 def _with_zeros(place: Place, text: str) -> Steps:

@@ -127,7 +127,7 @@ class OpenChoice(Code):
         super().__init__(*about, **kwargs)
 
 
-_NUMBER_FORM = re.compile(r" *[+(]{0,2}[0-9][0-9 ().\-/]*", re.ASCII)
+_NUMBER_FORM = re.compile(r" *(?:\+?\(?|\(\+)[0-9][0-9 ().\-/]*", re.ASCII)
 _DIGITS_ONLY = re.compile(r"[0-9 +().\-/]", re.ASCII)
 _HAS_PREFIX = re.compile(r"[ (]*(?:\+|00)").match
 

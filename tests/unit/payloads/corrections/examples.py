@@ -193,7 +193,23 @@ FIELD_EXAMPLES = [
     _one("invalid_characters", "billing_address1", "\0"),
     _one("invalid_phone_number", _MOBILE, "tel. 06_12345678", "phone_number", "likely", "0612345678"),
     _one("invalid_phone_number", _MOBILE, "06-1234567O", "phone_number", "guess", "0612345670"),
-    _one("invalid_phone_number", _MOBILE, "32475123456", "phone_number", "likely", "+32475123456"),
+    _one("invalid_phone_number", _MOBILE, "32475123456", "phone_number", "guess", "+32475123456"),
+    _one("invalid_phone_number", _MOBILE, "++31612345678", "phone_number", "certain", "+31612345678"),
+    # With the last digits of a second number, these would be numbers of Australia.
+    *(
+        _one("invalid_phone_number", _MOBILE, sent)
+        for sent in (
+            "0612345678/79",
+            "06-12345678/79",
+            "0612345678-12",
+            "0612345678 12",
+            "0612345678.12",
+            "06-12345678 (79)",
+            "06/12/34/56/78/90",
+            "0310612345678",
+            "+3161234567",
+        )
+    ),
     _one("invalid_phone_number", _MOBILE, "0612345678 / 0201234567", "phone_number", "guess", "0612345678"),
     _one("invalid_phone_number", _MOBILE, "n.v.t.", "phone_number", "likely", ""),
     *(
@@ -548,6 +564,21 @@ RULE_EXAMPLES = [
         "settlement_balance",
         "likely",
         Decimal("-5.72"),
+    ),
+    *(
+        CorrectedExample(
+            "balance_mismatch_on_ledger_balance",
+            "ledgers.0.ledger_balance",
+            {"ledgers.0.ledger_balance": -Decimal(right), path: Decimal(doubtful)},
+            "ledger_balance",
+            "guess",
+            {"ledgers.0.ledger_balance": Decimal(right)},
+        )
+        for path, doubtful, right in (
+            (f"{_OPEN}.3.amount", "-4.00", "11.50"),
+            (f"{_OPEN}.3.amount", "4.01000001", "3.48999999"),
+            ("ledgers.0.last_settlement_balance", "-5.00", "4.22"),
+        )
     ),
     CorrectedExample(
         "payment_amount_must_be_positive",
