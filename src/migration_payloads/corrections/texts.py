@@ -7,19 +7,19 @@ from migration_payloads.corrections.correction import corrects
 from migration_payloads.corrections.place import ORDER, Place, Steps
 from migration_payloads.errors import Confidence
 from migration_payloads.schemas.fields import DocumentPath, EmailAddress, PhoneNumber
-from migration_payloads.schemas.identifiers import find_invisible, mend_encoding, without_hidden
+from migration_payloads.schemas.identifiers import DASHES, find_invisible, mend_encoding, without_hidden
 
 #: What is written in place of nothing.
 _NOTHING = frozenset({"-", "--", "?", "x", "n/a", "na", "nvt", "n.v.t.", "geen", "onbekend", "unknown"})
 _LONGEST = 300
-#: Signs of telephone numbers that are written in more than one way.
-_OTHER_SIGNS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"))
 #: Words that say no more than that a telephone number follows.
 _LABEL = re.compile(
     r"[ :]*(?:(?:tel|telefoon|telefoonnummer|phone|mobiel|mobile|mob|gsm|nr|t|m)[ :]*)?", re.I
 )
 #: Compatibility forms that mean something else than the plain character, such as the 2 in m².
 _OTHER_MEANINGS = ("<super>", "<sub>", "<fraction>", "<circle>")
+#: The hyphen at which no line is broken, which word processors write.
+_NO_BREAK_HYPHEN = "\u2011"
 
 
 @corrects(
@@ -33,7 +33,8 @@ _OTHER_MEANINGS = ("<super>", "<sub>", "<fraction>", "<circle>")
 def visible_characters(place: Place) -> Steps:
     """Take out what cannot be seen, and spaces around the text. A line feed or a tab becomes a space.
 
-    It is a guess if a character may have been a letter in another encoding, or is a small or raised form.
+    It is a guess if a character may have been a letter in another encoding, or is a small or raised form, and
+    likely if it is a dash for a hyphen.
     """
     if not isinstance(place.value, str) or len(place.value) > _LONGEST:
         return []
@@ -49,7 +50,9 @@ def visible_characters(place: Place) -> Steps:
     if place.code == "compatibility_characters":
         if any(unicodedata.decomposition(it).startswith(_OTHER_MEANINGS) for it in text):
             sure = Confidence.GUESS
-        text = unicodedata.normalize("NFKC", text)
+        elif any(ord(it) in DASHES and it != _NO_BREAK_HYPHEN for it in text):
+            sure = min(sure, Confidence.LIKELY, key=ORDER.index)
+        text = unicodedata.normalize("NFKC", text).translate(DASHES)
     new = text.strip()
     if not new or new == place.value or not place.accepts(new):
         return []
@@ -69,14 +72,14 @@ def right_encoding(place: Place) -> Steps:
 def phone_number(place: Place) -> Steps:
     """Write a telephone number as digits, with the plus of its prefix.
 
-    It is certain if nothing else is left out, likely if a word such as `tel.` is, and a guess if other words or
-    a second number are, or if a number becomes a foreign one.
+    It is certain if nothing else is left out, likely if a word such as `tel.` is, and a guess if other words
+    or a second number are, or if a number becomes a foreign one.
     """
     if not isinstance(place.value, str) or len(place.value) > 40:
         return []
     if place.value.strip().casefold() in _NOTHING:
         return [place.replace("", Confidence.LIKELY)]
-    text = unicodedata.normalize("NFKC", without_hidden(place.value)).translate(_OTHER_SIGNS)
+    text = unicodedata.normalize("NFKC", without_hidden(place.value)).translate(DASHES)
     # A part without a number of its own, such as the hour in `na 18 u`, is never added to another.
     parts = [it for it in re.split(r"[^0-9+().\-_ /]+|/(?= *[0+])", text) if re.search(r"[0-9]", it)]
     numbers = [found for it in parts if (found := _read_number(place, it))]

@@ -27,11 +27,29 @@ _READ_AS_SEVERAL = re.compile(
 )
 
 
+#: Replaces each dash that looks like a hyphen, or nearly, by one.
+DASHES = str.maketrans(dict.fromkeys("\u02d7\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212", "-"))
+
+
 def identifier_fault(text: str) -> Message | None:
     """Return why `text` is not an identifier in normal form, or None if it is.
 
-    Inner spaces, slashes and letters of any script are allowed.
+    Inner spaces, slashes and letters of any script are allowed, but no dash besides the hyphen.
     """
+    if text.isascii():
+        return name_fault(text)
+    for character in text:
+        if ord(character) in DASHES:
+            detail = f"This has {_name(character)}, which looks like a hyphen: send '-' instead."
+            return Message(detail, "compatibility_characters")
+        if character == "\ufffd":
+            detail = "This has U+FFFD in place of a letter that is lost: read the file in its own encoding."
+            return Message(detail, "invalid_characters")
+    return name_fault(text)
+
+
+def name_fault(text: str) -> Message | None:
+    """Return why `text` is not a name in normal form, which may have a dash, or None if it is."""
     if text.isascii() and text.isprintable():
         plain = text[:1] != " " and text[-1:] != " "
         return None if plain else _outer_space(text)
@@ -48,7 +66,8 @@ def identifier_fault(text: str) -> Message | None:
     for character in text:
         plain_form = unicodedata.normalize("NFKC", character)
         if plain_form != character:
-            detail = f"This has {_name(character)}, a compatibility form: send {plain_form!r} instead."
+            sent = plain_form.translate(DASHES)
+            detail = f"This has {_name(character)}, a compatibility form: send {sent!r} instead."
             return Message(detail, "compatibility_characters")
     return None
 
@@ -58,7 +77,7 @@ def plain_identifier(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text.strip()
     visible = "".join(it for it in text if not _character_fault(it))
-    return unicodedata.normalize("NFKC", visible).strip()
+    return unicodedata.normalize("NFKC", visible).translate(DASHES).strip()
 
 
 def require_identifier(text: str, attr: str) -> None:

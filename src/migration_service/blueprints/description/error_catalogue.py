@@ -73,7 +73,10 @@ FIELD_CODES = {
     "blank": ("A text is empty, but may not be.", "Give it a value, or leave the field out."),
     "invalid": ("A value has the wrong type, for example a number instead of a text.", "Read the detail."),
     "invalid_choice": ("A value is not one of the allowed words.", "Use one of the words in the detail."),
-    "invalid_characters": ("A text has U+0000 or other control characters.", "Remove them."),
+    "invalid_characters": (
+        "A text has U+0000 or other control characters, or an identifier has lost a letter (U+FFFD).",
+        "Remove them, and read the file in its own encoding.",
+    ),
     "max_length": ("A text is too long.", "Shorten it to the length in the detail."),
     "not_a_list": ("A value is not a list.", "Send a list, even for one element."),
     "not_a_dict": ("A value is not an object.", "Send an object."),
@@ -118,7 +121,8 @@ FIELD_CODES = {
     "outer_spaces": ("An identifier starts or ends with a space.", "Remove it."),
     "not_normalised": ("An identifier is not in Unicode's normal form C.", "Send composed characters."),
     "compatibility_characters": (
-        "An identifier has a compatibility form, for example a full-width digit.",
+        "An identifier has a compatibility form, for example a full-width digit, or a dash that looks like a "
+        "hyphen.",
         "Send the plain character that the detail names.",
     ),
     "invisible_characters": ("An identifier has an invisible character.", "Remove it."),

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from migration_payloads.schemas.identifiers import identifier_fault
+from migration_payloads.schemas.identifiers import name_fault
 from migration_service.errors import NameInvalidError, NameTakenError, quoted
 
 #: The largest length of the name of an organisation or an operations team.
@@ -27,7 +27,7 @@ def check_name(text: str, what: str, max_length: int = MAX_NAME) -> None:
         raise NameInvalidError(
             f"The {what} must have 1 to {max_length} printable characters, and no space at either end."
         )
-    if fault := identifier_fault(text):
+    if fault := name_fault(text):
         raise NameInvalidError(f"The {what} {quoted(text)} is not in its normal form. {fault}")
 
 

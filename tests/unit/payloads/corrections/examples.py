@@ -161,6 +161,12 @@ FIELD_EXAMPLES = [
             ("invisible_characters", "customers.0.user_details.0.namespace", "a\u200b", "certain", "a"),
             ("compatibility_characters", f"{_POWER}.agreements.0.tariff_code", "\uff21", "certain", "A"),
             ("compatibility_characters", f"{_POWER}.agreements.0.tariff_code", "A²", "guess", "A2"),
+            ("compatibility_characters", f"{_POWER}.meters.0.meter_id", "E\u20111", "certain", "E-1"),
+            ("compatibility_characters", f"{_POWER}.meters.0.meter_id", "E\ufe581", "certain", "E-1"),
+            *(
+                ("compatibility_characters", f"{_OPEN}.0.transaction_id", f"T{dash}4", "likely", "T-4")
+                for dash in "\u02d7\u2010\u2012\u2013\u2014\u2015\u2043\u2212"
+            ),
             ("invalid_characters", "external_account_number", "M\x81ller", "guess", "Mller"),
             ("invisible_characters", "customers.0.family_name", "M\x81ller", "guess", "Mller"),
             ("invisible_characters", _EMAIL, "anna@post.nl\u200b", "certain", "anna@post.nl"),
@@ -191,6 +197,7 @@ FIELD_EXAMPLES = [
     _one("invalid_characters", f"{_POWER}.meters.0.meter_id", "E\t1", "visible_characters", "certain", "E 1"),
     _one("invalid_characters", "billing_address1", "Plein\0", "visible_characters", "certain", "Plein"),
     _one("invalid_characters", "billing_address1", "\0"),
+    _one("invalid_characters", "external_account_number", "1\ufffd"),
     _one("invalid_phone_number", _MOBILE, "tel. 06_12345678", "phone_number", "likely", "0612345678"),
     _one("invalid_phone_number", _MOBILE, "06-1234567O", "phone_number", "guess", "0612345670"),
     _one("invalid_phone_number", _MOBILE, "32475123456", "phone_number", "guess", "+32475123456"),

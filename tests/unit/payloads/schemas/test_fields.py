@@ -125,6 +125,8 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (fields.NormalIdentifier(), "A\u0301", "not_normalised"),
     (fields.NormalIdentifier(), "A\uff11", "compatibility_characters"),
     (fields.NormalIdentifier(), "A\u00a01", "compatibility_characters"),
+    (fields.NormalIdentifier(), "A\u22121", "compatibility_characters"),
+    (fields.NormalIdentifier(), "A\ufffd1", "invalid_characters"),
     (fields.NormalIdentifier(), "A\u200b1", "invisible_characters"),
     (fields.NormalIdentifier(), "A\u034f1", "invisible_characters"),
     (fields.NormalIdentifier(), "A\ufe0f1", "invisible_characters"),
