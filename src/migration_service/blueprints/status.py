@@ -1,6 +1,8 @@
 """The progress of imports: the status of an account and the three lists (sections 4.4 to 4.7)."""
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 from flask import Response
@@ -25,6 +27,8 @@ from migration_service.services.reporting.account_history import read_account_hi
 #: The number of entries in one piece of a streamed list.
 PIECE = 5_000
 LARGEST_PAGE = 100_000
+#: The bytes of a cursor by which one that was made up is recognized.
+_CHECK_BYTES = 6
 
 blueprint = make_blueprint(
     "status", "", "The progress of the migration of an account and of a supplier's book."
@@ -169,10 +173,26 @@ def list_failed_account_imports(arguments: dict[str, Any], import_supplier_code:
 
 
 def _list(kind: ListKind, import_supplier_code: str, arguments: dict[str, Any]) -> Response:
-    if "limit" not in arguments:
-        return _stream(kind, import_supplier_code, arguments.get("cursor", ""))
-    listing = Listing.read(arguments, str, largest=LARGEST_PAGE)
+    is_whole = "limit" not in arguments
+    listing = Listing.read({"limit": 1} | arguments, _read_cursor, largest=LARGEST_PAGE)
+    if is_whole:
+        return _stream(kind, import_supplier_code, listing.after or "")
     return _page(kind, import_supplier_code, listing.after or "", listing.limit)
+
+
+def _write_cursor(number: str) -> str:
+    """Return the cursor after an account number. It stays valid when that account has left the list."""
+    data = number.encode()
+    return urlsafe_b64encode(sha256(data).digest()[:_CHECK_BYTES] + data).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> str:
+    """Return the account number of a cursor. Raise ValueError if this list cannot have given it."""
+    data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    number = data[_CHECK_BYTES:].decode()
+    if _write_cursor(number) != cursor or not number.isprintable():
+        raise ValueError
+    return number
 
 
 def _stream(kind: ListKind, import_supplier_code: str, after: str) -> Response:
@@ -201,5 +221,5 @@ def _page(kind: ListKind, import_supplier_code: str, after: str, limit: int) -> 
         more = page.count and read_imports(session, supplier, kind, after=page.last, limit=1).count
     response = Response(f"[{page.json}]", mimetype="application/json")
     if more:
-        link_next(response, limit, page.last)
+        link_next(response, limit, _write_cursor(page.last))
     return response

@@ -44,7 +44,7 @@ class ListArgumentsSchema(Fields):
         1_000,
         parameter={"type": "integer", "minimum": 1, "maximum": 100_000},
     )
-    cursor = page_cursor("MTAwMDAwMDM4", max_length=1_000)
+    cursor = page_cursor("NCGH5BLqMTAwMDAwMDM4", max_length=1_000)
 
 
 class StagedAccountSchema(AnswerSchema):

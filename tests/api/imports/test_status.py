@@ -1,7 +1,9 @@
 """Sections 4.4 to 4.7: status and lists."""
 
+from base64 import urlsafe_b64encode
 from datetime import datetime
-from itertools import chain
+from hashlib import sha256
+from itertools import chain, product
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import quote
@@ -10,10 +12,12 @@ import pytest
 from sqlalchemy import select
 
 from migration_service.models import Account
+from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.tasks.resources import WorkerResources
 from support.factories import json_of
+from support.imported_account import codes_of
 from support.supplier_client import SupplierClient
 
 
@@ -92,6 +96,28 @@ def test_pages_lead_through_the_whole_list(supplier: SupplierClient) -> None:
     pages = supplier.pages(f"/all-account-import-processes/{supplier.code}/?limit=3")
     assert [len(page) for page in pages] == [3, 3, 1]
     assert list(chain.from_iterable(pages)) == _list(supplier, "all")
+
+
+def test_a_cursor_outlives_its_account_and_one_that_no_list_has_given_is_refused(
+    supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    numbers = ["a", "b ü/", "c", "d"]
+    for account, number in zip(supplier.accounts(4), numbers, strict=True):
+        assert supplier.stage(account | {"external_account_number": number}).status_code == 201
+    links = {}
+    for kind in ("all", "pending"):
+        link = supplier.get(f"/{kind}-account-import-processes/{supplier.code}/?limit=2").headers["Link"]
+        links[kind] = link.partition("cursor=")[2].partition(">")[0]
+    with supplier.Session.begin() as session:
+        erase_account(session, supplier.known(), "b ü/", reason="Request 1")
+    for kind, cursor in links.items():
+        for query, rest in ((f"?limit=1&cursor={cursor}", ["c"]), (f"?cursor={cursor}", ["c", "d"])):
+            assert [it["external_account_number"] for it in _list(supplier, kind, query)] == rest
+    forged = urlsafe_b64encode(sha256(b"a\0").digest()[:6] + b"a\0").decode().rstrip("=")
+    made_up = ["zzzz", "%F0%9F%98%80", "%ff", "MTAwMDAwMDM4", "a", f"{cursor}A", cursor[:-1], forged]
+    for kind, query, value in product(("all", "pending", "imported", "failed"), ("", "limit=2&"), made_up):
+        path = f"/{kind}-account-import-processes/{supplier.code}/?{query}cursor={value}"
+        assert codes_of(supplier.get(path)) == [("cursor", "invalid")], path
 
 
 def test_a_long_list_is_streamed_completely(supplier: SupplierClient) -> None:
