@@ -96,7 +96,7 @@ def create(body: dict[str, Any]) -> Response:
         answer = jsonify(_dump(session, endpoint) | {"secret": secret})
         answer.status_code = 201
         answer.headers["Location"] = url_for("webhooks.get_webhook", webhook_id=endpoint.id)
-        keep_with_effect(session, answer, _close)
+        keep_with_effect(session, answer, _close, subject=endpoint.id)
     return answer
 
 
@@ -175,7 +175,7 @@ def rotate(body: dict[str, Any], webhook_id: str) -> Response:
     with resources().Session.begin() as session:
         endpoint = _find(session, webhook_id, lock=True)
         answer = jsonify({"secret": rotate_secret(session, endpoint, seal(resources().settings), **body)})
-        keep_with_effect(session, answer, _close)
+        keep_with_effect(session, answer, _close, subject=endpoint.id)
     return answer
 
 
@@ -189,10 +189,11 @@ def send_test_event(webhook_id: str) -> Response:
     It has the type `webhook.test`, and is sent even if the webhook is switched off. It is not in the feed.
     """
     with resources().Session.begin() as session:
-        delivery = send_test(session, _find(session, webhook_id))
+        endpoint = _find(session, webhook_id)
+        delivery = send_test(session, endpoint)
         answer = jsonify(WebhookDeliveryAnswerSchema().dump(report_delivery(session, delivery)))
         answer.status_code = 202
-        keep_with_effect(session, answer)
+        keep_with_effect(session, answer, subject=endpoint.id)
     return answer
 
 
@@ -257,7 +258,7 @@ def send_again(body: dict[str, Any], webhook_id: str) -> Response:
             events = redeliver_since(session, endpoint, body["since"], only_failed=body["only_failed"])
         answer = jsonify({"events": events})
         answer.status_code = 202
-        keep_with_effect(session, answer)
+        keep_with_effect(session, answer, subject=endpoint.id)
     return answer
 
 

@@ -31,7 +31,7 @@ class IdempotencyKey(Base):
     key: Mapped[str] = mapped_column(primary_key=True)
     #: The hash of everything in the request that matters. A different request with the same key is an error.
     request_sha256: Mapped[bytes] = mapped_column(LargeBinary)
-    #: For the process endpoint, the id of the attempt.
+    #: For the process endpoint, the id of the attempt. For those of webhooks, the id of the webhook.
     claim_id: Mapped[UUID]
     #: For processes of the version before this one only, which claimed a key before they acted.
     leased_until: Mapped[datetime]

@@ -23,7 +23,7 @@ from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.tasks.resources import WorkerResources
 from support.factories import obtain
 from support.imported_account import ImportedAccount, at_once, code_of, codes_of
-from support.supplier_client import SupplierClient
+from support.supplier_client import API, SupplierClient
 
 _TRANSACTION: dict[str, Any] = {
     "transaction_id": "T-1",
@@ -122,8 +122,8 @@ def test_numbers_that_are_equal_make_an_equal_request(account: ImportedAccount, 
     assert len(account.added_transactions()) == 1
 
 
-def test_a_webhook_and_its_secret_are_made_once(account: ImportedAccount, key: str) -> None:
-    def post(path: str, body: Any = None) -> TestResponse:
+def test_a_webhook_and_its_secret_are_made_once_while_it_exists(account: ImportedAccount, key: str) -> None:
+    def post(path: str, body: Any = None, key: str = key) -> TestResponse:
         return account.supplier.post(f"/webhooks/{path}", body, headers={"Idempotency-Key": key})
 
     body = {"url": "https://billing.example.com/events"}
@@ -140,6 +140,17 @@ def test_a_webhook_and_its_secret_are_made_once(account: ImportedAccount, key: s
     assert post(f"{path}test/").data == post(f"{path}test/").data
     assert len(account.supplier.get("/webhooks/").json or ()) == 1
     assert len(account.supplier.get(f"/webhooks/{path}deliveries/").json or ()) == 1
+    other = post("", {"url": "https://billing.example.com/others"}, f"{key} 2")
+    since = {"since": "2026-01-01T00:00:00Z", "only_failed": True}
+    assert post(f"{path}redeliver/", since).status_code == 202
+    # With the webhook, the answers about it are gone, and those about another one stay.
+    assert account.supplier.delete(f"/webhooks/{path}").status_code == 200
+    for below, sent in (("secret/", {"overlap_hours": 0}), ("test/", None), ("redeliver/", since)):
+        assert post(f"{path}{below}", sent).status_code == 404, below
+    assert post("", {"url": "https://billing.example.com/others"}, f"{key} 2").data == other.data
+    anew = post("", body)
+    assert (anew.status_code, anew.data == first.data) == (201, False)
+    assert account.supplier.get(anew.headers["Location"].partition(API)[2]).status_code == 200
 
 
 def test_a_compressed_body_is_the_same_request_as_a_plain_one(account: ImportedAccount, key: str) -> None:

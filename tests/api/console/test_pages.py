@@ -1,12 +1,16 @@
 """Every page of the console answers its question."""
 
 import re
+import secrets
+from urllib.parse import quote, unquote
 
 from migration_service.services.processing.slots import Slots
 from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.console_client import ConsoleClient, text_of
+from support.imported_account import ImportedAccount
+from support.marked_person import marked_parts
 from support.servers import wait_until
 from support.supplier_client import SupplierClient
 
@@ -44,6 +48,22 @@ def test_the_accounts_of_two_suppliers_with_one_number_are_listed(
     for supplier in (batches.supplier, other):
         assert f"/console/suppliers/{supplier.code}/accounts/{number}/" in page
     assert "No account has this number" in administrator.see("/accounts/?q=nobody")
+
+
+def test_an_account_is_found_by_its_numbers_as_people_write_them(
+    administrator: ConsoleClient, supplier: SupplierClient, worker_resources: WorkerResources
+) -> None:
+    ean = "87" + "".join(secrets.choice("123456789") for _ in range(16))
+    account = ImportedAccount.create(supplier, worker_resources, **marked_parts("Jansen", ean))
+    groups = [ean[:4], ean[4:11], ean[11:]]
+    wide = "".join(chr(ord(it) + 0xFEE0) for it in ean)
+    eans = [*(it.join(groups) for it in (" ", ".", "-", "\u200b", "\u00a0", "\n")), f"'{ean}", wide]
+    number = account.number
+    for wanted in (*eans, number, f"'{number}", f"\ufeff{number[:2]}\u200b{number[2:]}\u00a0", f"{number}\n"):
+        found = unquote(unquote(administrator.get(f"/accounts/?q={quote(wanted)}").location or ""))
+        assert found == f"/console/suppliers/{supplier.code}/accounts/{number}/", ascii(wanted)
+    for wanted in ("\u200b", "'", ean[:-1]):
+        assert "No account has this number" in administrator.see(f"/accounts/?q={quote(wanted)}")
 
 
 def test_health_shows_the_lines_of_the_doctor(administrator: ConsoleClient) -> None:

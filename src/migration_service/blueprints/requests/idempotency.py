@@ -109,17 +109,23 @@ def keyed_request() -> KeyedRequest | None:
     return cast(KeyedRequest | None, g.get("keyed_request"))
 
 
-def keep_with_effect(session: Session, answer: Response, closed: Callable[[bytes], bytes] = bytes) -> None:
+def keep_with_effect(
+    session: Session,
+    answer: Response,
+    closed: Callable[[bytes], bytes] = bytes,
+    *,
+    subject: UUID | None = None,
+) -> None:
     """Store the response in the transaction of its effect, with the body as `closed` returns it.
 
-    Without a key, do nothing.
+    Without a key, do nothing. `subject` is the row that is to be removed together with the response.
     """
     if keyed := keyed_request():
         headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
         keep_answer(
             OpenTransaction.of(session),
             keyed,
-            KeptAnswer(answer.status_code, headers, closed(answer.get_data())),
+            KeptAnswer(answer.status_code, headers, closed(answer.get_data()), subject),
         )
 
 

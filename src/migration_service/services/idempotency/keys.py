@@ -67,6 +67,8 @@ class KeptAnswer:
     status: int
     headers: dict[str, str]
     body: bytes
+    #: The row that it is about, if it is to be removed with it (`void_answers`).
+    subject: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +102,12 @@ def keep_answer(
     Raise IdempotencyRequestInProgressError if another request with the same key has stored one, or is about
     to. The effect must then be rolled back.
     """
-    values: dict[str, Any] = {"claim_id": new_id(), "status": None, "headers": None, "body": None}
+    values: dict[str, Any] = {"status": None, "headers": None, "body": None}
     if isinstance(answer, EarlierAttempt):
         values["claim_id"] = answer.attempt_id
     else:
         values |= {"status": answer.status, "headers": Jsonb(answer.headers), "body": answer.body}
+        values["claim_id"] = answer.subject or new_id()
     try:
         kept = transaction.execute(_KEEP, _values(request) | values)
     except OperationalError as error:
@@ -128,6 +131,12 @@ def void_keys(session: Session, import_supplier: str, external_account_numbers: 
     """
     names = {"import_supplier": import_supplier, "numbers": list(external_account_numbers)}
     return len(session.execute(_VOID, names).all())
+
+
+def void_answers(session: Session, organisation_id: int, endpoints: Collection[str], subject: UUID) -> None:
+    """Remove the answers of these endpoints that are about a row that is removed."""
+    values = {"organisation_id": organisation_id, "endpoints": list(endpoints), "subject": subject}
+    session.execute(_VOID_ANSWERS, values)
 
 
 def _values(request: KeyedRequest) -> dict[str, Any]:
@@ -194,4 +203,10 @@ _VOID = text("""
     DELETE FROM idempotency_key
     WHERE import_supplier = :import_supplier AND external_account_number = ANY (:numbers)
     RETURNING 1
+""")
+
+# The primary key begins with the organisation and the endpoint.
+_VOID_ANSWERS = text("""
+    DELETE FROM idempotency_key
+    WHERE organisation_id = :organisation_id AND endpoint = ANY (:endpoints) AND claim_id = :subject
 """)

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from migration_payloads.schemas.fields import Ean
+from migration_payloads.schemas.identifiers import plain_identifier, without_hidden
 from migration_service.services.setup.names import is_name
+
+#: What a spreadsheet puts in front of a number that is a text.
+_APOSTROPHES = "'\u2018\u2019`\u00b4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +30,16 @@ def find_accounts(
 ) -> list[FoundAccount]:
     """Return the accounts of these suppliers with this number, or with a meter point with this EAN.
 
-    Only complete numbers are found, because an index has to find them among millions.
+    Only complete numbers are found, because an index has to find them among millions. What cannot be seen and
+    an apostrophe in front do not count, nor what separates the digits of an EAN.
     """
-    if not is_name(wanted):
+    plain = plain_identifier(without_hidden(wanted))
+    numbers = [it for it in {plain, plain.lstrip(_APOSTROPHES).lstrip()} if is_name(it)]
+    if not numbers:
         return []
-    values = {"wanted": wanted, "suppliers": list(import_supplier_ids), "limit": limit}
+    digits = "".join(it for it in plain if it.isalnum())
+    eans = [*numbers, digits] if Ean.FORM.fullmatch(digits) else numbers
+    values = {"numbers": numbers, "eans": eans, "suppliers": list(import_supplier_ids), "limit": limit}
     return [FoundAccount(*row) for row in session.execute(_FIND, values)]
 
 
@@ -37,16 +47,17 @@ def find_accounts(
 _FIND = text("""
     WITH staged AS (
         SELECT process.id FROM account_import_process AS process
-        WHERE process.import_supplier_id = ANY (:suppliers) AND process.external_account_number = :wanted
+        WHERE process.import_supplier_id = ANY (:suppliers)
+          AND process.external_account_number = ANY (:numbers)
         UNION
         SELECT account.account_import_process_id FROM account
-        WHERE account.service_account_number = :wanted
+        WHERE account.service_account_number = ANY (:numbers)
         UNION
         SELECT account.account_import_process_id
         FROM meter_point
         JOIN supply_address AS address ON address.id = meter_point.supply_address_pk
         JOIN account ON account.id = address.account_pk
-        WHERE meter_point.ean = :wanted)
+        WHERE meter_point.ean = ANY (:eans))
     SELECT supplier.code, process.external_account_number, process.service_account_number, process.state
     FROM staged
     JOIN account_import_process AS process ON process.id = staged.id

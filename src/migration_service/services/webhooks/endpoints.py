@@ -20,6 +20,7 @@ from migration_service.models import ImportSupplier, Organisation, WebhookEndpoi
 from migration_service.outgoing.rules import AddressRules, show_url
 from migration_service.schemas.webhooks import OperatorsChangeSchema
 from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.idempotency.keys import void_answers
 from migration_service.services.setup.suppliers import get_import_supplier
 from migration_service.services.webhooks.secrets import Seal, add_secret, remove_secrets
 from migration_service.states import EndpointOff
@@ -47,6 +48,11 @@ class WebhookCaller:
 
 
 OPERATOR = WebhookCaller()
+#: The names of the routes whose answers are kept for requests with a key.
+_ANSWERING = [
+    f"webhooks.{it}"
+    for it in ("create_webhook", "rotate_webhook_secret", "test_webhook", "redeliver_webhook")
+]
 #: The values that are stored as they are given.
 PLAIN = frozenset(OperatorsChangeSchema().fields) - {"event_types", "import_suppliers", "enabled"}
 #: The address of the owner is personal, a name is for people only, and a URL may have something secret.
@@ -111,12 +117,13 @@ def change_endpoint(
 
 
 def remove_endpoint(session: Session, endpoint: WebhookEndpoint) -> None:
-    """Remove an endpoint and its secrets for ever. Nothing more is sent to it.
+    """Remove an endpoint, its secrets and the kept answers about it for ever. Nothing more is sent to it.
 
     Its row and its deliveries are removed later (`deliveries.remove_old_deliveries`).
     """
     endpoint.removed_at = func.now()
     remove_secrets(session, endpoint.id)
+    void_answers(session, endpoint.organisation_id, _ANSWERING, endpoint.id)
     _record(session, AuditAction.WEBHOOK_REMOVED, endpoint, {})
 
 
