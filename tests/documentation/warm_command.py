@@ -78,6 +78,8 @@ def _run(client: socket.socket) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    # Python knows of the old ones whether they are files.
+    sys.stdout, sys.stderr = (os.fdopen(os.dup(number), "w") for number in (1, 2))
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

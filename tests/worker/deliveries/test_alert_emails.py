@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.models import AlertEmail
 from migration_service.services.alerts.messages import record_alerts
 from migration_service.services.batches.intake import upload
+from migration_service.services.reconciliation.submitted import Submitted
 from migration_service.tasks import deliveries as delivery_tasks
 from migration_service.tasks.app import MigrationCelery
 from migration_service.tasks.deliveries import sweep_deliveries
@@ -97,8 +98,8 @@ def test_a_wave_that_waits_for_a_decision_is_told_until_it_is_decided(
     assert f"{CONSOLE}waves/{plan['plan_id']}/1/" in body
     assert "#migrationapprovalwaits" in body
     waves.act(plan, 1, "approve", reason="known")
-    with patch("migration_service.services.waves.reconciliation.count_submitted") as sent:
-        sent.return_value.open = 1
+    with patch("migration_service.services.reconciliation.verdict.count_submitted") as sent:
+        sent.return_value = Submitted(open=1)
         waves.run()
         assert _send_due() == 2
     subject, body = _texts(mailbox)[2]
