@@ -5,6 +5,8 @@ from dataclasses import replace
 from decimal import Context, localcontext
 from typing import Any
 
+from marshmallow import missing
+
 from migration_payloads.corrections import customers, money, periods, supply, texts, values, words
 from migration_payloads.corrections.correction import Correction
 from migration_payloads.corrections.place import Place, Steps, find_place, may_be_personal
@@ -46,9 +48,16 @@ def suggest(payload: Any, item: ErrorItem) -> tuple[Suggestion, ...]:
         return ()
     with localcontext(_EXACT):
         for correction in corrections:
-            if correction.fits(place) and (steps := _correct(correction, place)):
+            steps = _correct(correction, place) if correction.fits(place) else []
+            if steps and not any(_is_nowhere(payload, it) for it in steps):
                 return tuple(replace(step, kind=correction.kind) for step in steps)
     return ()
+
+
+def _is_nowhere(payload: Any, step: Suggestion) -> bool:
+    """Return whether a step removes what no path leads to, as a member whose name a path has in quotes."""
+    place = find_place(payload, "", step.path)
+    return step.op is Operation.REMOVE and (place is None or place.value is missing)
 
 
 def _correct(correction: Correction, place: Place) -> Steps:

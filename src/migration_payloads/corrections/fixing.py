@@ -114,7 +114,7 @@ def _choose(proposals: Iterator[Proposal], accepts: Accepts, seen: set[bytes]) -
         if changed & (paths | over) or above & paths:
             continue
         removes_item = any(
-            it.op is Operation.REMOVE and it.path[-1].isdecimal() for it in proposal.suggestions
+            it.op is Operation.REMOVE and it.path[-1:].isdecimal() for it in proposal.suggestions
         )
         key = encode_json([it.to_dict() for it in proposal.suggestions])
         # One that was applied in vain is not applied again. What has gone from a list was not in vain.

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 
+from migration_payloads.files.output import OutputPath, replacing
 from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import encode_json
@@ -44,7 +45,7 @@ _OPTIONS = (
     click.option(
         "--totals",
         "totals_file",
-        type=click.File("w", encoding="utf-8", lazy=True),
+        type=OutputPath(),
         metavar="OUT.json",
         help="Also write the totals of the file as control totals, which a batch can be started with.",
     ),
@@ -58,6 +59,7 @@ def check_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def write_totals(totals: dict[str, Any], file: IO[str]) -> None:
+def write_totals(totals: dict[str, Any], path: Path) -> None:
     """Write control totals as a line of JSON."""
-    file.write(encode_json(totals).decode() + "\n")
+    with replacing(path) as file:
+        file.write(encode_json(totals) + b"\n")

@@ -2,12 +2,15 @@
 
 import errno
 import io
+import os
 import re
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from secrets import token_hex
+from typing import IO, Any
 
 import click
 
@@ -28,6 +31,77 @@ class OutputPath(click.Path):
         if str(value) == "-":
             self.fail("- is no name of an output: name a file, such as /dev/stdout.", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class _Raw(io.FileIO):
+    """A file whose errors name it."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        super().__init__(descriptor, "wb")
+        self._path = path
+
+    def write(self, content: Any) -> int:
+        try:
+            return super().write(content)
+        except OSError as error:
+            raise _naming(error, self._path) from error
+
+
+def is_in_place(path: Path) -> bool:
+    """Return whether there is a pipe, a device or the like, which cannot be replaced by a file."""
+    return _find(path) is not None and not path.is_file()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open an output. A file appears under its name, or behind a link, when everything has been written.
+
+    An existing file keeps its mode. A pipe or a device is written in place, and so is the file that is
+    standard output.
+    """
+    known = _find(path)
+    if known is not None and _is_standard_output(known):
+        with io.BufferedWriter(_Raw(os.dup(1), path)) as file:
+            yield file
+        return
+    # What may not be written may not be replaced either.
+    if known is not None and not (stat.S_ISREG(known.st_mode) and os.access(path, os.W_OK)):
+        with io.BufferedWriter(_Raw(os.open(path, os.O_WRONLY), path)) as file:
+            yield file
+        return
+    target = path.resolve()
+    part = target.with_name(f".{token_hex(8)}.part")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    except OSError as error:
+        raise _naming(error, path) from error
+    try:
+        with io.BufferedWriter(_Raw(descriptor, path)) as file:
+            if known is not None:
+                part.chmod(stat.S_IMODE(known.st_mode))
+            yield file
+        part.replace(target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _find(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _is_standard_output(known: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(known, os.fstat(1))
+    except OSError:
+        return False
+
+
+def _naming(error: OSError, path: Path) -> OSError:
+    return OSError(error.errno, error.strerror, str(path))
 
 
 def escape_lines(text: str) -> str:
@@ -84,7 +158,7 @@ def writing() -> Iterator[None]:
     except click.ClickException as error:
         raise _EndedError(error.message, error.exit_code) from error
     except OSError as error:
-        if error.errno == errno.EPIPE:
+        if error.errno == errno.EPIPE and error.filename is None:
             raise  # click ends quietly if the reader of a pipe is gone
         _drop_output()
         place = f"{error.filename}: " if error.filename is not None else ""

@@ -23,6 +23,8 @@ from migration_payloads.schemas.fields import Choice, Coded, Flag, Text, Values
 
 # Codes have neither spaces nor small letters. Amounts, dates and times have no letters but T and Z.
 _CODE = re.compile(r"[A-Z0-9][A-Z0-9._:/+-]*", re.ASCII)
+_DIGITS = re.compile(r"[0-9+][0-9._:/+-]*", re.ASCII)
+_TELEPHONE = re.compile(r"\+[0-9]{7,15}|(?:0[0-9]|31)[0-9]{7,13}", re.ASCII)
 _NUMERIC = re.compile(r"[0-9TZ.:+-]+", re.ASCII)
 
 
@@ -35,6 +37,21 @@ def walk_fields(schema: Schema, above: str = "") -> Iterator[tuple[str, Coded]]:
             yield f"{above}{name}", cast(Coded, field.inner if isinstance(field, Values) else field)
 
 
+def has_telephone_number(text: str) -> bool:
+    """Return whether digits in a text read as a telephone number, even with dots, dashes or slashes in it."""
+    runs = _DIGITS.findall(text)
+    parts = (part for run in runs for marks in ("[/:]", "[._:/-]") for part in re.split(marks, run))
+    return any(map(_is_telephone_number, (*runs, *parts)))
+
+
+def _is_telephone_number(text: str) -> bool:
+    # The register 0-1:24.2.1.255 begins with a zero alone, and no telephone number does.
+    if not text.startswith(("+", "31", *(f"0{it}" for it in range(10)))):
+        return False
+    digits = re.sub("[^0-9]", "", text)
+    return _TELEPHONE.fullmatch(f"+{digits}" if text[0] == "+" else digits) is not None
+
+
 def is_nobodys(field: Field[Any], value: Any) -> bool:
     """Return whether a value of a field is surely no person's: a code, an amount, a date or the like."""
     if getattr(field, "personal", True) or getattr(field, "identifying", True):
@@ -42,6 +59,8 @@ def is_nobodys(field: Field[Any], value: Any) -> bool:
     if isinstance(field, Flag):
         return isinstance(value, bool) or str(value) in ("0", "1") or field.is_word(str(value))
     if isinstance(field, Text | Choice):
-        return isinstance(value, str) and _CODE.fullmatch(value) is not None
+        return (
+            isinstance(value, str) and _CODE.fullmatch(value) is not None and not has_telephone_number(value)
+        )
     text = format(value, "f") if isinstance(value, Decimal) else str(value)
     return _NUMERIC.fullmatch(text) is not None

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import IO
 
 import click
 from rich.console import Console
@@ -26,7 +25,7 @@ def check(
     supplier: str | None,
     time_zone: str,
     processes: int | None,
-    totals_file: IO[str] | None,
+    totals_file: Path | None,
     as_json: bool,
 ) -> None:
     """Validate the accounts in FILE without a server.
@@ -53,7 +52,7 @@ def check(
     if totals_file is not None:
         write_totals(summary.totals.control_totals(), totals_file)
         if as_json and (unread := summary.describe_unread()):
-            click.echo(f"{unread}, so the totals in {totals_file.name} are incomplete.", err=True)
+            click.echo(f"{unread}, so the totals in {totals_file} are incomplete.", err=True)
     if as_json:
         show_json(summary.to_dict())
     else:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_payloads.files.output import OutputPath
+from migration_payloads.files.output import OutputPath, replacing
 from migration_payloads.schemas.json import encode_json, finite
 from migration_service.cli.book_totals import show_book
 from migration_service.cli.output import count, json_option, show_json, show_list, show_record
@@ -124,7 +124,7 @@ def _nothing_is_refused() -> Iterator[None]:
 
 def _write_id_map(sessions: sessionmaker[Session], import_supplier_id: int, file: Path) -> None:
     try:
-        with file.open("wb") as stream:
+        with replacing(file) as stream:
             stream.writelines(stream_id_map(sessions, import_supplier_id))
     except OSError as error:
         raise CannotRunError(f"{file} cannot be written: {error.strerror}.") from error

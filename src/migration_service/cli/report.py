@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from migration_payloads.files.output import OutputPath
+from migration_payloads.files.output import OutputPath, replacing
 from migration_service.cli.output import json_option, show_done
 from migration_service.cli.session import CannotRunError, open_sessions, read_settings
 from migration_service.services.reporting.report import make_report
@@ -39,7 +39,8 @@ def report(target: str, number: int | None, file: Path, as_json: bool) -> None:
             subject = find_subject(session, target, organisation_id=None, wave=number)
         page = render_report(make_report(sessions, subject))
     try:
-        file.write_text(page, encoding="utf-8")
+        with replacing(file) as out:
+            out.write(page.encode())
     except OSError as error:
         raise CannotRunError(f"{file} cannot be written: {error.strerror}.") from error
     record = {"file": str(file), "kind": subject.kind, "import_supplier": subject.supplier.code}

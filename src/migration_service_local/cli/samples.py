@@ -5,11 +5,11 @@ import sys
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 import click
 
-from migration_payloads.files.output import OutputPath
+from migration_payloads.files.output import OutputPath, replacing
 from migration_service.cli.moments import Moment
 from migration_service_local.samples.parallel import BookOrder, generate_chunks
 
@@ -76,18 +76,18 @@ def samples(
         compress=output is not None and output.name.endswith(".gz"),
     )
     try:
-        with output.open("wb") if output else nullcontext(sys.stdout.buffer) as stream:
+        with replacing(output) if output else nullcontext(sys.stdout.buffer) as stream:
             _write(order, stream, workers)
     except BrokenPipeError:
+        if output is not None:
+            raise
         # The reader ended early, as `head` does. Flushing to it at exit would fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except ValueError as error:
         raise click.ClickException(str(error)) from error
-    except OSError as error:
-        raise click.ClickException(f"The accounts could not be written: {error}.") from error
 
 
-def _write(order: BookOrder, stream: BinaryIO, workers: int | None) -> None:
+def _write(order: BookOrder, stream: IO[bytes], workers: int | None) -> None:
     """Write the book, with a progress bar if standard error is a terminal."""
     with click.progressbar(
         length=order.count,

@@ -70,7 +70,7 @@ def test_a_terminal_shows_a_progress_bar(tmp_path: Path) -> None:
         (["5"], "Missing option '--supplier'"),
         (["5", *BOOK, "--broken-share", "2"], "2.0 is not in the range"),
         (["5", "--supplier", "NORTHSTAR", "--today", "1990-01-01"], "choose a day from 2000 to 2199"),
-        (["5", *BOOK, "--output", "/no/such/folder/book.ndjson"], "The accounts could not be written"),
+        (["5", *BOOK, "--output", "/no/such/folder/book.ndjson"], "No such file or directory."),
     ],
 )
 def test_an_invalid_request_is_answered_with_one_sentence(arguments: list[str], says: str) -> None:

@@ -66,7 +66,7 @@ def steps(file: str) -> dict[tuple[str, str, str], str]:
 def test_without_a_file_to_write_it_shows_what_could_be_corrected() -> None:
     result = fix("book.ndjson")
     assert result.exit_code == 1
-    assert f"invalid_date at {_BORN}: date_in_iso (guess), 0 of 2 accepted" in result.output
+    assert f"invalid_date at {_BORN}: date_in_iso, accepted 0 of 1 certain, 0 of 1 guess" in result.output
     assert '  line 2, ledgers.1.ledger_balance: "0,00" -> 0.00\n' in result.output
     assert "4 lines: 0 changed, 1 without errors, 3 with errors.\n" in result.output
     assert [it.name for it in Path().iterdir()] == ["book.ndjson"]
@@ -92,7 +92,7 @@ def test_only_what_is_accepted_changes() -> None:
     assert found[1]["customers"][0]["date_of_birth"] == "1980-12-31"
     assert "billing_address3" not in found[3]
     assert found[3]["customers"][0]["mobile"] == "tel. 06_12345678"
-    assert f"invalid_date at {_BORN}: date_in_iso (guess), 1 of 2 accepted" in result.output
+    assert f"invalid_date at {_BORN}: date_in_iso, accepted 1 of 1 certain, 0 of 1 guess" in result.output
     assert steps("out.ndjson.recipe.json") == {
         ("invalid", "ledgers.*.ledger_balance", "decimal_point"): "certain",
         ("invalid_date", _BORN, "date_in_iso"): "certain",
@@ -247,6 +247,32 @@ def test_a_line_that_is_no_json_is_left_as_it_is_and_counted() -> None:
     assert (report["lines"], report["changed"], report["failed"]) == (3, 1, 2)
     assert report["errors"] == {"parse_error": 1, "not_a_dict": 1}
     assert Path("out.ndjson").read_bytes().splitlines()[1:] == [b"{no json", b"[1]"]
+
+
+@pytest.mark.usefixtures("book")
+def test_only_what_a_path_leads_to_is_removed() -> None:
+    line = json.loads(account("1"))
+    Path("odd.ndjson").write_text(
+        json.dumps(line | {'"quoted"': 1, "\u0001": 2, "a.b": 3, "": 4, "plain": 5})
+    )
+    result = fix("odd.ndjson", "-o", "out.ndjson", "--accept", "guess", "--show-values")
+    assert "  line 1, plain: 5 -> nothing\n" in result.output
+    assert "nothing -> nothing" not in result.output
+    assert read("out.ndjson") == [line | {'"quoted"': 1, "\u0001": 2, "a.b": 3}]
+
+
+@pytest.mark.usefixtures("book")
+def test_standard_input_is_read_like_a_file() -> None:
+    named = fix("book.ndjson", "-o", "named.ndjson", "--accept", "guess")
+    given = b"\n".join(dirty_book())
+    piped = CliRunner().invoke(main, ["fix", "-", "-o", "out.ndjson", "--accept", "guess"], input=given)
+    assert (piped.exit_code, piped.output) == (0, named.output)
+    assert Path("out.ndjson").read_bytes() == Path("named.ndjson").read_bytes()
+    assert CliRunner().invoke(main, ["fix", "-"], input=given).output == fix("book.ndjson").output
+    piped = CliRunner().invoke(main, ["fix", "-", "-o", "/dev/null", "--accept", "guess"], input=given)
+    assert (piped.exit_code, piped.stdout) == (0, named.output)
+    assert piped.stderr == "/dev/null is no file, so the recipe is not kept.\n"
+    assert not Path("/dev/null.recipe.json").exists()
 
 
 @pytest.mark.usefixtures("book")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner, Result
 
 from documentation.pages import ROOT
 from migration_payloads.files.output import OutputPath, escape_lines
@@ -98,7 +100,15 @@ def test_a_dash_is_no_name_of_an_output() -> None:
         for option in command.params
         if isinstance(option.type, OutputPath)
     ]
-    assert {name for name, _, _ in found} >= {"fix", "redact", "convert", "delta", "profile", "report"}
+    assert {name for name, _, _ in found} >= {
+        "fix",
+        "redact",
+        "convert",
+        "delta",
+        "profile",
+        "report",
+        "check",
+    }
     for _, option, kind in found:
         with pytest.raises(click.BadParameter, match="- is no name of an output"):
             kind.convert("-", option, None)
@@ -148,3 +158,87 @@ def test_a_terminal_obeys_nothing_that_a_server_says() -> None:
 
 def test_control_characters_are_escaped_and_lines_are_kept() -> None:
     assert escape_lines("a\tb\n\x1b[2J\r\x9b\u202e\x7f") == "a\tb\n\\x1b[2J\\x0d\\x9b\\u202e\\x7f"
+
+
+_WRITING = {
+    "fix": ["fix", "book.ndjson", "--accept", "certain", "-o"],
+    "redact": ["redact", "book.ndjson", "-o"],
+    "profile": ["profile", "book.ndjson", "--save"],
+    "check": ["check", "book.ndjson", "--totals"],
+    "convert": ["convert", "mapping.toml", "-o"],
+    "errors": ["convert", "mapping.toml", "--check", "--errors"],
+    "samples": ["samples", "1", "--supplier", "S", "--today", "2026-03-01", "--output"],
+}
+
+
+@pytest.mark.parametrize("command", _WRITING)
+def test_whatever_is_at_the_name_of_an_output_stays_what_it_is(
+    book: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("accounts.csv").write_text("number\n1\n")
+    Path("mapping.toml").write_text(
+        '[files.accounts]\n[account]\nfrom = "accounts"\nexternal_account_number = "number"\n'
+        'import_supplier = { value = "S" }\n'
+    )
+    group = service if command == "samples" else client
+
+    def write(out: str) -> Result:
+        return CliRunner().invoke(group, [*_WRITING[command], out])
+
+    assert write("new").exit_code == 0
+    content = Path("new").read_bytes()
+    old = Path("old")
+    old.write_bytes(b"x" * 100_000)
+    old.chmod(0o640)
+    Path("link").symlink_to("old")
+    Path("dangling").symlink_to("made")
+    os.mkfifo("pipe")
+    reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE)
+    Path("full").symlink_to("/dev/full")
+    assert [write(it).exit_code for it in ("link", "dangling", "pipe")] == [0, 0, 0]
+    told, full = reader.communicate()[0], write("full")
+    if command == "redact":  # whose replacements differ from run to run
+        told, content = bytes(len(told)), bytes(len(content))
+        assert len(old.read_bytes()) == len(Path("made").read_bytes()) == len(content)
+    else:
+        assert old.read_bytes() == Path("made").read_bytes() == content
+    assert told == content
+    assert content
+    assert (Path("link").is_symlink(), Path("dangling").is_symlink(), Path("pipe").is_fifo()) == (True,) * 3
+    assert stat.S_IMODE(old.stat().st_mode) == 0o640
+    assert Path("/dev/full").is_char_device()
+    assert full.exit_code == 2
+    assert full.stderr.endswith("full: No space left on device.\n")
+    recipes = {"new.recipe.json", "link.recipe.json", "dangling.recipe.json"} if command == "fix" else set()
+    rest = {"book.ndjson", "accounts.csv", "mapping.toml"}
+    names = {"new", "old", "link", "dangling", "made", "pipe", "full"}
+    assert {it.name for it in tmp_path.iterdir()} == recipes | rest | names
+
+
+def test_a_pipe_that_is_no_longer_read_and_standard_output_are_written_in_place(
+    book: str, tmp_path: Path
+) -> None:
+    pipe, shown = tmp_path / "pipe", tmp_path / "shown"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["head", "-c", "1", str(pipe)], stdout=subprocess.DEVNULL)
+    Path(book).write_bytes((Path(book).read_bytes() + b"\n") * 200)
+    done = run(CLIENT, "fix", book, "--accept", "invalid_date", "-o", str(pipe))
+    reader.wait()
+    assert (done.returncode, done.stderr) == (2, f"Error: {pipe}: Broken pipe.\n".encode())
+    with shown.open("wb") as file:
+        done = run(
+            CLIENT,
+            "fix",
+            book,
+            "--accept",
+            "invalid_date",
+            "-o",
+            "/dev/stdout",
+            "--json",
+            stdout=file.fileno(),
+        )
+    assert done.returncode == 0
+    lines = shown.read_bytes().splitlines(keepends=True)
+    assert b"".join(lines[:200]) == Path(book).read_bytes()
+    assert json.loads(b"".join(lines[200:]))["lines"] == 200

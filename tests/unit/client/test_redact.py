@@ -183,7 +183,8 @@ _OF_CODES = {
         "ref",
     ),
     *("vat_on", "profile_category", "grid_operator_code", "cap_tar_code", "market_segment", "supply_type"),
-    *("tax_type", "ref", "unknown_occupier", "rate_band", "opted_into_updates"),
+    *("unknown_occupier", "rate_band", "opted_into_updates", "type", "metering_direction", "reason"),
+    "payment_type",
 }
 
 
@@ -203,7 +204,17 @@ def with_codes(value: Any, code: str) -> Any:
             (it, False)
             for it in ("oma Jansen", "Jansen", "MEVR. JANSEN", "jansen@x.example", "Öztürk", "ÖZTÜRK")
         ],
-        *[(it, True) for it in ("NL-E-VARIABLE", "E1A", "1.8.1", "8712423014022")],
+        *[
+            (it, False)
+            for it in (
+                *("0612345678", "+31612345678", "0031612345678", "31612345678", "06-12345678"),
+                *("020.123.45.67", "BEL-0612345678", "TEL:020/1234567", "06-12345678/06-87654321"),
+            )
+        ],
+        *[
+            (it, True)
+            for it in ("NL-E-VARIABLE", "E1A", "1.8.1", "8712423014022", "0-1:24.2.1.255", "E-2026-01")
+        ],
     ],
 )
 def test_texts_in_fields_of_codes_are_neither_kept_nor_profiled(code: str, is_kept: bool) -> None:

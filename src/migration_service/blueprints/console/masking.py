@@ -13,7 +13,7 @@ from flask import session
 
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
 from migration_payloads.schemas.fields import Choice, Flag
-from migration_payloads.schemas.privacy import is_nobodys, walk_fields
+from migration_payloads.schemas.privacy import has_telephone_number, is_nobodys, walk_fields
 from migration_service.blueprints.console.access import current_operator
 from migration_service.schemas.added_data import (
     NotesRequestSchema,
@@ -104,7 +104,9 @@ def _may_be_shown(value: Any, name: str) -> bool:
     if field.personal or field.identifying:
         return field.identifying
     # A single wrong word in place of a listed one tells what is wrong.
-    is_word = isinstance(field, Choice | Flag) and " " not in str(value)
+    is_word = (
+        isinstance(field, Choice | Flag) and " " not in str(value) and not has_telephone_number(str(value))
+    )
     return is_word or isinstance(value, date) or is_nobodys(field, value)
 
 

@@ -1,7 +1,6 @@
 """`migration-client check`."""
 
 from pathlib import Path
-from typing import IO
 
 import click
 
@@ -24,7 +23,7 @@ def check(
     supplier: str | None,
     time_zone: str,
     processes: int | None,
-    totals_file: IO[str] | None,
+    totals_file: Path | None,
     as_json: bool,
 ) -> None:
     """Validate the accounts in FILE by all rules of the service.
@@ -46,7 +45,7 @@ def check(
     if totals_file is not None:
         write_totals(summary.totals.control_totals(), totals_file)
         if as_json and (unread := summary.describe_unread()):
-            say(f"{unread}, so the totals in {totals_file.name} are incomplete.", err=True)
+            say(f"{unread}, so the totals in {totals_file} are incomplete.", err=True)
     if as_json:
         show_json(summary.to_dict())
     else:

@@ -1,6 +1,7 @@
 """`migration-client convert`."""
 
 import csv
+import io
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import IO, Any
 
 import click
 
-from migration_payloads.files.output import OutputPath, say
+from migration_payloads.files.output import OutputPath, replacing, say
 from migration_payloads.schemas.json import encode_json
 from migration_service_client.command.conversion.assembly import Assembly
 from migration_service_client.command.conversion.mapping import Plan
@@ -56,7 +57,7 @@ def convert(
         raise CannotRunError(f"{mapping}: {error}") from None
     with ExitStack() as stack:
         report = stack.enter_context(_report(errors))
-        book = stack.enter_context(_book(output)) if output else None
+        book = stack.enter_context(replacing(output)) if output else None
         try:
             _convert(plan, report, book)
         except sqlite3.Error as error:
@@ -139,19 +140,9 @@ def _report(path: Path | None) -> Iterator[_Report]:
     if path is None:
         yield _Report()
         return
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with replacing(path) as out:
+        file = io.TextIOWrapper(out, encoding="utf-8", newline="")
         writer = csv.writer(file)
         writer.writerow([it.name for it in fields(Problem)])
         yield _Report(writer)
-
-
-@contextmanager
-def _book(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file beside `path`, which takes its place at the end, so that no half book is ever seen."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        with part.open("wb") as file:
-            yield file
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        file.detach()

@@ -2,9 +2,7 @@
 
 import gzip
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,15 +14,15 @@ from migration_payloads.corrections.catalogue import CODES, CORRECTIONS
 from migration_payloads.corrections.fixing import Accepts, Group, fix_account, lesser, propose
 from migration_payloads.corrections.recipes import Recipe, RecipeError, read_recipe, write_recipe
 from migration_payloads.errors import Confidence, ParseError
-from migration_payloads.files.output import OutputPath
-from migration_payloads.files.reading import LIMITS
+from migration_payloads.files.output import OutputPath, is_in_place, replacing, say
+from migration_payloads.files.reading import LIMITS, STANDARD_INPUT
 from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone
 from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_payloads.validation import validate_account, validate_text
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.fix_report import Report, show_group
-from migration_service_client.command.lines import open_lines
+from migration_service_client.command.lines import file_argument, open_lines
 from migration_service_client.command.output import json_option
 
 
@@ -58,14 +56,15 @@ def _read_accepted(
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@file_argument
 @click.option(
     "-o",
     "--output",
     "out",
     type=OutputPath(),
     metavar="OUT",
-    help="Write the corrected book to OUT, compressed if it ends in .gz, and the recipe to OUT.recipe.json.",
+    help="Write the corrected book to OUT, compressed if it ends in .gz, and the recipe to OUT.recipe.json "
+    "unless OUT is a pipe or a device.",
 )
 @click.option(
     "--accept",
@@ -112,15 +111,15 @@ def fix(
 ) -> None:
     """Correct the accounts in FILE, as far as a correction is known and you accept it.
 
-    FILE is NDJSON, plain or gzip. Without -o, show what could be corrected. Without --accept and --recipe,
-    ask. The exit status is 0 if no line has an error in the end, 1 if a line has one, and 2 if the command
-    could not run.
+    FILE is NDJSON, plain or gzip. - is standard input. Without -o, show what could be corrected. Without
+    --accept and --recipe, ask. The exit status is 0 if no line has an error in the end, 1 if a line has one,
+    and 2 if the command could not run.
     """
     values = show_values or (sys.stdout.isatty() and not as_json)
     terms = _Terms(Profile(profile), time_zone)
     if words and recipe_file:
         raise click.UsageError("Expected --accept or --recipe, not both.")
-    if out is not None and out.exists() and out.samefile(file):
+    if out is not None and out.exists() and file.exists() and out.samefile(file):
         raise click.UsageError("OUT is FILE. Expected another name, so that the book remains as it was.")
     if words:
         accepts = _accept(words)
@@ -131,7 +130,10 @@ def fix(
     else:
         accepts = _ask(file, terms, values=values).get
     report = _write(file, out, terms, accepts)
-    if out is not None and not recipe_file:
+    if out is not None and is_in_place(out):
+        if not recipe_file:
+            say(f"{out} is no file, so the recipe is not kept.", err=True)
+    elif out is not None and not recipe_file:
         _keep(report, accepts, Path(f"{out}.recipe.json"))
     report.show(as_json=as_json, values=values)
     sys.exit(1 if report.failed else 0)
@@ -163,6 +165,10 @@ def _ask(file: Path, terms: _Terms, *, values: bool) -> Recipe:
     """Return what the user accepts of the corrections that the book can have."""
     if not sys.stdin.isatty():
         raise click.UsageError("Expected --accept or --recipe, or a terminal to ask on.")
+    if file == STANDARD_INPUT or (file.exists() and not file.is_file()):
+        raise click.UsageError(
+            f"{file} is no file, and it is read twice if you are asked. Expected --accept or --recipe."
+        )
     accepted: Recipe = {}
     for group, tally in sorted(_write(file, None, terms, _accept_nothing).groups.items()):
         show_group(group, tally, values=values)
@@ -174,7 +180,8 @@ def _ask(file: Path, terms: _Terms, *, values: bool) -> Recipe:
 def _keep(report: Report, accepts: Accepts, recipe_file: Path) -> None:
     groups = ((group, accepts(group)) for group, tally in report.groups.items() if tally.accepted)
     recipe = write_recipe({group: least for group, least in groups if least is not None})
-    recipe_file.write_text(json.dumps(recipe, indent=2) + "\n")
+    with replacing(recipe_file) as out:
+        out.write(json.dumps(recipe, indent=2).encode() + b"\n")
 
 
 def _write(file: Path, out: Path | None, terms: _Terms, accepts: Accepts) -> Report:
@@ -182,7 +189,7 @@ def _write(file: Path, out: Path | None, terms: _Terms, accepts: Accepts) -> Rep
     report, last = Report(), 0
     with ExitStack() as stack:
         lines = stack.enter_context(open_lines(file, "Correcting"))
-        written = None if out is None else stack.enter_context(_replacing(out))
+        written = None if out is None else stack.enter_context(_open(out))
         for line in lines:
             if line.text is None:
                 raise CannotRunError(
@@ -196,20 +203,13 @@ def _write(file: Path, out: Path | None, terms: _Terms, accepts: Accepts) -> Rep
 
 
 @contextmanager
-def _replacing(out: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that appears under its name when everything has been written."""
-    descriptor, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as plain:
-            if out.suffix == ".gz":
-                with gzip.GzipFile("", "wb", 6, plain, mtime=0) as packed:
-                    yield packed  # type: ignore[misc]
-            else:
-                yield plain
-        Path(name).replace(out)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def _open(out: Path) -> Iterator[IO[bytes]]:
+    with replacing(out) as plain:
+        if out.suffix == ".gz":
+            with gzip.GzipFile("", "wb", 6, plain, mtime=0) as packed:
+                yield packed  # type: ignore[misc]
+        else:
+            yield plain
 
 
 def _fix_line(text: bytes, number: int, terms: _Terms, accepts: Accepts, report: Report) -> bytes:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from marshmallow import missing
@@ -20,20 +21,24 @@ _LONGEST = 60
 
 @dataclass(slots=True)
 class Tally:
-    """The corrections of a group: how many, the least sure, and the first of them with their lines."""
+    """The corrections of a group: how many by how sure they are, and the first of them with their lines."""
 
-    confidence: Confidence
-    found: int = 0
-    accepted: int = 0
+    found: Counter[Confidence] = field(default_factory=Counter)
+    accepted: Counter[Confidence] = field(default_factory=Counter)
     examples: list[tuple[int, tuple[Step, ...]]] = field(default_factory=list)
 
     def add(self, proposal: Proposal, line_number: int, *, accepted: bool) -> None:
         """Count a correction."""
-        self.found += 1
-        self.accepted += accepted
-        self.confidence = lesser(self.confidence, proposal.confidence)
+        self.found[proposal.confidence] += 1
+        if accepted:
+            self.accepted[proposal.confidence] += 1
         if len(self.examples) < _EXAMPLES:
             self.examples.append((line_number, proposal.steps))
+
+    @property
+    def confidence(self) -> Confidence:
+        """Return the confidence of the least sure correction."""
+        return reduce(lesser, self.found)
 
 
 @dataclass(slots=True)
@@ -51,7 +56,7 @@ class Report:
 
     def add(self, proposal: Proposal, line_number: int, *, accepted: bool) -> None:
         """Count a correction."""
-        tally = self.groups.setdefault(proposal.group, Tally(proposal.confidence))
+        tally = self.groups.setdefault(proposal.group, Tally())
         tally.add(proposal, line_number, accepted=accepted)
 
     def leave(self, account: ValidatedAccount) -> None:
@@ -85,8 +90,12 @@ class Report:
             {
                 **group._asdict(),
                 "confidence": tally.confidence,
-                "found": tally.found,
-                "accepted": tally.accepted,
+                "found": tally.found.total(),
+                "accepted": tally.accepted.total(),
+                "by_confidence": {
+                    sure: {"found": number, "accepted": tally.accepted[sure]}
+                    for sure, number in sorted(tally.found.items())
+                },
                 "examples": [
                     {"line_number": number, "changes": list(_changes(steps, values=values))}
                     for number, steps in tally.examples
@@ -100,10 +109,8 @@ class Report:
 
 def show_group(group: Group, tally: Tally, *, values: bool) -> None:
     """Print the corrections of a group, with the first of them before and after."""
-    say(
-        f"{group.code} at {escape(group.at)}: {group.kind} ({tally.confidence}), "
-        f"{tally.accepted} of {tally.found} accepted"
-    )
+    counts = (f"{tally.accepted[sure]} of {number} {sure}" for sure, number in sorted(tally.found.items()))
+    say(f"{group.code} at {escape(group.at)}: {group.kind}, accepted {', '.join(counts)}")
     for number, steps in tally.examples:
         for change in _changes(steps, values=values):
             say(f"  line {number}, {escape(change)}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from migration_payloads.files.output import OutputPath, say
+from migration_payloads.files.output import OutputPath, replacing, say
 from migration_service_client.command.book_profile import profile_book
 from migration_service_client.command.drift import find_drift
 from migration_service_client.command.errors import CannotRunError
@@ -49,7 +49,8 @@ def profile(*, file: Path, against: Path | None, save: Path | None, as_json: boo
     earlier = None if against is None else _read_earlier(against)
     found = _profile(file)
     if save is not None:
-        save.write_text(json.dumps(found) + "\n")
+        with replacing(save) as out:
+            out.write(json.dumps(found).encode() + b"\n")
     if earlier is None:
         _show(found, as_json)
         return

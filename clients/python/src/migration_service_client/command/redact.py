@@ -10,7 +10,7 @@ import click
 
 from migration_payloads.errors import ParseError
 from migration_payloads.files.ndjson import Line
-from migration_payloads.files.output import OutputPath, say
+from migration_payloads.files.output import OutputPath, replacing, say
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.lines import file_argument, open_lines
@@ -55,7 +55,7 @@ def redact(*, file: Path, wanted: tuple[int, ...], failed: bool, output: Path, a
         raise CannotRunError(f"{output} is the file that is read. Name another one.")
     redaction = Redaction(secrets.token_bytes(32))
     written, left_out, missing = 0, list[dict[str, Any]](), set(wanted)
-    with open_lines(file, "Redacting") as lines, output.open("wb") as out:
+    with open_lines(file, "Redacting") as lines, replacing(output) as out:
         for line in _chosen(lines, missing, wanted):
             try:
                 text = _redact(line, redaction, failed=failed)
