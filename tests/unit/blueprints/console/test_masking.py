@@ -62,7 +62,8 @@ def test_what_is_personal_or_not_known_is_masked_and_numbers_and_codes_stay() ->
                 "ledger_code": "van Jansen",
                 "ledger_balance": "Jan",
                 "transactions_in_open_settlement_period": [
-                    {"note": "belde", "display_note": "x", "reference": "X", "product_code": 612345678}
+                    {"note": "belde", "display_note": "x", "reference": "X", "product_code": 612345678},
+                    {"product_code": "TEL-0612345678", "type": "0612345678", "reason": "+31612345678"},
                 ],
             }
         ],
