@@ -32,11 +32,21 @@ def test_times_of_the_id_map_have_the_documented_format(account: ImportedAccount
     _assert_moments(account.supplier.get(f"/reconciliation/{account.supplier.code}/id-map/").text)
 
 
-def test_a_time_of_an_extract_that_stands_for_no_day_is_refused(account: ImportedAccount) -> None:
+def test_a_time_of_an_extract_that_stands_for_no_day_is_refused(
+    account: ImportedAccount, worker_resources: WorkerResources
+) -> None:
+    batches = BatchClient(account.supplier, worker_resources)
     (payload,) = account.supplier.accounts()
-    for moment in ("0001-01-01T00:00:00Z", "1899-12-30T00:00:00Z", "1900-01-01T12:00:00Z"):
+    for moment in (
+        "0001-01-01T00:00:00Z",
+        "1899-12-30T00:00:00Z",
+        "1900-01-01T12:00:00Z",
+        "1989-12-31T23:59:59Z",
+    ):
         answer = account.supplier.stage(payload, extracted_at=moment)
-        assert (answer.status_code, codes_of(answer)) == (400, [("extracted_at", "out_of_range")])
+        batch = batches.post(b"{}", mode="stage", extracted_at=moment)
+        for refused in (answer, batch):
+            assert (refused.status_code, codes_of(refused)) == (400, [("extracted_at", "out_of_range")])
 
 
 def test_a_year_is_shown_with_four_digits() -> None:

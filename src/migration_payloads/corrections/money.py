@@ -10,8 +10,10 @@ from migration_payloads.corrections.place import Place, Steps, is_noise, like, n
 from migration_payloads.errors import Confidence
 from migration_payloads.rules.account import HISTORICAL_TRANSACTIONS, OPEN_TRANSACTIONS
 from migration_payloads.rules.balances import A_CENT, ZERO, differ, sum_signed_amounts
+from migration_payloads.schemas.fields import NormalIdentifier
 
 _REASONS = {"CHARGE": "IMPORTED_CHARGE", "CREDIT": "IMPORTED_CREDIT"}
+_PROPORTION = "PROPORTION"
 _REVERSED = {"PAYMENT": "REPAYMENT", "REPAYMENT": "PAYMENT"}
 #: The most transactions that are added up for each of several findings.
 _MOST_ADDED = 1_000
@@ -219,7 +221,7 @@ def tax_rate(place: Place) -> Steps:
 def percentage(place: Place) -> Steps:
     """Write a percentage as a proportion: 21 as 0.21. It is likely if the tax is that part of the amount."""
     item, rate = place.parent, number(place.value)
-    if rate is None or not 1 < rate <= 100:
+    if rate is None or not 1 < rate <= 100 or item.get("unit_type", _PROPORTION).upper() != _PROPORTION:
         return []
     new = (rate / 100).normalize()
     value = number(item.get("net_amount", item.get("value_taxed")))
@@ -228,6 +230,13 @@ def percentage(place: Place) -> Steps:
         return []
     proves = value is not None and tax is not None and differ(rate * value, tax)
     return [place.replace(like(new, place.value), Confidence.LIKELY if proves else Confidence.GUESS)]
+
+
+@corrects("unlisted_value", fields=(NormalIdentifier,))
+def unit_of_rate(place: Place) -> Steps:
+    """Write the unit of a proportion in upper case."""
+    is_one = place.value.strip().upper() == _PROPORTION
+    return [place.replace(_PROPORTION, Confidence.CERTAIN)] if is_one else []
 
 
 @corrects("advance_amount_mismatch")

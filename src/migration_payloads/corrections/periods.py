@@ -14,7 +14,10 @@ _STARTS = {"end_date": "start_date", "end_at": "start_at", "bill_period_to_date"
 
 
 #: Dates that databases and forms write if a date is not known.
-PLACEHOLDERS = frozenset({"0001-01-01", "1753-01-01", "1800-01-01", "1899-12-30", "1899-12-31", "1900-01-01"})
+PLACEHOLDERS = frozenset(
+    {"0001-01-01", "1753-01-01", "1800-01-01", "1899-12-30", "1899-12-31", "1900-01-01"}
+    | {"2999-12-31", "9999-01-01", "9999-12-31"}
+)
 #: Ends that stand for none.
 _OPEN_ENDS = frozenset({"2099-12-31", "2999-12-31", "9999-12-31"})
 

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from migration_payloads.rules.account import CheckedAccount, Item, Path
 from migration_payloads.rules.balances import A_CENT, HALF_A_CENT, ONE, ZERO, half_of_last_digit
+from migration_payloads.rules.line_items import is_proportional, is_vat
 from migration_payloads.rules.rule import Fault, Severity, rule
 
 _FORECASTS = ("forecast_annual_consumption", "forecast_annual_generation")
@@ -18,7 +19,7 @@ _QUANTITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
 def rate_is_no_proportion(account: CheckedAccount) -> Iterator[Fault]:
     """A rate of tax is negative or above 1, so it is probably a percentage.
 
-    The rate of a tax item counts if its unit_type is PROPORTION.
+    The rate of a tax item counts if its unit_type is PROPORTION, in whatever letters, or its tax_type is VAT.
     """
     for path, template in account.templates:
         for i, cost in enumerate(template.get("cost_details", ())):
@@ -29,7 +30,9 @@ def rate_is_no_proportion(account: CheckedAccount) -> Iterator[Fault]:
             continue
         for i, item in enumerate(tax_items):
             rate = item.get("rate")
-            if rate is not None and not ZERO <= rate <= ONE and item.get("unit_type") == "PROPORTION":
+            if rate is None or ZERO <= rate <= ONE:
+                continue
+            if is_proportional(item) or is_vat(item):
                 yield (*path, "tax_items", i, "rate"), _describe_rate(rate)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from migration_payloads.rules.account import CheckedAccount, Item
-from migration_payloads.rules.dates import is_placeholder
+from migration_payloads.rules.dates import FIRST_DAY
 from migration_payloads.rules.rule import Fault, Severity, rule
 from migration_payloads.schemas.identifiers import without_hidden
 from migration_payloads.schemas.messages import shown
@@ -92,7 +92,7 @@ def date_of_birth_implausible(account: CheckedAccount) -> Iterator[Fault]:
     """A date of birth is 1900-01-01 or before, so it is probably a placeholder or in the wrong century."""
     for i, customer in enumerate(account.customers):
         born = customer.get("date_of_birth")
-        if born and is_placeholder(born):
+        if born and born < FIRST_DAY:
             yield (
                 ("customers", i, "date_of_birth"),
                 "The date of birth is the first day of 1900 or before: correct the century, or leave it out.",

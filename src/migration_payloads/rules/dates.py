@@ -9,6 +9,9 @@ from migration_payloads.rules.rule import Fault, Severity, rule
 #: The first day that may be meant. Systems write the day before, or one of 1899, 1800, 1753 or 1, for none.
 FIRST_DAY = date(1900, 1, 2)
 
+#: The first day that is too late to be meant. Systems write 2999-12-31 or 9999-12-31 for no end, or none.
+NO_DAY = date(2900, 1, 1)
+
 #: What a period says besides its dates, of kinds in which nothing of it is required.
 _SAYS = {
     "energy_meter_point_configuration_periods": (
@@ -31,12 +34,12 @@ _SAYS = {
     remedy="Correct the date. If it stands for none, leave it out where the field is not required.",
 )
 def placeholder_date(account: CheckedAccount) -> Iterator[Fault]:
-    """A date is 1900-01-01 or before, as systems write it if they have none: 0001-01-01, 1899-12-30.
+    """A date is 1900-01-01 or before, or after 2899, as systems write it if they have none: 9999-12-31.
 
     The times of a note are checked, too.
     """
     # There is nearly always nothing to find, so days are compared together before they are visited.
-    if _is_any_early(account):
+    if _is_any_placeholder(account):
         for path, item, fields in _dated(account):
             for field in fields:
                 found = item.get(field)
@@ -44,8 +47,8 @@ def placeholder_date(account: CheckedAccount) -> Iterator[Fault]:
                     yield (*path, field), describe_placeholder(found)
 
 
-def _is_any_early(account: CheckedAccount) -> bool:
-    days = _list_days_of_supply(account)
+def _is_any_placeholder(account: CheckedAccount) -> bool:
+    days = [FIRST_DAY, *_list_days_of_supply(account)]
     for _, ledger in account.ledgers:
         days += ledger.get("last_settlement_closing_date"), ledger.get("last_settlement_issue_date")
     for it in account.statements:
@@ -53,7 +56,8 @@ def _is_any_early(account: CheckedAccount) -> bool:
     days += [transaction.get("transaction_date") for _, transaction in account.transactions]
     for field in ("start_date", "end_date"):
         days += [item.get(field) for _, _, line_items in account.itemised for item in line_items]
-    return min(filter(None, days), default=FIRST_DAY) < FIRST_DAY
+    found = list(filter(None, days))
+    return min(found) < FIRST_DAY or max(found) >= NO_DAY
 
 
 def _list_days_of_supply(account: CheckedAccount) -> list[date | None]:
@@ -102,8 +106,8 @@ def _dated_transactions(account: CheckedAccount) -> Iterator[tuple[Path, Item, t
 
 
 def is_placeholder(found: date) -> bool:
-    """Return whether a date, or a time, is so early that it stands for none."""
-    return (found.date() if isinstance(found, datetime) else found) < FIRST_DAY
+    """Return whether a date, or a time, is so early or so late that it stands for none."""
+    return not FIRST_DAY <= (found.date() if isinstance(found, datetime) else found) < NO_DAY
 
 
 def describe_placeholder(found: date) -> str:

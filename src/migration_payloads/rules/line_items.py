@@ -76,13 +76,26 @@ def incorrect_tax_item_amount(account: CheckedAccount) -> Iterator[Fault]:
                 value = item["value_taxed"] if "value_taxed" in item else _net_of(line_items, item)
             except KeyError:
                 continue
-            if value is None or not ZERO <= rate <= ONE or item.get("unit_type") != "PROPORTION":
+            if value is None or not ZERO <= rate <= ONE or not is_proportional(item):
                 continue
             if abs(rate * value - amount) > HALF_A_CENT:
                 yield (
                     (*path, "tax_items", i, "amount"),
                     f"The rate {rate:f} on {value:f} makes {rate * value:f}, not {amount:f}.",
                 )
+
+
+def is_proportional(tax_item: Item) -> bool:
+    """Return whether the rate of a tax item is a proportion, as that of VAT is if it has no unit_type."""
+    unit_type = tax_item.get("unit_type")
+    if unit_type == "PROPORTION":
+        return True
+    return is_vat(tax_item) if unit_type is None else unit_type.upper() == "PROPORTION"
+
+
+def is_vat(tax_item: Item) -> bool:
+    """Return whether a tax item is value added tax."""
+    return tax_item.get("tax_type", "").upper() in ("VAT", "BTW")
 
 
 def _net_of(line_items: Sequence[Item], tax_item: Item) -> Decimal | None:

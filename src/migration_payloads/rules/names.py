@@ -9,6 +9,7 @@ from migration_payloads.schemas.identifiers import find_hidden, find_invisible, 
 
 _OF_CUSTOMER = ("given_name", "family_name")
 _OF_CONTACT = ("email", "mobile", "landline")
+_OF_TRANSACTION = ("reference", "display_note", "note")
 _LINES = tuple(f"address{number}" for number in range(1, 5))
 _BILLING = tuple(f"billing_{line}" for line in _LINES)
 _SUPPLY = tuple(f"supply_{line}" for line in _LINES)
@@ -48,7 +49,10 @@ def invisible_characters(account: CheckedAccount) -> Iterator[Fault]:
     remedy="Read the file in the encoding in which it was written, which is probably UTF-8.",
 )
 def wrong_encoding(account: CheckedAccount) -> Iterator[Fault]:
-    """A name, an address or another text was read in the wrong encoding: letters are changed or lost."""
+    """A name, an address or another text was read in the wrong encoding: letters are changed or lost.
+
+    An e-mail address and the texts of a transaction count.
+    """
     for item, path, fields in _texts(account):
         for field in fields:
             text = item.get(field, "")
@@ -56,13 +60,10 @@ def wrong_encoding(account: CheckedAccount) -> Iterator[Fault]:
                 yield (*path, field), fault
             elif "?" in text and _LOST_LETTER.search(text):
                 yield (*path, field), _LOST
-    for i, customer in enumerate(account.customers):
-        for j, detail in enumerate(customer.get("user_details", ())):
-            if fault := find_wrong_encoding(detail.get("value", "")):
-                yield ("customers", i, "user_details", j, "value"), fault
-    for path, meter_point in account.meter_points:
-        if fault := find_wrong_encoding(meter_point.get("location_description", "")):
-            yield (*path, "location_description"), fault
+    for path, item, field in _other_texts(account):
+        text = item.get(field)
+        if text and (fault := find_wrong_encoding(text)):
+            yield (*path, field), fault
 
 
 def _texts(account: CheckedAccount) -> Iterator[tuple[Item, Path, tuple[str, ...]]]:
@@ -71,6 +72,20 @@ def _texts(account: CheckedAccount) -> Iterator[tuple[Item, Path, tuple[str, ...
         yield customer, ("customers", i), _OF_CUSTOMER
     for i, address in enumerate(account.supply_addresses):
         yield address, ("supply_addresses", i), _SUPPLY
+
+
+def _other_texts(account: CheckedAccount) -> Iterator[tuple[Path, Item, str]]:
+    """Yield the places of texts in which a question mark may be meant."""
+    for i, customer in enumerate(account.customers):
+        yield ("customers", i), customer, "email"
+        for j, detail in enumerate(customer.get("user_details", ())):
+            yield ("customers", i, "user_details", j), detail, "value"
+    for path, meter_point in account.meter_points:
+        yield path, meter_point, "location_description"
+    for path, transaction in account.transactions:
+        for field in _OF_TRANSACTION:
+            if field in transaction:
+                yield path, transaction, field
 
 
 def find_wrong_encoding(text: str) -> str | None:

@@ -14,13 +14,15 @@ _BANDS = frozenset((*map(str, Band), None))
 _RATE_BANDS = frozenset((*map(str, RateBand), None))
 _TIMES_OF_USE = frozenset((*map(str, TimeOfUse), None))
 
+_UNIT_TYPES = frozenset(("PROPORTION", None))
+
 
 @rule(
     Severity.WARNING,
     remedy="Correct the word if it is misspelt. If your system has it, leave it: it is stored as it is.",
 )
 def unlisted_value(account: CheckedAccount) -> Iterator[Fault]:
-    """A descriptive word (reason, payment_type, band, rate_band, time_of_use) is not a listed one."""
+    """A word (reason, payment_type, band, rate_band, time_of_use, unit_type) is not a listed one."""
     # There is nearly always no finding, so all the words of a list are checked together.
     yield from _find_unlisted(account.transactions, "reason", _REASONS)
     yield from _find_unlisted(account.transactions, "payment_type", _PAYMENT_TYPES)
@@ -28,6 +30,11 @@ def unlisted_value(account: CheckedAccount) -> Iterator[Fault]:
         for path, _, line_items in account.itemised:
             pairs = [((*path, "line_items", i), item) for i, item in enumerate(line_items)]
             yield from _find_unlisted(pairs, "rate_band", _RATE_BANDS)
+    for path, transaction in account.transactions:
+        tax_items = transaction.get("tax_items")
+        if tax_items and not _UNIT_TYPES.issuperset([item.get("unit_type") for item in tax_items]):
+            pairs = [((*path, "tax_items", i), item) for i, item in enumerate(tax_items)]
+            yield from _find_unlisted(pairs, "unit_type", _UNIT_TYPES)
     for path, template in account.templates:
         costs = template.get("cost_details")
         if costs and not _BANDS.issuperset([cost.get("band") for cost in costs]):

@@ -64,7 +64,7 @@ class TaxItemSchema(Fields):
 
     amount = Number("The tax.", 5.44, required=True, unit="in euros; positive if the customer is charged")
     tax_type = NormalIdentifier("The kind of tax.", "VAT", required=True, personal=False)
-    rate = Number("The rate of the tax.", 0.21, unit="as a proportion from 0 to 1 if unit_type is PROPORTION")
+    rate = Number("The rate of the tax.", 0.21, unit="as a proportion from 0 to 1 if it is VAT: 0.21 is 21 %")
     unit_type = NormalIdentifier("The unit of the rate.", "PROPORTION", personal=False)
     value_taxed = Number("The amount that is taxed.", 25.91, unit=_EUROS, erased=True)
     params = Object(TaxItemParamsSchema, "Other data of the item.", {"vat_on": "line-1"})

@@ -416,6 +416,32 @@ RULE_EXAMPLES = [
         ABSENT,
     ),
     _one("placeholder_date", f"{_POWER}.agreements.0.effective_from", "0001-01-01"),
+    _one(
+        "placeholder_date", f"{_POWER}.meters.0.active_from", "9999-12-31", "no_placeholder", "likely", ABSENT
+    ),
+    *(
+        _one("unlisted_value", f"{_HISTORICAL}.1.tax_items.0.unit_type", *sent)
+        for sent in (("Proportion", "unit_of_rate", "certain", "PROPORTION"), ("PERCENTAGE",))
+    ),
+    CorrectedExample(
+        "rate_is_no_proportion",
+        f"{_HISTORICAL}.1.tax_items.0.rate",
+        {
+            f"{_HISTORICAL}.1.tax_items.0.rate": Decimal(21),
+            f"{_HISTORICAL}.1.tax_items.0.unit_type": "Proportion",
+        },
+        "percentage",
+        "likely",
+        {f"{_HISTORICAL}.1.tax_items.0.rate": Decimal("0.21")},
+    ),
+    CorrectedExample(
+        "rate_is_no_proportion",
+        f"{_HISTORICAL}.1.tax_items.0.rate",
+        {
+            f"{_HISTORICAL}.1.tax_items.0.rate": Decimal(21),
+            f"{_HISTORICAL}.1.tax_items.0.unit_type": "PERCENTAGE",
+        },
+    ),
     _one("placeholder_date", "ledgers.0.last_settlement_closing_date", "0001-01-01"),
     _one("invalid_postcode", "billing_postcode", "3511\u200bAB", "postcode", "certain", "3511 AB"),
     _one("invalid_postcode", "billing_postcode", "3511 AéB"),

@@ -160,6 +160,8 @@ _ACCOUNT = [
         for attr, text in (
             ("customers.0.family_name", "MÃ¼ller"),
             ("customers.0.given_name", "Ã‰lise"),
+            (f"{_OPEN}.0.display_note", "IncassoÃ«n"),
+            (f"{_OPEN}.0.note", "TermijnÃ¼bersicht"),
             ("customers.1.family_name", "Å\u0081ukasz"),
             ("customers.0.user_details.0.value", "dâ€™Or"),
             ("supply_addresses.0.supply_address1", "CuraÃ§aohof"),
@@ -173,7 +175,12 @@ _ACCOUNT = [
             "A letter of this is lost: read the file in its own encoding.",
             {attr: text},
         )
-        for attr, text in (("customers.0.family_name", "Wi?niewski"), ("billing_address1", "Cura\ufffdaohof"))
+        for attr, text in (
+            ("customers.0.family_name", "Wi?niewski"),
+            ("customers.0.email", "anna@caf\ufffd.nl"),
+            ("billing_address1", "Cura\ufffdaohof"),
+            (f"{_OPEN}.0.reference", "caf\ufffd"),
+        )
     ),
     *(
         _warning(
@@ -371,6 +378,18 @@ _SUPPLY = [
             (f"{_HISTORICAL}.1.tax_items.0.rate", "21"),
         )
     ),
+    *(
+        _warning(
+            "rate_is_no_proportion",
+            f"{_HISTORICAL}.1.tax_items.0.rate",
+            "The rate is a proportion from 0 to 1, not 21: 0.21 is 21 %.",
+            {f"{_HISTORICAL}.1.tax_items.0.rate": Decimal(21), **changes},
+        )
+        for changes in (
+            {f"{_HISTORICAL}.1.tax_items.0.unit_type": ABSENT},
+            {f"{_HISTORICAL}.1.tax_items.0.tax_type": "ENERGY_TAX"},
+        )
+    ),
     _warning(
         "incorrect_cost_detail_tax_amount",
         f"{_ADVANCE}.cost_details.0.tax_amount",
@@ -509,6 +528,9 @@ _DATES = [
             (f"{_GAS}.agreements.0.agreed_at", date(1800, 1, 1)),
             (f"{_POWER}.estimated_annual_volumes.2.start_at", datetime(1899, 12, 30)),
             (f"{_POWER}.{_GRID}.0.start_date", date(1899, 12, 31)),
+            (f"{_POWER}.meters.0.active_from", date(9999, 1, 1)),
+            (f"{_POWER}.meters.0.active_from", date(2999, 12, 31)),
+            (f"{_HISTORICAL}.1.line_items.0.end_date", date(9999, 12, 31)),
             (f"{_HISTORICAL}.1.line_items.0.start_date", date(1900, 1, 1)),
             (f"{_HISTORICAL}.2.transaction_date", date(1900, 1, 1)),
             ("statements.1.bill_period_from_date", date(1900, 1, 1)),
@@ -867,5 +889,20 @@ BREAKING_EXAMPLES = [
         f"{_POWER}.meters.0.registers.0.time_of_use",
         "'SUPER_OFF_PEAK' is not among the listed values: OFF_PEAK, PEAK.",
         {f"{_POWER}.meters.0.registers.0.time_of_use": "SUPER_OFF_PEAK"},
+    ),
+    _warning(
+        "unlisted_value",
+        f"{_HISTORICAL}.1.tax_items.0.unit_type",
+        "'proportion' is not among the listed values: PROPORTION.",
+        {f"{_HISTORICAL}.1.tax_items.0.unit_type": "proportion"},
+    ),
+    _warning(
+        "incorrect_tax_item_amount",
+        f"{_HISTORICAL}.1.tax_items.0.amount",
+        "The rate 0.09 on 110.00 makes 9.9000, not 23.10.",
+        {
+            f"{_HISTORICAL}.1.tax_items.0.rate": Decimal("0.09"),
+            f"{_HISTORICAL}.1.tax_items.0.unit_type": ABSENT,
+        },
     ),
 ]

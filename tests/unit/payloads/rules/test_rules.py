@@ -187,7 +187,8 @@ SOUND_CHANGES: dict[str, dict[str, Any]] = {
     "a tax item without a rate": {f"{_HISTORICAL}.1.tax_items.0.rate": ABSENT},
     "a tax that is no proportion": {
         f"{_HISTORICAL}.1.tax_items.0.rate": Decimal(5),
-        f"{_HISTORICAL}.1.tax_items.0.unit_type": "AMOUNT",
+        f"{_HISTORICAL}.1.tax_items.0.tax_type": "ENERGY_TAX",
+        f"{_HISTORICAL}.1.tax_items.0.unit_type": ABSENT,
     },
     "a correction with a negative amount": {
         f"{_OPEN}.2.amount": Decimal("-2.50"),
