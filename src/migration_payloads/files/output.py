@@ -48,8 +48,9 @@ class _Raw(io.FileIO):
 
 
 def is_in_place(path: Path) -> bool:
-    """Return whether there is a pipe, a device or the like, which cannot be replaced by a file."""
-    return _find(path) is not None and not path.is_file()
+    """Return whether there is standard output, a pipe, a device or the like, which no file replaces."""
+    known = _find(path)
+    return known is not None and (not stat.S_ISREG(known.st_mode) or _is_standard_output(known))
 
 
 @contextmanager

@@ -271,7 +271,7 @@ def test_standard_input_is_read_like_a_file() -> None:
     assert CliRunner().invoke(main, ["fix", "-"], input=given).output == fix("book.ndjson").output
     piped = CliRunner().invoke(main, ["fix", "-", "-o", "/dev/null", "--accept", "guess"], input=given)
     assert (piped.exit_code, piped.stdout) == (0, named.output)
-    assert piped.stderr == "/dev/null is no file, so the recipe is not kept.\n"
+    assert piped.stderr == "/dev/null is written in place, so the recipe is not kept.\n"
     assert not Path("/dev/null.recipe.json").exists()
 
 

@@ -64,7 +64,7 @@ def _read_accepted(
     type=OutputPath(),
     metavar="OUT",
     help="Write the corrected book to OUT, compressed if it ends in .gz, and the recipe to OUT.recipe.json "
-    "unless OUT is a pipe or a device.",
+    "unless OUT is standard output, a pipe or a device.",
 )
 @click.option(
     "--accept",
@@ -132,7 +132,7 @@ def fix(
     report = _write(file, out, terms, accepts)
     if out is not None and is_in_place(out):
         if not recipe_file:
-            say(f"{out} is no file, so the recipe is not kept.", err=True)
+            say(f"{out} is written in place, so the recipe is not kept.", err=True)
     elif out is not None and not recipe_file:
         _keep(report, accepts, Path(f"{out}.recipe.json"))
     report.show(as_json=as_json, values=values)
