@@ -120,7 +120,7 @@ def test_a_faulty_note_is_refused_with_its_path_and_none_is_added(account: Impor
 
 
 _UNPIN_FAULTS: list[tuple[dict[str, Any], str]] = [
-    ({"body": "a", "unpin_at": "2999-01-01T00:00:00Z"}, "unpin_without_pin"),
+    ({"body": "a", "unpin_at": "2199-01-02T00:00:00Z"}, "unpin_without_pin"),
     (
         {"body": "a", "is_pinned": True, "created_at": MOMENT, "unpin_at": "2025-11-03T09:29:59Z"},
         "note_unpin_at_earlier_than_creation_date",
@@ -144,7 +144,7 @@ def test_doubtful_times_of_unpinning_are_refused_under_the_strict_profile_only(
     [
         ({"document_paths": [_document("x"), _document("y")]}, ["document_paths"]),
         ({"is_pinned": True}, ["is_pinned"]),
-        ({"is_pinned": True, "unpin_at": "2999-01-01T00:00:00Z"}, ["is_pinned", "unpin_at"]),
+        ({"is_pinned": True, "unpin_at": "2199-01-02T00:00:00Z"}, ["is_pinned", "unpin_at"]),
         ({}, []),
     ],
 )

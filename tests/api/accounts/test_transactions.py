@@ -238,7 +238,7 @@ def test_a_transaction_that_is_not_an_object_is_returned_as_sent(
 def test_warnings_of_rules_are_errors_under_the_strict_profile(
     account: ImportedAccount, strict_account: ImportedAccount
 ) -> None:
-    charge = PAYMENT | {"type": "CHARGE", "transaction_date": "2999-01-01"}
+    charge = PAYMENT | {"type": "CHARGE", "transaction_date": "2199-01-02"}
     assert _statuses(account.post_transactions(charge)) == [ADDED]
     answer = strict_account.post_transactions(charge)
     assert _failure(answer)["code"] == "request_failed_validation"
