@@ -66,9 +66,6 @@ _AT: dict[str, Callable[[int], bytes]] = {
         b'"billing_address1":' + b"1." + b"1" * (n - 1)
     ),
     "exponent of a number": lambda n: b'"billing_address1":1e%d' % n,
-    "commas and opening brackets of a body or line, also within texts": lambda n: (
-        b'"colour":[%b1]' % (b"1," * (n - 3))
-    ),
     "items of a list": lambda n: b'"customers":[{"user_details":[%b]}]' % b",".join([b"{}"] * n),
     "errors in an answer, and warnings": lambda n: b'"customers":[%b]' % b",".join([b"{}"] * (n - 1)),
     "characters of an identifier": lambda n: b'"import_supplier":"%b"' % (b"x" * n),
