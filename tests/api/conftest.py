@@ -26,6 +26,15 @@ def client(app: Flask) -> FlaskClient:
     return client
 
 
+@pytest.fixture(autouse=True)
+def _every_request_leaves_its_place(app: Flask) -> Iterator[None]:
+    """Fail if a request of the test still counts as running: it would delay those of its organisation."""
+    yield
+    with app.app_context():
+        held = resources().places._held
+    assert not {owner: it for owner, it in held.items() if it.running or it.waiting}
+
+
 @pytest.fixture(scope="session")
 def description(app: Flask) -> Any:
     """The interface description."""

@@ -26,7 +26,11 @@ class DescribedClient(FlaskClient):
     """The `test_client_class` of the application under test."""
 
     def open(self, *args: Any, **kwargs: Any) -> TestResponse:
-        """Send a request. Raise AssertionError if the answer is not what the description says."""
+        """Send a request. Raise AssertionError if the answer is not what the description says.
+
+        The answer is read to its end, which ends the request, unless `buffered` is false.
+        """
+        kwargs.setdefault("buffered", True)
         answer = super().open(*args, **kwargs)
         operation = self._operation(answer)
         if operation is not None and answer.request.method not in ("OPTIONS", "HEAD"):

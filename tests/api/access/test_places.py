@@ -178,7 +178,10 @@ def test_a_list_that_is_read_slowly_lets_others_run_between_two_pieces(
     assert (len(made), all(made)) == (4, True)
     assert not any(read_meanwhile)
     with supplier.app.app_context():
-        assert resources().places.enter(supplier.organisation_id()).runs.is_set()
+        places = resources().places
+    place = places.enter(supplier.organisation_id())
+    assert place.runs.is_set()
+    places.leave(place)
 
 
 def test_an_erasure_costs_what_the_database_searches_for_it(
