@@ -11,5 +11,5 @@ customers.py supply.py periods.py money.py  findings of rules
 A new correction is a function `name_of_the_kind(place)` in the module of its subject, decorated with
 `@corrects` and the codes. Its name and its docstring are shown to suppliers. It looks at nothing but the
 payload, so it does the same for every later book. What it returns must make the finding disappear without a
-new one. A test applies it to the examples in `tests/unit/payloads/corrections/examples.py`.
+new one. A test applies it to the examples in `tests/unit/payloads/examples/corrected.ndjson`.
 """

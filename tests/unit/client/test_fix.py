@@ -16,7 +16,7 @@ from documentation.pages import ROOT
 from documentation.shell import blocks
 from migration_payloads.schemas.json import encode_json
 from migration_service_client.command import main
-from unit.payloads.rules.valid_account import ELECTRICITY_EAN, change, make_valid_account
+from unit.payloads.examples import ELECTRICITY_EAN, make_account
 
 _PAGE = ROOT / "docs/suppliers/validation.md"
 _BORN = "customers.*.date_of_birth"
@@ -25,7 +25,7 @@ _BORN = "customers.*.date_of_birth"
 def account(number: str, **changes: Any) -> bytes:
     """A line with these changes, whose paths have `__` for a dot."""
     paths = {path.replace("__", "."): value for path, value in changes.items()}
-    return encode_json(change(make_valid_account(), {"external_account_number": number} | paths))
+    return encode_json(make_account({"external_account_number": number} | paths))
 
 
 def dirty_book() -> list[bytes]:

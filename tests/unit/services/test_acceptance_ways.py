@@ -15,8 +15,7 @@ from migration_service.errors import ParseError
 from migration_service_local.samples import generate_accounts
 from support.examples import TIMES
 from support.mutations import SMALL, STAND_INS, TODAY, damaged_accounts, places, typed
-from unit.payloads.rules.breaking_examples import BREAKING_EXAMPLES
-from unit.payloads.rules.valid_account import change, make_valid_account
+from unit.payloads.examples import BREAKING, make_account
 
 _PROFILES = st.sampled_from(list(Profile))
 
@@ -51,8 +50,8 @@ def test_accounts_of_the_generator_are_accepted_alike(profile: Profile) -> None:
 
 def test_each_rule_finds_the_same() -> None:
     found = set()
-    for example in BREAKING_EXAMPLES:
-        text = encode_json(change(make_valid_account(), example.changes))
+    for example in BREAKING:
+        text = encode_json(make_account(example.changes))
         for profile in Profile:
             account = _agree(text, profile)
             assert account

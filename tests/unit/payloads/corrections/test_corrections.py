@@ -1,6 +1,5 @@
 """Each suggestion, applied, makes its finding disappear, and no other appears."""
 
-from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -21,21 +20,11 @@ from migration_payloads.profile import Profile
 from migration_payloads.rules.catalogue import RULES, check_account
 from migration_payloads.schemas.account import load_account
 from migration_payloads.schemas.json import encode_json, parse_json
-from unit.payloads.corrections.examples import FIELD_EXAMPLES, RULE_EXAMPLES, CorrectedExample
-from unit.payloads.rules.breaking_examples import BREAKING_EXAMPLES, BreakingExample
-from unit.payloads.rules.valid_account import ABSENT, TODAY, change, make_valid_account
+from unit.payloads.examples import ABSENT, BREAKING, CORRECTED, TODAY, Example, make_account
 
-_EXAMPLES: Sequence[CorrectedExample] = [*FIELD_EXAMPLES, *RULE_EXAMPLES]
-#: The changes, code and path of every example.
-_ALL = [(it.changes, it.code, it.attr) for it in _EXAMPLES]
-_ALL += [(it.changes, it.code, it.attr) for it in BREAKING_EXAMPLES]
+_ALL = [*CORRECTED, *BREAKING]
 _METERS = "supply_addresses.0.meter_points.0.meters"
 _FROM_DATE = "supply_addresses.0.customer_at_supply_address_from_date"
-
-
-def _sent(changes: dict[str, Any]) -> Any:
-    """Return the valid account with the changes, as it is sent."""
-    return parse_json(encode_json(change(make_valid_account(), changes)))
 
 
 def _find(payload: Any) -> list[ErrorItem]:
@@ -65,25 +54,25 @@ def _require_gone(payload: Any, item: ErrorItem) -> bool:
     return bool(suggestions)
 
 
-@pytest.mark.parametrize("example", BREAKING_EXAMPLES, ids=lambda example: f"{example.code}-{example.attr}")
-def test_the_suggestion_for_a_broken_rule_mends_it(example: BreakingExample) -> None:
-    payload = _sent(example.changes)
+@pytest.mark.parametrize("example", BREAKING, ids=str)
+def test_the_suggestion_for_a_broken_rule_mends_it(example: Example) -> None:
+    payload = make_account(example.changes)
     for item in _find(payload):
         _require_gone(payload, item)
 
 
 def test_at_least_25_rules_have_a_suggestion_in_their_examples() -> None:
     suggested = set()
-    for example in BREAKING_EXAMPLES:
+    for example in BREAKING:
         item = ErrorItem(example.code, example.detail, example.attr)
-        if suggest(_sent(example.changes), item):
+        if suggest(make_account(example.changes), item):
             suggested.add(example.code)
     assert len(suggested & {rule.code for rule in RULES}) >= 35
 
 
-@pytest.mark.parametrize("example", _EXAMPLES, ids=lambda example: f"{example.code}-{example.attr}")
-def test_a_correction_makes_of_the_value_what_was_meant(example: CorrectedExample) -> None:
-    payload = _sent(example.changes)
+@pytest.mark.parametrize("example", CORRECTED, ids=str)
+def test_a_correction_makes_of_the_value_what_was_meant(example: Example) -> None:
+    payload = make_account(example.changes)
     [item] = [it for it in _find(payload) if (it.code, it.attr) == (example.code, example.attr)]
     assert _require_gone(payload, item) == bool(example.kind)
     suggestions = suggest(payload, item)
@@ -100,8 +89,8 @@ def test_a_correction_makes_of_the_value_what_was_meant(example: CorrectedExampl
 def test_every_kind_has_an_example_and_a_sentence() -> None:
     suggested = {
         suggestion.kind
-        for changes, code, attr in _ALL
-        for suggestion in suggest(_sent(changes), ErrorItem(code, "", attr))
+        for it in _ALL
+        for suggestion in suggest(make_account(it.changes), ErrorItem(it.code, "", it.attr))
     }
     assert suggested == {correction.kind for correction in CORRECTIONS}
     assert all(correction.about.endswith(".") and correction.codes for correction in CORRECTIONS)
@@ -113,22 +102,22 @@ _FORMS: list[Any] = [None, 0, "x", {}, [{}]]
 @pytest.mark.parametrize("form", _FORMS, ids=repr)
 def test_what_is_around_a_value_may_have_any_form(form: Any) -> None:
     """Each member of the account in turn has another form, and each code is asked for at each path."""
-    for member in make_valid_account():
-        payload = _sent({member: form})
-        for _, code, attr in _ALL:
-            suggest(payload, ErrorItem(code, "", attr))
+    for member in make_account():
+        payload = make_account({member: form})
+        for it in _ALL:
+            suggest(payload, ErrorItem(it.code, "", it.attr))
     suggest(form, ErrorItem("invalid_date", "", "customers.0.date_of_birth"))
 
 
 def test_a_finding_without_a_place_has_no_suggestion() -> None:
-    payload = _sent({})
+    payload = make_account()
     assert suggest(payload, ErrorItem("invalid_date", "")) == ()
     assert suggest(payload, ErrorItem("invalid_date", "", "customers.7.date_of_birth")) == ()
 
 
 def test_several_corrections_of_a_payload_are_applied_together() -> None:
     """Items are removed after everything else, the last first, so that paths stay right."""
-    payload = _sent({"ledgers.0.identifiers": ["1", "2", "3"], "customers.1.mobile": "06_12345678"})
+    payload = make_account({"ledgers.0.identifiers": ["1", "2", "3"], "customers.1.mobile": "06_12345678"})
     items = [item for item in _find(payload) if item.code != "unknown_ledger_identifiers"]
     unknown = [ErrorItem("unknown_ledger_identifiers", "", f"ledgers.0.identifiers.{i}") for i in range(3)]
     apply(payload, [step for item in (*unknown, *items) for step in suggest(payload, item)])
@@ -137,7 +126,7 @@ def test_several_corrections_of_a_payload_are_applied_together() -> None:
 
 
 def test_a_finding_of_an_answer_has_suggestions_only_if_there_are_some() -> None:
-    text = encode_json(_sent({_FROM_DATE: "31-12-1980", "unknown_occupier": "perhaps"}))
+    text = encode_json(make_account({_FROM_DATE: "31-12-1980", "unknown_occupier": "perhaps"}))
     items = _find(parse_json(text))
     found = {item.attr: item for item in add_suggestions(text, items)}
     dated, other = found[_FROM_DATE], found["unknown_occupier"]
@@ -159,13 +148,15 @@ def test_a_finding_of_an_answer_has_suggestions_only_if_there_are_some() -> None
     [("customers.0.mobile", "06_12345678"), ("customers.0.date_of_birth", "31-12-1980"), ("customers", {})],
 )
 def test_a_correction_with_a_value_of_a_person_is_in_no_answer(path: str, value: Any) -> None:
-    payload = _sent({path: value})
+    payload = make_account({path: value})
     [item] = [it for it in _find(payload) if it.attr == path and suggest(payload, it)]
     assert add_suggestions(encode_json(payload), [item]) == [item]
 
 
 def test_only_so_many_findings_of_an_answer_have_suggestions() -> None:
-    text = encode_json(_sent({_METERS: [{"active_from": "31-12-1980"} for _ in range(MAX_SUGGESTED + 2)]}))
+    text = encode_json(
+        make_account({_METERS: [{"active_from": "31-12-1980"} for _ in range(MAX_SUGGESTED + 2)]})
+    )
     items = [it for it in _find(parse_json(text)) if it.code == "invalid_date"]
     found = add_suggestions(text, items)
     assert [bool(item.suggestions) for item in found] == [True] * MAX_SUGGESTED + [False] * 2

@@ -1,6 +1,5 @@
 """All rules together: their order, the profiles, errors of the schema, and the version."""
 
-from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ from migration_payloads.rules.catalogue import (
 )
 from migration_payloads.rules.rule import Finding
 from support.mutations import places
-from unit.payloads.rules.breaking_examples import BREAKING_EXAMPLES
-from unit.payloads.rules.valid_account import ABSENT, TODAY, change, make_valid_account
+from unit.payloads.examples import ABSENT, BREAKING, TODAY, change, load
 
 _FAULTS: dict[str, Any] = {
     "statements.0.statement_path": ABSENT,
@@ -34,12 +32,12 @@ def _check(account: dict[str, Any], **options: Any) -> list[Finding]:
 
 
 def test_findings_are_sorted_by_path() -> None:
-    findings = _check(change(make_valid_account(), _FAULTS))
+    findings = _check(load(_FAULTS))
     assert [finding.attr for finding in findings] == sorted(_FAULTS)
 
 
 def test_the_order_does_not_depend_on_the_order_of_the_keys() -> None:
-    account = change(make_valid_account(), _FAULTS)
+    account = load(_FAULTS)
     assert _check(_reverse_keys(account)) == _check(account)
 
 
@@ -51,22 +49,20 @@ def _reverse_keys(value: Any) -> Any:
 
 def test_findings_in_a_list_are_sorted_by_index_and_not_as_text() -> None:
     customer = {"given_name": "A"}
-    findings = _check(
-        {**make_valid_account(), "customers": [{**customer, "email": f"{i}@a.nl"} for i in range(12)]}
-    )
+    findings = _check({**load(), "customers": [{**customer, "email": f"{i}@a.nl"} for i in range(12)]})
     assert [finding.path[1] for finding in findings] == list(range(12))
 
 
 def test_errors_of_the_schema_are_not_reported_again() -> None:
-    account = change(make_valid_account(), {"customers.0": {}, "ledgers.0.ledger_code": ABSENT})
+    account = change(load(), {"customers.0": {}, "ledgers.0.ledger_code": ABSENT})
     assert [finding.attr for finding in _check(account)] == ["customers.0.family_name"]
     assert _check(account, faulty=["customers.0", "ledgers.0.ledger_code"]) == []
     assert len(_check(account, faulty=["customers.01", "customers.0.family", "family_name"])) == 1
 
 
 def test_an_error_of_the_schema_elsewhere_hides_no_finding() -> None:
-    for example in BREAKING_EXAMPLES:
-        account = change(make_valid_account(), example.changes)
+    for example in BREAKING:
+        account = load(example.changes)
         assert _check(account, faulty=["external_account_number"]) == _check(account), example.code
 
 
@@ -85,8 +81,8 @@ _POWER = "supply_addresses.0.meter_points.0"
 def test_nothing_is_equal_or_missing_because_of_a_value_that_the_schema_refused(
     code: str, refused: str
 ) -> None:
-    example = next(it for it in BREAKING_EXAMPLES if it.code == code)
-    account = change(make_valid_account(), example.changes)
+    example = next(it for it in BREAKING if it.code == code)
+    account = load(example.changes)
     assert code in [finding.code for finding in _check(account)]
     assert code not in [finding.code for finding in _check(account, faulty=[refused])]
 
@@ -108,11 +104,11 @@ def test_nothing_is_equal_or_missing_because_of_a_value_that_the_schema_refused(
 def test_no_rule_judges_a_value_that_the_schema_refused(changes: dict[str, Any]) -> None:
     """Sums, references and sequences are not checked if a part of them is missing."""
     changes = {**changes, "ledgers.0.ledger_balance": ABSENT}
-    assert check_account(change(make_valid_account(), changes), profile=Profile.STRICT, today=TODAY) == []
+    assert check_account(change(load(), changes), profile=Profile.STRICT, today=TODAY) == []
 
 
 def test_rules_never_raise_if_any_single_value_is_missing() -> None:
-    account = make_valid_account()
+    account = load()
     for container, key in places(account):
         if isinstance(container, dict):
             kept = container.pop(key)
@@ -136,7 +132,7 @@ def test_an_empty_account_lacks_only_the_required_fields() -> None:
     [
         ("duplicate_customers_found", "customers.2.given_name", "Anne"),
         ("duplicate_customers_found", "customers.2.email", "anne@provider.example"),
-        ("duplicate_customers_found", "customers.2.date_of_birth", date(1930, 1, 1)),
+        ("duplicate_customers_found", "customers.2.date_of_birth", "1930-01-01"),
         ("duplicate_supply_addresses_found", "supply_addresses.1.supply_address1", "Kerkstraat"),
         ("duplicate_supply_addresses_found", "supply_addresses.1.supply_address2", "13"),
         ("duplicate_supply_addresses_found", "supply_addresses.1.supply_address3", "A"),
@@ -146,16 +142,16 @@ def test_an_empty_account_lacks_only_the_required_fields() -> None:
     ],
 )
 def test_what_differs_in_one_value_is_no_duplicate(code: str, field: str, value: Any) -> None:
-    example = next(it for it in BREAKING_EXAMPLES if it.code == code)
-    account = change(make_valid_account(), {**example.changes, field: value})
+    example = next(it for it in BREAKING if it.code == code)
+    account = load({**example.changes, field: value})
     assert code not in [finding.code for finding in _check(account)]
 
 
 def test_checking_changes_nothing_in_the_account() -> None:
-    for example in BREAKING_EXAMPLES:
-        account = change(make_valid_account(), example.changes)
+    for example in BREAKING:
+        account = load(example.changes)
         _check(account)
-        assert account == change(make_valid_account(), example.changes)
+        assert account == load(example.changes)
 
 
 def test_a_rule_has_the_name_of_its_code() -> None:
