@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -96,18 +95,8 @@ def test_if_everything_runs_the_doctor_reports_no_problem(
     (payload,) = supplier.accounts()
     supplier.stage(payload)
     number = payload["external_account_number"]
-    answer = supplier.process(number)
+    supplier.process(number)
     wait_until(lambda: json_of(supplier.status(number))["status"] == "COMPLETED", "the account")
-
-    def lines_of_the_request() -> list[Any]:  # the queues may have messages of other tests
-        return [line for line in worker.lines() if line.get("request_id") == answer.headers["X-Request-ID"]]
-
-    wait_until(lambda: len(lines_of_the_request()) == 2, "the lines of the attempt and of its set")
-    attempt, task = lines_of_the_request()
-    assert (attempt["attempt_id"], attempt["outcome"]) == (json_of(answer)["attempt_id"], "SUCCEEDED")
-    assert (task["task"], task["state"]) == ("accounts.create_set", "SUCCESS")
-    assert task["outcome"] == "1 account: 1 SUCCEEDED"
-    assert float(str(task["duration_ms"])) > 0
     with make_redis(migrated.redis_url) as redis:
         # Not one of a test before this one.
         wait_until(lambda: (Slots(redis).seconds_since_reconcile() or 99) < 5, "a sweep")

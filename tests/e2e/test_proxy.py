@@ -130,15 +130,22 @@ def test_with_the_certificate_that_the_script_makes_nginx_has_tls(migrated: Sett
         assert not is_answered(port)
 
 
-def test_while_the_web_server_is_away_requests_are_answered_503(migrated: Settings) -> None:
-    with proxied_web_server(migrated, processes=1) as (port, server):
+def test_while_the_web_server_is_away_requests_are_answered_503_and_logged(
+    migrated: Settings, tmp_path: Path
+) -> None:
+    with proxied_web_server(migrated, {}, ("/var/log/nginx", str(tmp_path)), processes=1) as (port, server):
         server.terminate()
         server.wait(60)
         answer = requests.post(
-            f"http://{LOOPBACK}:{port}{API}/validate-account/", b" " * 2_000_000, timeout=30
+            f"http://{LOOPBACK}:{port}{API}/validate-account/",
+            b" " * 2_000_000,
+            headers={"X-Request-ID": "request-7"},
+            timeout=30,
         )
     assert (answer.status_code, answer.json()["code"]) == (503, "service_unavailable")
-    assert answer.headers["Retry-After"] == "5"
+    assert (answer.headers["Retry-After"], answer.headers["X-Request-ID"]) == ("5", "request-7")
+    told = json.loads((tmp_path / "access.log").read_text().splitlines()[-1])
+    assert (told["request_id"], told["status"], told["address"]) == ("request-7", 503, LOOPBACK)
 
 
 @pytest.mark.parametrize("number", ["77/", "77//", "/", "a b/c/"])

@@ -31,6 +31,7 @@ def web_server(
     *,
     processes: int = 2,
     threads: int = 20,
+    log: Path = Path(os.devnull),
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a web server on a port or a Unix socket until it is stopped. It has no balancer to leave first.
 
@@ -43,16 +44,13 @@ def web_server(
         "MIGRATION_SERVICE_HOME": str(settings.home),
         "MIGRATION_SERVICE_LEAVE_SECONDS": "0",
     }
-    server = subprocess.Popen(
-        ending_with_us(
-            *(sys.executable, "-m", "migration_service.web_server"),
-            *("--bind", f"unix:{bind}" if isinstance(bind, Path) else f"{LOOPBACK}:{bind}"),
-            *("--processes", str(processes), "--threads", str(threads)),
-        ),
-        cwd=ROOT,
-        env=environment | dict(variables),
-        stderr=subprocess.DEVNULL,
+    command = ending_with_us(
+        *(sys.executable, "-m", "migration_service.web_server"),
+        *("--bind", f"unix:{bind}" if isinstance(bind, Path) else f"{LOOPBACK}:{bind}"),
+        *("--processes", str(processes), "--threads", str(threads)),
     )
+    with log.open("ab") as errors:
+        server = subprocess.Popen(command, cwd=ROOT, env=environment | dict(variables), stderr=errors)
     try:
         wait_until(bind.exists if isinstance(bind, Path) else lambda: is_answered(bind), "the web server")
         if isinstance(bind, Path) and NGINX and os.getuid() == 0:
@@ -85,7 +83,7 @@ def nginx(bind: int | Path, *further: tuple[str, str], secrets: Path | None = No
     ):
         assert before in text
         text = text.replace(before, after)
-    (folder / "nginx.conf").write_text(text)
+    (folder / "nginx.conf").write_text(text.replace("/var/log/nginx", str(folder)))
     running = f"daemon off; pid {folder}/nginx.pid;"
     command = (str(NGINX), "-e", "stderr", "-c", str(folder / "nginx.conf"), "-g", running)
     process = subprocess.Popen(ending_with_us(*command))

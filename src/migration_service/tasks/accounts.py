@@ -7,6 +7,7 @@ from functools import partial
 from celery import Task, shared_task
 
 from migration_service.log import request_id
+from migration_service.services.imports.states import EndedAttempt
 from migration_service.services.processing.execution import perform_alone, perform_set
 from migration_service.services.processing.signals import notify, take_announcement
 from migration_service.tasks.app import MigrationCelery, celery_app
@@ -31,15 +32,21 @@ def create_set(task: "Task[[], str]") -> str:
     numbers = {it.attempt.id: it.service_account_number for it in ended}
     notify(resources.redis, resources.slots, numbers | dict.fromkeys(it.attempt.id for it in apart.exhausted))
     for it in ended:
-        told = {"attempt_id": str(it.attempt.id), "outcome": it.outcome, "request_id": it.attempt.request_id}
-        logger.info("Attempt %s %s, in a set of %d", it.attempt.id, it.outcome, len(ended), extra=told)
+        _log(it, f"in a set of {len(ended)}")
     outcomes = ["SUCCEEDED"] * len(ended) + ["set apart, to run alone"] * len(apart.waiting)
     for it in perform_alone(resources.Session, resources.redis, publish=more):
         notify(resources.redis, resources.slots, {it.attempt.id: it.service_account_number})
+        _log(it, "alone")
         outcomes.append(f"alone: {it.error.code if it.error else it.outcome}")
     accounts = "1 account" if len(outcomes) == 1 else f"{len(outcomes)} accounts"
     counts = ", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items())
     return f"{accounts}: {counts}" if outcomes else "nothing to do"
+
+
+def _log(ended: EndedAttempt, how: str) -> None:
+    attempt = ended.attempt
+    told = {"attempt_id": str(attempt.id), "outcome": ended.outcome, "request_id": attempt.request_id}
+    logger.info("Attempt %s %s, %s", attempt.id, ended.outcome, how, extra=told)
 
 
 def publish_set(celery: MigrationCelery) -> bool:

@@ -10,6 +10,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.holding import repeat
+from migration_service.log import request_id
 from migration_service.services.batches.work.chunks import ChunkKey, release_chunk
 from migration_service.services.batches.work.execution import perform_chunk
 from migration_service.services.batches.work.feed import feed, take_chunk
@@ -42,6 +43,7 @@ def _run(batch_id: str, first_line: int, *, asks_vendors: bool) -> str:
         taken = take_chunk(session, asks_vendors=asks_vendors)
     # If no chunk is waiting, the worker of this message's own chunk may have died.
     key = taken or ChunkKey(UUID(batch_id), first_line)
+    request_id.set(f"batch {key.batch_id}")  # as its attempts have
     try:
         done = perform_chunk(
             resources.Session,

@@ -6,6 +6,7 @@ from uuid import UUID
 from celery import shared_task
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.log import request_id
 from migration_service.services.undo.execution import Progress, revert_piece, take_due_undos
 from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.names import REVERT_ACCOUNTS, SWEEP_UNDOS
@@ -22,6 +23,7 @@ def revert_accounts(undo_id: str) -> str:
     Flower and the log show the result.
     """
     app = celery_app()
+    request_id.set(f"undo {undo_id}")
     until = time.monotonic() + REVERT_SECONDS
     progress = Progress.WORKED
     while progress is Progress.WORKED and time.monotonic() < until:

@@ -331,7 +331,7 @@ def test_the_work_of_a_worker_that_died_is_done_by_another(hooks: Hooks, receive
     hooks.run(_LATER, seconds=LEASE_SECONDS)
     hooks.send()
     assert hooks.states(endpoint_id) == ["DELIVERED"]
-    assert receiver.ids() == [str(claimed.event_id)]
+    assert receiver.ids() == [str(claimed.message_id)]
 
 
 def test_what_could_not_be_recorded_keeps_no_place(hooks: Hooks, receiver: Receiver) -> None:
@@ -372,7 +372,9 @@ def test_however_much_some_organisations_send_another_finds_places() -> None:
             share = rooms.of_organisations.get(organisation_id, rooms.usual)
             for _ in range(min(rooms.free, share, 50)):
                 number = next(numbers)
-                claim = Claim(id=number, destination=number, organisation_id=organisation_id, attempts=0)
+                claim = Claim(
+                    id=number, message_id="", destination=number, organisation_id=organisation_id, attempts=0
+                )
                 lanes.begin(claim)
                 underway.append((claim, now))
         if half_second > 60:  # whoever was first has had to let places go

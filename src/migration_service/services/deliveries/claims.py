@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
+from uuid import UUID
 
 from sqlalchemy.orm import Session
 
@@ -34,6 +35,10 @@ class Claim:
     organisation_id: int
     #: The number of earlier attempts.
     attempts: int
+    #: What its receiver knows it by: the header `webhook-id` or `Message-ID`.
+    message_id: UUID | str
+    #: The request that caused it, or the work of operators, such as `batch` with its id.
+    request_id: str | None = None
     #: The most messages on their way to its destination.
     widest: int = WIDEST
 

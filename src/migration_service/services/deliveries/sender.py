@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.destinations.protocol import Outcome
+from migration_service.log import request_id
 from migration_service.services.deliveries.claims import QUICK, SLOW, Lanes, Outbox, Sent
 from migration_service.states import DeliveryFailure
 
@@ -77,6 +78,7 @@ class Sender:
             ended.append(self._sent.get_nowait())
         for _, sent in ended:  # what cannot be recorded is sent again when its lease has ended
             self._lanes.end(sent.claim, is_delivered=sent.outcome.failure is None)
+            _log(sent)
         for outbox in self._outboxes:
             if of_outbox := [sent for its, sent in ended if its is outbox]:
                 with self._sessions.begin() as session:
@@ -84,6 +86,7 @@ class Sender:
         return len(ended)
 
     def _send(self, outbox: Outbox[Any], claim: Any) -> None:
+        request_id.set(claim.request_id)
         at, begun = datetime.now(UTC), time.monotonic()
         try:
             outcome = outbox.send(claim)
@@ -91,3 +94,19 @@ class Sender:
             logger.exception("Message %s to %s failed", claim.id, claim.destination)
             outcome = Outcome(failure=DeliveryFailure.CONNECTION)
         self._sent.put((outbox, Sent(claim, at, time.monotonic() - begun, outcome)))
+
+
+def _log(sent: Sent[Any]) -> None:
+    claim, failure = sent.claim, sent.outcome.failure
+    logger.info(
+        "Message %s to %s %s",
+        claim.message_id,
+        claim.destination,
+        f"failed: {failure}" if failure else "sent",
+        extra={
+            "delivery_id": claim.id,
+            "status": sent.outcome.status,
+            "duration_ms": round(sent.seconds * 1_000, 1),
+            "request_id": claim.request_id,
+        },
+    )

@@ -79,7 +79,6 @@ def mail_server(settings: Settings) -> MailServer:
 class EmailClaim(Claim):
     """A message to send."""
 
-    message_id: str
     written_at: datetime
     recipient: str
     #: The new account number of a customer, or the subject of an alert, whose text follows.
@@ -143,12 +142,13 @@ class Emails:
                 values["next_try_at"] = _in(min(60 << min(it.claim.attempts, 6), _HOUR))
             if failure is not None:
                 what = "was refused" if failure is DeliveryFailure.GONE else "waits"
-                logger.warning("Message %s of %s %s: %s", it.claim.id, it.claim.destination, what, answer)
+                told = {"request_id": it.claim.request_id}
+                logger.warning("Message %s %s: %s", it.claim.message_id, what, answer, extra=told)
             pending = (self._kind.id == it.claim.id, self._kind.state == EmailState.PENDING)
             session.execute(update(self._kind).where(*pending).values(**values))
 
     def _compose(self, claim: EmailClaim) -> EmailMessage:
-        envelope = Envelope(claim.message_id, self._server.sender, claim.recipient, claim.written_at)
+        envelope = Envelope(str(claim.message_id), self._server.sender, claim.recipient, claim.written_at)
         if self._kind is CustomerEmail:
             return compose_account_created(envelope, claim.subject)
         return compose_alert(envelope, claim.subject, claim.body)
@@ -258,7 +258,11 @@ CLAIM_CUSTOMERS = text(f"""
     )
     SELECT claimed.id, claimed.organisation_id, claimed.failures AS attempts, claimed.message_id,
            claimed.created_at AS written_at, customer.email AS recipient,
-           account.service_account_number AS subject
+           account.service_account_number AS subject,
+           (SELECT request_id FROM attempt
+            WHERE attempt.account_import_process_id = account.account_import_process_id
+              AND attempt.outcome = 'SUCCEEDED'
+            ORDER BY attempt.finished_at DESC LIMIT 1) AS request_id
     FROM claimed JOIN customer ON customer.id = claimed.customer_pk
     JOIN account ON account.id = customer.account_pk
 """)
@@ -270,5 +274,5 @@ CLAIM_ALERTS = text(f"""
         WHERE state = '{EmailState.PENDING}' AND next_try_at <= clock_timestamp()
         ORDER BY next_try_at LIMIT :limit FOR UPDATE SKIP LOCKED))
     RETURNING id, 0 AS organisation_id, failures AS attempts, message_id, created_at AS written_at, recipient,
-              subject, body
+              subject, body, split_part(event, '.', 1) || ' ' || split_part(event, ' ', 2) AS request_id
 """)

@@ -36,7 +36,6 @@ _FINAL = {DeliveryFailure.GONE, DeliveryFailure.EVENT_REMOVED}
 class WebhookClaim(Claim):
     """A delivery to send, with what its message needs."""
 
-    event_id: UUID
     event_type: str
     created_at: datetime
     is_replay: bool
@@ -78,7 +77,7 @@ class Webhooks:
             keys = [self._seal.open(it) for it in claim.sealed]
         except SettingsError:
             return Outcome(failure=DeliveryFailure.SETTINGS)
-        message_id, timestamp = str(claim.event_id), int(time.time())
+        message_id, timestamp = str(claim.message_id), int(time.time())
         content = body.encode()
         headers = {
             "Content-Type": "application/json",
@@ -119,7 +118,7 @@ class Webhooks:
 
 def _test_event(claim: WebhookClaim) -> str:
     event = {
-        "id": str(claim.event_id),
+        "id": str(claim.message_id),
         "type": TEST_TYPE,
         "created_at": write_moment(claim.created_at),
         "import_supplier": None,
@@ -209,8 +208,11 @@ _CLAIM = text(f"""
         RETURNING *
     )
     SELECT claimed.id, claimed.endpoint_id AS destination, claimed.organisation_id, claimed.attempts,
-           claimed.event_id, claimed.event_type, claimed.created_at, claimed.is_replay, endpoint.url,
-           {EVENT_JSON} AS body,
+           claimed.event_id AS message_id, claimed.event_type, claimed.created_at, claimed.is_replay,
+           endpoint.url, {EVENT_JSON} AS body,
+           coalesce(
+               (SELECT request_id FROM attempt WHERE attempt.id = CAST(event.data ->> 'attempt_id' AS uuid)),
+               'batch ' || (event.data ->> 'batch_id'), 'undo ' || (event.data ->> 'undo_id')) AS request_id,
            ARRAY(SELECT sealed FROM webhook_secret AS secret
                  WHERE secret.endpoint_id = endpoint.id
                    AND (secret.expires_at IS NULL OR secret.expires_at > clock_timestamp())

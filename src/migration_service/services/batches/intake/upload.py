@@ -1,5 +1,6 @@
 """Storing a batch: one COPY moves its lines from the file into the database, in constant memory."""
 
+import logging
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -44,6 +45,8 @@ from migration_service.services.batches.work.lines import LineResult, tell_outco
 from migration_service.services.setup.suppliers import KnownSupplier, require_ongoing
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchMode, BatchState, ImportState, LineStatus
+
+logger = logging.getLogger(__name__)
 
 #: The largest number of lines in a chunk, which one worker processes, and the average one of added data.
 CHUNK_LINES, ADDED_CHUNK_LINES = 100, 200
@@ -102,6 +105,7 @@ def start_batch(
     found = {"sha256": digest, "older": older, "totals": totals and encode_json(totals).decode()}
     session.execute(_COUNT_LINES, {"batch_id": batch_id, **found, **counted})
     record_order(session, order, batch_id, supplier.organisation_id)
+    logger.info("Its work has the request id 'batch %s'", batch_id)
     return batch_id
 
 
