@@ -1,9 +1,14 @@
 """`migration-client` and the running service."""
 
 import json
+import time
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from drill.scene import SUPPLIER, TEAM, Scene
+from migration_service_local.samples import generate_accounts
 from support.client_command import run_command
 
 
@@ -53,7 +58,7 @@ def test_what_stops_a_sending_leaves_its_lines_for_the_next_time(scene: Scene, t
     [number] = scene.stage(1, "MCT-")
     account = scene.send("GET", f"accounts/{SUPPLIER}/{number}/").json()["staged"]["payload"]
     (tmp_path / "book.ndjson").write_text(json.dumps(account))
-    arguments = ("send", "book.ndjson", "--mode", "import", "--again", "--team")
+    arguments = ("send", "book.ndjson", "--mode", "import", "--team")
     done = run_command(scene, tmp_path, *arguments, "No such team")
     assert (done.returncode, "(operations_team_not_found)" in done.stderr) == (2, True)
     assert "line_number" not in (tmp_path / "book.ndjson.journal").read_text()
@@ -71,3 +76,75 @@ def test_a_line_of_another_supplier_is_not_sent(scene: Scene, tmp_path: Path) ->
         scene, tmp_path, "results", "book.ndjson", "--code", "import_supplier_mismatch"
     ).stdout
     assert "2\tMCO-OTHER\tFAILED\t-\timport_supplier_mismatch at import_supplier\n" in found
+
+
+@pytest.mark.parametrize("way", ["single", "batch"])
+def test_a_file_means_the_same_in_single_requests_and_as_a_batch(
+    way: str, scene: Scene, tmp_path: Path
+) -> None:
+    def send(file: str, *arguments: str) -> tuple[int, str, dict[int, tuple[str, set[str]]]]:
+        done = run_command(
+            scene, tmp_path, "send", file, "--mode", "import", "--team", TEAM, "--as", way, *arguments
+        )
+        lines = run_command(scene, tmp_path, "results", file, "--json").stdout.splitlines()
+        found = {
+            it["line_number"]: (
+                it["status"],
+                {one["code"] for one in [*it.get("errors", ()), *it.get("warnings", ())]},
+            )
+            for it in map(json.loads, lines)
+        }
+        return done.returncode, done.stdout + done.stderr, found
+
+    first, second, third, fourth = (
+        account | {"external_account_number": f"MCW-{way}-{number}"}
+        for number, account in enumerate(generate_accounts(4, supplier=SUPPLIER, seed=11))
+    )
+    _write(tmp_path / "first.ndjson", first | {"biling_address2": "12 bis"}, second, third, third, fourth)
+    changed = fourth | {"billing_address1": "Elsewhere 1"}
+    with (tmp_path / "first.ndjson").open("a") as file:
+        file.write(json.dumps(changed, default=str) + "\n")
+    status, said, found = send("first.ndjson")
+    assert (status, "Lines with warnings: 1 unknown_field." in said) == (1, True)
+    assert found == {
+        1: ("IMPORTED", {"unknown_field"}),
+        2: ("IMPORTED", set()),
+        3: ("IMPORTED", set()),
+        4: ("FAILED", {"duplicate_line_in_batch"}),
+        5: ("FAILED", {"conflicting_lines_in_batch"}),
+        6: ("FAILED", {"conflicting_lines_in_batch", "duplicate_line_in_batch"}),
+    }
+    # Another file has results of its own.
+    _write(tmp_path / "second.ndjson", second | {"billing_address1": "Elsewhere 2"}, third)
+    status, said, found = send("second.ndjson")
+    assert (status, "1 exist and differ: nothing was changed." in said) == (1, True)
+    exists = "account_already_imported"
+    assert found == {
+        1: ("ALREADY_IMPORTED", {exists, "payload_differs"}),
+        2: ("ALREADY_IMPORTED", {exists}),
+    }
+    # The same content under another name: nothing is sent again unless that is asked for.
+    (tmp_path / "again.ndjson").write_bytes((tmp_path / "second.ndjson").read_bytes())
+    time.sleep(3)  # the service's clock is known to a second
+    status, said, _ = send("again.ndjson")
+    assert (status, "The same content was sent on " in said) == (1, way == "batch")
+    before = scene.query("SELECT count(*) FROM batch")
+    (tmp_path / "again.ndjson.journal").unlink()
+    assert "The same content" not in send("again.ndjson", "--again")[1]
+    assert scene.query("SELECT count(*) FROM batch")[0][0] == before[0][0] + (way == "batch")
+
+
+def test_a_batch_is_sent_with_the_totals_of_its_file(scene: Scene, tmp_path: Path) -> None:
+    _write(tmp_path / "book.ndjson", *generate_accounts(3, supplier=SUPPLIER, seed=12))
+    run_command(scene, tmp_path, "check", "book.ndjson", "--totals", "totals.json")
+    arguments = ("send", "book.ndjson", "--mode", "validate", "--totals", "totals.json")
+    done = run_command(scene, tmp_path, *arguments)
+    assert (done.returncode, "control total" in done.stdout) == (0, False)
+    totals = json.loads((tmp_path / "totals.json").read_text())
+    (tmp_path / "totals.json").write_text(json.dumps(totals | {"accounts": 4}))
+    done = run_command(scene, tmp_path, *arguments)
+    assert (done.returncode, "1 control total differ" in done.stdout) == (1, True)
+
+
+def _write(path: Path, *accounts: dict[str, Any]) -> None:
+    path.write_text("".join(json.dumps(it, default=str) + "\n" for it in accounts))

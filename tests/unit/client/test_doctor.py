@@ -6,8 +6,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 import trustme
@@ -76,10 +78,28 @@ def test_no_answer_and_a_proxy_whose_password_is_not_shown() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     status, output = run(port)
-    assert (status, "does not answer: Connection refused." in output) == (1, True)
-    output = run(port, http_proxy=f"http://user:secret@127.0.0.1:{port}", no_proxy="")[1]
+    assert (status, "does not answer: Failed to connect to localhost:" in output) == (1, True)
+    output = run(port, ALL_PROXY=f"user:secret@127.0.0.1:{port}", no_proxy="")[1]
     assert f"proxy       http://127.0.0.1:{port}\n" in output
+    assert "does not answer: Failed to connect to 127.0.0.1:" in output
     assert "secret" not in output
+    assert "proxy       none: HTTP_PROXY is not read" in run(port, HTTP_PROXY="http://127.0.0.1:1")[1]
+
+
+def test_a_proxy_is_asked_as_for_any_other_request() -> None:
+    with answering(b"<html>") as port:
+        output = run(1, http_proxy=f"http://127.0.0.1:{port}", no_proxy="")[1]
+    assert "Something else than the service answers at http://localhost:1." in output
+
+
+def test_tls_and_its_certificate(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca")
+    ends = datetime.now(UTC) + timedelta(days=3)
+    certificate = authority.issue_cert("localhost", not_after=ends)
+    with answering(b"{}") as port, TlsProxy("127.0.0.1", port, certificate) as proxy:
+        output = run(proxy.port, "https", SSL_CERT_FILE=str(tmp_path / "ca"))[1]
+    assert f"warning  tls         TLSv1.3, the certificate ends on {ends:%Y-%m-%d}\n" in output
 
 
 def test_a_certificate_of_an_unknown_authority() -> None:

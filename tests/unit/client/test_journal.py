@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from migration_service_client.command.errors import CannotRunError
-from migration_service_client.command.journal import Journal, read_journal
+from migration_service_client.command.journal import Journal, Record, read_journal
 from migration_service_client.command.runs import Runs
 
 RECORDS = [{"line_number": number, "text": "ü\ud800\n"} for number in range(1, 4)]
@@ -119,25 +119,45 @@ def order(**options: str) -> dict[str, Any]:
 
 
 def test_a_run_goes_on_and_a_finished_one_is_not_begun_again(tmp_path: Path) -> None:
-    def begin(*, again: bool = False, ends: bool = False, **options: str) -> tuple[int, bool, str]:
+    def begin(*, again: bool = False, record: Record | None = None, **options: str) -> tuple[bool, str]:
         runs = Runs()
         with Journal(tmp_path / "journal", "send", runs.add) as journal:
             run = runs.begin(journal, order(**options), again=again)
             had_ended = run.has_ended
-            if ends:
-                journal.append({"ended": "COMPLETED"})
-        return run.order["round"], had_ended, run.book
+            if record:
+                journal.append(record)
+        return had_ended, run.book
 
+    ends: Record = {"ended": "COMPLETED"}
     first = begin()
-    assert first == begin(ends=True) == (1, False, first[2])
-    assert begin() == (1, True, first[2])
-    assert begin(mode="validate", ends=True)[:2] == (1, False)
+    assert first == begin(record=ends) == (False, first[1])
+    assert begin() == (True, first[1])
+    assert begin(mode="validate", record=ends)[0] is False
     # The same keys as before, so that the service answers what it has answered.
-    assert begin(ends=True) == first
+    assert begin(record=ends) == first
     second = begin(again=True)
-    assert second[:2] == (2, False)
-    assert begin() == second
-    assert second[2] != first[2]
+    assert second == (False, second[1]) != first
+    # An interrupted run goes on with the same command, whether or not that asks for another run.
+    assert second == begin() == begin(again=True, record=ends)
+    assert begin(again=True)[1] != second[1]
+
+
+def test_a_run_that_was_refused_is_begun_otherwise_or_again(tmp_path: Path) -> None:
+    books = []
+    for options in ({"team": "A"}, {"team": "B"}, {"team": "B"}):
+        runs = Runs()
+        with Journal(tmp_path / "journal", "send", runs.add) as journal:
+            books.append(runs.begin(journal, order(**options), again=False).book)
+            journal.append({"refused": "operations_team_not_found"})
+    assert books[0] != books[1] == books[2]
+    # What goes on after that may have been sent: it is not begun otherwise.
+    with Journal(tmp_path / "journal", "send", (runs := Runs()).add) as journal:
+        runs.begin(journal, order(team="B"), again=False)
+    with (
+        Journal(tmp_path / "journal", "send", (runs := Runs()).add) as journal,
+        pytest.raises(CannotRunError, match="begun otherwise"),
+    ):
+        runs.begin(journal, order(team="C"), again=False)
 
 
 def test_keys_depend_on_what_is_sent_and_not_on_where_it_is(tmp_path: Path) -> None:
@@ -172,7 +192,7 @@ def test_a_run_of_something_else(
     before, runs = path.read_bytes(), Runs()
     with Journal(path, "send", runs.add) as journal:
         if says is None:
-            assert runs.begin(journal, order(**options), again=again).order["round"] == 1
+            runs.begin(journal, order(**options), again=again)
             return
         with pytest.raises(CannotRunError, match=says) as raised:
             runs.begin(journal, order(**options), again=again)

@@ -26,9 +26,9 @@ from migration_service_client.conversations import (
     Tokens,
 )
 from migration_service_client.errors import ClientError, ServiceUnreachable
-from migration_service_client.operations import Operations
+from migration_service_client.operations import Operations, get_api_key
 from migration_service_client.requests import Lines, Pages, Request
-from migration_service_client.transfers import Connections, Network
+from migration_service_client.transfers import Connections, Network, Way, examine
 from migration_service_client.uploads import Upload
 
 T = TypeVar("T")
@@ -85,6 +85,10 @@ class _Base(Operations):
         if self._process != os.getpid():
             _of_parents.append(self._connections)
             self._prepare()
+
+    def examine(self) -> tuple[Answer | NoAnswer, Way]:
+        """Send one request without a token, and tell the way that it went: for what does not work."""
+        return examine(self._network, get_api_key())
 
     def __repr__(self) -> str:
         """Return a text without the key."""

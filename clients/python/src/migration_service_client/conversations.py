@@ -14,6 +14,7 @@ from http import HTTPStatus
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
+from migration_service_client import models
 from migration_service_client.answers import decode, parse
 from migration_service_client.codes import BY_CODE, AccountAlreadyImported, AuthenticationFailed
 from migration_service_client.errors import ServiceError, ServiceUnreachable, UnexpectedAnswer
@@ -21,7 +22,8 @@ from migration_service_client.keys import idempotency_key
 from migration_service_client.models import (
     AttemptAnswer,
     BatchProgressAnswer,
-    CreatedAccount,
+    Finding,
+    StagingReport,
     UndoProgressAnswer,
 )
 from migration_service_client.operations import (
@@ -292,6 +294,13 @@ class Tokens:
         return Request("obtain_token", "POST", "/v1/graphql/", dict[str, Any], body=body, authorized=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedAccount(models.CreatedAccount):
+    """An account that was created, with what its payload was warned of: dropped or changed members."""
+
+    warnings: tuple[Finding, ...] = ()
+
+
 def create_account(
     account: Json | bytes | str,
     *,
@@ -307,20 +316,23 @@ def create_account(
     """
     payload = parse(account) if isinstance(account, bytes | str) else account
     key = None if book is None or line is None else idempotency_key(book, line, account)
+    warnings: tuple[Finding, ...] = ()
     try:
-        yield stage_account(account, extracted_at=extracted_at)
-        created: CreatedAccount = yield process_account(
+        staged: StagingReport = yield stage_account(account, extracted_at=extracted_at)
+        warnings = staged.warnings
+        created: models.CreatedAccount = yield process_account(
             external_account_number=payload["external_account_number"],
             import_supplier_code=payload["import_supplier"],
             operations_team_name=operations_team_name,
             idempotency_key=key,
         )
+        number = created.service_account_number
     except AccountAlreadyImported as error:
         # One that differs from what was sent is told as the error that it is.
         if {it.code for it in error.errors} != {error.code}:
             raise
-        return CreatedAccount(service_account_number=str(error.service_account_number))
-    return created
+        number = str(error.service_account_number)
+    return CreatedAccount(service_account_number=number, warnings=warnings)
 
 
 def wait_for_batch(

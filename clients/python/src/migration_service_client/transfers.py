@@ -4,6 +4,7 @@ Any thread may send, and waits for the answer. `AsyncClient` has threads of its 
 """
 
 import queue
+import re
 import ssl
 import threading
 import time
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 import pycurl
 
@@ -40,12 +42,29 @@ _CERTIFICATES = (
     "/etc/ssl/cert.pem",
 )
 
+#: What libcurl says about the way of a request.
+_PROXY = re.compile(r"Uses proxy env variable \w+ == '([^']+)'")
+_TLS = re.compile(r"SSL connection using (\S+)")
+
 _Take: TypeAlias = Callable[[bytes], None]
 _IsCancelled: TypeAlias = Callable[[], bool]
 
 
 class CancelledError(Exception):
     """Nobody waits for the answer any longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What libcurl tells of the way of a request."""
+
+    #: The proxy that it went through, without its password.
+    proxy: str | None
+    #: The version of TLS, and the end of the certificate's validity in libcurl's words. None without TLS.
+    tls: str | None
+    certificate_ends: str | None
+    #: Whether the certificate was refused.
+    is_refused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +161,46 @@ class Connections:
         for option, value in self._options:
             handle.setopt(option, value)
         return handle
+
+
+def examine(network: Network, request: Request[Any]) -> tuple[Answer | NoAnswer, Way]:
+    """Send a request once, without a token, as `Connections` would, and tell its way."""
+    handle = pycurl.Curl()
+    head: list[bytes] = []
+    body: list[bytes] = []
+    told: list[bytes] = []
+    try:
+        for option, value in _options(network):
+            handle.setopt(option, value)
+        _set_request(handle, network, Send(request, None))
+        handle.setopt(pycurl.TIMEOUT, max(1, round(network.timeout)))
+        handle.setopt(pycurl.HEADERFUNCTION, head.append)
+        handle.setopt(pycurl.WRITEFUNCTION, body.append)
+        handle.setopt(pycurl.OPT_CERTINFO, 1)
+        handle.setopt(pycurl.VERBOSE, 1)
+        handle.setopt(pycurl.DEBUGFUNCTION, lambda kind, text: told.append(text) if kind == 0 else None)
+        failed = _perform(handle, None, None)
+        certificates = handle.getinfo(pycurl.INFO_CERTINFO)
+        verdict = handle.getinfo(pycurl.SSL_VERIFYRESULT)
+    finally:
+        handle.close()
+    said = b"\n".join(told).decode("latin-1")
+    ends = dict(certificates[0]).get("Expire date") if certificates else None
+    way = Way(_proxy_in(network, said), _first(_TLS, said), ends, failed is not None and verdict != 0)
+    return failed or Answer(*_parse(head), b"".join(body)), way
+
+
+def _proxy_in(network: Network, said: str) -> str | None:
+    proxy = network.proxy or _first(_PROXY, said)
+    if not proxy:
+        return None
+    found = urlsplit(proxy if "//" in proxy else f"http://{proxy}")
+    return f"{found.scheme}://{found.hostname}:{found.port or 1080}"
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str | None:
+    found = pattern.search(text)
+    return found and found[1]
 
 
 def _is_plain(request: Request[Any]) -> bool:

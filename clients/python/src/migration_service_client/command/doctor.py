@@ -1,8 +1,7 @@
 """`migration-client doctor`."""
 
-import http.client
+import os
 import platform
-import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +13,7 @@ import click
 from migration_service_client import codes
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.output import count, escape, json_option, show_json
-from migration_service_client.command.probe import Seen, probe, proxy_of
+from migration_service_client.command.probe import Seen, probe
 from migration_service_client.models import ApiKeyAnswer
 
 _OK, _WARNING, _WRONG = "ok", "warning", "wrong"
@@ -63,23 +62,22 @@ def doctor(*, as_json: bool, service: Service) -> None:
 
 def _examine(service: Service, url: str) -> Iterator[Finding]:
     yield Finding("client", _OK, f"migration-client {_version()}, Python {platform.python_version()}")
-    yield Finding("proxy", _OK, proxy_of(url) or "none")
-    try:
-        seen = probe(url)
-    except ssl.SSLCertVerificationError as error:
+    with service.client() as client:
+        seen = probe(client)
+    yield _of_proxy(seen, url)
+    if seen.way.is_refused:
         yield Finding(
             "tls",
             _WRONG,
-            f"The certificate is not accepted: {error.verify_message}.",
+            f"The certificate is not accepted: {seen.failure}.",
             "Ask the operator which authority has signed it. A wrong clock also makes certificates invalid.",
         )
         return
-    except (OSError, http.client.HTTPException) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
+    if seen.failure:
         yield Finding(
             "service",
             _WRONG,
-            f"{url} does not answer: {reason or error}.",
+            f"{url} does not answer: {seen.failure}.",
             "Check the address, the proxy, and whether a firewall lets this machine through.",
         )
         return
@@ -103,13 +101,19 @@ def _version() -> str:
         return "that is not installed"
 
 
+def _of_proxy(seen: Seen, url: str) -> Finding:
+    if seen.way.proxy is None and urlsplit(url).scheme == "http" and "HTTP_PROXY" in os.environ:
+        return Finding("proxy", _OK, "none: HTTP_PROXY is not read for http://, only http_proxy")
+    return Finding("proxy", _OK, seen.way.proxy or "none")
+
+
 def _of_tls(seen: Seen, url: str) -> Finding:
-    if seen.tls is None:
+    if seen.way.tls is None:
         if urlsplit(url).hostname in _LOCAL:
             return Finding("tls", _OK, "none, on this machine")
         return Finding("tls", _WARNING, "none: everybody on the way can read the key.", "Use https://.")
-    ends = seen.certificate_expires
-    text = f"{seen.tls}, the certificate ends on {ends:%Y-%m-%d}" if ends else seen.tls
+    ends = seen.certificate_ends
+    text = f"{seen.way.tls}, the certificate ends on {ends:%Y-%m-%d}" if ends else seen.way.tls
     if ends and ends - datetime.now(UTC) < _SOON:
         return Finding("tls", _WARNING, text, "Tell the operator.")
     return Finding("tls", _OK, text)

@@ -7,24 +7,25 @@ a terminal would obey it.
 import dataclasses
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import click
 
 from migration_payloads.files.output import say
 from migration_payloads.moments import show_moment, write_moment
 
-if TYPE_CHECKING:
-    from click._termui_impl import ProgressBar
-
 #: A row to print, by the names that `--json` gives its values.
 Record = Mapping[str, Any]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+#: Seconds between two lines that tell of a progress where no bar can be shown.
+TELL_EVERY = 60.0
 
 #: The columns of a table are as wide as those of so many rows need.
 _MEASURED = 100
@@ -81,13 +82,43 @@ def show_record(record: Record, as_json: bool) -> None:
         _show_rows([], rows, ())
 
 
-def progress(label: str, length: int) -> "AbstractContextManager[ProgressBar[int]]":
-    """Return a progress bar on standard error. Call its `update`.
+class Bar(Protocol):
+    """The progress of something: `update` it with what was done since."""
 
-    It is silent without a label, and if standard error is no terminal.
+    pos: int
+
+    def update(self, n_steps: int) -> None: ...
+
+
+class _Told:
+    """A progress of which a line is written from time to time, for logs."""
+
+    def __init__(self, label: str, length: int) -> None:
+        self._label, self._length = label, length
+        self._told_at = time.monotonic()
+        self.pos = 0
+
+    def update(self, n_steps: int) -> None:
+        self.pos += n_steps
+        if time.monotonic() - self._told_at >= TELL_EVERY:
+            self._told_at = time.monotonic()
+            done = f"{100 * self.pos // self._length}%" if self._length else f"{self.pos:,}"
+            say(f"{self._label}: {done}", err=True)
+
+
+@contextmanager
+def progress(label: str, length: int) -> Iterator[Bar]:
+    """Show a progress bar on standard error, or a line a minute if that is no terminal.
+
+    It is silent without a label.
     """
-    hidden = not label or not sys.stderr.isatty()
-    return click.progressbar(length=length, label=label, file=sys.stderr, hidden=hidden, show_pos=True)
+    if label and not sys.stderr.isatty():
+        yield _Told(label, length)
+        return
+    with click.progressbar(
+        length=length, label=label, file=sys.stderr, hidden=not label, show_pos=True
+    ) as bar:
+        yield bar
 
 
 def _show_rows(heading: list[list[str]], first: Sequence[Record], rest: Iterable[Record]) -> None:

@@ -6,10 +6,12 @@ if the journal is lost, whatever the clock says and whatever the file is called.
 """
 
 import json
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ class Run:
     #: The records of lines that were sent singly, by their numbers.
     lines: dict[int, Record] = field(default_factory=dict)
     has_ended: bool = False
+    #: Whether the service has refused it as a whole, and nothing was sent.
+    is_refused: bool = False
 
     @property
     def book(self) -> str:
@@ -43,6 +47,12 @@ class Run:
     def counts(self) -> dict[str, int]:
         """Return the number of lines with each status."""
         return dict(Counter(it["status"] for it in self.lines.values()))
+
+    @property
+    def warnings(self) -> dict[str, int]:
+        """Return the number of lines with each warning."""
+        found = ({it["code"] for it in line.get("warnings", ())} for line in self.lines.values())
+        return dict(Counter(chain.from_iterable(found)))
 
 
 class Runs:
@@ -65,6 +75,8 @@ class Runs:
             self.last.lines[record["line_number"]] = record
         elif "ended" in record:
             self.last.has_ended = True
+        elif "refused" in record:
+            self.last.is_refused = True
 
     def begin(self, journal: Journal, order: Mapping[str, Any], *, again: bool) -> Run:
         """Return the run that goes on, or a new one, which is noted.
@@ -73,12 +85,16 @@ class Runs:
         another version of the file, or with other options.
         """
         before = self._rounds[_without_round(order)]
-        order = {**order, "round": before + 1 if again or not before else before}
+        # The time, because the same content may have been sent with a journal that is not here.
+        order = {**order, "round": max(before + 1, int(time.time())) if again else before or 1}
         if self.last is not None:
-            if {**self.last.order, "file": None} == {**order, "file": None}:
-                return self.last
+            is_open = not (self.last.has_ended or self.last.is_refused)
+            if _without_round(self.last.order) == _without_round(order) and (is_open or not again):
+                if not self.last.is_refused:
+                    return self.last
+                order["round"] = self.last.order["round"]
             _require_same_file(self.last, order, journal.path)
-            if not (again or self.last.has_ended):
+            if is_open and not again:
                 raise CannotRunError(_describe_open(self.last, order, journal.path))
         began = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         journal.append({"run": order, "began": began}, to_disk=True)

@@ -1,20 +1,24 @@
 """`migration-client send`."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
 from migration_payloads.files.output import OutputPath, say
-from migration_service_client import Client, idempotency_key
+from migration_payloads.moments import show_moment
+from migration_service_client import Client, ServiceError, idempotency_key
+from migration_service_client.answers import parse
 from migration_service_client.command.book import is_small, read_book, read_lines
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.journal import Journal, Record
 from migration_service_client.command.online import Service, online
 from migration_service_client.command.output import count, json_option, progress, read_moment, show_json
+from migration_service_client.command.probe import probe
 from migration_service_client.command.runs import COMMAND, Run, Runs, journal_of, make_order
-from migration_service_client.command.single import LineSender, Payload
+from migration_service_client.command.single import LineSender, Payload, find_repeated
 from migration_service_client.models import BatchProgressAnswer
 
 #: The most lines of a file that is sent in single requests unless told otherwise.
@@ -22,6 +26,10 @@ _FEW = 100
 _KINDS = ("accounts", "notes", "transactions", "statements", "payment-instructions")
 #: Statuses of lines that have no outcome yet.
 _OPEN = ("PENDING", "DEFERRED")
+#: The status of a line whose account exists, and the warning if that differs from the line.
+_EXISTS, _DIFFERS = "ALREADY_IMPORTED", "payload_differs"
+#: By how much the moment of a new batch may seem to be before it was sent.
+_INACCURACY = timedelta(seconds=2)
 #: States from which a batch does not go on without being told to.
 _ENDED = ("COMPLETED", "CANCELLED")
 _HOW_ON = {
@@ -65,6 +73,13 @@ def _read_extracted_at(_context: click.Context, _parameter: click.Parameter, tex
     "--stop-after-errors", metavar="N|N%|off", help="Pause the batch after so many errors. Only for a batch."
 )
 @click.option(
+    "--totals",
+    "totals_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The control totals of the file, as `check --totals` writes them. Only for a batch of accounts.",
+)
+@click.option(
     "--parallel",
     type=click.IntRange(1, 100),
     default=8,
@@ -86,6 +101,7 @@ def send(  # the options of a command are its arguments
     file: Path,
     way: str | None,
     parallel: int,
+    totals_file: Path | None,
     again: bool,
     journal: Path | None,
     as_json: bool,
@@ -101,11 +117,12 @@ def send(  # the options of a command are its arguments
     dry-run   do everything that import does, then roll it back (only as a batch)
 
     FILE.journal notes what was sent. If the command is interrupted or killed, repeat it: it goes on, and
-    sends nothing twice. The exit status is 0 if all lines succeeded, 1 if some failed, and 2 if the command
-    could not send all of them.
+    sends nothing twice. The exit status is 0 if all lines succeeded, 1 if some failed, or have an account
+    that exists and differs, or if the totals differ, and 2 if the command could not send all of them.
     """
     service.require()
-    options["as"] = _choose_way(file, way, options)
+    totals = None if totals_file is None else _read_totals(totals_file)
+    options["as"] = _choose_way(file, way, options, has_totals=totals is not None)
     if options["mode"] in ("import", "dry-run") and options["kind"] == "accounts" and not options["team"]:
         raise click.UsageError("--team is required to create accounts.")
     book = read_book(file)
@@ -116,17 +133,28 @@ def send(  # the options of a command are its arguments
             say(f"The last line of {opened.path} was cut off. What it told is sent again.", err=True)
         before = runs.last
         run = runs.begin(opened, make_order(book, {"url": service.url, **options}), again=again)
-        sending = _Sending(file, run, opened, service, as_json=as_json)
+        sending = _Sending(file, run, opened, service, goes_on=before is run, as_json=as_json)
         sending.tell_beginning(before)
         try:
-            sending.send_batch() if options["as"] == "batch" else sending.send_lines(parallel)
+            sending.send_batch(totals) if options["as"] == "batch" else sending.send_lines(parallel)
+        except ServiceError as error:
+            if run.batch_id is None and not run.lines:
+                opened.append({"refused": error.code}, to_disk=True)
+            raise
         except KeyboardInterrupt:
             raise CannotRunError(
                 f"Interrupted. The same command goes on, from {opened.path}. A batch goes on by itself."
             ) from None
 
 
-def _choose_way(file: Path, way: str | None, options: dict[str, str | None]) -> str:
+def _read_totals(file: Path) -> dict[str, Any]:
+    totals = parse(file.read_bytes())
+    if not isinstance(totals, dict):
+        raise CannotRunError(f"{file} has no control totals: expected a JSON object.")
+    return totals
+
+
+def _choose_way(file: Path, way: str | None, options: dict[str, str | None], *, has_totals: bool) -> str:
     """Return how to send the file. Raise UsageError for what single requests cannot do."""
     only_batch = {
         "--mode dry-run": options["mode"] == "dry-run",
@@ -134,6 +162,7 @@ def _choose_way(file: Path, way: str | None, options: dict[str, str | None]) -> 
         "--profile": bool(options["profile"]) and options["mode"] != "validate",
         "--stop-after-errors": bool(options["stop_after_errors"]),
         "--name": bool(options["name"]),
+        "--totals": has_totals,
     }
     reasons = [option for option, is_used in only_batch.items() if is_used]
     if way == "single" and reasons:
@@ -155,11 +184,14 @@ def _first_supplier(file: Path) -> str:
 class _Sending:
     """The sending of a run. What is done is noted, and what it came to is told."""
 
-    def __init__(self, file: Path, run: Run, journal: Journal, service: Service, *, as_json: bool) -> None:
+    def __init__(
+        self, file: Path, run: Run, journal: Journal, service: Service, *, goes_on: bool, as_json: bool
+    ) -> None:
         self._file = file
         self._run = run
         self._journal = journal
         self._service = service
+        self._goes_on = goes_on
         self._as_json = as_json
         self._options = run.order
 
@@ -167,7 +199,7 @@ class _Sending:
         """Say on standard error that a run goes on, or that nothing is left of it."""
         if self._run.has_ended:
             text = f"{self._file} was sent on {self._run.began}. Nothing is sent again: that takes --again."
-        elif before is self._run:
+        elif self._goes_on:
             text = f"Going on with the run of {self._run.began}, of which {self._journal.path} tells."
         elif before is not None and before.order["sha256"] != self._options["sha256"]:
             text = f"{self._file} has changed since it was sent on {before.began}. It is sent as it is now."
@@ -175,12 +207,14 @@ class _Sending:
             return
         say(text, err=True)
 
-    def send_batch(self) -> None:
+    def send_batch(self, totals: dict[str, Any] | None) -> None:
         """Upload the file, unless that is done, and wait for the batch."""
         with self._service.client() as client:
             if self._run.batch_id is None:
                 self._run.batch_id = self._upload(client)
                 self._journal.append({"batch_id": self._run.batch_id}, to_disk=True)
+            if totals is not None:
+                client.set_control_totals(self._run.batch_id, **totals)
             with progress("Processing", self._lines(client)) as bar:
 
                 def show(batch: BatchProgressAnswer) -> None:
@@ -189,14 +223,14 @@ class _Sending:
                 batch = client.wait_for_batch(self._run.batch_id, progress=show)
         if batch.state in _ENDED and not self._run.has_ended:
             self._journal.append({"ended": batch.state, "counts": batch.counts}, to_disk=True)
-        self._tell_end(batch.counts, batch.state, batch.reason)
+        self._tell_end(batch.counts, batch.warning_counts, batch)
 
     def send_lines(self, parallel: int) -> None:
         """Send the lines that have no outcome yet."""
         if not self._run.has_ended:
             asyncio.run(self._send_lines(parallel))
             self._journal.append({"ended": "COMPLETED", "counts": self._run.counts}, to_disk=True)
-        self._tell_end(self._run.counts, "COMPLETED", None)
+        self._tell_end(self._run.counts, self._run.warnings)
 
     async def _send_lines(self, parallel: int) -> None:
         done = self._run.lines
@@ -212,13 +246,19 @@ class _Sending:
             async with self._service.async_client() as client:
                 names = ("mode", "supplier", "team", "profile", "extracted_at")
                 sender = LineSender(
-                    client, book=self._run.book, **{name: self._options[name] for name in names}
+                    client,
+                    book=self._run.book,
+                    goes_on=self._goes_on,
+                    **{name: self._options[name] for name in names},
                 )
-                left = (Payload.read(it) for it in read_lines(self._file) if it.number not in done)
-                await sender.send_all(left, parallel, note)
+                left = (it for it in read_lines(self._file) if it.number not in done)
+                payloads = Payload.read_all(left, find_repeated(read_lines(self._file)))
+                await sender.send_all(payloads, parallel, note)
 
     def _upload(self, client: Client) -> str:
         names = ("mode", "profile", "extracted_at", "name", "stop_after_errors")
+        ahead = timedelta(seconds=probe(client).clock_ahead or 0)
+        begun = datetime.now(UTC) - ahead - _INACCURACY
         with progress(f"Sending {self._file.name}", self._file.stat().st_size) as bar:
             batch = client.start_batch(
                 self._file,
@@ -234,32 +274,56 @@ class _Sending:
                 f"{self._file} was changed while it was being sent as batch {batch.batch_id}. Cancel that "
                 "batch, and send the file again."
             )
+        if batch.created_at < begun and not self._goes_on:
+            say(
+                f"The same content was sent on {show_moment(batch.created_at)} as batch {batch.batch_id} "
+                f"({batch.file_name}). Nothing is sent again: that takes --again.",
+                err=True,
+            )
         return batch.batch_id
 
     def _lines(self, client: Client) -> int:
         return client.get_batch(str(self._run.batch_id)).lines
 
-    def _tell_end(self, counts: dict[str, int], state: str, reason: str | None) -> None:
-        """Print what came of the lines. Exit with 1 if some failed, or have no outcome."""
+    def _tell_end(
+        self, counts: dict[str, int], warnings: dict[str, int], batch: BatchProgressAnswer | None = None
+    ) -> None:
+        """Print what came of the lines. Exit with 1 if not all of them came to what was asked for."""
+        state, reason = (batch.state, batch.reason) if batch else ("COMPLETED", None)
+        off = batch.control_totals_differing if batch else None
+        differing = warnings.get(_DIFFERS, 0) if counts.get(_EXISTS) else 0
         if self._as_json:
             record: dict[str, Any] = {"file": str(self._file), "journal": str(self._journal.path)}
             record |= {"as": self._options["as"], "batch_id": self._run.batch_id, "state": state}
-            show_json(record | {"reason": reason, "lines": sum(counts.values()), "counts": counts})
+            record |= {"reason": reason, "lines": sum(counts.values()), "counts": counts}
+            show_json(record | {"warnings": warnings, "control_totals_differing": off})
         else:
-            batch = f" (batch {self._run.batch_id})" if self._run.batch_id else ""
-            told = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
-            say(f"{count(sum(counts.values()), 'line')}: {told or 'nothing'}{batch}.")
+            where = f" (batch {batch.batch_id})" if batch else ""
+            say(f"{count(sum(counts.values()), 'line')}: {_tell(counts) or 'nothing'}{where}.")
             if state != "COMPLETED":
                 say(f"The batch is {state}{f': {reason}' if reason else ''}. {_HOW_ON.get(state, '')}")
+            if differing:
+                say(f"{differing} exist and differ: nothing was changed.")
+            if warnings:
+                say(f"Lines with warnings: {_tell(warnings)}. See migration-client results {self._target}")
+            if off:
+                say(
+                    f"{count(off, 'control total')} differ: migration-client batches control-totals "
+                    f"{self._run.batch_id}"
+                )
             if counts.get("FAILED"):
                 say(
                     f"What is wrong: migration-client results {self._target} --status FAILED\n"
                     f"The failed lines as they were sent: migration-client failed {self._target}"
                 )
-        if counts.get("FAILED") or state != "COMPLETED":
+        if counts.get("FAILED") or state != "COMPLETED" or differing or off:
             click.get_current_context().exit(1)
 
     @property
     def _target(self) -> str:
         beside = self._journal.path == journal_of(self._file)
         return str(self._file if beside else self._journal.path)
+
+
+def _tell(counts: dict[str, int]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in counts.items() if number)
