@@ -54,3 +54,10 @@ def test_a_file_that_cannot_be_read_exits_with_2(tmp_path: Path, content: bytes 
     result = CliRunner().invoke(main, ["check", str(file)])
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"Error: {file} cannot be read: {says}")
+
+
+@pytest.mark.parametrize("kind", ["notes", "transactions", "statements"])
+def test_data_to_add_is_not_checked_as_accounts(kind: str) -> None:
+    line = {"import_supplier": "S", "external_account_number": "1", kind: [{}]}
+    result = CliRunner().invoke(main, ["check", "-"], input=ndjson([line]))
+    assert (result.exit_code, f"--kind {kind} --mode validate" in result.stderr) == (2, True)

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from migration_service_client.command import comparison, main
 from migration_service_local.samples import generate_accounts
 from support.batch_client import ndjson
+from support.disks import disk_full_at
 
 
 @pytest.fixture(params=["remembered", "forgotten"])
@@ -186,3 +187,12 @@ def test_what_cannot_be_compared_is_one_sentence(folder: Path, old: str, new: st
     result = run(old, new)
     assert result.exit_code == 2
     assert says in result.stderr
+
+
+def test_a_full_disk_leaves_no_part(folder: Path) -> None:
+    Path("old").write_bytes(ndjson([account("1")]))
+    Path("new").write_bytes(ndjson(generate_accounts(9, supplier="S")))
+    with disk_full_at(5_000):
+        result = run("old", "new")
+    assert (result.exit_code, result.stderr) == (2, "Error: parts/new.ndjson: File too large.\n")
+    assert not any(Path("parts").iterdir())

@@ -1,9 +1,6 @@
 """The journal of a command: whatever a killed process or a full disk leaves of it."""
 
 import os
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ import pytest
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.journal import Journal, Record, read_journal
 from migration_service_client.command.runs import Runs
+from support.disks import disk_full_at
 
 RECORDS = [{"line_number": number, "text": "ü\ud800\n"} for number in range(1, 4)]
 
@@ -30,17 +28,6 @@ def path(tmp_path: Path) -> Path:
         for record in RECORDS:
             journal.append(record)
     return path
-
-
-@contextmanager
-def disk_full_at(size: int) -> Iterator[None]:
-    """Let no file of this process become larger. The system refuses to write more, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_journal_that_was_cut_off_anywhere_has_its_whole_lines_and_goes_on(path: Path) -> None:

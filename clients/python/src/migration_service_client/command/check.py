@@ -1,16 +1,49 @@
 """`migration-client check`."""
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import click
 
+from migration_payloads.errors import ParseError
 from migration_payloads.files.check import Summary, check_lines
 from migration_payloads.files.check_options import check_options, write_totals
+from migration_payloads.files.ndjson import Line
 from migration_payloads.files.output import say
 from migration_payloads.files.reading import reader_of
 from migration_payloads.profile import Profile
+from migration_payloads.schemas.json import parse_json
+from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.lines import open_lines
 from migration_service_client.command.output import json_option, show_json, show_list
+
+#: The member that tells added data from an account, which has customers.
+_ADDED = {
+    "notes": "notes",
+    "transactions": "transactions",
+    "statements": "statements",
+    "vendor": "payment-instructions",
+}
+
+
+def _require_accounts(lines: Iterator[Line], file: Path) -> Iterator[Line]:
+    """Yield the lines. Raise CannotRunError if the first one is data to add to an account."""
+    first = next(lines, None)
+    if first is None:
+        return
+    try:
+        members = parse_json(first.text or b"{}")
+    except ParseError:
+        members = {}
+    if not isinstance(members, dict) or members.keys() & {"customers", "ledgers"}:
+        members = {}
+    if kind := next((kind for name, kind in _ADDED.items() if name in members), None):
+        raise CannotRunError(
+            f"The lines of {file} are {kind}, and this command checks accounts. The service checks them: "
+            f"migration-client send {file} --kind {kind} --mode validate"
+        )
+    yield from chain([first], lines)
 
 
 @click.command()
@@ -34,7 +67,7 @@ def check(
     summary = Summary()
     with open_lines(file, "Checking") as lines:
         for part in check_lines(
-            lines,
+            _require_accounts(lines, file),
             Profile(profile),
             supplier=supplier,
             time_zone=time_zone,

@@ -1,11 +1,13 @@
 """`migration-client delta`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import IO
 
 import click
 
-from migration_payloads.files.output import OutputPath, say
+from migration_payloads.files.output import OutputPath, replacing, say
 from migration_payloads.schemas.json import encode_json
 from migration_service_client.command.comparison import Comparison, Outcome, Verdict
 from migration_service_client.command.errors import CannotRunError
@@ -54,7 +56,7 @@ def delta(*, old: Path, new: Path, output: Path, unchanged: bool, as_json: bool)
     if output.is_dir() and any(output.iterdir()):
         raise CannotRunError(f"{output} is not empty. Name a new folder for the parts.")
     output.mkdir(parents=True, exist_ok=True)
-    with Comparison() as comparison, _Parts(output, unchanged=unchanged) as parts:
+    with Comparison() as comparison, _Parts.open(output, unchanged=unchanged) as parts:
         with (
             open_lines(old) as old_lines,
             open_lines(new, f"Comparing {new.name}") as new_lines,
@@ -72,11 +74,17 @@ def delta(*, old: Path, new: Path, output: Path, unchanged: bool, as_json: bool)
 
 
 class _Parts:
-    """The files of the parts."""
+    """The files of the parts. They appear under their names when all of them are complete."""
 
-    def __init__(self, folder: Path, *, unchanged: bool) -> None:
+    def __init__(self, files: Mapping[str, IO[bytes]]) -> None:
+        self._files = files
+
+    @classmethod
+    @contextmanager
+    def open(cls, folder: Path, *, unchanged: bool) -> Iterator["_Parts"]:
         names = [it for it in (*Verdict, "paths") if unchanged or it != Verdict.UNCHANGED]
-        self._files = {name: (folder / f"{name}.ndjson").open("wb") for name in names}
+        with ExitStack() as stack:
+            yield cls({it: stack.enter_context(replacing(folder / f"{it}.ndjson")) for it in names})
 
     def write_all(self, outcomes: Iterable[Outcome]) -> None:
         for verdict, text, difference in outcomes:
@@ -84,13 +92,6 @@ class _Parts:
                 file.write(text + b"\n")
             if difference:
                 self._files["paths"].write(encode_json(difference) + b"\n")
-
-    def __enter__(self) -> "_Parts":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for file in self._files.values():
-            file.close()
 
 
 def _show(counts: dict[str, int], old: Path, new: Path) -> None:

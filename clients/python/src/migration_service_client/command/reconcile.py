@@ -21,13 +21,18 @@ _SHOWN = 20
 def reconcile(*, target: str, batch: str | None, as_json: bool, service: Service) -> None:
     """Compare what a SUPPLIER sent, or a FILE, with what was created.
 
+    Of a FILE that was sent in single requests there is no batch: all of its supplier is compared.
+
     The exit status is 0 if everything is clean, 1 otherwise, and 2 if the command could not run. A large book
     takes a while: the command waits.
     """
     run = find_run(target)
     supplier = target if run is None else run.order["supplier"]
+    batch = batch or (run.batch_id if run else None)
+    if run is not None and batch is None:
+        say(f"{target} was sent in single requests: this compares all accounts of {supplier}.", err=True)
     with service.client() as client:
-        found = client.reconcile_import_supplier(supplier, batch=batch or (run.batch_id if run else None))
+        found = client.reconcile_import_supplier(supplier, batch=batch)
     if as_json:
         show_json(found)
     else:
@@ -46,7 +51,7 @@ def _show(found: ReconciliationAnswer) -> None:
                 "reason": it.reason,
                 "batch": it.batch_id,
                 "line": it.line_number,
-                "errors": [error.code for error in it.errors or ()],
+                "errors": list(dict.fromkeys(error.code for error in it.errors or ())),
             }
             for it in found.open[:_SHOWN]
         )
