@@ -33,9 +33,10 @@ _HEAD = """# Fields
 Written by `make docs` from the schemas; do not edit it by hand.
 
 All other fields than the required ones, which have a `*`, may be left out. An empty text counts as left out.
-An empty date or number is an error, and so is `null`. Dates are written `YYYY-MM-DD`, moments
-`YYYY-MM-DDTHH:MM:SSZ`. A number may also be a text. `text ≤255` has at most 255 characters. The interface
-description has an example of each field, and [errors](errors.md#rules-across-fields) the rules across fields.
+An empty date or number is an error, and so is `null` where a field does not say otherwise. Dates are written
+`YYYY-MM-DD`, moments `YYYY-MM-DDTHH:MM:SSZ`. A number may also be a text. `text ≤255` has at most 255
+characters. The interface description has an example of each field, and
+[errors](errors.md#rules-across-fields) the rules across fields.
 
 """
 

@@ -73,6 +73,8 @@ def complete_description(app: Flask, description: dict[str, Any]) -> dict[str, A
     components["schemas"] |= _TOKEN["schemas"]
     for name in _UNUSED:
         del components["schemas"][name]
+    for schema in components["schemas"].values():
+        _tell_defaults(schema.get("properties", {}))
     endpoints = {FlaskPlugin.flaskpath2openapi(rule.rule): rule.endpoint for rule in app.url_map.iter_rules()}
     for path, item in description["paths"].items():
         blueprint = endpoints[path].rpartition(".")[0]
@@ -92,6 +94,13 @@ def complete_description(app: Flask, description: dict[str, Any]) -> dict[str, A
     tags = [tag | {"name": _tag(tag["name"])} for tag in description.get("tags", [])]
     description["tags"] = [_ACCESS, *tags]
     return description
+
+
+def _tell_defaults(members: dict[str, dict[str, Any]]) -> None:
+    """Say defaults in words: generators of code require members that have a `default`."""
+    for member in members.values():
+        if "default" in member:
+            member["description"] += f" The default is {json.dumps(member.pop('default'))}."
 
 
 def _token_operations() -> dict[str, Any]:
