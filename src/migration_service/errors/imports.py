@@ -59,7 +59,7 @@ class AccountNotStagedError(InvalidError):
 
 
 class NewerVersionStagedError(InvalidError):
-    """A payload of a later extract is staged, or one that arrived after this line had failed. It is kept."""
+    """A payload of a later extract is staged, or one that was sent after the file of this line."""
 
     code = "newer_version_staged"
     default_detail = "A payload of a later extract is staged. This one was not stored."

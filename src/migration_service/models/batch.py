@@ -165,8 +165,6 @@ class BatchLine(Base):
     staging_result: Mapped[str | None]
     #: Objects with detail, code and attr.
     errors: Mapped[list[Any] | None]
-    #: When a retried line first failed. Later versions of its account are newer.
-    failed_at: Mapped[datetime | None]
     warnings: Mapped[list[Any] | None]
     #: The items of an added line as the worker read them: the identity and the amount of each. To compare
     #: them with the account, nothing reads the text of the line again.

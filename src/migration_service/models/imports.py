@@ -49,15 +49,19 @@ class AccountImportProcess(Base):
     warnings: Mapped[list[Any] | None]
     #: When the payload was staged. Staging the same payload again changes nothing.
     staged_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    #: When the supplier sent it last, singly or as the file of a line. Unless extracts decide, what was sent
+    #: before does not replace it.
+    sent_at: Mapped[datetime] = mapped_column(server_default=func.now())
     #: When the supplier extracted it, or None if it did not say. An earlier extract does not replace it.
     extracted_at: Mapped[datetime | None]
     #: When a newer version was refused, its errors (objects with detail, code and attr), and its batch and
     #: line. None if this is the newest version.
     refused_at: Mapped[datetime | None]
     refused_errors: Mapped[list[Any] | None]
-    #: When the supplier extracted that version, or None if it did not say. A version of an earlier extract
-    #: does not remove the mark.
+    #: When the supplier extracted that version, or None if it did not say, and when it was sent. An earlier
+    #: version does not remove the mark.
     refused_extracted_at: Mapped[datetime | None]
+    refused_sent_at: Mapped[datetime | None]
     refused_batch_id: Mapped[UUID | None]
     refused_line_number: Mapped[int | None]
     #: The key, request and address that staged the payload. There is no foreign key, because keys are never

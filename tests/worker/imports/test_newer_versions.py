@@ -52,6 +52,9 @@ class Sent(BatchClient):
     def row(self) -> AccountImportProcess:
         return self.supplier.process_row(self.number)
 
+    def address(self) -> str:
+        return str((self.row().payload or {})["billing_address1"])
+
     def reasons(self) -> list[str]:
         """Return why each account of the supplier that is open is so."""
         return [it["reason"] for it in self.reconcile()["open"]]
@@ -235,6 +238,47 @@ def test_without_an_extract_a_waiting_version_is_settled_by_what_was_sent_after_
     assert sent.reasons() == ["WAITING"]
     sent.acknowledge()
     assert sent.reasons() == ["STAGED_OLDER_VERSION"]
+
+
+@pytest.mark.parametrize("is_created", [False, True])
+@pytest.mark.parametrize("singly", [True, False])
+def test_a_waiting_version_is_settled_by_the_first_one_sent_again(
+    sent: Sent, *, singly: bool, is_created: bool
+) -> None:
+    """The waiting one is then the older one: its batch neither stages it nor marks the account."""
+    sent.run([sent.account], "import" if is_created else "stage")
+    waiting = sent.start([sent.corrected()], "stage")
+    sent.change(waiting, "pause")
+    assert sent.reasons() == ["WAITING"]
+    if singly:
+        sent.stage(sent.account)
+    else:
+        sent.run([sent.account], "stage")
+    settled = [] if is_created else ["STAGED"]
+    assert sent.reasons() == settled
+    sent.change(waiting, "resume")
+    sent.work()
+    outcome = ("ALREADY_IMPORTED", ["account_already_imported"]) if is_created else None
+    assert sent.outcomes(waiting) == [outcome or ("FAILED", ["newer_version_staged"])]
+    assert sent.address() == sent.account["billing_address1"]
+    assert (sent.reasons(), sent.row().refused_at) == (settled, None)
+
+
+@pytest.mark.parametrize("first_is_refused", [False, True])
+@pytest.mark.parametrize("first_is_done_first", [True, False])
+def test_of_two_files_the_later_one_counts_in_whatever_order_their_lines_are_done(
+    sent: Sent, *, first_is_done_first: bool, first_is_refused: bool
+) -> None:
+    versions = [sent.broken if first_is_refused else sent.account, sent.corrected()]
+    both = [sent.start([version], "stage") for version in versions]
+    for batch_id in both:
+        sent.change(batch_id, "pause")
+    for batch_id in both if first_is_done_first else reversed(both):
+        sent.change(batch_id, "resume")
+        sent.work()
+    assert (sent.address(), sent.row().refused_at) == ("Elsewhere 1", None)
+    assert sent.reasons() == ["STAGED"]
+    assert sent.outcomes(both[1]) == [("STAGED", [])]
 
 
 def test_of_an_account_that_differs_within_a_file_no_line_is_taken(sent: Sent) -> None:

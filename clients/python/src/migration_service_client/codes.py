@@ -247,7 +247,7 @@ class MethodNotAllowed(ServiceError):
 
 
 class NewerVersionStaged(ServiceError):
-    """A payload of a later extract is staged, or one that arrived after this line had failed. It is kept."""
+    """A payload of a later extract is staged, or one that was sent after the file of this line."""
 
     code = "newer_version_staged"
 

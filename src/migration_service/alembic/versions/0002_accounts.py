@@ -23,6 +23,7 @@ _PROCESSES = """
         profile text NOT NULL,
         warnings jsonb,
         staged_at timestamptz NOT NULL DEFAULT now(),
+        sent_at timestamptz NOT NULL DEFAULT now(),
         attempt_id uuid,
         dispatched_at timestamptz,
         tries bigint NOT NULL DEFAULT '0',
@@ -38,6 +39,7 @@ _PROCESSES = """
         refused_line_number bigint,
         runs_alone boolean NOT NULL DEFAULT false,
         refused_extracted_at timestamptz,
+        refused_sent_at timestamptz,
         CONSTRAINT ck_account_import_process_attempt_in_progress
             CHECK ((state = 'IN_PROGRESS') = (attempt_id IS NOT NULL)),
         CONSTRAINT uq_account_import_process_pair UNIQUE (import_supplier_id, external_account_number)

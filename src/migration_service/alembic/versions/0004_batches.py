@@ -75,7 +75,6 @@ _TABLES = """
         warnings jsonb,
         chunk_line bigint,
         staging_result text,
-        failed_at timestamptz,
         understood jsonb,
         CONSTRAINT pk_batch_line PRIMARY KEY (batch_id, line_number)
     ) WITH (toast_tuple_target = 128, fillfactor = 50);

@@ -71,7 +71,6 @@ def retry_failed(
     if batch.lines_removed_at:
         raise BatchStateError("The lines of the batch are no longer kept.")
     values = _values(session, batch, wanted, everything=everything)
-    session.execute(_KEEP_MOMENTS, values)
     lines = session.scalars(_RETRY, values).all()
     recount(session, batch.id, sorted(set(lines)))
     if wanted == _ALL:
@@ -143,14 +142,6 @@ _TYPES = (
     bindparam("path", type_=Text),
     bindparam("line", type_=Integer),
 )
-
-# All failed lines of accounts in these chunks, because a retry of some changes the chunk's `worked_at`.
-_KEEP_MOMENTS = text(f"""
-    UPDATE batch_line SET failed_at = batch_chunk.worked_at FROM batch_chunk
-    WHERE {_FAILED_CHUNKS} AND NOT batch_chunk.by_account
-      AND batch_line.batch_id = :batch_id AND batch_line.line_number BETWEEN first_line AND last_line
-      AND batch_line.status = '{LineStatus.FAILED}' AND batch_line.failed_at IS NULL
-""").bindparams(bindparam("code", type_=Text), bindparam("line", type_=Integer))
 
 # The chunks are reopened, so that their counts stay right. Chunks that a worker holds are left out. Returns
 # the first line of the chunk of each line.

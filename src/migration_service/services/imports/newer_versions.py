@@ -1,8 +1,11 @@
 """Newer versions of accounts that were sent but refused.
 
 The staged or created version of the account is then not the supplier's newest one. Its process is marked
-until the supplier sends a version that is accepted, or again the one that was created, whose extract is not
-earlier than that of the refused version.
+until the supplier sends a version that is accepted, or again the one that was created, and that is not
+earlier than the refused one.
+
+Extracts decide which of two versions is earlier. If that of either is not known, or they are equal, the
+moments when they were sent decide: those of requests, or of the files of lines.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +30,13 @@ from migration_service.errors import (
 )
 from migration_service.services.access.callers import Caller
 from migration_service.services.imports.payload_differences import compare_with_created
-from migration_service.services.imports.storing import StagedProcess
+from migration_service.services.imports.storing import (
+    CLEARS_MARK,
+    SENT_AGAIN,
+    StagedProcess,
+    is_earlier_than,
+    without_mark,
+)
 from migration_service.services.setup.suppliers import KnownSupplier, find_import_supplier
 from migration_service.states import ImportState
 
@@ -46,7 +55,7 @@ class RefusedVersion:
 
 # Locked in order of the numbers, as in staging. The hash of an erased account is empty, and nothing is kept
 # of later versions.
-_MARK = """
+_MARK = f"""
     WITH locked AS MATERIALIZED (
         SELECT process.id, refused.errors, refused.line_number
         FROM jsonb_to_recordset(%(refused)s::jsonb)
@@ -55,28 +64,28 @@ _MARK = """
           ON process.import_supplier_id = %(import_supplier_id)s
          AND process.external_account_number = refused.number
         WHERE process.payload_sha256 <> ''
-          AND coalesce(%(extracted_at)s::timestamptz
-                       >= greatest(process.extracted_at, process.refused_extracted_at), true)
+          AND NOT {is_earlier_than("process.extracted_at", "process.sent_at")}
+          AND NOT {is_earlier_than("process.refused_extracted_at", "process.refused_sent_at")}
           AND (refused.sha256 IS NULL OR process.payload_sha256 <> decode(refused.sha256, 'hex'))
         ORDER BY process.external_account_number FOR UPDATE OF process)
     UPDATE account_import_process AS process
     SET refused_at = now(), refused_errors = locked.errors, refused_batch_id = %(batch_id)s,
+        refused_sent_at = coalesce(%(sent_at)s::timestamptz, now()),
         refused_extracted_at = coalesce(%(extracted_at)s::timestamptz, process.refused_extracted_at),
         refused_line_number = locked.line_number
     FROM locked WHERE process.id = locked.id
     RETURNING process.id
 """
 
-_CLEAR = """
+_CLEAR = f"""
     WITH locked AS MATERIALIZED (
-        SELECT id FROM account_import_process
+        SELECT id FROM account_import_process AS process
         WHERE import_supplier_id = %(import_supplier_id)s AND external_account_number = ANY(%(numbers)s)
-          AND refused_at IS NOT NULL
-          AND coalesce(%(extracted_at)s::timestamptz >= refused_extracted_at, true)
+          AND (refused_at IS NOT NULL AND {CLEARS_MARK} OR {SENT_AGAIN})
         ORDER BY external_account_number FOR UPDATE)
     UPDATE account_import_process AS process
-    SET refused_at = NULL, refused_errors = NULL, refused_extracted_at = NULL, refused_batch_id = NULL,
-        refused_line_number = NULL
+    SET {without_mark(CLEARS_MARK)}, sent_at = greatest(sent_at, coalesce(%(sent_at)s::timestamptz, now())),
+        extracted_at = greatest(extracted_at, %(extracted_at)s::timestamptz)
     FROM locked WHERE process.id = locked.id
     RETURNING process.id
 """
@@ -88,12 +97,13 @@ def note_refused(
     refused: Sequence[RefusedVersion],
     *,
     extracted_at: datetime | None = None,
+    sent_at: datetime | None = None,
     batch_id: UUID | None = None,
 ) -> None:
     """Mark the accounts whose staged or created version is a different one. Other accounts are not changed.
 
-    Nor are accounts with a staged, created or refused version of a later extract than `extracted_at`, because
-    these versions are not the newest.
+    Nor are accounts with a staged, created or refused version that is later, because the refused ones are not
+    the newest. `sent_at` is None for a version that is sent now.
     """
     rows = [
         {
@@ -107,7 +117,8 @@ def note_refused(
         for one in refused
     ]
     values = {"import_supplier_id": import_supplier_id, "refused": encode_json(rows).decode()}
-    connection.execute(_MARK, values | {"extracted_at": extracted_at, "batch_id": batch_id})
+    sent = {"extracted_at": extracted_at, "sent_at": sent_at, "batch_id": batch_id}
+    connection.execute(_MARK, values | sent)
 
 
 def note_taken(
@@ -116,13 +127,14 @@ def note_taken(
     numbers: Sequence[str],
     *,
     extracted_at: datetime | None,
+    sent_at: datetime | None = None,
 ) -> None:
     """Remove the mark of created accounts that were sent again with the payload they were created from.
 
-    The mark stays if the refused version is from a later extract.
+    The mark stays if the refused version is later.
     """
     values = {"import_supplier_id": import_supplier_id, "numbers": list(numbers)}
-    connection.execute(_CLEAR, values | {"extracted_at": extracted_at})
+    connection.execute(_CLEAR, values | {"extracted_at": extracted_at, "sent_at": sent_at})
 
 
 def say_refused(refused_at: datetime, errors: Sequence[Mapping[str, Any]]) -> list[ErrorItem]:
@@ -172,6 +184,6 @@ def explain_refusal(
     if differing and not isinstance(error, NewerVersionStagedError):
         refused = RefusedVersion(account.number, errors, account.sha256)
         note_refused(connection, supplier.id, [refused], extracted_at=extracted_at)
-    elif process.is_marked and process.state is ImportState.IMPORTED:
+    elif process.state is ImportState.IMPORTED:
         note_taken(connection, supplier.id, [account.number], extracted_at=extracted_at)
     return error

@@ -11,6 +11,7 @@ from migration_service.errors import (
     AccountFailedValidationError,
     ImportSupplierNotFoundInBodyError,
     InvalidError,
+    NewerVersionRefusedError,
     NewerVersionStagedError,
 )
 from migration_service.services.access.callers import Caller
@@ -105,6 +106,10 @@ def refusal_of(
 ) -> InvalidError | None:
     """Return the reason why a payload was not stored, or None if it is staged."""
     error = refusal(staged.state, external_account_number, staged.service_account_number)
-    if error or staged.result or not (staged.extracted_at and extracted_at):
+    if error or staged.result:
         return error
-    return NewerVersionStagedError.of(write_moment(staged.extracted_at), write_moment(extracted_at))
+    if staged.refused_later:
+        return NewerVersionRefusedError.at(write_moment(staged.refused_later))
+    if staged.extracted_at and extracted_at and staged.is_of_later_extract(extracted_at):
+        return NewerVersionStagedError.of(write_moment(staged.extracted_at), write_moment(extracted_at))
+    return NewerVersionStagedError("Another payload was staged after the line was sent. It is kept.")

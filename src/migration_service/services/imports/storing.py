@@ -18,7 +18,14 @@ from migration_payloads.validation import ValidatedAccount
 from migration_service.db.sql import SqlConnection
 from migration_service.origin import current_origin
 from migration_service.services.setup.suppliers import KnownSupplier
-from migration_service.states import ImportState, StagingResult
+from migration_service.states import (
+    BatchKind,
+    BatchMode,
+    BatchSource,
+    BatchState,
+    ImportState,
+    StagingResult,
+)
 
 
 def _of_content(column: str, new: str = "", same: str = "") -> str:
@@ -30,17 +37,51 @@ def _of_content(column: str, new: str = "", same: str = "") -> str:
             THEN {same or f"process.{column}"} ELSE {new or f"excluded.{column}"} END"""
 
 
-_MARK = ("refused_at", "refused_errors", "refused_extracted_at", "refused_batch_id", "refused_line_number")
-# A version from an earlier extract than the refused one keeps the mark: it is not the newest either.
-_CLEARS = "%(is_sent)s AND coalesce(excluded.extracted_at >= process.refused_extracted_at, true)"
+def is_earlier_than(extracted_at: str, sent_at: str) -> str:
+    """Return the condition that the version being stored is earlier than the one with these columns.
+
+    The extracts decide, if both are known and not equal. What is sent now is not earlier than anything.
+    """
+    return f"""coalesce(CASE WHEN %(extracted_at)s::timestamptz <> {extracted_at}
+            THEN %(extracted_at)s::timestamptz < {extracted_at}
+            ELSE %(sent_at)s::timestamptz < {sent_at} END, false)"""
 
 
-def _without_mark(column: str) -> str:
-    return f"{column} = CASE WHEN {_CLEARS} THEN NULL ELSE process.{column} END"
+_EARLIER_EXTRACT = "coalesce(%(extracted_at)s::timestamptz < process.extracted_at, false)"
+_EARLIER = is_earlier_than("process.extracted_at", "process.sent_at")
+#: The version that is stored is not earlier than the refused one, so it is the newest.
+CLEARS_MARK = f"NOT {is_earlier_than('process.refused_extracted_at', 'process.refused_sent_at')}"
+_IS_NEWEST = f"%(is_sent)s AND {CLEARS_MARK}"
+# A newer version was refused after this one had been sent. Nothing is created from it then.
+_REFUSED_LATER = (
+    f"(NOT {CLEARS_MARK} AND coalesce(%(sent_at)s::timestamptz < process.refused_sent_at, false))"
+)
+
+#: The version was sent again while another one waits on a line of an earlier batch, and settles that.
+SENT_AGAIN = f"""(
+    coalesce(%(sent_at)s::timestamptz, now()) > process.sent_at AND NOT {_EARLIER}
+    AND EXISTS (SELECT FROM batch
+                WHERE batch.import_supplier_id = %(import_supplier_id)s AND kind = '{BatchKind.ACCOUNTS}'
+                  AND mode IN ('{BatchMode.STAGE}', '{BatchMode.IMPORT}')
+                  AND source = '{BatchSource.UPLOAD}' AND batch.state <> '{BatchState.COMPLETED}'
+                  AND created_at < coalesce(%(sent_at)s::timestamptz, now())))"""
+
+_MARK = (
+    *("refused_at", "refused_errors", "refused_sent_at"),
+    *("refused_extracted_at", "refused_batch_id", "refused_line_number"),
+)
+
+
+def without_mark(condition: str) -> str:
+    """Return the assignments that remove the mark of a refused newer version on this condition."""
+    return ", ".join(
+        f"{column} = CASE WHEN {condition} THEN NULL ELSE process.{column} END" for column in _MARK
+    )
 
 
 # A version from an earlier extract is never stored.
 _LATER_EXTRACT = "coalesce(excluded.extracted_at, process.extracted_at)"
+_LATER_SENT = "greatest(process.sent_at, excluded.sent_at)"
 
 
 def _stage(sent: str) -> str:
@@ -50,9 +91,10 @@ def _stage(sent: str) -> str:
     return f"""
     INSERT INTO account_import_process AS process
         (import_supplier_id, external_account_number, state, payload, payload_sha256, rules_version, profile,
-         warnings, extracted_at, staged_by_api_key_id, staged_request_id, staged_address)
+         warnings, extracted_at, sent_at, staged_by_api_key_id, staged_request_id, staged_address)
     SELECT %(import_supplier_id)s::bigint, number, '{ImportState.PENDING}', payload, sha256,
            %(rules_version)s, %(profile)s, nullif(warnings, '[]'), %(extracted_at)s::timestamptz,
+           coalesce(%(sent_at)s::timestamptz, now()),
            %(api_key_id)s::bigint, %(request_id)s, %(address)s
     FROM {sent} AS sent (number, payload, sha256, warnings)
     WHERE NOT EXISTS (SELECT FROM skip_mark WHERE skip_mark.import_supplier_id = %(import_supplier_id)s
@@ -66,14 +108,16 @@ def _stage(sent: str) -> str:
         staged_request_id = {_of_content("staged_request_id")},
         staged_address = {_of_content("staged_address")},
         extracted_at = {_of_content("extracted_at", same=_LATER_EXTRACT)},
-        {", ".join(map(_without_mark, _MARK))}
-    WHERE process.state IN ('{ImportState.PENDING}')
-      AND coalesce(excluded.extracted_at >= process.extracted_at, true)
-      AND (%(replaces)s OR process.payload_sha256 = excluded.payload_sha256)
+        sent_at = CASE WHEN %(is_sent)s THEN {_of_content("sent_at", same=_LATER_SENT)}
+                       ELSE process.sent_at END,
+        {without_mark(_IS_NEWEST)}
+    WHERE process.state IN ('{ImportState.PENDING}') AND NOT {_EARLIER_EXTRACT} AND NOT {_REFUSED_LATER}
+      AND (process.payload_sha256 = excluded.payload_sha256 OR %(replaces)s AND NOT {_EARLIER})
       AND (process.payload_sha256 <> excluded.payload_sha256
            OR process.rules_version <> excluded.rules_version OR process.profile <> excluded.profile
-           OR ({_CLEARS} AND process.refused_at IS NOT NULL)
-           OR excluded.extracted_at > coalesce(process.extracted_at, '-infinity'))
+           OR ({_IS_NEWEST} AND process.refused_at IS NOT NULL)
+           OR excluded.extracted_at > coalesce(process.extracted_at, '-infinity')
+           OR %(is_sent)s AND {SENT_AGAIN})
     RETURNING id, external_account_number, xmax = 0 AS is_first, staged_at = now() AS is_new
     """
 
@@ -95,7 +139,7 @@ _FIND = f"""
            CASE WHEN mark.created_at IS NOT NULL AND coalesce(process.state, '{ImportState.PENDING}')
                      = '{ImportState.PENDING}' THEN '{ImportState.SKIPPED}' ELSE process.state END AS state,
            process.service_account_number, process.payload_sha256, process.extracted_at,
-           process.refused_at IS NOT NULL AS is_marked
+           CASE WHEN {_REFUSED_LATER} THEN process.refused_at END AS refused_later, {_EARLIER} AS is_later
     FROM (SELECT * FROM account_import_process
           WHERE import_supplier_id = %(import_supplier_id)s
             AND external_account_number = ANY(%(numbers)s)) process
@@ -118,15 +162,17 @@ class StagedProcess:
     #: empty once the account was erased.
     payload_sha256: bytes | None = None
     extracted_at: datetime | None = None
-    #: Whether a newer version was sent and refused.
-    is_marked: bool = False
+    #: When a version was refused that was sent after this one.
+    refused_later: datetime | None = None
+    #: Whether the staged version is later than this one, which is not stored.
+    is_later: bool = False
 
     @property
     def first(self) -> bool:
         """Return whether this was the first staging of the account."""
         return self.result is StagingResult.STAGED
 
-    def is_later_than(self, extracted_at: datetime | None) -> bool:
+    def is_of_later_extract(self, extracted_at: datetime | None) -> bool:
         """Return whether its version is from a later extract."""
         return extracted_at is not None and self.extracted_at is not None and extracted_at < self.extracted_at
 
@@ -138,21 +184,23 @@ def stage(
     *,
     profile: str | None = None,
     extracted_at: datetime | None = None,
+    sent_at: datetime | None = None,
     is_sent: bool = True,
 ) -> list[StagedProcess]:
     """Store valid payloads of different accounts (`states.STAGE`). Return the processes in the same order.
 
     The same payload again changes nothing. Nor does a payload whose account can no longer be staged, as shown
-    by the state of its process, or one whose staged version has a later extract than `extracted_at`.
-    `profile` is the one that the payloads passed, or None for the supplier's profile. The mark of a refused
-    newer version stays if its extract is later than `extracted_at`. `is_sent` is False for payloads that were
-    staged before and have only been revalidated. Within an OpenTransaction the processes are locked.
+    by the state of its process, or one that is earlier than the staged version or a refused one. `sent_at` is
+    None for payloads that are sent now. `profile` is the one that the payloads passed, or None for the
+    supplier's profile. `is_sent` is False for payloads that were staged before and have only been
+    revalidated. Within an OpenTransaction the processes are locked.
     """
     order = {
         "import_supplier_id": supplier.id,
         "rules_version": RULES_VERSION,
         "profile": profile or supplier.profile,
         "extracted_at": extracted_at,
+        "sent_at": sent_at if is_sent else None,
         "is_sent": is_sent,
     }
     found = _store(connection, order, accounts)
@@ -170,13 +218,14 @@ def _store(
     found = _write(connection, order, accounts, [account.sha256 for account in accounts], replaces=False)
     left = [account for account in accounts if account.number not in found]
     numbers = [account.number for account in left]
-    others = find(connection, order["import_supplier_id"], numbers) if left else {}
+    others = _find(connection, order, numbers) if left else {}
     differing: list[tuple[ValidatedAccount, StagedProcess]] = []
     for account in left:
         process = others.get(account.number)
         if process is None:
             continue
-        if process.state is not ImportState.PENDING or process.is_later_than(order["extracted_at"]):
+        is_kept = process.refused_later or process.is_of_later_extract(order["extracted_at"])
+        if process.state is not ImportState.PENDING or is_kept:
             found[account.number] = process
         elif process.payload_sha256 == account.sha256:
             found[account.number] = replace(process, result=StagingResult.UNCHANGED)
@@ -192,13 +241,16 @@ def _replace(
 ) -> dict[str, StagedProcess]:
     """Store payloads in place of others, unless these say the same in another notation."""
     payloads = read_payloads(connection, [process.id for _, process in staged])
-    hashes, same = [], {}
+    hashes, kept = [], {}
     for account, process in staged:
         payload = payloads.get(process.id)
-        if payload and say_the_same(account, payload):
-            same[account.number] = replace(process, result=StagingResult.UNCHANGED)
-        hashes.append(process.payload_sha256 if account.number in same else account.sha256)
-    return same | _write(connection, order, [account for account, _ in staged], hashes, replaces=True)
+        is_same = bool(payload and _say_the_same(account, payload))
+        if is_same:
+            kept[account.number] = replace(process, result=StagingResult.UNCHANGED)
+        elif process.is_later:
+            kept[account.number] = process
+        hashes.append(process.payload_sha256 if is_same else account.sha256)
+    return kept | _write(connection, order, [account for account, _ in staged], hashes, replaces=True)
 
 
 def _write(
@@ -241,7 +293,14 @@ def find(
     connection: SqlConnection, import_supplier_id: int, numbers: Sequence[str]
 ) -> dict[str, StagedProcess]:
     """Return the processes of these accounts by number. A skip mark without a process has the id 0."""
-    rows = connection.execute(_FIND, {"import_supplier_id": import_supplier_id, "numbers": list(numbers)})
+    order = {"import_supplier_id": import_supplier_id, "extracted_at": None, "sent_at": None}
+    return _find(connection, order, numbers)
+
+
+def _find(
+    connection: SqlConnection, order: Mapping[str, Any], numbers: Sequence[str]
+) -> dict[str, StagedProcess]:
+    rows = connection.execute(_FIND, {**order, "numbers": list(numbers)})
     return {
         row.external_account_number: StagedProcess(
             row.id,
@@ -249,13 +308,14 @@ def find(
             service_account_number=row.service_account_number,
             payload_sha256=row.payload_sha256,
             extracted_at=row.extracted_at,
-            is_marked=bool(row.is_marked),
+            refused_later=row.refused_later,
+            is_later=row.is_later,
         )
         for row in rows
     }
 
 
-def say_the_same(account: ValidatedAccount, payload: str) -> bool:
+def _say_the_same(account: ValidatedAccount, payload: str) -> bool:
     """Return whether an account has the payload of a process, maybe in another notation."""
     return not any(ACCOUNT.find_differences(read_json(account.json), read_json(payload)))
 

@@ -246,16 +246,8 @@ _IS_UNDECIDED = f"""
     AND line.external_account_number = process.external_account_number
     AND line.status = '{LineStatus.PENDING}' AND line.chunk_line IS NULL
     AND process.state <> '{ImportState.SKIPPED}'
-    AND NOT {_is_later("process.extracted_at", "process.staged_at >= batch.created_at")}
-    AND NOT {_is_later("process.refused_extracted_at", "process.refused_at >= batch.created_at")}
-    AND NOT EXISTS (
-        SELECT FROM batch AS later JOIN batch_line AS taken ON taken.batch_id = later.id
-        WHERE later.import_supplier_id = :import_supplier_id AND later.mode IN ({_KEEPING})
-          AND later.source = '{BatchSource.UPLOAD}'
-          AND taken.external_account_number = line.external_account_number AND taken.chunk_line IS NULL
-          AND (taken.status NOT IN ('{LineStatus.PENDING}', '{LineStatus.FAILED}')
-               OR taken.staging_result IS NOT NULL)
-          AND {_is_later("later.extracted_at", "later.id > batch.id")})
+    AND NOT {_is_later("process.extracted_at", "process.sent_at >= batch.created_at")}
+    AND NOT {_is_later("process.refused_extracted_at", "process.refused_sent_at >= batch.created_at")}
     AND NOT EXISTS (
         SELECT FROM acknowledgement
         WHERE acknowledgement.import_supplier_id = :import_supplier_id

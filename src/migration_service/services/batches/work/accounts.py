@@ -42,17 +42,13 @@ from migration_service.services.batches.work.lines import (
     read_guarded,
     take_in_time,
 )
-from migration_service.services.batches.work.versions import (
-    NewerVersion,
-    find_newer_versions,
-    note_versions,
-)
+from migration_service.services.batches.work.versions import note_versions
 from migration_service.services.emails.customer_emails import record_customer_emails
 from migration_service.services.imports import storing
 from migration_service.services.imports.payload_differences import compare_with_created
 from migration_service.services.imports.staging import refusal_of
 from migration_service.services.imports.states import EndedAttempt, RunningAttempt, complete, refusal
-from migration_service.services.imports.storing import StagedProcess, read_payloads, say_the_same
+from migration_service.services.imports.storing import StagedProcess
 from migration_service.services.processing.attempts import out_of_tries
 from migration_service.services.processing.creation import KEEP_THE_PLAN, create_accounts
 from migration_service.states import BatchMode, ImportState, LineStatus, Outcome
@@ -93,7 +89,6 @@ class AccountWork:
             for candidate in candidates:
                 candidate.result.status = LineStatus.VALID
         else:
-            candidates = _leave_newer_versions(session, job, lines, results, candidates)
             everything = session.begin_nested() if job.mode is BatchMode.DRY_RUN else None
             ended = _stage_and_create(session, job, candidates)
             if everything:
@@ -227,47 +222,6 @@ def _take_staged(job: ChunkJob, found: Row[Any] | None, candidate: _Candidate, *
     return True
 
 
-def _leave_newer_versions(
-    session: Session,
-    job: ChunkJob,
-    lines: Sequence[LineToDo],
-    results: Sequence[LineResult],
-    candidates: list[_Candidate],
-) -> list[_Candidate]:
-    """Return the candidates, except those that would replace a version that was sent after them."""
-    newer = find_newer_versions(session, job, lines)
-    for result in results:
-        found = newer.get(result.line_number)
-        result.is_outdated = found is not None and found.may_be_other(result.sha256)
-    same = _find_same(session, newer, candidates)
-    for candidate in candidates:
-        candidate.result.is_outdated &= candidate.result.line_number not in same
-    left = []
-    for candidate in candidates:
-        result = candidate.result
-        if result.is_outdated and newer[result.line_number].is_pending:
-            result.refuse(newer[result.line_number].error())
-        else:
-            left.append(candidate)
-    return left
-
-
-def _find_same(
-    session: Session, newer: Mapping[int, NewerVersion], candidates: Sequence[_Candidate]
-) -> set[int]:
-    """Return the lines whose payload says the same as the newer version, which was not refused."""
-    outdated = {
-        it.result.line_number: it.account for it in candidates if it.result.is_outdated and it.account
-    }
-    versions = {line: newer[line] for line in outdated if newer[line].refused_at is None}
-    payloads = read_payloads(OpenTransaction.of(session), [it.process_id for it in versions.values()])
-    return {
-        line
-        for line, version in versions.items()
-        if (payload := payloads.get(version.process_id)) and say_the_same(outdated[line], payload)
-    }
-
-
 def _stage_and_create(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> list[EndedAttempt]:
     """Stage the candidates and create their accounts, depending on the mode. Return the attempts made."""
     _stage(session, job, [candidate for candidate in candidates if candidate.account])
@@ -287,6 +241,7 @@ def _stage(session: Session, job: ChunkJob, candidates: list[_Candidate]) -> Non
             [it.account for it in some if it.account],
             profile=job.profile,
             extracted_at=job.extracted_at,
+            sent_at=job.sent_at,
             is_sent=not any(it.process for it in some),
         )
 

@@ -255,7 +255,7 @@ def _lines_to_do(session: Session, chunk: BatchChunk, limit: int) -> list[LineTo
 
 # Locked before the accounts, as in erasure, which waits for the outcome of a line and then erases it.
 _LOCK = f"""
-    SELECT line_number, payload, external_account_number, account_import_process_id, failed_at FROM batch_line
+    SELECT line_number, payload, external_account_number, account_import_process_id FROM batch_line
     WHERE batch_id = %(batch_id)s AND status = '{LineStatus.PENDING}' AND {{}}
     ORDER BY line_number LIMIT %(limit)s FOR UPDATE
 """

@@ -94,8 +94,6 @@ class LineToDo:
     payload: bytes | None
     external_account_number: str | None
     account_import_process_id: int | None
-    #: When the line failed, if it is being retried.
-    failed_at: datetime | None
 
 
 @dataclass(slots=True)
@@ -113,8 +111,6 @@ class LineResult:
     understood: list[dict[str, Any]] | None = None
     #: The hash of the payload, if it is valid.
     sha256: bytes | None = None
-    #: The line was retried, but a newer version had arrived in the meantime.
-    is_outdated: bool = False
     #: The account was refused before an attempt to create it started.
     is_refused: bool = False
 
