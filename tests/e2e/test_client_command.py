@@ -33,6 +33,9 @@ def test_what_came_of_a_file_is_found_by_its_name(scene: Scene, tmp_path: Path) 
         assert run_command(scene, tmp_path, "failed", told["journal"]).stdout.encode() == sent + b"\n"
         status = json.loads(run_command(scene, tmp_path, "status", told["journal"], "--json").stdout)
         assert (status["state"], status["counts"]["FAILED"]) == ("COMPLETED", 1)
+    supplier = json.loads(run_command(scene, tmp_path, "status", SUPPLIER, "--json").stdout)
+    assert (supplier["import_supplier"], supplier["status"]) == (SUPPLIER, "Ongoing")
+    assert "nor a supplier." in run_command(scene, tmp_path, "status", "NOBODY").stderr
     # The batch is in the reconciliation; a single request that was refused is not.
     done = run_command(scene, tmp_path, "reconcile", "batch.journal")
     assert (done.returncode, "MCF-1\tREFUSED" in done.stdout) == (1, True)

@@ -17,7 +17,7 @@ _LINES = {
     "fix": "Correct the accounts in FILE, as far as a correction is known and you accept it.",
     "convert": "Convert flat files to a book of accounts, as the mapping in a TOML file says.",
     "send": "Send FILE, which has an account in each line (NDJSON, plain or gzip).",
-    "status": "Show your import suppliers, a FILE that was sent, the BATCH with this id, or an account.",
+    "status": "Show all suppliers or one, a FILE that was sent, the BATCH with this id, or an account.",
     "results": "Show what came of each line of a FILE that was sent, or of the BATCH with this id.",
     "failed": "Print the lines that failed, as they were sent, of a FILE or of the BATCH with this id.",
     "reconcile": "Compare what a SUPPLIER sent, or a FILE, with what was created.",
