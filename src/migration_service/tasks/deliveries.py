@@ -1,11 +1,16 @@
 """The task that sends events to webhooks and messages to people, and the sweep that starts it.
 
 The task sends for some seconds and then publishes its successor, so that its worker also does what Celery
-wants between tasks. One message is on its way at a time, and each process that takes one sends beside the
-others. It has a queue of its own, so that no sweep and no account waits behind a slow mail server.
+wants between tasks. One process of a worker sends at a time, in many threads: a worker that has other queues,
+too, keeps its other processes for them.
 """
 
+import fcntl
 import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from celery import shared_task
 from celery.signals import worker_process_shutdown
@@ -39,6 +44,10 @@ _ANNOUNCED_KEY = "migration:deliveries-announced"
 _TRUSTED_SECONDS = 60
 #: The sender of this process.
 _SENDERS: dict[MigrationCelery, Sender] = {}
+# A file that the process that sends locks, until it ends or is killed. The processes of a worker have it from
+# their main process.
+with tempfile.TemporaryFile() as _file:
+    _TURN = os.dup(_file.fileno())
 
 
 @shared_task(name=SEND_DELIVERIES, send_events=False)
@@ -49,9 +58,28 @@ def send_deliveries() -> str:
         app.resources.redis.delete(_ANNOUNCED_KEY)
     if not _has_work(app):
         return "nothing to send"
-    ended = _sender(app).run(SEND_SECONDS)
+    with _taking_turn() as is_taken:
+        if not is_taken:
+            return "another process sends"
+        sender = _sender(app)
+        ended = sender.run(SEND_SECONDS)
+        sender.record_later()
     _announce(app)
     return f"{ended} attempts" if ended else "nothing sent"
+
+
+@contextmanager
+def _taking_turn() -> Iterator[bool]:
+    """Yield whether no other process of this worker sends until the end of the block."""
+    try:
+        fcntl.lockf(_TURN, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        fcntl.lockf(_TURN, fcntl.LOCK_UN)
 
 
 @shared_task(name=SWEEP_DELIVERIES, send_events=False)

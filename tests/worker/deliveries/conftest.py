@@ -145,7 +145,9 @@ def send_all() -> int:
         with celery_app().resources.Session.begin() as session:
             return not has_work(session)
 
-    with noted_messages(), patch.object(deliveries, "SEND_SECONDS", 0.3):
+    # What a thread records between two tasks would not be counted here.
+    pause = patch.object(Sender, "record_later")
+    with noted_messages(), patch.object(deliveries, "SEND_SECONDS", 0.3), pause:
         wait_until(is_done, "all is sent")
     return attempts
 

@@ -1,6 +1,9 @@
 """The task that sends, and the sweep that starts it."""
 
+import os
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -16,6 +19,7 @@ from migration_service.tasks.names import SEND_DELIVERIES
 from support.factories import close_celery
 from support.messages import noted_messages
 from support.receivers import Receiver
+from support.servers import wait_until
 from worker.deliveries.conftest import Hooks
 
 
@@ -52,7 +56,41 @@ def test_one_message_is_on_its_way_and_each_run_publishes_the_next(
     assert hooks.states() == ["DELIVERED"] * 3
 
 
-def test_a_process_that_ends_records_what_ends_soon(
+def test_one_process_of_a_worker_sends_and_leaves_the_others_to_other_queues(
+    celery: MigrationCelery, hooks: Hooks, receiver: Receiver
+) -> None:
+    """Each would otherwise have a successor, and those of the sweeps would come on top."""
+    _, secret = hooks.add(receiver.url)
+    hooks.tell()
+    with noted_messages() as messages:
+        with _another_process_sends():
+            assert send_deliveries.run() == "another process sends"
+            assert messages == []
+        assert send_deliveries.run() == "1 attempts"
+        assert messages == [(SEND_DELIVERIES, ())]
+    assert len(receiver.verified(secret)) == 1
+
+
+@contextmanager
+def _another_process_sends() -> Iterator[None]:
+    """Let a child have its turn until the end of the block, when it is killed."""
+    begun, begin = os.pipe()
+    child = os.fork()
+    if not child:
+        with deliveries._taking_turn() as is_taken:
+            os.write(begin, b"yes" if is_taken else b"no")
+            signal.pause()
+    try:
+        assert os.read(begun, 3) == b"yes"
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(begun)
+        os.close(begin)
+
+
+def test_what_ends_after_its_turn_is_recorded_though_another_process_may_be_next(
     celery: MigrationCelery, hooks: Hooks, receiver: Receiver
 ) -> None:
     receiver.manner = "hang"
@@ -61,5 +99,5 @@ def test_a_process_that_ends_records_what_ends_soon(
     assert send_deliveries.run() == "nothing sent"
     receiver.answer(204)
     receiver.let_go.set()
+    wait_until(lambda: len(hooks.run("SELECT FROM webhook_attempt")) == 1, "it is recorded")
     deliveries._finish()
-    assert len(hooks.run("SELECT FROM webhook_attempt")) == 1

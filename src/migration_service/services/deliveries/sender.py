@@ -2,12 +2,14 @@
 
 import logging
 import queue
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.destinations.protocol import Outcome
@@ -32,6 +34,9 @@ class Sender:
         self._lanes = Lanes()
         self._threads = ThreadPoolExecutor(QUICK + SLOW, "deliveries")
         self._sent: queue.SimpleQueue[tuple[Outbox[Any], Sent[Any]]] = queue.SimpleQueue()
+        self._runs = threading.Event()
+        self._recorder = threading.Thread()
+        self._ended_later = 0
 
     @property
     def is_busy(self) -> bool:
@@ -39,17 +44,38 @@ class Sender:
         return self._lanes.is_busy
 
     def run(self, seconds: float) -> int:
-        """Send what is due, for so many seconds. Return the number of attempts that have ended meanwhile."""
+        """Send what is due, for so many seconds. Return how many attempts have ended since the last run."""
         until = time.monotonic() + seconds
-        ended, is_busy = 0, False
+        self._stop_recorder()
+        ended, is_busy, self._ended_later = self._ended_later, False, 0
         while (remaining := until - time.monotonic()) > 0:
             ended += self._record(min(remaining, _LOOK_AGAIN if is_busy else PAUSE))
             is_busy = self._claim()
         return ended
 
+    def record_later(self) -> None:
+        """Let a thread record what ends until the next `run`: another process may be the next that sends."""
+
+        def record() -> None:
+            while self._lanes.is_busy and not self._runs.is_set():
+                try:
+                    self._ended_later += self._record(PAUSE)
+                except SQLAlchemyError as error:  # what could not be recorded is sent again
+                    logger.warning("Attempts were not recorded: %s", type(error).__name__)
+
+        self._runs.clear()
+        self._recorder = threading.Thread(target=record, daemon=True)
+        self._recorder.start()
+
+    def _stop_recorder(self) -> None:
+        self._runs.set()
+        if self._recorder.ident is not None:
+            self._recorder.join()
+
     def finish(self, seconds: float) -> None:
         """Claim nothing more, and record what ends within so many seconds."""
         until = time.monotonic() + seconds
+        self._stop_recorder()
         while self._lanes.is_busy and (remaining := until - time.monotonic()) > 0:
             self._record(remaining)
         self._threads.shutdown(wait=False)
