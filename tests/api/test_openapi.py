@@ -1,10 +1,14 @@
-"""The interface description is complete, its examples are valid, and its page needs no other host."""
+"""The interface description is complete and as strict as the service."""
 
 import re
 from collections.abc import Iterator
+from copy import deepcopy
+from http import HTTPStatus
 from typing import Any
 
+import pytest
 from flask import Flask
+from flask.testing import FlaskClient
 from jsonschema_rs import Draft202012Validator, meta
 
 from migration_payloads.profile import Profile
@@ -19,6 +23,7 @@ from migration_service.blueprints.description.error_catalogue import (
 )
 from migration_service.blueprints.description.examples import ACCOUNT
 from migration_service.blueprints.requests.errors import HTTP_CODES
+from support.factories import Customer, json_of
 from support.mutations import TODAY
 
 
@@ -143,3 +148,154 @@ def test_a_client_that_has_the_current_description_is_answered_304(app: Flask) -
     assert first.headers["Cache-Control"] == "no-cache"
     again = client.get("/v1/openapi.json", headers={"If-None-Match": first.headers["ETag"]})
     assert (again.status_code, again.data) == (304, b"")
+
+
+#: The errors that the web server and Flask answer in place of any operation, and of those that take a body.
+_OF_ALL = {"400", "404", "414", "431", "500"}
+
+
+_WITH_BODY = {"411", "413", "415"}
+
+
+def _described_operations(description: Any) -> list[Any]:
+    return [it for item in description["paths"].values() for name, it in item.items() if name != "parameters"]
+
+
+def _objects(value: Any, where: str = "") -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield each object of the description, except for examples: its place, its name, and itself."""
+    for name, below in value.items() if isinstance(value, dict) else enumerate(value):
+        if name not in ("example", "examples") and isinstance(below, dict | list):
+            if isinstance(below, dict):
+                yield where, str(name), below
+            yield from _objects(below, f"{where}/{name}")
+
+
+def _allows(schema: dict[str, Any], value: Any) -> bool:
+    return Draft202012Validator(schema, validate_formats=True).is_valid(value)
+
+
+def test_everything_has_a_sentence_for_people(description: Any) -> None:
+    described = re.compile("/(properties|headers|parameters|responses|tags|servers|securitySchemes)")
+    for where, name, it in _objects(description):
+        # The properties of counts are states.
+        if described.fullmatch(where[where.rfind("/") :]) and "$ref" not in it and not name.isupper():
+            assert it.get("description"), f"{where}/{name}"
+    for name in ("TokenRequest", "ServiceToken", "TokenAnswer", "GraphQLError"):
+        assert description["components"]["schemas"][name]["description"]
+    for operation in _described_operations(description):
+        assert operation["summary"]
+        assert operation["description"]
+        for answer in operation["responses"].values():
+            for media in answer.get("content", {}).values():
+                assert media["schema"].get("type") != "string" or media["schema"]["description"]
+
+
+def test_each_error_is_described_with_its_status_and_an_example(description: Any) -> None:
+    statuses = {entry.code: entry.status for entry in request_errors()} | {"invalid": "400"}
+    components = description["components"]["responses"]
+    for operation in _described_operations(description):
+        for status, answer in operation["responses"].items():
+            if "$ref" in answer:
+                answer = components[answer["$ref"].rpartition("/")[2]]  # noqa: PLW2901
+                assert answer["description"].startswith(f"{HTTPStatus(int(status)).phrase}. ")
+            assert "X-Request-ID" in answer["headers"]
+            assert all(media["schema"] for media in answer.get("content", {}).values())
+            if int(status) >= 400 and operation["operationId"] != "show_token_hint":
+                codes = _codes_of(answer)
+                assert codes, (operation["operationId"], status)
+                assert all(status in statuses[code] for code in codes), (codes, status)
+
+
+def _codes_of(answer: Any) -> set[str]:
+    """Return the codes of the examples of an answer, each of which states its code once or twice."""
+    codes = set()
+    for media in answer["content"].values():
+        for example in [it["value"] for it in media.get("examples", {}).values()] or [media["example"]]:
+            (item,) = example["errors"][:1]
+            codes |= {example["code"]} if "code" in example else {item["extensions"]["errorCode"]}
+    return codes
+
+
+def test_an_operation_has_the_errors_of_a_body_if_it_takes_one(description: Any) -> None:
+    for operation in _described_operations(description):
+        statuses = set(operation["responses"])
+        assert statuses >= _OF_ALL
+        if "requestBody" in operation:
+            assert statuses >= _WITH_BODY, operation["operationId"]
+        else:
+            assert not statuses & _WITH_BODY, operation["operationId"]
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        ("202", {"Location", "Retry-After"}),
+        ("401", {"WWW-Authenticate"}),
+        ("405", {"Allow"}),
+        ("429", {"Retry-After"}),
+        ("503", {"Retry-After"}),
+    ],
+)
+def test_an_answer_says_where_or_how_or_when_to_go_on(
+    description: Any, status: str, headers: set[str]
+) -> None:
+    answers = [
+        it["responses"][status] for it in _described_operations(description) if status in it["responses"]
+    ]
+    assert answers
+    assert all(set(it["headers"]) >= {"X-Request-ID"} | headers for it in answers)
+
+
+def test_no_parameter_in_a_path_is_empty_and_an_id_is_a_uuid(description: Any) -> None:
+    for item in description["paths"].values():
+        for parameter in item.get("parameters", []):
+            assert not _allows(parameter["schema"], "")
+            is_id = parameter["name"].endswith("_id")
+            assert (parameter["schema"] == {"type": "string", "format": "uuid"}) == is_id, parameter
+
+
+_PATH = "/v1/graphql/"
+
+
+_QUERY = {"query": "{documentation}"}
+
+
+@pytest.fixture
+def operation(description: Any) -> Any:
+    return description["paths"][_PATH]["post"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        _QUERY,
+        {**_QUERY, "variables": None, "operationName": None},
+        {**_QUERY, "variables": {"any": 1}},
+        {},
+        [],
+        {"query": None},
+        {"query": 1},
+        {**_QUERY, "variables": []},
+        {**_QUERY, "variables": "{}"},
+        {**_QUERY, "operationName": 1},
+    ],
+)
+def test_a_request_is_read_if_it_is_as_described(
+    description: Any, operation: Any, client: FlaskClient, body: Any
+) -> None:
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    is_described = Draft202012Validator({**schema, "components": description["components"]}).is_valid(body)
+    assert (client.post(_PATH, json=body).status_code == 200) == is_described
+
+
+def test_the_examples_of_the_request_obtain_what_the_example_of_the_answer_shows(
+    description: Any, operation: Any, client: FlaskClient, customer: Customer
+) -> None:
+    (query,) = description["components"]["schemas"]["TokenRequest"]["properties"]["query"]["examples"]
+    example = deepcopy(operation["requestBody"]["content"]["application/json"]["example"])
+    assert example["query"] == query
+    assert operation["security"] == description["paths"][_PATH]["get"]["security"] == []
+    example["variables"]["input"]["APIKey"] = customer.api_key
+    found = json_of(client.post(_PATH, json=example))["data"]["obtainServiceToken"]
+    for media in operation["responses"]["200"]["content"].values():
+        assert set(found) == set(media["example"]["data"]["obtainServiceToken"])

@@ -4,7 +4,6 @@ from uuid import uuid4
 
 import pytest
 from sqlalchemy import select, text
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.models import Organisation
@@ -54,14 +53,6 @@ def test_orders_in_which_a_waiting_session_would_act_are_left_out(sessions: sess
     assert _lost_updates(sessions, lock=True) == 6, "20 without locks"
 
 
-def test_no_step_of_a_script_may_raise(sessions: sessionmaker[Session]) -> None:
-    def script() -> Script:
-        yield {"a": [("divide", lambda _session: 1 / 0)]}
-
-    with pytest.raises(AssertionError, match=r"a\.divide"):
-        explore_script(sessions, script)
-
-
 def test_of_acts_that_are_alike_the_first_one_begins_first(sessions: sessionmaker[Session]) -> None:
     orders: list[Run] = []
     nothing: list[Step] = [("step", lambda session: None), ROLLBACK]
@@ -69,20 +60,3 @@ def test_of_acts_that_are_alike_the_first_one_begins_first(sessions: sessionmake
     assert explore(sessions, lambda: Scenario(acts, orders.append, alike=("a", "b"))) == 18, "half of 36"
     assert all(run.before("a.step", "b.step") for run in orders)
     assert {run.before("c.step", "a.step") for run in orders} == {True, False}
-
-
-def test_a_deadlock_is_an_error_of_the_step_that_the_database_chose(sessions: sessionmaker[Session]) -> None:
-    deadlocks: list[Exception] = []
-
-    def lock(key: int) -> Step:
-        statement = text("SELECT 1 FROM organisation WHERE id = :id FOR UPDATE")
-        return (f"lock {key}", lambda session: session.execute(statement, {"id": key}).all())
-
-    def scenario() -> Scenario:
-        one, other = _make(sessions), _make(sessions)
-        acts = {"a": [lock(one), lock(other), ROLLBACK], "b": [lock(other), lock(one), ROLLBACK]}
-        return Scenario(acts, lambda run: deadlocks.extend(run.errors.values()))
-
-    explore(sessions, scenario)
-    assert deadlocks
-    assert all(isinstance(error, OperationalError) for error in deadlocks)

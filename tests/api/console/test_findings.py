@@ -1,9 +1,15 @@
-"""What is wrong with a batch: its codes with their values, its lines, and what is masked of them."""
+"""What is wrong with a batch, what is masked of it, and retrying what a filter shows."""
 
+import re
 from html import unescape
 
-from support.batch_client import BatchClient
-from support.console_client import ConsoleClient, text_of
+from sqlalchemy import func, update
+from sqlalchemy.orm import Session, sessionmaker
+
+from migration_service.models import Batch, ImportSupplier
+from migration_service.services.access.operators import OperatorRole
+from support.batch_client import BatchClient, counts
+from support.console_client import ConsoleClient, LogIn, text_of
 
 
 def test_the_page_of_a_code_has_its_commonest_values_unless_they_are_about_people(
@@ -67,3 +73,103 @@ def test_lines_are_listed_by_status(administrator: ConsoleClient, broken_batch: 
     ):
         page = administrator.see(f"/batches/{broken_batch}/lines/{query}")
         assert [it for it in range(1, 7) if f"/batches/{broken_batch}/lines/{it}/" in page] == numbers
+
+
+def test_a_filter_that_nothing_can_match_is_refused(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    batch_id = batches.run(batches.supplier.accounts(1))["batch_id"]
+    for path in ("retry/?code=%00", "retry/?code=required&path=%00", "codes/required/?path=%00"):
+        answer = administrator.get(f"/batches/{batch_id}/{path}")
+        assert answer.status_code == 400, (path, answer.text)
+        assert "an impossible value" in answer.text
+
+
+def test_the_lines_of_a_code_and_a_path_are_retried(
+    administrator: ConsoleClient, log_in: LogIn, batches: BatchClient
+) -> None:
+    accounts = batches.supplier.accounts(4)
+    for account, field in zip(accounts, ("landline", "mobile", "mobile"), strict=False):
+        account["customers"] = [{"family_name": "Jansen", field: "not a number"}]
+    batch_id = batches.run(accounts)["batch_id"]
+    code = f"/batches/{batch_id}/codes/invalid_phone_number/"
+    assert "Retry these 3 failed lines" in administrator.see(code)
+    page = administrator.see(f"{code}?path=customers.*.mobile")
+    assert "Retry these 2 failed lines" in page
+    assert re.findall(r'href="[^"]*/retry/\?[^"]*everything=1"', page), "none of them may pass unchanged"
+    assert "failed lines" not in log_in(OperatorRole.READ).see(code)
+
+    form = f"/batches/{batch_id}/retry/?code=invalid_phone_number&path=customers.*.mobile"
+    some = administrator.see(form)
+    assert "0 lines that may succeed now" in some
+    assert "Also retry 2 lines that failed because of their content" in some
+    assert "<button" not in some[some.index("<h1") :]
+    everything = administrator.see(f"{form}&everything=1")
+    assert "2 lines will be retried, unchanged." in everything
+    assert "customers.*.mobile" in everything
+
+    answer = administrator.send(f"{form}&everything=1")
+    assert answer.location == f"/console/batches/{batch_id}/"
+    assert counts(batches.get(batch_id)) == {"IMPORTED": 1, "FAILED": 1, "PENDING": 2}
+
+
+def test_one_line_is_downloaded_and_retried(
+    administrator: ConsoleClient, log_in: LogIn, batches: BatchClient
+) -> None:
+    accounts = batches.supplier.accounts(3)
+    for account in accounts[:2]:
+        account["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    batch_id = batches.run(accounts)["batch_id"]
+    page, form = f"/batches/{batch_id}/lines/2/", f"/batches/{batch_id}/retry/?line=2"
+    file = f"/batches/{batch_id}/failed-lines.ndjson?line=2"
+    number = accounts[1]["external_account_number"]
+    account_page = f"/suppliers/{batches.supplier.code}/accounts/{number}/"
+    for shown in (page, account_page):
+        assert f"/console{form}" in administrator.see(shown)
+    assert f"/console{file}" in administrator.see(page)
+    assert "retry" not in administrator.see(f"/batches/{batch_id}/lines/3/")
+    assert "retry" not in log_in(OperatorRole.READ).see(page)
+
+    (line,) = administrator.get(file).get_data().splitlines()
+    assert number.encode() in line
+
+    assert "Also retry 1 line that failed because of its content" in administrator.see(form)
+    assert "1 line will be retried, unchanged." in administrator.see(f"{form}&everything=1")
+    answer = administrator.send(f"{form}&everything=1")
+    assert answer.location == f"/console{page}"
+    assert counts(batches.get(batch_id)) == {"IMPORTED": 1, "FAILED": 1, "PENDING": 1}
+    assert "PENDING" in administrator.see(page)
+    nothing = administrator.see(f"/batches/{batch_id}/retry/?everything=1&line={10**30}")
+    assert "0 lines will be retried" in nothing
+
+
+def _make_pass(sessions: sessionmaker[Session]) -> None:
+    """Give the suppliers another profile: what failed may pass under it."""
+    with sessions.begin() as session:
+        session.execute(update(ImportSupplier).values(profile="strict"))
+
+
+def test_lines_that_were_removed_are_neither_offered_nor_read(
+    administrator: ConsoleClient, batches: BatchClient, broken_batch: str, sessions: sessionmaker[Session]
+) -> None:
+    batch, other = f"/batches/{broken_batch}/", batches.run(batches.supplier.accounts(1), "validate")
+    readings = (
+        f"{batch}codes/invalid_phone_number/",
+        f"{batch}failed-lines.ndjson",
+        f"{batch}results.csv",
+        f"/batches/{other['batch_id']}/compare/{broken_batch}/accounts.csv",
+    )
+    _make_pass(sessions)
+    chooser = f"/batches/{other['batch_id']}/compare/"
+    assert broken_batch in administrator.see(chooser)
+    assert "Retry 2 lines" in administrator.see(batch)
+    for path in readings:
+        assert administrator.get(path).get_data()
+    with sessions.begin() as session:
+        session.execute(update(Batch).where(Batch.id == broken_batch).values(lines_removed_at=func.now()))
+    assert broken_batch not in administrator.see(chooser)
+    assert "Retry" not in administrator.see(batch)
+    for path in readings:
+        answer = administrator.get(path)
+        assert answer.status_code == 400, path
+        assert "The lines of the batch are no longer kept." in answer.text

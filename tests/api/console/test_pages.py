@@ -1,18 +1,22 @@
-"""Every page of the console answers its question."""
+"""Every page answers its question, in its first sentence and in the language of the reader."""
 
 import re
 import secrets
+from typing import Any
 from urllib.parse import quote, unquote
 
+from migration_service.services.access.operators import OperatorRole
 from migration_service.services.processing.slots import Slots
 from migration_service.tasks.names import QUEUES
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.console_client import ConsoleClient, text_of
+from support.console_client import ConsoleClient, LogIn, text_of
 from support.imported_account import ImportedAccount
 from support.marked_person import marked_parts
 from support.servers import wait_until
 from support.supplier_client import SupplierClient
+from support.undo_client import UndoClient
+from support.wave_client import WaveClient
 
 
 def test_the_pages_of_a_book_lead_from_the_supplier_to_the_faulty_value(
@@ -116,3 +120,113 @@ def test_stylesheets_are_kept_by_browsers_and_pages_are_not(
             assert answer.cache_control.max_age == kept
             assert answer.get_data(as_text=True).startswith(begins)
     assert administrator.get("/").headers["Cache-Control"] == "no-store"
+
+
+_DUTCH = {"Accept-Language": "nl"}
+
+
+def test_an_operator_counts_only_the_batches_of_their_organisations(
+    log_in: LogIn, batches: BatchClient
+) -> None:
+    batches.run(batches.supplier.accounts(1))
+    mine = log_in(OperatorRole.READ, batches.supplier.organisation)
+    assert mine.lead("/batches/") == "There is 1 batch. None waits for somebody."
+
+
+def test_codes_are_explained_in_dutch_on_dutch_pages(administrator: ConsoleClient, broken_batch: str) -> None:
+    meaning = "Een waarde is geen geldig telefoonnummer: een Nederlands nummer"
+    remedy = "Verbeter het nummer, of stuur een lege tekst."
+    for path in (
+        f"/batches/{broken_batch}/",
+        f"/batches/{broken_batch}/codes/invalid_phone_number/",
+        f"/batches/{broken_batch}/lines/2/",
+    ):
+        text = administrator.get(path, headers=_DUTCH).text
+        assert meaning in text, path
+        assert (remedy in text) == (path.count("/") > 3), path
+        assert "Without a country code" not in text, path
+
+
+def test_states_have_words_on_dutch_pages_and_a_reason_is_a_sentence(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    accounts: list[Any] = [{"external_account_number": str(number)} for number in range(300)]
+    batch_id = batches.run(accounts, stop_after_errors="50")["batch_id"]
+    page = text_of(administrator.see(f"/batches/{batch_id}/"))
+    assert "It is paused because it has too many errors." in page
+    assert "PAUSED gepauzeerd" not in page
+    administrator.client.set_cookie("console_language", "nl", path="/console")
+    page = text_of(administrator.see(f"/batches/{batch_id}/"))
+    assert "PAUSED gepauzeerd" in page
+    assert "FAILED mislukt" in page
+    assert "Gepauzeerd vanwege te veel fouten." in page
+
+
+def test_a_batch_of_added_data_says_that_it_cannot_be_undone(
+    administrator: ConsoleClient, account: ImportedAccount, batches: BatchClient
+) -> None:
+    batch_id = batches.run([account.pair | {"notes": [{"body": "Called."}]}], kind="notes")["batch_id"]
+    assert batches.get(batch_id)["counts"]["ADDED"] == 1
+    page = administrator.see(f"/batches/{batch_id}/")
+    assert "Added data cannot be undone as a batch" in page
+    assert "/undo/" not in page
+    refused = administrator.get(f"/batches/{batch_id}/undo/")
+    assert refused.status_code == 400
+    assert "Only batches of accounts are undone." in refused.text
+
+
+_STEPS = re.compile(r'<ol class="steps">(.*?)</ol>', re.DOTALL)
+
+
+_STEP = re.compile(r'<li class="([a-z-]+)"')
+
+
+def _states(client: ConsoleClient, batches: BatchClient) -> list[str]:
+    (steps,) = _STEPS.findall(client.see(f"/suppliers/{batches.supplier.code}/"))
+    return [str(state) for state in _STEP.findall(steps)]
+
+
+def test_the_steps_lead_through_a_programme(
+    administrator: ConsoleClient, batches: BatchClient, waves: WaveClient
+) -> None:
+    accounts = batches.supplier.accounts(3)
+    path = f"/suppliers/{batches.supplier.code}"
+    later = ["later"] * 12
+    assert _states(administrator, batches) == ["next", *later[1:]]
+    batches.run([*accounts, b"{no json"], "validate")
+    assert _states(administrator, batches) == ["done", "next", *later[2:]]
+    staged = batches.run([*accounts, b"{no json"], "stage")["batch_id"]
+    begun = ["done", "not-done", "not-recorded", "done"]
+    assert _states(administrator, batches) == [*begun, "next", *later[5:]]
+    batches.run([*accounts, b"{no json"], "dry-run")
+    begun[1] = "done"
+    plan = waves.plan({"sample": 1}, {"rest": True})
+    assert _states(administrator, batches) == [*begun, "done", "next", *later[6:]]
+    waves.act(plan, 1, "start")
+    waves.run()
+    waves.act(plan, 1, "approve", reason="As agreed.")
+    assert _states(administrator, batches) == [*begun, "done", "done", "next", *later[7:]]
+    waves.run()
+    # The line that is no JSON is still open.
+    begun += ["done"] * 3
+    assert _states(administrator, batches) == [*begun, "next", *later[8:]]
+    administrator.act(f"{path}/acknowledgements/new/?batch={staged}", {"reason": "Nobody knows it."})
+    begun += ["nothing-to-do", "done", "done"]
+    assert _states(administrator, batches) == [*begun, "next", "later"]
+    administrator.send(f"{path}/status/", {"status": "Complete"})
+    assert _states(administrator, batches) == [*begun, "not-done", "done"]
+
+
+def test_a_book_that_was_imported_at_once_needs_no_waves_and_is_to_be_reconciled(
+    administrator: ConsoleClient, batches: BatchClient
+) -> None:
+    accounts = batches.supplier.accounts(2)
+    batches.run(accounts, "dry-run")
+    batches.run(accounts, "import")
+    nothing = ["nothing-to-do"]
+    begun = ["not-recorded", "done", *nothing, "done", *nothing * 5]
+    assert _states(administrator, batches) == [*begun, "next", "later", "later"]
+    UndoClient(batches.supplier).run(accounts[0]["external_account_number"])
+    # Nothing is created of that account any more, so that it is to be migrated.
+    begun[4:7] = ["next", "later", "later"]
+    assert _states(administrator, batches) == [*begun, "later", "later", "later"]

@@ -1,16 +1,24 @@
-"""The revisions create exactly the tables of the models, and can be reverted."""
+"""The revisions create the tables of the models; whose they are; the words in SQL text."""
 
+import ast
 import logging
+import re
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Engine, Table, inspect, text
 
+import migration_service
+from migration_service import states as vocabularies
 from migration_service.db import revisions
+from migration_service.db.base import new_id
 from migration_service.db.engine import make_engine
 from migration_service.db.revisions import (
     CannotUpgradeError,
@@ -100,3 +108,192 @@ def test_a_revision_gives_up_sooner_than_a_request_that_waits_behind_it(engine: 
     with engine.connect() as connection:
         allowed = connection.scalar(text("SELECT setting::int FROM pg_settings WHERE name = 'lock_timeout'"))
     assert allowed > revisions.LOCK_SECONDS * 1000
+
+
+TABLES = Account.metadata.tables
+
+
+ORGANISATION = "organisation"
+
+
+#: Tables of the whole service: its operators and settings, the chain of the audit, and messages to the people
+#: who run it.
+OF_THE_SERVICE = {
+    *("operator", "operator_organisation", "operator_session", "operator_form"),
+    *("service_limit", "backup", "audit_day", "event_history", "alert_email"),
+}
+
+
+#: Tables with rows that belong to an organisation, or to all of them if it is null.
+SHARED = {"operations_team", "payment_vendor"}
+
+
+#: The owners of tables without a foreign key to them. The models say why there is none.
+WITHOUT_KEY = {
+    **{"batch_line": "batch", "undo_line": "undo", "retired_account_number": "undo_line"},
+    **{"webhook_delivery": "webhook_endpoint", "webhook_attempt": "webhook_delivery"},
+    **dict.fromkeys(("idempotency_key", "audit_entry", "event", "event_consumer"), ORGANISATION),
+}
+
+
+#: Every key beside the owner through which a row could lead to another organisation, and why it does not.
+TIES = {
+    "account.account_import_process_id -> account_import_process": "creation takes both from the process",
+    "account.operations_team_id -> operations_team": "own and shared ones are looked for",
+    "attempt.operations_team_id -> operations_team": "the same",
+    "batch.operations_team_id -> operations_team": "the same",
+    "wave_plan.operations_team_id -> operations_team": "the same",
+    "attempt.api_key_id -> api_key": "the key of the caller, who sees own suppliers only",
+    "batch.api_key_id -> api_key": "the same",
+    "undo.api_key_id -> api_key": "the same",
+    "webhook_endpoint.api_key_id -> api_key": "the same",
+    "batch.import_supplier_id -> import_supplier": "get_import_supplier looks for own ones",
+    "undo.import_supplier_id -> import_supplier": "the same",
+    "wave_plan.import_supplier_id -> import_supplier": "the same",
+    "comparison.import_supplier_id -> import_supplier": "the same",
+    "comparison.batch_id -> batch": "get_batch_to_reconcile looks for own ones",
+    "undo.batch_id -> batch": "get_owned looks for own ones",
+    "wave.batch_id -> batch": "the batch is made with the wave",
+    "transaction.ledger_pk -> ledger": "the ledger is looked for in the account",
+    "payment_instruction.payment_vendor_pk -> payment_vendor": "own and shared ones are looked for",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A foreign key."""
+
+    table: str
+    column: str
+    parent: str
+    can_be_null: bool
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.column} -> {self.parent}"
+
+
+def _keys(table: Table) -> Iterator[Key]:
+    for column in table.columns:
+        for key in column.foreign_keys:
+            yield Key(table.name, column.name, key.column.table.name, bool(column.nullable))
+
+
+def _owners() -> dict[str, Key | None]:
+    """Return the owner of each table: the shortest chain of keys to the organisation that are never null."""
+    owners: dict[str, Key | None] = {ORGANISATION: None}
+    level = {ORGANISATION}
+    while level:
+        found: dict[str, Key | None] = {}
+        for name, table in TABLES.items():
+            if name in owners or name in OF_THE_SERVICE:
+                continue
+            if name in WITHOUT_KEY:
+                if WITHOUT_KEY[name] in level:
+                    found[name] = None
+            elif keys := [
+                it for it in _keys(table) if it.parent in level and (name in SHARED or not it.can_be_null)
+            ]:
+                found[name] = keys[0]
+        owners |= found
+        level = set(found) - SHARED  # nothing belongs to an organisation through a row that may be shared
+    return owners
+
+
+def test_every_table_belongs_to_one_organisation_and_leads_to_no_other() -> None:
+    owners = _owners()
+    assert set(TABLES) - set(owners) == OF_THE_SERVICE
+    others = {
+        str(key)
+        for name, owner in owners.items()
+        for key in _keys(TABLES[name])
+        if key != owner and key.parent in owners
+    }
+    assert others == set(TIES)
+    assert {
+        name
+        for name, table in TABLES.items()
+        if name not in OF_THE_SERVICE
+        and any(key.parent == ORGANISATION and key.can_be_null for key in _keys(table))
+    } == SHARED
+
+
+_SOURCE = Path(migration_service.__file__).parent
+
+
+_STATES = _SOURCE / "services" / "imports" / "states.py"
+
+
+_MEMBERS = {
+    member.value
+    for vocabulary in vars(vocabularies).values()
+    if isinstance(vocabulary, type) and issubclass(vocabulary, StrEnum)
+    for member in vocabulary
+} - {"accounts", "statements", "transactions"}  # measures of reconciliation, too
+
+
+_SQL = re.compile(r"\b(SELECT|UPDATE|INSERT|DELETE|WHERE|WHEN|IN|AND|OR|IS)\b|[a-z_]+ (=|<>) '")
+
+
+_CHANGES_STATE = re.compile(r"account_import_process\b[^;]*?\bSET\s+state\b", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.AST]:
+    """The syntax tree of every module of the package."""
+    paths = (path for path in _SOURCE.rglob("*.py") if "alembic" not in path.parts)
+    return {path: ast.parse(path.read_text()) for path in paths}
+
+
+def _texts(tree: ast.AST) -> Iterator[str]:
+    """Yield every string of a module, with `?` for values that an f-string inserts.
+
+    Docstrings are left out.
+    """
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body
+        if isinstance(node.body[0], ast.Expr)
+    }
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    skipped = docstrings | parts
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "?" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+            yield node.value
+
+
+def _literals_in(tree: ast.AST) -> list[str]:
+    return [
+        found
+        for text in _texts(tree)
+        if _SQL.search(text)
+        for found in re.findall(r"'([\w-]+)'", text)
+        if found in _MEMBERS
+    ]
+
+
+def _changes_import_state(tree: ast.AST) -> bool:
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    through_model = "AccountImportProcess" in names and any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "values"
+        and any(keyword.arg == "state" for keyword in node.keywords)
+        for node in ast.walk(tree)
+    )
+    return through_model or any(_CHANGES_STATE.search(text) for text in _texts(tree))
+
+
+def test_no_literal_of_an_enumeration_is_in_sql_text(trees: dict[Path, ast.AST]) -> None:
+    assert {path: found for path, tree in trees.items() if (found := _literals_in(tree))} == {}
+
+
+def test_one_module_changes_import_states(trees: dict[Path, ast.AST]) -> None:
+    assert [path for path, tree in trees.items() if _changes_import_state(tree)] == [_STATES]
+
+
+def test_ids_are_in_the_order_in_which_they_were_made() -> None:
+    ids = [new_id() for _ in range(1_000)]
+    assert ids == sorted(set(ids))

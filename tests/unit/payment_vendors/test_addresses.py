@@ -1,7 +1,10 @@
-"""No reference changes the called address, and no URL is accepted that could reveal a secret."""
+"""How vendors are set up and called: addresses, secrets, and the circuit breaker."""
 
+import logging
 import socket
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -9,11 +12,18 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from migration_service.errors import PaymentInstructionRejectedError, PaymentVendorUnreachableError
+from migration_service.config import SettingsError, read_secret
+from migration_service.errors import (
+    PaymentInstructionRejectedError,
+    PaymentVendorUnreachableError,
+    ServiceError,
+)
 from migration_service.payment_vendors.addresses import check_vendor_url
+from migration_service.payment_vendors.breaker import CircuitBreaker
 from migration_service.payment_vendors.connection import CallLimits
-from migration_service.payment_vendors.factory import make_vendor
+from migration_service.payment_vendors.factory import get_vendor, make_vendor
 from migration_service.payment_vendors.protocol import VendorClient
+from support.vendor_servers import SANDBOX_VARIABLE
 
 
 @pytest.fixture
@@ -108,3 +118,123 @@ def test_an_unsafe_url_of_a_vendor_is_refused(url: str, with_secret: bool) -> No
 )
 def test_other_urls_are_accepted(url: str, with_secret: bool) -> None:
     check_vendor_url(url, with_secret=with_secret)
+
+
+SECRET = "s3cret-of-the-vendor"
+
+
+def test_the_secret_comes_from_the_named_variable(sandbox_url: str) -> None:
+    vendor = get_vendor("sandbox", "http", sandbox_url, SANDBOX_VARIABLE, 1)
+    assert vendor.retrieve_instruction(reference="card-ok-1", type="CARD").status == "ACTIVE"
+
+
+def test_calls_for_an_organisation_in_one_process_share_a_vendor_and_so_its_circuit_breaker() -> None:
+    vendor = get_vendor("a", "http", "https://a.example", None, 1)
+    assert get_vendor("a", "http", "https://a.example", None, 1) is vendor
+    assert get_vendor("b", "http", "https://a.example", None, 1) is not vendor
+    assert get_vendor("a", "http", "https://a.example", None, 2) is not vendor
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "secret_env"),
+    [
+        ("http", "https://a.example", "A_VARIABLE_THAT_IS_NOT_SET"),
+        ("pigeon", "https://a.example", None),
+        ("http", "not a url", None),
+    ],
+)
+def test_a_vendor_that_is_not_set_up_correctly_is_unreachable(
+    kind: str, url: str, secret_env: str | None
+) -> None:
+    with pytest.raises(PaymentVendorUnreachableError, match="operator"):
+        get_vendor("wrong", kind, url, secret_env, 1)
+
+
+@pytest.mark.parametrize("value", ["", "two words", "line\n", "é"])
+def test_a_secret_that_cannot_be_sent_is_refused_without_showing_it(value: str) -> None:
+    with pytest.raises(SettingsError, match="A_SECRET") as caught:
+        read_secret("A_SECRET", {"A_SECRET": value})
+    assert not value or value not in str(caught.value)
+
+
+def test_a_secret_can_be_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of-the-vendor\n")
+    assert read_secret("A_SECRET", {"A_SECRET_FILE": str(tmp_path / "secret")}) == "of-the-vendor"
+
+
+@pytest.mark.parametrize("status", [200, 302, 401, 404, 500])
+@pytest.mark.parametrize("kind", ["http", "stripe"])
+def test_the_secret_is_sent_and_is_in_no_log_error_or_repr(
+    start_server: Callable[..., Any],
+    limits: CallLimits,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+    status: int,
+) -> None:
+    def echo(connection: socket.socket, head: bytes) -> None:
+        echoed = b'{"authorization": "%b"}' % SECRET.encode()
+        connection.sendall(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%b" % (status, len(echoed), echoed))
+
+    server = start_server(echo)
+    vendor = make_vendor(kind, server.url, SECRET, limits=limits)
+    with caplog.at_level(logging.DEBUG), pytest.raises(ServiceError) as caught:
+        vendor.retrieve_instruction(reference="pm_1", type="CARD")
+    assert f"Authorization: Bearer {SECRET}".encode() in server.heads[0]
+    seen = [caplog.text, repr(vendor), caught.value.detail, *traceback.format_exception(caught.value)]
+    assert SECRET not in "".join(seen)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_breaker_opens_only_after_failures_in_a_row() -> None:
+    breaker = CircuitBreaker(failures_to_open=3, open_seconds=10, clock=Clock())
+    for _ in range(5):
+        breaker.record_failure()
+        breaker.record_failure()
+        breaker.record_success()
+    assert breaker.allows_call()
+    for _ in range(3):
+        breaker.record_failure()
+    assert not breaker.allows_call()
+
+
+def test_after_the_pause_one_call_is_allowed_and_its_success_closes_the_breaker() -> None:
+    clock = Clock()
+    breaker = CircuitBreaker(failures_to_open=1, open_seconds=10, clock=clock)
+    breaker.record_failure()
+    clock.now = 9.9
+    assert not breaker.allows_call()
+    clock.now = 10.0
+    assert [breaker.allows_call() for _ in range(3)] == [True, False, False]
+    breaker.record_success()
+    assert [breaker.allows_call() for _ in range(3)] == [True, True, True]
+
+
+def test_a_failed_trial_starts_another_pause() -> None:
+    clock = Clock()
+    breaker = CircuitBreaker(failures_to_open=1, open_seconds=10, clock=clock)
+    breaker.record_failure()
+    clock.now = 10.0
+    assert breaker.allows_call()
+    clock.now = 13.0
+    breaker.record_failure()
+    clock.now = 22.9
+    assert not breaker.allows_call()
+    clock.now = 23.0
+    assert breaker.allows_call()
+
+
+def test_a_trial_without_an_outcome_does_not_keep_the_breaker_open_forever() -> None:
+    clock = Clock()
+    breaker = CircuitBreaker(failures_to_open=1, open_seconds=10, clock=clock)
+    breaker.record_failure()
+    clock.now = 10.0
+    assert breaker.allows_call()
+    clock.now = 20.0
+    assert breaker.allows_call()

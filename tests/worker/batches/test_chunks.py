@@ -1,11 +1,16 @@
-"""Chunks of batches that do not run, and pieces that take too long."""
+"""Chunks and lines of batches: what becomes of them in each mode, and of those that do not run."""
 
+from decimal import Decimal
+from random import Random
+from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
+import msgspec
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from flask import Flask
+from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.base import new_id
@@ -18,7 +23,10 @@ from migration_service.services.batches.work.chunks import (
 )
 from migration_service.states import ChunkState, SupplierStatus
 from migration_service.tasks.batches import run_chunk
+from migration_service.tasks.resources import WorkerResources
+from migration_service_local.samples import FAULTS, break_account
 from support.batch_client import BatchClient, counts
+from support.supplier_client import SupplierClient
 
 
 def _claim(batches: BatchClient, key: ChunkKey, lines: int) -> list[UUID]:
@@ -79,3 +87,110 @@ def test_a_piece_that_takes_too_long_is_worked_on_again_in_smaller_ones(
     # A sixteenth of its lines.
     assert pieces == [20, *[2] * 10]
     assert counts(batches.get(batch_id)) == {"IMPORTED": 20}
+
+
+def _codes(line: dict[str, Any]) -> list[str]:
+    return [item["code"] for item in line["errors"]]
+
+
+@pytest.mark.parametrize("mode", ["validate", "dry-run", "import"])
+def test_every_known_fault_is_reported_with_its_code_and_affects_no_other_line(
+    batches: BatchClient, mode: str
+) -> None:
+    accounts = [it for it in batches.supplier.accounts(len(FAULTS) + 20) if "customers" in it]
+    rng = Random(1)
+    broken = [break_account(account, fault, rng) for account, fault in zip(accounts, FAULTS, strict=False)]
+    sound = accounts[len(FAULTS) :]
+    report = batches.run([*broken, *sound], mode)
+    good = {"validate": "VALID", "dry-run": "WOULD_IMPORT", "import": "IMPORTED"}[mode]
+    assert counts(report) == {good: len(sound), "FAILED": len(FAULTS)}
+    failed = batches.results(report["batch_id"], "?status=FAILED")
+    for line, fault in zip(failed, FAULTS.values(), strict=True):
+        assert fault.code in _codes(line)
+        assert fault.code in report["error_counts"]
+
+
+@pytest.mark.parametrize(
+    ("status", "state"), [(SupplierStatus.PAUSED, "WAITING"), (SupplierStatus.COMPLETE, "STOPPED")]
+)
+def test_a_batch_pauses_and_stops_with_its_supplier(
+    batches: BatchClient, status: SupplierStatus, state: str
+) -> None:
+    batch_id = batches.start(batches.supplier.accounts(2))
+    batches.supplier.set_status(status)
+    batches.work()
+    batches.work()  # the end is told once no worker has lines
+    report = batches.get(batch_id)
+    assert (report["state"], counts(report)) == (state, {"PENDING": 2})
+    assert report["reason"] == f"import_supplier_{status.lower()}"
+    assert (report["finished_at"] is None) == (state == "WAITING"), "only a batch that is over has an end"
+    batches.supplier.set_status(SupplierStatus.ONGOING)
+    if state == "STOPPED":
+        assert batches.change(batch_id, "resume").status_code == 200
+        assert batches.get(batch_id)["finished_at"] is None
+    batches.work()
+    report = batches.get(batch_id)
+    assert (report["state"], report["reason"], counts(report)) == ("COMPLETED", None, {"IMPORTED": 2})
+
+
+_MARK = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("mode", ["stage", "import"])
+def test_a_byte_order_mark_before_a_line_changes_nothing(batches: BatchClient, mode: str) -> None:
+    """Two versions of an account are in conflict, wherever a mark is, and however the number is written."""
+    first, second = batches.supplier.accounts(2)
+    escaped = msgspec.json.encode(first | {"billing_address2": "7"}).replace(b'"1', b'"\\u0031', 1)
+    lines = [msgspec.json.encode(first), _MARK + b" " + escaped, _MARK + msgspec.json.encode(second)]
+    report = batches.run([*lines, _MARK, _MARK * 2 + lines[2]], mode)
+    results = batches.results(report["batch_id"])
+    codes = [[item["code"] for item in line["errors"]] for line in results]
+    assert codes == [
+        ["conflicting_lines_in_batch"],
+        ["conflicting_lines_in_batch", "duplicate_line_in_batch"],
+        [],
+        ["duplicate_line_in_batch"],
+    ]
+    assert [line["line_number"] for line in results] == [1, 2, 3, 5]
+
+
+def test_reconciliation_compares_what_the_worker_understood(batches: BatchClient) -> None:
+    """Marks, U+0000 in unknown members, large offsets, and what is stored in another form than it was."""
+    account = batches.supplier.accounts(1)
+    number = account[0]["external_account_number"]
+    assert counts(batches.run(account)) == {"IMPORTED": 1}
+    payment = {"transaction_id": "T", "transaction_date": "2026-10-01", "amount": "1.50", "type": "PAYMENT"}
+    statement = {"statement_id": "S", "number": "S", "gross_amount": "100", "issued_date": "2026-01-01"}
+    period = {"bill_period_from_date": "2025-12-01", "bill_period_to_date": "2025-12-31"}
+    notes: list[dict[str, Any]] = [
+        {"body": "a\r\nb", "colour": "red\0"},
+        {"document_paths": [{"document_path": "/b.pdf"}, {"document_path": "Z.pdf"}]},
+        {"body": "c", "created_at": "2025-01-01T20:00:00.25+23:59"},
+        {"body": "d", "created_at": "0001-01-02T00:00:00Z", "document_paths": []},
+    ]
+    for kind, items in (("transactions", [payment]), ("statements", [statement | period]), ("notes", notes)):
+        line = batches.line(number, **{kind: [item | {"x\0": "\0"} for item in items]})
+        text = _MARK + msgspec.json.encode(line)
+        assert counts(batches.run([text], kind=kind)) == {"ADDED": 1}
+        assert counts(batches.run([text], kind=kind)) == {"ALREADY_ADDED": 1}
+    found = batches.supplier.reconcile()
+    assert (found["differences"], found["clean"]) == ([], True)
+    measures = {it["measure"]: (it["staged"], it["created"]) for it in found["totals"]}
+    assert measures["added notes"] == (4, 4)
+    assert measures["added amount of PAYMENT"] == (Decimal("1.5"), Decimal("1.5"))
+
+
+@pytest.mark.parametrize("profile", ["lenient", "strict"])
+@pytest.mark.parametrize("mode", ["validate", "stage", "import"])
+def test_text_that_the_database_cannot_store_fails_its_own_line_only(
+    app: Flask, sessions: sessionmaker[Session], worker_resources: WorkerResources, mode: str, profile: str
+) -> None:
+    batches = BatchClient(SupplierClient.create(app, sessions, profile=profile), worker_resources)
+    first, second, third = batches.supplier.accounts(3)
+    second["un\0known"] = {"a\0b": "c\0d"}
+    second["customers"] = [{"given_name": "\0", "fa\0mily": 1}]
+    report = batches.run([first, second, third], mode)
+    statuses = [line["status"] for line in batches.results(report["batch_id"])]
+    assert statuses[1] == "FAILED"
+    assert statuses[0] == statuses[2] != "FAILED"
+    assert report["state"] == "COMPLETED"

@@ -1,24 +1,37 @@
-"""Reading NDJSON, plain and gzip, in constant memory."""
+"""Files of lines: their forms, their account numbers, and what a check of one finds."""
 
+import bz2
 import gzip
 import zlib
 from collections.abc import Iterator
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from migration_payloads.files import check as offline_check
+from migration_payloads.files.check import Example, Summary, check_lines
+from migration_payloads.files.formats import require_ndjson
 from migration_payloads.files.ndjson import FileLimits, Line, read_lines
+from migration_payloads.profile import Profile
 from migration_payloads.schemas.json import without_marks
 from migration_service.errors import (
     BatchCompressionError,
     BatchFileError,
+    BatchFileFormatError,
     BatchFileTooLargeError,
     BatchTooManyLinesError,
 )
+from migration_service_local.samples import generate_accounts
 
 _LIMITS = FileLimits(line=1_000, total=100_000)
+
+
 _OF_JOINED_FILES = [Line(1, b"a"), Line(2, b"b"), Line(4, b"c")]
+
+
 _TOO_LONG = Line(2, None, b"y" * 1_001)
 
 
@@ -125,3 +138,158 @@ def test_gzip_data_may_hold_ten_million_bytes_whatever_their_ratio_is() -> None:
     packed = zlib.compress(b"\0" * 10_000_001, level=9, wbits=31)
     with pytest.raises(BatchCompressionError, match="more than 2 bytes for each"):
         list(read_lines([packed], limits))
+
+
+_BOOK = b'{"a": 1}\n{"b": 2}\n'
+
+
+_SMALL = FileLimits(line=100, total=100_000)
+
+
+@pytest.mark.parametrize(
+    ("data", "format_name"),
+    [
+        (b'[{"a": 1}, {"b": 2}]', "a JSON array"),
+        (b'\xef\xbb\xbf\n [\n  {\n    "a": 1\n  }\n]\n', "a JSON array"),
+        (b'[{"a": 1},\n{"b": 2}\n]', "a JSON array"),
+        (b'[{"a": 1}]\n[{"b": 2}]\n', "a JSON array"),
+        (b'{\r\n  "a": {\r\n    "b": 1\r\n  }\r\n}\r\n', "JSON that is spread over several lines"),
+        (b'{"a": 1,\n "b": 2}\n{"a": 3,\n "b": 4}', "JSON that is spread over several lines"),
+        (b"number;name\n1;Anna\n2;Bert\n", "a CSV file"),
+        (b'"number","name"\n"1","Anna"\n', "a CSV file"),
+        (_BOOK.decode().encode("utf-16"), "text in UTF-16. Save it as UTF-8"),
+        (_BOOK.decode().encode("utf-16-le"), "text in UTF-16. Save it as UTF-8"),
+        (b"PK\x03\x04\x14\0\x06\0\x08\0\n\n", "a ZIP archive or an Excel workbook"),
+        (bz2.compress(_BOOK), "a file that was compressed with bzip2, and only gzip is unpacked"),
+        (b"\x28\xb5\x2f\xfd\x24\x14", "a file that was compressed with zstd, and only gzip is unpacked"),
+        (gzip.compress(gzip.compress(_BOOK, mtime=0), mtime=0), "a file that was compressed with gzip twice"),
+        (b"%PDF-1.7\n%\xe2\xe3\n1 0 obj\n", "a PDF document"),
+        (b"<!DOCTYPE html>\n<html>\n<head>\n", "HTML or XML"),
+        (b"PAR1\x15\x04\x15\0{}", "binary data"),
+        (_BOOK.replace(b"\n", b"\r"), "text whose lines end in CR. End them in LF"),
+    ],
+)
+@pytest.mark.parametrize("pack", [lambda data: data, gzip.compress])
+def test_a_file_in_another_format_is_refused_by_name(data, format_name, pack) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(BatchFileFormatError, match=f"This looks like {format_name}. Send one JSON object"):
+        require_ndjson(read_lines([pack(data)], _SMALL))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a": 1}\n[\n"x"\n1;2\n',
+        b'[{"a": 1}\n{"b": 2}',
+        b'"a": 1, "b": 2}\n{"b": 2}',
+        b'{"a": 1\n{"b": 2\n{"c": 3\n',
+        b'{"a": 1',
+        b'{"a": NaN}',
+        b'{"a": "\xff"}\n',
+        b"1;2\n{}",
+        b"<<<<<<< HEAD\n{}\n",
+        b"\0\0\0\n{}\n",
+        b'{"a": "' + b"x" * 200 + b'"}\n{}\n',
+    ],
+)
+def test_broken_lines_do_not_make_a_book_another_format(data: bytes) -> None:
+    lines = list(require_ndjson(read_lines([data], _SMALL)))
+    assert lines == list(read_lines([data], _SMALL))
+
+
+def test_a_file_without_lines_is_refused() -> None:
+    with pytest.raises(BatchFileError, match="no lines"):
+        require_ndjson(read_lines([b" \n\n"], _SMALL))
+
+
+_ACCOUNTS = list(generate_accounts(6, supplier="S"))
+
+
+_NUMBERS = [account["external_account_number"] for account in _ACCOUNTS]
+
+
+def _lines(*payloads: Any) -> Iterator[Line]:
+    for number, payload in enumerate(payloads, 1):
+        is_raw = payload is None or isinstance(payload, bytes)
+        yield Line(number, payload if is_raw else msgspec.json.encode(payload))
+
+
+def _check(*payloads: Any, processes: int = 1, **options: Any) -> Summary:
+    total = Summary()
+    for part in check_lines(_lines(*payloads), Profile.LENIENT, processes=processes, **options):
+        total.add(part)
+    return total
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("block", [1, 2, 200])
+def test_faults_are_counted_by_line_and_the_first_of_each_are_shown(
+    monkeypatch: pytest.MonkeyPatch, processes: int, block: int
+) -> None:
+    monkeypatch.setattr(offline_check, "BLOCK", block)
+    bad = {"billing_postcode": "0511 AB", "customers": [{}, {}]}
+    found = _check(
+        _ACCOUNTS[0],
+        None,
+        b"{",
+        *(account | bad for account in _ACCOUNTS[1:5]),
+        _ACCOUNTS[0],
+        _ACCOUNTS[5],
+        _ACCOUNTS[0] | {"billing_postcode": "1011 AB"},
+        processes=processes,
+    )
+    assert (found.lines, found.failed) == (10, 8)
+    assert found.errors["customer_family_name_required"] == 4
+    assert found.errors["line_too_long"] == found.errors["parse_error"] == 1
+    assert (found.errors["duplicate_line_in_batch"], found.errors["conflicting_lines_in_batch"]) == (2, 1)
+    assert found.warnings["invalid_postcode"] == 4
+    detail = "This is not a Dutch postcode: write four digits and two letters, as 1234 AB."
+    assert found.examples["invalid_postcode"] == [
+        Example(line, _NUMBERS[line - 3], "billing_postcode", detail) for line in (4, 5, 6)
+    ]
+    assert [it.line_number for it in found.examples["customer_family_name_required"]] == [4, 4, 5]
+    repeated, _ = found.examples["duplicate_line_in_batch"]
+    assert (repeated.line_number, repeated.external_account_number) == (8, _NUMBERS[0])
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_repeated_lines_are_compared_by_what_they_say(processes: int) -> None:
+    """Whether the lines can be read again makes no difference, and they are not if no text differs."""
+    first, second, third = _ACCOUNTS[:3]
+    payloads = [
+        *(first, second, third, dict(reversed(first.items())), second, third | {"billing_address1": "A"}),
+        *({"external_account_number": "1", "customers": it} for it in ([1], [1.0], [2])),
+    ]
+    found = _check(*payloads, processes=processes, read_again=lambda: _lines(*payloads))
+    again = _check(*payloads, processes=processes)
+    for summary in (found, again):
+        assert summary.errors["duplicate_line_in_batch"] == 5
+        assert summary.errors["conflicting_lines_in_batch"] == 2
+        examples = summary.examples["conflicting_lines_in_batch"]
+        assert [(it.line_number, it.external_account_number) for it in examples] == [
+            (6, _NUMBERS[2]),
+            (9, "1"),
+        ]
+    assert found.to_dict() == again.to_dict()
+    same = [first, second, first]
+    assert _check(*same, read_again=lambda: pytest.fail("read again")).errors == {
+        "duplicate_line_in_batch": 1
+    }
+
+
+def test_sound_lines_have_no_fault() -> None:
+    found = _check(*_ACCOUNTS)
+    assert (found.lines, found.failed, found.errors) == (6, 0, {})
+
+
+def test_lines_of_another_supplier_are_found_if_one_is_named() -> None:
+    others = [_ACCOUNTS[0], _ACCOUNTS[1] | {"import_supplier": "T"}]
+    assert _check(*others).errors == {}
+    found = _check(*others, supplier="S")
+    assert found.errors == {"import_supplier_mismatch": 1}
+    [example] = found.examples["import_supplier_mismatch"]
+    assert example.line_number == 2
+    assert example.detail == "The account names import supplier 'T', but the batch is for 'S'."
+
+
+def test_numbers_that_are_missing_are_not_repeated() -> None:
+    assert "duplicate_line_in_batch" not in _check({}, {}, b"[]", None, None).errors

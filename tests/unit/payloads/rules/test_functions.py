@@ -1,12 +1,33 @@
-"""The pure functions that other parts of the service also use."""
+"""What rules decide by, which findings are left out, and the rules of added data."""
 
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from random import Random
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from migration_payloads.profile import Profile
+from migration_payloads.rules.added_data import check_note
 from migration_payloads.rules.balances import differ, signed_amount, sum_signed_amounts
+from migration_payloads.rules.catalogue import check_account
 from migration_payloads.rules.gs1 import check_digit, is_gs1_number
 from migration_payloads.rules.postcodes import comparable_postcode, is_dutch_postcode, may_be_foreign
+from migration_payloads.rules.rule import Severity
+from migration_payloads.schemas.account import ACCOUNT_IMPORT
+from migration_payloads.schemas.base import load
+from migration_payloads.schemas.json import encode_json, parse_json
+from migration_payloads.validation import validate_account
+from migration_service.errors import ErrorItem
+from migration_service_local.samples import generate_accounts
+from migration_service_local.samples.books import generate_lines
+from migration_service_local.samples.faults import FAULTS, break_account
+from support.mutations import TODAY
 
 
 @pytest.mark.parametrize(
@@ -117,3 +138,184 @@ def test_the_sum_of_transactions_is_unknown_if_one_has_no_amount_or_type() -> No
 )
 def test_amounts_differ_when_they_are_more_than_half_a_cent_apart(other: str, result: bool) -> None:
     assert differ(Decimal("1.00"), Decimal(other)) is result
+
+
+SAMPLE = json.loads(
+    json.dumps(min(generate_accounts(30, supplier="S", seed=2, today=TODAY), key=lambda it: len(str(it))))
+)
+
+
+def _codes(change: Any) -> list[str]:
+    payload = deepcopy(SAMPLE)
+    change(payload)
+    account = validate_account(parse_json(encode_json(payload)), Profile.LENIENT)
+    return sorted({item.code for item in (*account.errors, *account.warnings)})
+
+
+def _null_line_items(payload: Any) -> None:
+    for transaction in payload["ledgers"][0]["historical_statement_transactions"]:
+        if "line_items" in transaction:
+            transaction["line_items"] = None
+
+
+def _send_an_address_again_with_other_postcodes(payload: Any) -> None:
+    """Both postcodes are refused. So nobody can say that the addresses are the same."""
+    first = payload["supply_addresses"][0]
+    first["supply_postcode"] = 7
+    payload["supply_addresses"].append({**first, "supply_postcode": 8, "meter_points": []})
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (lambda it: it.update(supply_addresses=7), "not_a_list"),
+        (lambda it: it.update(billing_postcode=7), "invalid"),
+        (lambda it: it["supply_addresses"][0].update(meter_points=[7]), "not_a_dict"),
+        (lambda it: it.update(unknown_occupier="maybe", customers=[]), "invalid"),
+        (lambda it: it["ledgers"][0].update(last_settlement_balance="x"), "invalid"),
+        (_null_line_items, "null"),
+    ],
+)
+def test_only_the_fault_itself_is_reported(change: Any, code: str) -> None:
+    assert _codes(change) == [code]
+
+
+def test_an_unknown_field_is_a_warning_under_lenient_that_names_the_one_meant() -> None:
+    account = validate_account({**SAMPLE, "biling_postcode": "1"}, Profile.LENIENT)
+    [warning] = [item for item in account.warnings if item.code == "unknown_field"]
+    assert warning.attr == "biling_postcode"
+    assert "did you mean billing_postcode?" in warning.detail
+
+
+def test_addresses_whose_postcodes_were_refused_are_not_the_same() -> None:
+    assert _codes(_send_an_address_again_with_other_postcodes) == [
+        "invalid",
+        "supply_address_with_no_meter_points",
+    ]
+
+
+_TODAY = date(2025, 6, 15)
+
+
+_LINES = list(generate_lines(150, supplier="S", today=_TODAY))
+
+
+#: They are small, so that mutations change different values.
+_SHORTEST = [parse_json(line) for line in sorted(_LINES, key=len)[:100:20]]
+
+
+def _find_everything(payload: Any, profile: Profile) -> list[ErrorItem]:
+    """Return the errors of the schema, and the findings of the rules for the rest."""
+    data, errors = load(ACCOUNT_IMPORT, payload)
+    faulty = [error.attr for error in errors if error.attr]
+    findings = check_account(data, profile=profile, today=_TODAY, faulty=faulty)
+    return errors + [finding.error_item() for finding in findings]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_known_fault_of_a_sample_is_reported_with_its_code(fault: str) -> None:
+    payload = next(payload for payload in map(parse_json, _LINES) if "customers" in payload)
+    broken = parse_json(encode_json(break_account(payload, fault, Random(1))))
+    assert FAULTS[fault].code in {error.code for error in _find_everything(broken, Profile.LENIENT)}
+
+
+def _containers(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        yield value
+        for below in list(value.values() if isinstance(value, dict) else value):
+            yield from _containers(below)
+
+
+_ANY_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.decimals(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20)
+    | st.sampled_from(["", "true", "2024-02-30", "2024-01-01", "9999-12-31", "0001-01-01", "1E+400", "NaN"])
+    | st.sampled_from(["871685920001232914", "test@example.com", "../x", "\0", "SUPPLY_CHARGE", "GAS"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.data())
+def test_a_mutated_payload_is_validated_without_an_exception(data: st.DataObject) -> None:
+    payload = deepcopy(data.draw(st.sampled_from(_SHORTEST)))
+    for _ in range(data.draw(st.integers(1, 6))):
+        container = data.draw(st.sampled_from([place for place in _containers(payload) if place]))
+        keys = list(container) if isinstance(container, dict) else range(len(container))
+        key = data.draw(st.sampled_from(keys))
+        if data.draw(st.booleans()):
+            container[key] = data.draw(_ANY_JSON)
+        else:
+            del container[key]
+    for profile in Profile:
+        _assert_the_answer_can_be_sent(_find_everything(payload, profile))
+
+
+@given(_ANY_JSON)
+def test_any_json_is_validated_without_an_exception(payload: Any) -> None:
+    errors = _find_everything(payload, Profile.STRICT)
+    assert errors
+    _assert_the_answer_can_be_sent(errors)
+
+
+def _assert_the_answer_can_be_sent(errors: list[ErrorItem]) -> None:
+    encode_json([error.to_dict() for error in errors])
+    assert all(error.attr is None or all(error.attr.split(".")) for error in errors)
+
+
+_NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
+
+
+_SECOND = timedelta(seconds=1)
+
+
+_TOO_EARLY = "note_unpin_at_earlier_than_creation_date"
+
+
+def test_a_note_without_a_time_of_unpinning_is_fine() -> None:
+    assert list(check_note({"body": "a"}, _NOW, 0)) == []
+
+
+@pytest.mark.parametrize("created_at", [{}, {"created_at": _NOW}])
+def test_a_note_may_be_unpinned_from_the_moment_on_at_which_it_is_created(
+    created_at: dict[str, datetime],
+) -> None:
+    note = {"body": "a", "is_pinned": True, **created_at}
+    now = _NOW if not created_at else _NOW + timedelta(days=1)
+    assert list(check_note({**note, "unpin_at": _NOW}, now, 0)) == []
+    [finding] = check_note({**note, "unpin_at": _NOW - _SECOND}, now, 2)
+    assert (finding.attr, finding.code, finding.severity) == (
+        "notes.2.unpin_at",
+        _TOO_EARLY,
+        Severity.WARNING,
+    )
+
+
+@pytest.mark.parametrize(
+    ("ahead", "found"), [(timedelta(minutes=5), []), (timedelta(minutes=5, seconds=1), 1)]
+)
+def test_a_note_is_not_created_in_the_future_but_the_clock_of_a_client_may_be_fast(
+    ahead: timedelta, found: object
+) -> None:
+    findings = list(check_note({"body": "a", "created_at": _NOW + ahead}, _NOW, 3))
+    assert [(it.attr, it.code) for it in findings] == (
+        [("notes.3.created_at", "note_created_in_future")] if found else []
+    )
+
+
+def test_a_time_that_stands_for_none_and_a_body_in_the_wrong_encoding_are_found() -> None:
+    long_ago = datetime(1, 1, 1, tzinfo=UTC)
+    note = {"body": "BÃ¼cher", "created_at": long_ago, "is_pinned": True, "unpin_at": long_ago}
+    assert [(it.attr, it.code) for it in check_note(note, _NOW, 0)] == [
+        ("notes.0.created_at", "placeholder_date"),
+        ("notes.0.unpin_at", "placeholder_date"),
+        ("notes.0.body", "wrong_encoding"),
+    ]
+
+
+def test_both_faults_of_a_note_are_found() -> None:
+    findings = check_note({"body": "a", "unpin_at": _NOW - _SECOND}, _NOW, 0)
+    assert [finding.code for finding in findings] == ["unpin_without_pin", _TOO_EARLY]

@@ -1,10 +1,20 @@
-"""The account payload: the shapes of the specification, and all errors with their paths."""
+"""The account as it is read: its fields, its JSON, and what of it is personal."""
 
+import gzip
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
+import pytest
+
+from migration_payloads.schemas import fields
 from migration_payloads.schemas.account import ACCOUNT_IMPORT
 from migration_payloads.schemas.base import find_unknown_fields, load
 from migration_payloads.schemas.json import encode_json, parse_json
+from migration_payloads.schemas.privacy import is_nobodys, walk_fields
+from migration_payloads.schemas.vocabulary import SupplyType
+from migration_service.errors import ParseError
+from migration_service.schemas import added_data
 
 
 def _read(payload: dict[str, Any]) -> Any:
@@ -83,3 +93,116 @@ def test_string_numbers_stay_strings_and_amounts_keep_their_digits() -> None:
     assert b'"total_monthly_advance_amount":"120.50"' in text
     assert b'"net_amount":10.10' in text
     assert b'"unknown_occupier":false' in text
+
+
+@pytest.mark.parametrize(
+    ("body", "part_of_detail"),
+    [
+        (b"", "The body is empty."),
+        (b"\xef\xbb\xbf \n", "The body is empty."),
+        (b"{", "not valid JSON"),
+        (b'{"a": 1,}', "not valid JSON"),
+        (b"[1, 2", "not valid JSON"),
+        (b"{'a': 1}", "not valid JSON"),
+        (b'{"a": NaN}', "NaN"),
+        (b'{"a": Infinity}', "Infinity"),
+        (b'{"a": -Infinity}', "-Infinity"),
+        (b'{"amount": 1, "amount": 2}', "'amount' occurs twice"),
+        (b'[{"x": {"y": 1, "z": 2, "y": 3}}]', "'y' occurs twice"),
+        (b'"\xff"', "byte 0xFF at position 1"),
+        ('{"a": 1}'.encode("utf-16"), "The body is text in UTF-16."),
+        (gzip.compress(b"{}", mtime=0), "The body is gzip data."),
+        (b'{"a": 1}\n{"a": 2}', "Other text follows the JSON value, at line 2 column 1."),
+        (b'"\\ud800"', "surrogate"),
+        (b'{"\\udfff": 1}', "surrogate"),
+        (b"{\xef\xbb\xbf}", "not valid JSON"),
+        (b"{}\xef\xbb\xbf", "Other text follows"),
+    ],
+)
+def test_invalid_json_is_refused_with_the_reason(body: bytes, part_of_detail: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_json(body)
+    assert part_of_detail in caught.value.detail
+    assert [item.code for item in caught.value.errors] == ["parse_error"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12.30", Decimal("12.30")),
+        ("0.1", Decimal("0.1")),
+        ("123456789012.0000000001", Decimal("123456789012.0000000001")),
+        ("-7", -7),
+        ('"\\ud83d\\ude00"', "\N{GRINNING FACE}"),
+    ],
+)
+def test_numbers_and_text_are_read_exactly(text: str, value: object) -> None:
+    assert parse_json(text.encode()) == value
+    assert str(parse_json(text.encode())) == str(value)
+
+
+def test_amounts_are_written_with_all_their_digits() -> None:
+    data = {
+        "amount": Decimal("12.30"),
+        "at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        "on": date(2026, 1, 2),
+    }
+    assert encode_json(data) == b'{"amount":12.30,"at":"2026-01-02T03:04:05Z","on":"2026-01-02"}'
+
+
+_SCHEMAS = [
+    ACCOUNT_IMPORT,
+    added_data.NotesRequestSchema(),
+    added_data.TransactionsRequestSchema(),
+    added_data.StatementsRequestSchema(),
+    added_data.PaymentInstructionRequestSchema(),
+]
+
+
+@pytest.mark.parametrize("schema", _SCHEMAS)
+def test_each_field_says_whether_it_is_personal(schema: Any) -> None:
+    silent = [path for path, it in walk_fields(schema) if getattr(it, "personal", None) is None]
+    assert silent == [], "Give these fields personal=True, personal=False or identifying=True."
+
+
+def test_a_new_text_or_date_has_to_say_it() -> None:
+    for kind in (
+        fields.Text,
+        fields.Identifier,
+        fields.Ean,
+        fields.Day,
+        fields.DocumentPath,
+        fields.FreeObject,
+    ):
+        assert kind("A field.").personal is None
+
+
+_CODE, _AMOUNT = fields.Identifier(personal=False), fields.Number()
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "expected"),
+    [
+        (_CODE, ("NL-E-VARIABLE", "1.8.1", "8712423014022", "E1A"), True),
+        (
+            _CODE,
+            ("de heer Jansen", "Jansen", "JANSEN B.V. ", "jansen@x.nl", "ÖZTÜRK", "", 612345678, True),
+            False,
+        ),
+        (_CODE, ("0612345678", "+31612345678", "06-12345678", "TEL.0201234567"), False),
+        (fields.Choice(SupplyType), ("GAS",), True),
+        (fields.Choice(SupplyType), ("gas", "Jansen", "0612345678", None), False),
+        (_AMOUNT, ("1.50", Decimal("1E+2"), -5), True),
+        (_AMOUNT, ("tien euro", "TIEN", [1]), False),
+        (fields.Day(personal=False), ("2026-01-31", "31-01-2026"), True),
+        (fields.Day(personal=False), ("31 januari",), False),
+        (fields.Flag(), (True, "yes", 0), True),
+        (fields.Flag(), ("Jansen", 5), False),
+        (fields.Day(personal=True), ("2026-01-31",), False),
+        (fields.Ean(identifying=True), ("871694330222747339",), False),
+        (None, ("A",), False),
+    ],
+)
+def test_what_is_surely_nobodys(field: Any, values: tuple[Any, ...], expected: bool) -> None:
+    for value in values:
+        assert is_nobodys(field, value) is expected, value

@@ -1,19 +1,29 @@
-"""Accounts to which something is added: how they are found and locked, and what refuses an addition."""
+"""What is added to accounts: how they are found and locked, what exists already, and what is refused."""
 
 from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
-from sqlalchemy import func, text, update
+from sqlalchemy import func, insert, select, text, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.profile import Profile
 from migration_payloads.rules.rule import Finding, Severity
-from migration_service.errors import AccountErasedError, AccountNotFoundInBodyError, ErrorItem
-from migration_service.models import Account
+from migration_service.errors import (
+    AccountErasedError,
+    AccountNotFoundInBodyError,
+    ErrorItem,
+    InvalidError,
+    RequestFailedValidationError,
+    TransactionIdAlreadyUsedError,
+)
+from migration_service.models import Account, Ledger, Statement, Transaction
 from migration_service.schemas.added_data import NotesRequestSchema
 from migration_service.services.access.callers import Caller
 from migration_service.services.accounts.added_data import (
+    Addition,
     Checked,
     OpenAccount,
     PostedBody,
@@ -23,7 +33,18 @@ from migration_service.services.accounts.added_data import (
     open_account,
     open_accounts,
 )
+from migration_service.services.accounts.ledgers import open_period, read_ledgers
+from migration_service.services.accounts.notes import NoteStatus, add_notes_to_accounts, read_notes
+from migration_service.services.accounts.reading import find_account, read_account
+from migration_service.services.accounts.statements import AddedStatements, add_statements_to_accounts
+from migration_service.services.accounts.transaction_checks import (
+    check_transactions,
+    first_error,
+    open_checked_account,
+)
+from migration_service.services.accounts.transactions import Taken, add_transactions_to_accounts
 from migration_service.services.setup.suppliers import KnownSupplier, get_import_supplier
+from migration_service.states import TransactionPeriod
 from support.factories import make_customer
 from support.imported_account import ImportedAccount
 
@@ -108,3 +129,209 @@ def test_warnings_and_unknown_fields_are_errors_under_the_strict_profile_only() 
     items = [doubtful.error_item(), wrong.error_item()]
     assert check_body(body, findings, Profile.STRICT) == Checked([form, *items, unknown])
     assert check_body(body, findings, Profile.LENIENT) == Checked([form, items[1]], [items[0], unknown])
+
+
+TODAY = date(2026, 11, 5)
+
+
+@pytest.mark.parametrize(
+    ("closed", "is_open", "is_closed", "text"),
+    [
+        (None, ["1970-01-01", "2026-11-05"], ["2026-11-06"], "all days until 2026-11-05"),
+        (
+            "2026-10-31",
+            ["2026-11-01", "2026-11-05"],
+            ["2026-10-31", "2026-11-06"],
+            "2026-11-01 to 2026-11-05",
+        ),
+        ("2026-11-05", ["2026-11-06"], ["2026-11-05", "2026-11-07"], "2026-11-06 to 2026-11-06"),
+    ],
+)
+def test_days_are_open_after_the_last_settlement_until_today(
+    closed: str | None, is_open: list[str], is_closed: list[str], text: str
+) -> None:
+    period = open_period(date.fromisoformat(closed) if closed else None, TODAY)
+    assert str(period) == text
+    for day in map(date.fromisoformat, is_open):
+        assert (period.has(day), period.nearest(day)) == (True, day)
+    for day in map(date.fromisoformat, is_closed):
+        nearest = period.last if day > period.last else period.first
+        assert (period.has(day), period.nearest(day)) == (False, nearest)
+
+
+def _add(session: Session, account: OpenAccount, *ids: str, **more: str) -> None:
+    payment = {"transaction_date": datetime.now(UTC).date(), "amount": 1, "type": "PAYMENT"}
+    transactions = [payment | {"transaction_id": it, **more} for it in ids]
+    addition = Addition(account, {"transactions": transactions})
+    add_transactions_to_accounts(
+        session, [addition], check_previously_added=True, force_add_to_current_statement=False
+    )
+
+
+def test_added_transactions_are_counted_from_zero_and_those_of_the_payload_do_not_count(
+    session: Session, opened: OpenAccount
+) -> None:
+    _add(session, opened, "from the payload")
+    session.execute(update(Transaction).values(period=TransactionPeriod.OPEN))
+    _add(session, opened, "one", "two")
+    _add(session, opened, "three")
+    added = select(Transaction.transaction_id, Transaction.position).order_by(Transaction.id).offset(1)
+    assert [tuple(row) for row in session.execute(added)] == [("one", 0), ("two", 1), ("three", 2)]
+
+
+def test_each_account_has_its_own_ledgers_in_their_order(
+    session: Session, another: ImportedAccount, known: KnownSupplier, opened: OpenAccount
+) -> None:
+    with_two = find_accounts(session, known, [another.number])[another.number]
+    second = {"account_pk": opened.id, "position": 1, "ledger_code": "SECOND", "ledger_balance": 10}
+    session.execute(insert(Ledger).values(second))
+    first = update(Ledger).where(Ledger.account_pk == opened.id, Ledger.position == 0)
+    session.execute(first.values(ledger_code="FIRST"))  # which moves it behind the second
+    rows = session.execute(select(Ledger.id, Ledger.ledger_code)).all()
+    codes = {row.id: row.ledger_code for row in rows}
+    ledgers = read_ledgers(session, [with_two.id, opened.id], TODAY)
+    chosen = {
+        (it, supply_type): codes[ledgers[it].choose({"supply_type": supply_type})]
+        for it in (opened.id, with_two.id)
+        for supply_type in ("GAS", "WATER")
+    }
+    assert chosen == {
+        (opened.id, "GAS"): "FIRST",
+        (opened.id, "WATER"): "FIRST",
+        (with_two.id, "GAS"): "GAS",
+        (with_two.id, "WATER"): "ELECTRICITY",
+    }
+    _add(session, with_two, "T1", supply_type="GAS")
+    balances = select(Ledger.ledger_code, Ledger.ledger_balance)
+    assert {row.ledger_code: row.ledger_balance for row in session.execute(balances)} == {
+        "FIRST": 10,
+        "SECOND": 10,
+        "ELECTRICITY": 10,
+        "GAS": 11,
+    }
+
+
+def test_a_note_is_read_as_it_was_sent_and_is_pinned_until_its_time(
+    session: Session, opened: OpenAccount
+) -> None:
+    moment = datetime(2025, 1, 1, tzinfo=UTC)
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    pinned = {"body": "pinned", "created_at": moment, "is_pinned": True, "unpin_at": tomorrow}
+    over = {"body": "over", "created_at": moment, "is_pinned": True, "unpin_at": moment}
+    plain = {"body": "plain", "created_at": moment - timedelta(days=1)}
+    add_notes_to_accounts(session, [Addition(opened, {"notes": [over, plain, pinned]})])
+    read = {"documents": [], "is_pinned": False, "unpin_at": None}
+    assert read_notes(session, opened.id) == [read | pinned, read | plain, read | over | {"is_pinned": False}]
+
+
+def test_what_an_existing_note_does_not_have_is_a_warning(session: Session, opened: OpenAccount) -> None:
+    note = {"body": "the same"}
+    posted = [note, note, note | {"is_pinned": False}, note | {"is_pinned": True}]
+    (results,) = add_notes_to_accounts(session, [Addition(opened, {"notes": posted})])
+    assert [it.status for it in results] == [NoteStatus.CREATED, *[NoteStatus.ALREADY_EXISTS] * 3]
+    assert [[warning.attr for warning in it.warnings] for it in results] == [
+        [],
+        [],
+        [],
+        ["notes.3.is_pinned"],
+    ]
+
+
+def _statement(statement_id: str) -> dict[str, Any]:
+    return {
+        "statement_id": statement_id,
+        "number": f"N-{statement_id}",
+        "bill_period_from_date": date(2026, 8, 1),
+        "bill_period_to_date": date(2026, 8, 31),
+        "issued_date": date(2026, 9, 1),
+        "gross_amount": 4_928,
+    }
+
+
+def test_statements_are_counted_from_zero_on_each_account(
+    session: Session, another: ImportedAccount, known: KnownSupplier, opened: OpenAccount
+) -> None:
+    other = find_accounts(session, known, [another.number])[another.number]
+    for account, *ids in ((opened, "A", "B"), (opened, "A", "C"), (other, "A")):
+        addition = Addition(account, {"statements": [_statement(it) for it in ids]})
+        (result,) = add_statements_to_accounts(session, [addition])
+        assert isinstance(result, AddedStatements)
+        assert result.is_new == ([False, True] if "C" in ids else [True] * len(ids))
+    added = select(Statement.account_pk, Statement.statement_id, Statement.position).order_by(Statement.id)
+    assert [tuple(row) for row in session.execute(added)] == [
+        (opened.id, "A", 0),
+        (opened.id, "B", 1),
+        (opened.id, "C", 2),
+        (other.id, "A", 0),
+    ]
+
+
+def test_an_account_is_found_by_its_pair_and_has_its_ledgers_in_their_order(
+    session: Session, another: ImportedAccount, known: KnownSupplier
+) -> None:
+    assert find_account(session, known.id + 1, another.number) is None
+    assert find_account(session, known.id, "another number") is None
+    found = find_account(session, known.id, another.number)
+    assert found is not None
+    last = update(Ledger).where(Ledger.ledger_code == "GAS")
+    session.execute(last.values(position=-1))  # before the other one, whose row and code come before it
+    data = read_account(session, found)
+    assert [it["ledger_code"] for it in data["ledgers"]] == ["GAS", "ELECTRICITY"]
+    assert not {"added_notes", "added_payment_instructions"} & data.keys()
+
+
+def test_the_error_is_that_of_the_first_transaction_at_fault_and_lists_all_of_them() -> None:
+    used = ErrorItem("transaction_id_already_used", "T-10 is used.", "transactions.10.transaction_id")
+    whole = ErrorItem("not_a_dict", "Expected an object.", "transactions.9")
+    supplier = ErrorItem("required", "This field is required.", "import_supplier")
+    early = ErrorItem("invalid", "No.", "transactions.8.amount")
+    of_form = [(RequestFailedValidationError, it) for it in (whole, early)]
+    error = first_error([(TransactionIdAlreadyUsedError, used), *of_form])
+    assert (type(error), error.errors) == (RequestFailedValidationError, [early, whole, used])
+    assert error.detail == RequestFailedValidationError.default_detail
+    of_none = [
+        supplier,
+        ErrorItem("not_a_list", "Expected a list.", "transactions"),
+        ErrorItem("invalid", "No."),
+    ]
+    faults = [(RequestFailedValidationError, it) for it in of_none]
+    assert first_error([(TransactionIdAlreadyUsedError, used), *faults]).errors == [*of_none, used]
+    error = first_error([(TransactionIdAlreadyUsedError, used)])
+    assert (type(error), error.detail) == (TransactionIdAlreadyUsedError, used.detail)
+
+
+def test_an_account_that_does_not_exist_is_named_beside_the_errors_of_the_form(
+    session: Session, known: KnownSupplier
+) -> None:
+    missing = ErrorItem("required", "This field is required.", "transactions")
+    body = PostedBody({"import_supplier": known.code, "external_account_number": "nobody"}, errors=[missing])
+    with pytest.raises(RequestFailedValidationError) as caught:
+        open_checked_account(session, Caller(known.organisation_id, 1), body)
+    assert [it.code for it in caught.value.errors] == ["required", "account_not_found"]
+
+
+def test_a_transaction_id_that_is_used_is_refused_with_the_reason(
+    session: Session, opened: OpenAccount
+) -> None:
+    payment = {"transaction_id": "T", "transaction_date": date(2026, 1, 1), "amount": 1, "type": "PAYMENT"}
+
+    def add(amount: int) -> list[Taken] | InvalidError:
+        addition = Addition(opened, {"transactions": [payment | {"amount": amount}]})
+        (result,) = add_transactions_to_accounts(
+            session, [addition], check_previously_added=False, force_add_to_current_statement=True
+        )
+        return result
+
+    assert isinstance(add(1), list)
+    for amount, what in ((1, "the same transaction"), (2, "a transaction of another amount or type")):
+        error = add(amount)
+        assert isinstance(error, TransactionIdAlreadyUsedError)
+        assert error.detail == f"The transaction_id is already used by {what} of the account."
+
+
+def test_rules_are_checked_for_each_transaction() -> None:
+    item = {"start_date": date(2026, 2, 2), "end_date": date(2026, 2, 1), "net_amount": 1}
+    charge = {"transaction_id": "T", "type": "SUPPLY_CHARGE", "amount": 1, "line_items": [item]}
+    checked = check_transactions(PostedBody({"transactions": [{}, charge]}), Profile.STRICT, date(2026, 3, 1))
+    assert checked.errors
+    assert {(it.attr or "").rpartition("transactions.")[2][0] for it in checked.errors} == {"1"}

@@ -1,4 +1,8 @@
-"""The states of batches: who may change what, and what the feed changes by itself."""
+"""The states of batches: who may change what, what people do, and what the feed changes by itself."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import func, select, update
@@ -6,7 +10,13 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
 from migration_service.errors import BatchStateError
-from migration_service.models import ApiKey, Batch
+from migration_service.models import ApiKey, Batch, Undo
+from migration_service.services.batches.control import (
+    cancel_batch,
+    pause_batch,
+    report_batch,
+    resume_batch,
+)
 from migration_service.services.batches.states import (
     CANCEL,
     PAUSE,
@@ -18,12 +28,27 @@ from migration_service.services.batches.states import (
     follow_suppliers,
     pause_for,
 )
+from migration_service.services.batches.undo_guards import find_undos_of_plans, require_no_undo
 from migration_service.services.setup.suppliers import set_status
-from migration_service.states import BatchState, ChunkState, SupplierStatus
+from migration_service.services.setup.teams import get_operations_team_id
+from migration_service.services.waves.reading import list_waves
+from migration_service.states import (
+    BatchCondition,
+    BatchState,
+    ChunkState,
+    LineStatus,
+    SupplierStatus,
+    WaveState,
+)
+from support.audit import list_entries
 from support.factories import Customer, make_customer
 from unit.services.batches.batch_rows import add_chunk, make_batch
+from unit.services.undo.undo_rows import MOMENT, add_undo
+from unit.services.waves.wave_rows import batch_of, make_plan
 
 _OPEN = (BatchState.RUNNING, BatchState.WAITING)
+
+
 _SOURCES = {
     "pause": (PAUSE, {"RUNNING", "WAITING"}, "PAUSED"),
     "resume": (RESUME, {"PAUSED", "STOPPED"}, "RUNNING"),
@@ -161,3 +186,133 @@ def test_a_changed_batch_is_locked(sessions: sessionmaker[Session], customer: Cu
         with sessions() as other:
             free = select(Batch.id).where(Batch.id == batch.id).with_for_update(skip_locked=True)
             assert other.scalars(free).all() == []
+
+
+def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, customer: Customer) -> None:
+    now = session.scalars(select(func.now())).one()
+    team = get_operations_team_id(session, customer.organisation_id, customer.operations_team)
+    stored: dict[str, Any] = {
+        "name": "a name",
+        "file_name": "a file",
+        "file_bytes": 12,
+        "kind": "transactions",
+        "mode": "import",
+        "options": {"check_previously_added": False},
+        "profile": "strict",
+        "source": "upload",
+        "state": "RUNNING",
+        "reason": "known",
+        "created_at": now - timedelta(minutes=3),
+        "started_at": now - timedelta(seconds=7.3),
+        "lines": 40,
+    }
+    brake = {"stop_after_errors": "9", "stop_ignore_codes": []}
+    sha256 = bytes(range(32))
+    batch = make_batch(session, customer, operations_team_id=team, brake=brake, file_sha256=sha256, **stored)
+    worked: dict[str, Any] = {"finished_at": now, "worked_at": now, "worked": 25, "done": 25}
+    add_chunk(
+        session,
+        batch,
+        counts={"ADDED": 23, "FAILED": 2},
+        failures={"required": 2},
+        error_counts={"required": 2},
+        warning_counts={"already_added": 1},
+        state="DONE",
+        **worked,
+    )
+    add_chunk(session, batch, 10, counts={"PENDING": 7, "DEFERRED": 3})
+    report = report_batch(session, batch)
+    assert {name: getattr(report, name) for name in stored} == stored
+    assert (report.batch_id, report.import_supplier) == (batch.id, customer.import_supplier)
+    assert (report.operations_team_name, report.file_sha256) == (customer.operations_team, sha256.hex())
+    assert report.counts == dict.fromkeys(LineStatus, 0) | {
+        "ADDED": 23,
+        "FAILED": 2,
+        "PENDING": 7,
+        "DEFERRED": 3,
+    }
+    assert (report.error_counts, report.warning_counts) == ({"required": 2}, {"already_added": 1})
+    assert (report.rate, report.time_left, report.condition) == (None, None, None)
+    assert (report.finished_at, report.lines_removed_at) == (None, None)
+    rest: dict[str, Any] = {"stop_min_lines": None, "stop_window_lines": None, "stop_count_warnings": []}
+    assert report.brake == brake | rest | {"lines": 25, "errors": 2, "codes": {"required": 2}}
+    batch.state, batch.finished_at, batch.lines_removed_at = "CANCELLED", now, now
+    session.flush()
+    report = report_batch(session, batch)
+    assert (report.rate, report.time_left) == (3.4, None)
+    assert (report.finished_at, report.lines_removed_at) == (now, now)
+
+
+@pytest.mark.parametrize(("ago", "condition"), [(1, None), (61, BatchCondition.STALLED)])
+def test_a_report_has_the_time_left_as_a_range_unless_the_batch_makes_no_progress(
+    session: Session, customer: Customer, *, ago: int, condition: BatchCondition | None
+) -> None:
+    now = session.scalars(select(func.now())).one()
+    began, closes = now - timedelta(minutes=5), now + timedelta(hours=1)
+    batch = make_batch(session, customer, created_at=began, started_at=began, runs_until=closes)
+    for place in range(20):
+        at = now - timedelta(seconds=ago + place)
+        add_chunk(session, batch, place, worked=100, worked_at=at, counts={"VALID": 100})
+    add_chunk(session, batch, 90, counts={"PENDING": 5_000})
+    report = report_batch(session, batch)
+    assert (report.condition, report.runs_until) == (condition, closes)
+    assert report.rate is not None
+    if condition:
+        assert (report.time_left_low, report.time_left, report.time_left_high) == (None, None, None)
+    else:
+        assert report.time_left_low and report.time_left and report.time_left_high
+        assert report.time_left_low < report.time_left < report.time_left_high
+
+
+@pytest.mark.parametrize(
+    ("act", "state", "target", "action"),
+    [
+        (pause_batch, "RUNNING", "PAUSED", "batch.paused"),
+        (resume_batch, "PAUSED", "RUNNING", "batch.resumed"),
+        (cancel_batch, "PAUSED", "CANCELLED", "batch.cancelled"),
+    ],
+)
+def test_what_people_do_changes_the_state_and_is_in_the_audit(
+    session: Session,
+    customer: Customer,
+    *,
+    act: Callable[[Session, Batch], None],
+    state: str,
+    target: str,
+    action: str,
+) -> None:
+    batch = make_batch(session, customer, state=state)
+    bystander = make_batch(session, customer, state=state)
+    act(session, batch)
+    session.flush()
+    session.refresh(bystander)
+    assert (batch.state, bystander.state) == (target, state)
+    with pytest.raises(BatchStateError):
+        act(session, batch)
+    (entry,) = list_entries(session, subject_kind="batch")
+    expected = (action, str(batch.id), customer.organisation_id)
+    assert (entry.action, entry.subject, entry.organisation_id) == expected
+
+
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_a_wave_waits_for_the_first_undo_of_any_wave_of_its_plan(
+    session: Session, customer: Customer, other: Customer, earlier: int
+) -> None:
+    plan = make_plan(session, customer, WaveState.APPROVED, WaveState.WAITING)
+    elsewhere = make_plan(session, other, WaveState.WAITING)
+    first, second = waves = list_waves(session, plan.id)
+    add_undo(session, customer, batch_id=first.batch_id, finished_at=MOMENT)
+    undo = add_undo(session, customer, batch_id=waves[earlier].batch_id)
+    session.flush()
+    second_undo = add_undo(session, customer, batch_id=waves[1 - earlier].batch_id)
+    running = {waves[earlier].batch_id: undo.id, waves[1 - earlier].batch_id: second_undo.id}
+    assert find_undos_of_plans(session, [plan.id, elsewhere.id]) == running
+    assert find_undos_of_plans(session, [elsewhere.id]) == {}
+    expected = f"^Undo {undo.id} of accounts of this plan is running. Wait until it has ended, or cancel it.$"
+    with pytest.raises(BatchStateError, match=expected):
+        require_no_undo(session, batch_of(session, second))
+    for wave in list_waves(session, elsewhere.id):
+        require_no_undo(session, batch_of(session, wave))
+    require_no_undo(session, make_batch(session, customer))
+    session.execute(update(Undo).values(finished_at=MOMENT))
+    require_no_undo(session, batch_of(session, second))

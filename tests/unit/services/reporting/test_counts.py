@@ -1,13 +1,15 @@
-"""The counts for operators: which rows they have, and in which order."""
+"""The counts for operators: accounts, suppliers, days, e-mails and work in progress."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
-from migration_service.models import ImportSupplier, ServiceLimit
+from migration_service.errors import DuplicateLineError
+from migration_service.models import Account, Batch, Customer, CustomerEmail, ImportSupplier, ServiceLimit
 from migration_service.services.reporting.counts import (
     InProgress,
     OpenBatches,
@@ -19,12 +21,28 @@ from migration_service.services.reporting.counts import (
     read_open_batches,
     read_running_batches,
 )
+from migration_service.services.reporting.emails import ListedEmail, count_emails, list_emails
+from migration_service.services.reporting.history import count_created_by_day, count_failures_by_code
+from migration_service.services.reporting.import_suppliers import (
+    count_states,
+)
+from migration_service.services.reporting.work import (
+    RunningChunk,
+    RunningRequest,
+    list_running_chunks,
+    list_running_requests,
+)
 from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.states import EmailState
 from unit.services.reporting.rows import (
+    add,
+    make_account,
     make_attempt,
     make_batch,
     make_chunk,
+    make_line,
     make_process,
+    make_supplier,
     read_now,
 )
 
@@ -191,3 +209,199 @@ def test_the_oldest_attempts_that_are_stuck_are_found(session: Session, known: K
         process = make_process(session, known, str(more), state="IN_PROGRESS")
         make_attempt(session, known, process, created_at=now - timedelta(seconds=70))
     assert len(find_stuck_attempts(session, seconds=60)) == 5
+
+
+#: Its days begin thirteen hours before those of UTC.
+_ZONE = ZoneInfo("Etc/GMT-13")
+
+
+def test_accounts_are_counted_by_the_day_of_the_zone(
+    session: Session, known: KnownSupplier, other: KnownSupplier
+) -> None:
+    today = read_now(session).astimezone(_ZONE).date()
+    midnight = datetime.combine(today, time(), _ZONE)
+    moment = timedelta(microseconds=1)
+    for number, at in enumerate(
+        (
+            midnight,
+            midnight + timedelta(hours=1),
+            midnight - moment,
+            midnight - timedelta(days=2),
+            midnight - timedelta(days=2) - moment,
+            None,
+        )
+    ):
+        make_process(session, known, str(number), account_created_at=at)
+    make_process(session, other, "1", account_created_at=midnight)
+    found = count_created_by_day(session, known.id, days=5, zone=_ZONE)
+    assert found == [(today - timedelta(days=4 - index), n) for index, n in enumerate((0, 1, 1, 1, 2))]
+    assert count_created_by_day(session, known.id, days=1, zone=_ZONE) == [(today, 2)]
+    nothing = count_created_by_day(session, known.id, days=0, zone=_ZONE)
+    assert nothing == []
+
+
+def _fail(session: Session, batch: Batch, *lines: tuple[str | None, str]) -> None:
+    """Add failed lines of account numbers, each with the codes of its errors."""
+    for place, (number, codes) in enumerate(lines, 1):
+        errors = [{"code": code, "detail": "", "attr": None} for code in codes.split()]
+        make_line(session, batch, place, number, "FAILED", errors=errors)
+    make_chunk(session, batch, first_line=1, last_line=len(lines), counts={"FAILED": len(lines)})
+
+
+def test_the_most_frequent_codes_of_what_is_refused_now_come_first(
+    session: Session, known: KnownSupplier, other: KnownSupplier
+) -> None:
+    first, second, third = (make_batch(session, known, mode=mode) for mode in ("stage", "import", "import"))
+    _fail(session, first, ("1", "a a"), ("2", "a b"), ("3", "settled"), (None, "c"))
+    _fail(session, second, ("2", "b"), ("4", "b"), (None, "c"), ("4", DuplicateLineError.code))
+    make_process(session, known, "3", state="PENDING")
+    for supplier, mode in ((known, "validate"), (known, "dry-run"), (other, "import")):
+        _fail(session, make_batch(session, supplier, mode=mode), ("9", "elsewhere"))
+    expected = [("b", 2), ("c", 2), ("a", 1)]
+    assert count_failures_by_code(session, known.id) == expected
+    assert count_failures_by_code(session, known.id, limit=2) == expected[:2]
+    _fail(session, third, *((f"more {number}", f"d{number}") for number in range(9)))
+    assert len(count_failures_by_code(session, known.id)) == 10
+
+
+_NONE = {"PENDING": 0, "IN_PROGRESS": 0, "IMPORTED": 0, "SKIPPED": 0}
+
+
+@pytest.fixture
+def second(session: Session, known: KnownSupplier, other: KnownSupplier) -> KnownSupplier:
+    """Insert accounts, and return another supplier of the first organisation, whose code comes first."""
+    made = make_supplier(session, "ANOTHER", known.organisation_id)
+    paused = {"status": "Paused", "profile": "strict"}
+    session.execute(update(ImportSupplier).where(ImportSupplier.id == made.id).values(paused))
+    for supplier, states in (
+        (known, ("PENDING", "IMPORTED", "IMPORTED", "IN_PROGRESS")),
+        (made, ("SKIPPED",)),
+        (other, ("PENDING",)),
+    ):
+        for number, state in enumerate(states):
+            make_process(session, supplier, str(number), state=state)
+    return made
+
+
+def test_states_are_counted_for_the_suppliers_that_are_named(
+    session: Session, known: KnownSupplier, second: KnownSupplier
+) -> None:
+    found = count_states(session, [second.id, known.id])
+    assert found == {second.id: _NONE | {"SKIPPED": 1}, known.id: found[known.id]}
+    assert sum(found[known.id].values()) == 4
+
+
+@pytest.fixture
+def requests(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[RunningRequest]:
+    """Three attempts in progress, the oldest first, and one of an account that is pending again."""
+    made = []
+    for supplier, number, state, dry_run, tries, age in (
+        (known, "1", "IN_PROGRESS", False, 1, 10),
+        (known, "2", "IN_PROGRESS", True, 2, 30),
+        (other, "3", "IN_PROGRESS", False, 3, 20),
+        (known, "4", "PENDING", False, 4, 40),
+    ):
+        process = make_process(session, supplier, number, state=state, tries=tries)
+        at = read_now(session) - timedelta(seconds=age)
+        attempt = make_attempt(session, supplier, process, dry_run=dry_run, created_at=at)
+        if state == "IN_PROGRESS":
+            made.append(RunningRequest(supplier.code, number, attempt.id, dry_run, tries, float(age)))
+    return sorted(made, key=lambda it: -it.seconds)
+
+
+def test_running_requests_are_those_of_the_suppliers(
+    session: Session, known: KnownSupplier, other: KnownSupplier, requests: list[RunningRequest]
+) -> None:
+    first, second, third = requests
+    assert list_running_requests(session, import_supplier_ids=None) == requests
+    assert list_running_requests(session, import_supplier_ids=None, limit=2) == [first, second]
+    assert list_running_requests(session, import_supplier_ids=[known.id]) == [first, third]
+    assert list_running_requests(session, import_supplier_ids=[known.id, other.id]) == requests
+    assert list_running_requests(session, import_supplier_ids=[]) == []
+
+
+def test_running_chunks_are_those_of_the_suppliers(
+    session: Session, known: KnownSupplier, other: KnownSupplier
+) -> None:
+    made = []
+    for supplier, names, attempts, tries, age in (
+        (known, {"name": "night", "file_name": "a.ndjson"}, 1, 5, 10),
+        (known, {"file_name": "b.ndjson"}, 2, 6, 30),
+        (other, {}, 3, 7, 20),
+        (known, {}, None, 8, 40),
+    ):
+        batch = make_batch(session, supplier, **names)
+        at = read_now(session) - timedelta(seconds=age)
+        ids = None if attempts is None else [new_id() for _ in range(attempts)]
+        make_chunk(session, batch, 4, last_line=7, attempts=ids, tries=tries, dispatched_at=at)
+        if attempts is not None:
+            name = names.get("name") or names.get("file_name")
+            chunk = RunningChunk(supplier.code, batch.id, name, 4, 7, attempts, tries, float(age))
+            made.append(chunk)
+    made.sort(key=lambda it: -it.seconds)
+    first, second, third = made
+    assert list_running_chunks(session, import_supplier_ids=None) == made
+    assert list_running_chunks(session, import_supplier_ids=None, limit=2) == [first, second]
+    assert list_running_chunks(session, import_supplier_ids=[known.id]) == [first, third]
+    assert list_running_chunks(session, import_supplier_ids=[]) == []
+
+
+_AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _make_email(
+    session: Session, account: Account, code: str, state: str = "PENDING", **values: object
+) -> ListedEmail:
+    customer = add(session, Customer(account_pk=account.id, position=0))
+    email = add(session, CustomerEmail(organisation_id=1, customer_pk=customer.id, state=state, **values))
+    return ListedEmail(
+        email.id,
+        code,
+        account.external_account_number,
+        state,
+        email.created_at,
+        email.next_try_at,
+        email.failures,
+        email.error,
+        email.sent_at,
+    )
+
+
+@pytest.fixture
+def emails(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[ListedEmail]:
+    """Return four e-mails, the newest first. The third one is of the other supplier."""
+    one, two = (make_account(session, make_process(session, known, number)) for number in "12")
+    theirs = make_account(session, make_process(session, other, "1"))
+    failed = {"failures": 3, "error": "refused", "next_try_at": _AT}
+    return [
+        _make_email(session, one, "MINE", "SENT", sent_at=_AT, created_at=_AT),
+        _make_email(session, theirs, "OTHER", "REFUSED", **failed),
+        _make_email(session, two, "MINE", "PENDING", failures=1),
+        _make_email(session, two, "MINE", "SENT", sent_at=_AT),
+    ][::-1]
+
+
+def test_emails_are_counted_by_state(
+    session: Session, known: KnownSupplier, other: KnownSupplier, emails: list[ListedEmail]
+) -> None:
+    nothing = dict.fromkeys(map(str, EmailState), 0)
+    assert count_emails(session, import_supplier_ids=None) == nothing | {
+        "SENT": 2,
+        "REFUSED": 1,
+        "PENDING": 1,
+    }
+    assert count_emails(session, import_supplier_ids=[known.id]) == nothing | {"SENT": 2, "PENDING": 1}
+    assert count_emails(session, import_supplier_ids=[other.id]) == nothing | {"REFUSED": 1}
+    assert count_emails(session, import_supplier_ids=[]) == nothing
+
+
+def test_emails_are_listed_by_supplier_state_and_page(
+    session: Session, known: KnownSupplier, emails: list[ListedEmail]
+) -> None:
+    newest, second, theirs, oldest = emails
+    assert list_emails(session, import_supplier_ids=None, state=None) == emails
+    assert list_emails(session, import_supplier_ids=None, state=None, limit=2) == [newest, second]
+    assert list_emails(session, import_supplier_ids=None, state=None, before=second.id) == [theirs, oldest]
+    assert list_emails(session, import_supplier_ids=[known.id], state=None) == [newest, second, oldest]
+    assert list_emails(session, import_supplier_ids=None, state=EmailState.SENT) == [newest, oldest]
+    assert list_emails(session, import_supplier_ids=[], state=None) == []

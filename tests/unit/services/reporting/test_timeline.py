@@ -1,4 +1,4 @@
-"""What was added to an account, its e-mails and its undos, the newest first."""
+"""Accounts are found by their numbers; what was added to one, its e-mails and its undos."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -14,19 +14,64 @@ from migration_service.models import (
     Customer,
     CustomerEmail,
     Ledger,
+    MeterPoint,
     Note,
     PaymentInstruction,
     PaymentVendor,
     Statement,
+    SupplyAddress,
     Transaction,
     UndoLine,
 )
 from migration_service.services.reporting import timeline
+from migration_service.services.reporting.search import FoundAccount, find_accounts
 from migration_service.services.reporting.timeline import Event, EventKind, list_events
 from migration_service.services.setup.suppliers import KnownSupplier
-from unit.services.reporting.rows import add, make_account, make_process
+from unit.services.reporting.rows import add, make_account, make_process, make_supplier
+
+
+@pytest.fixture
+def found(session: Session, known: KnownSupplier, other: KnownSupplier) -> list[FoundAccount]:
+    """Insert accounts of three suppliers, and return those of the first two that have "wanted" anywhere."""
+    foreign = make_supplier(session, "FOREIGN")
+    made = []
+    for supplier, number, service, ean in (
+        (other, "wanted", "A-3", "other"),
+        (known, "wanted", "A-1", "wanted"),
+        (known, "by meter point", "A-2", "wanted"),
+        (known, "by service number", "wanted", "other"),
+        (known, "another", "A-4", "other"),
+        (foreign, "wanted", "A-5", "wanted"),
+    ):
+        process = make_process(session, supplier, number, service_account_number=service)
+        account = make_account(session, process)
+        for position in range(2):
+            address = add(session, SupplyAddress(account_pk=account.id, position=position))
+            point = MeterPoint(supply_address_pk=address.id, position=0, ean=ean, supply_type="GAS")
+            add(session, point)
+        if supplier is not foreign and number != "another":
+            made.append(FoundAccount(supplier.code, number, service, "IMPORTED"))
+    make_process(session, known, "staged", state="PENDING")
+    return sorted(made, key=lambda it: (it.import_supplier, it.external_account_number))
+
+
+def test_accounts_are_found_by_each_of_their_numbers(
+    session: Session, known: KnownSupplier, other: KnownSupplier, found: list[FoundAccount]
+) -> None:
+    suppliers = [known.id, other.id]
+    assert find_accounts(session, "wanted", import_supplier_ids=suppliers) == found
+    assert len(found) == 4
+    assert find_accounts(session, "wanted", import_supplier_ids=suppliers, limit=2) == found[:2]
+    assert find_accounts(session, "wanted", import_supplier_ids=[other.id]) == found[3:]
+    assert find_accounts(session, "wanted", import_supplier_ids=[]) == []
+    staged = [FoundAccount("MINE", "staged", None, "PENDING")]
+    assert find_accounts(session, "staged", import_supplier_ids=suppliers) == staged
+    assert find_accounts(session, "\x00\u200b", import_supplier_ids=suppliers) == []
+
 
 _DAY = date(2026, 1, 1)
+
+
 _UNDO = new_id()
 
 

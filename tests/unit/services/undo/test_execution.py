@@ -1,18 +1,126 @@
-"""What a worker does with a piece of an undo, and with what somebody else holds."""
+"""Undos: who starts them, what a worker does with a piece, how they are shown, and what go-live ends."""
 
-from sqlalchemy import func, select, update
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+import pytest
+from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.errors import (
+    BatchNotFoundError,
+    GoLivePastError,
+    ImportSupplierLiveError,
+    WavePlanNotFoundError,
+)
+from migration_service.formats import ResultFormat
 from migration_service.models import (
+    ApiKey,
+    Batch,
     ImportSupplier,
     Undo,
     UndoLine,
 )
+from migration_service.origin import ActorKind, Origin, acting_as
+from migration_service.services.access.operators import OperatorRole
+from migration_service.services.batches.clock import read_clock
+from migration_service.services.setup.suppliers import create_import_supplier, get_import_supplier
+from migration_service.services.undo import reading
 from migration_service.services.undo.execution import Progress, revert_piece, take_due_undos
-from migration_service.states import UndoState
+from migration_service.services.undo.go_live import preview_live, set_live
+from migration_service.services.undo.open_work import OPEN_WORK, find_open_work
+from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
+from migration_service.services.undo.reading import stream_outcomes
+from migration_service.services.undo.starting import start_undo
+from migration_service.services.waves.reading import list_waves
+from migration_service.states import BatchState, UndoBlocker, UndoOutcome, UndoState, WaveState
+from support.audit import list_entries
 from support.factories import Customer, make_customer
-from unit.services.batches.batch_rows import seconds
-from unit.services.undo.undo_rows import MOMENT, add_account, add_undo
+from unit.services.batches.batch_rows import add_chunk, add_lines, find_supplier, make_batch, seconds
+from unit.services.undo.undo_rows import MOMENT, add_account, add_line, add_pending, add_undo, add_undo_line
+from unit.services.waves.wave_rows import batch_of, make_plan
+
+
+def _make_batch(session: Session, customer: Customer, **values: Any) -> Batch:
+    given = {"mode": "stage", "source": "upload", "state": BatchState.COMPLETED} | values
+    return make_batch(session, customer, **given)
+
+
+def _order(session: Session, customer: Customer, *numbers: str, **values: Any) -> UndoOrder:
+    given = {"reason": "because", "external_account_numbers": numbers} | values
+    return UndoOrder(supplier=find_supplier(session, customer), **given)
+
+
+def test_who_started_an_undo_why_and_how_is_kept_and_in_the_audit(
+    session: Session, customer: Customer
+) -> None:
+    add_account(session, customer, "a")
+    supplier = find_supplier(session, customer)
+    key_id = session.scalars(select(ApiKey.id).where(ApiKey.prefix == customer.prefix)).one()
+    overrides = frozenset({UndoBlocker.EMAIL_SENT, UndoBlocker.DATA_ADDED})
+    origin = Origin(
+        kind=ActorKind.OPERATOR, actor="ann", api_key_id=key_id, request_id="r1", address="192.0.2.1"
+    )
+    with acting_as(origin):
+        order = _order(session, customer, "a", overrides=overrides, by="ben")
+        undo = session.get_one(Undo, start_undo(session, order, role=OperatorRole.ADMINISTER))
+    session.flush()
+    session.refresh(undo)
+    assert (undo.organisation_id, undo.import_supplier_id) == (supplier.organisation_id, supplier.id)
+    assert (undo.reason, undo.state, undo.accounts, undo.finished_at) == ("because", "RUNNING", 1, None)
+    assert (undo.started_by, undo.api_key_id, undo.request_id, undo.address) == (
+        *("ben", key_id, "r1"),
+        "192.0.2.1",
+    )
+    assert undo.overrides == ["data_added_later", "email_sent"]
+    (entry,) = list_entries(session, action="undo.started")
+    assert (entry.subject_kind, entry.subject, entry.organisation_id) == (
+        *("undo", str(undo.id)),
+        supplier.organisation_id,
+    )
+    assert entry.details == {
+        "import_supplier": customer.import_supplier,
+        "batch_id": None,
+        "accounts": 1,
+        "reason": "because",
+        "overrides": undo.overrides,
+        "by": "ben",
+    }
+    assert entry.actor == "ann"
+
+
+def test_a_reference_to_the_batch_hinders_no_undo(
+    sessions: sessionmaker[Session], customer: Customer
+) -> None:
+    """A chunk that is written refers to its batch, and so locks the key of the batch."""
+    with sessions() as session, sessions() as another:
+        batch = _make_batch(session, customer, state=BatchState.PAUSED)
+        add_account(session, customer, "a")
+        add_line(session, batch.id, 1, "a")
+        session.commit()
+        another.execute(select(Batch.id).with_for_update(key_share=True, read=True))
+        assert start_undo(session, _order(session, customer, batch=batch))
+
+
+def test_a_batch_and_a_wave_are_undone_by_their_own_supplier(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    batch = _make_batch(session, customer)
+    plan = make_plan(session, customer, WaveState.STOPPED, WaveState.STOPPED)
+    own = find_supplier(session, customer)
+    create_import_supplier(session, code=f"{own.code}2", organisation_name=customer.organisation)
+    second = get_import_supplier(session, f"{own.code}2", organisation_id=None)
+    assert get_batch_to_undo(session, str(batch.id), own) is batch
+    wave = list_waves(session, plan.id)[1]
+    assert get_wave_to_undo(session, str(plan.id), 2, own).id == wave.batch_id
+    for supplier in (second, find_supplier(session, other)):
+        with pytest.raises(BatchNotFoundError, match=str(batch.id)):
+            get_batch_to_undo(session, str(batch.id), supplier)
+        with pytest.raises(WavePlanNotFoundError, match=str(plan.id)):
+            get_wave_to_undo(session, str(plan.id), 2, supplier)
 
 
 def _outcomes(session: Session, undo: Undo) -> list[str]:
@@ -72,3 +180,99 @@ def test_two_workers_share_an_undo(sessions: sessionmaker[Session], customer: Cu
         another.execute(select(Undo).with_for_update(key_share=True))
         assert revert_piece(session, undo.id) is Progress.WORKED
         assert _outcomes(session, undo) == ["PENDING", "REVERTED"]
+
+
+KEPT = UndoOutcome.KEPT
+
+
+@pytest.fixture
+def written(sessions: sessionmaker[Session], customer: Customer) -> Iterator[Undo]:
+    """An undo with three lines, the last one first, read two at a time."""
+    with sessions.begin() as session:
+        a, b = (add_account(session, customer, number).account_import_process_id for number in "ab")
+        undo = add_undo(session, customer)
+        reasons = ["account_busy", "account_erased"]
+        add_undo_line(session, undo, 3, 2**31 - 1, "A-c", outcome=KEPT, reasons=["account_not_imported"])
+        add_undo_line(session, undo, 2, b, "A-b", outcome=KEPT, reasons=reasons)
+        add_undo_line(session, undo, 1, a, "A-a", outcome=UndoOutcome.REVERTED)
+        add_undo_line(session, add_undo(session, customer), 1, a, "A-a")
+    with patch.object(reading, "PAGE", 2):
+        yield undo
+
+
+def test_outcomes_are_written_in_pieces_in_their_order(
+    sessions: sessionmaker[Session], written: Undo
+) -> None:
+    with sessions.kw["bind"].connect() as connection:
+        # The rows are in another order, and are not read in that of the index.
+        for way in ("indexscan", "bitmapscan", "hashjoin", "mergejoin"):
+            connection.execute(text(f"SET LOCAL enable_{way} = off"))
+        within = sessionmaker(connection, join_transaction_mode="create_savepoint")
+        pieces = [*stream_outcomes(within, written.id, ResultFormat.NDJSON)]
+    assert [len(piece.splitlines()) for piece in pieces] == [2, 1]
+    lines = [msgspec.json.decode(line) for line in b"".join(pieces).splitlines()]
+    fields = ("external_account_number", "service_account_number", "outcome", "reasons")
+    assert [tuple(line[name] for name in fields) for line in lines] == [
+        ("a", "A-a", "REVERTED", []),
+        ("b", "A-b", "KEPT", ["account_busy", "account_erased"]),
+        (None, "A-c", "KEPT", ["account_not_imported"]),
+    ]
+
+
+def test_a_date_that_has_not_come_can_be_moved(session: Session, customer: Customer) -> None:
+    later = (read_clock(session) + timedelta(days=9)).replace(microsecond=0)
+    assert set_live(session, customer.import_supplier, later) == later
+    with pytest.raises(GoLivePastError, match=r"2026-03-02T12:00:00Z.* is in the past"):
+        set_live(session, customer.import_supplier, MOMENT)
+    assert set_live(session, customer.import_supplier, MOMENT, may_be_past=True, by="Ada") == MOMENT
+    for again in (preview_live, set_live):
+        with pytest.raises(ImportSupplierLiveError, match=r"went live at 2026-03-02T12:00:00Z\."):
+            again(session, customer.import_supplier, later)
+    entries = list_entries(session, action="import_supplier.live_set")
+    written = f"{later:%Y-%m-%dT%H:%M:%SZ}"
+    assert [it.details for it in entries] == [
+        {"live_at": written, "before": None},
+        {"live_at": "2026-03-02T12:00:00Z", "before": written, "by": "Ada"},
+    ]
+    assert {(it.subject_kind, it.subject, it.organisation_id) for it in entries} == {
+        ("import_supplier", customer.import_supplier, customer.organisation_id)
+    }
+
+
+def test_the_supplier_is_locked_as_it_is_now(sessions: sessionmaker[Session], customer: Customer) -> None:
+    with sessions() as session, sessions() as another:
+        this = ImportSupplier.code == customer.import_supplier
+        # What only refers to the supplier, as every new import does, hinders nobody.
+        another.execute(select(ImportSupplier.id).where(this).with_for_update(key_share=True, read=True))
+        set_live(session, customer.import_supplier, read_clock(session) + timedelta(days=9))
+        free = select(ImportSupplier.id).where(this).with_for_update(skip_locked=True, key_share=True)
+        assert another.scalars(free).all() == []
+        session.rollback()
+        another.rollback()
+        with sessions.begin() as operator:
+            operator.execute(update(ImportSupplier).where(this).values(live_at=MOMENT))
+        with pytest.raises(ImportSupplierLiveError):
+            set_live(session, customer.import_supplier, None)
+
+
+def test_everything_that_is_open_is_counted_and_nothing_of_others(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    assert find_open_work(session, customer.import_supplier) == []
+    add_pending(session, customer, "pending", "older", refused_at=MOMENT)
+    for number in ("one", "two", "three", "four"):
+        add_account(session, customer, number)
+    plan = make_plan(session, customer, WaveState.CLEAN, WaveState.DIFFERS, WaveState.PLANNED)
+    clean, differing, _ = list_waves(session, plan.id)
+    for wave, differs, accounts in ((clean, 0, 1), (differing, 2, 2)):
+        wave.reconciled_at, wave.differing, wave.open = MOMENT, differs, 0
+        add_chunk(session, batch_of(session, wave), 1, counts={"IMPORTED": accounts})
+    for state in (BatchState.RUNNING, BatchState.STOPPED, BatchState.COMPLETED):
+        make_batch(session, customer, state=state)
+    notes = make_batch(session, customer, mode="import", kind="notes", state=BatchState.COMPLETED)
+    add_lines(session, notes, "FAILED", "ADDED")
+    add_undo(session, customer)
+    found = dict(find_open_work(session, customer.import_supplier))
+    # The batch of the planned wave is PAUSED, too.
+    assert [found.get(what, 0) for what in OPEN_WORK] == [2, 1, 2, 0, 0, 3, 0, 1, 2, 1, 4, 0]
+    assert find_open_work(session, other.import_supplier) == []

@@ -1,4 +1,4 @@
-"""What is reported of plans and their waves."""
+"""What is reported of plans and their waves, as figures and in words."""
 
 from dataclasses import asdict
 from datetime import timedelta
@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from migration_service.services.waves.reading import list_waves
-from migration_service.services.waves.reports import WaveReport, report_plan
+from migration_service.services.waves.reports import WaveReport, describe_found, describe_state, report_plan
 from migration_service.states import LineStatus, UndoOutcome, WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk
@@ -25,6 +25,7 @@ from unit.services.waves.wave_rows import (
 )
 
 pytestmark = pytest.mark.usefixtures("now")
+
 
 NONE = dict.fromkeys((status.value for status in LineStatus), 0)
 
@@ -130,3 +131,32 @@ def test_what_a_wave_waits_for(
         wave.time_window = window
     waves = report_plan(session, plan).waves
     assert [(it.number, it.waits_for) for it in waves] == [*enumerate(expected, 1)]
+
+
+def test_a_wave_says_what_it_waits_for_and_when(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    plan = make_plan(session, customer, WaveState.CLEAN, WaveState.WAITING)
+    first, second = list_waves(session, plan.id)
+
+    def say() -> list[str]:
+        session.flush()
+        return [describe_state(it) for it in report_plan(session, plan).waves]
+
+    assert say() == ["CLEAN", "WAITING for the approval of wave 1"]
+    first.state = WaveState.APPROVED
+    assert say()[1] == "WAITING"
+    second.time_window = CLOSED_NOW
+    assert say()[1] == "WAITING for the window at 2026-03-03 06:00:00 UTC"
+    first.state, first.reason = WaveState.PAUSED, "window_closed"
+    assert say()[0] == "PAUSED (window_closed)"
+    alone = report_plan(session, make_plan(session, other, WaveState.WAITING)).waves[0]
+    assert (describe_state(alone), describe_found(alone)) == ("WAITING for somebody to start it", None)
+
+
+def test_a_wave_says_at_once_that_it_is_being_undone(session: Session, customer: Customer) -> None:
+    plan = make_plan(session, customer, WaveState.CLEAN, WaveState.APPROVED)
+    first, _ = list_waves(session, plan.id)
+    undo_wave(session, customer, first)
+    told = [describe_state(it) for it in report_plan(session, plan).waves]
+    assert told == ["CLEAN, being undone", "APPROVED"]

@@ -1,4 +1,4 @@
-"""What a new batch is stored with: its row, its lines, and the chunks that workers take."""
+"""What a new batch may be asked to do, and what it is stored with."""
 
 import io
 import json
@@ -8,11 +8,13 @@ from unittest.mock import patch
 
 import pytest
 from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, sessionmaker
 
-from migration_payloads.files.ndjson import FileLimits
+from migration_payloads.files.ndjson import FileLimits, Line
 from migration_payloads.profile import Profile
 from migration_payloads.rules.catalogue import RULES_VERSION
+from migration_service.db.base import new_id
+from migration_service.errors import RequestFailedValidationError
 from migration_service.models import (
     ApiKey,
     Batch,
@@ -22,15 +24,136 @@ from migration_service.models import (
 from migration_service.origin import ActorKind, Origin, acting_as
 from migration_service.services.batches.error_thresholds import ErrorThreshold, usual_threshold
 from migration_service.services.batches.intake import upload
-from migration_service.services.batches.intake.options import BatchOrder
+from migration_service.services.batches.intake.options import BatchOrder, record_order
+from migration_service.services.batches.intake.ranges import RangeChunks, cut_lines
 from migration_service.services.batches.intake.spool import SpooledLines
 from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.setup.teams import get_operations_team_id
 from migration_service.states import BatchKind, BatchMode, BatchSource
-from support.audit import list_entries
-from support.factories import Customer
+from support.audit import audited, list_entries
+from support.factories import Customer, make_customer
 from unit.services.batches.batch_rows import add_lines, find_supplier, make_batch
 from unit.services.undo.undo_rows import add_pending
+
+_IMPORT: dict[str, Any] = {"mode": BatchMode.IMPORT, "operations_team_name": "T"}
+
+
+_NOTES: dict[str, Any] = {"mode": BatchMode.IMPORT, "kind": BatchKind.NOTES}
+
+
+_TRANSACTIONS: dict[str, Any] = {"mode": BatchMode.IMPORT, "kind": BatchKind.TRANSACTIONS}
+
+
+@pytest.mark.parametrize(
+    ("parts", "errors"),
+    [
+        ({"mode": BatchMode.IMPORT}, [("required", "operations_team_name")]),
+        ({"mode": BatchMode.DRY_RUN}, [("required", "operations_team_name")]),
+        ({"mode": BatchMode.VALIDATE, "source": BatchSource.PENDING}, [("invalid_choice", "mode")]),
+        ({"mode": BatchMode.STAGE, "source": BatchSource.PENDING}, [("invalid_choice", "mode")]),
+        (_IMPORT | {"idempotency_key": "\n"}, [("idempotency_key_invalid", "Idempotency-Key")]),
+        (_NOTES | {"mode": BatchMode.STAGE}, [("invalid_choice", "mode")]),
+        (_NOTES | {"source": BatchSource.PENDING}, [("invalid_choice", "source")]),
+        (_NOTES | {"operations_team_name": "T"}, [("invalid", "operations_team_name")]),
+        (_NOTES | {"options": {"a": True, "b": True}}, [("invalid", "a"), ("invalid", "b")]),
+        (_IMPORT | {"options": {"a": True}}, [("invalid", "a")]),
+        (
+            {
+                "mode": BatchMode.STAGE,
+                "kind": BatchKind.STATEMENTS,
+                "source": BatchSource.PENDING,
+                "operations_team_name": "T",
+            },
+            [
+                ("invalid_choice", "mode"),
+                ("invalid_choice", "source"),
+                ("invalid", "operations_team_name"),
+                ("invalid_choice", "mode"),
+            ],
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_refused(
+    parts: dict[str, Any], errors: list[tuple[str, str]]
+) -> None:
+    with pytest.raises(RequestFailedValidationError) as refused:
+        BatchOrder(**parts)
+    assert [(item.code, item.attr) for item in refused.value.errors] == errors
+
+
+def test_a_retry_asks_for_the_same_unless_a_part_of_its_work_differs() -> None:
+    unlike = [
+        BatchOrder(**_IMPORT).identify("S"),
+        BatchOrder(**_IMPORT).identify("R"),
+        BatchOrder(**_IMPORT | {"mode": BatchMode.DRY_RUN}).identify("S"),
+        BatchOrder(**_IMPORT | {"operations_team_name": "U"}).identify("S"),
+        BatchOrder(**_IMPORT, source=BatchSource.PENDING).identify("S"),
+        BatchOrder(**_IMPORT, profile=Profile.STRICT).identify("S"),
+        BatchOrder(**_IMPORT, profile=Profile.LENIENT).identify("S"),
+        BatchOrder(**_IMPORT, error_threshold=ErrorThreshold(stop_after_errors="5")).identify("S"),
+        BatchOrder(mode=BatchMode.VALIDATE).identify("S"),
+        BatchOrder(mode=BatchMode.VALIDATE, control_totals={"accounts": 1}).identify("S"),
+        BatchOrder(mode=BatchMode.VALIDATE, control_totals={"accounts": 2}).identify("S"),
+        BatchOrder(mode=BatchMode.VALIDATE, kind=BatchKind.NOTES).identify("S"),
+        BatchOrder(mode=BatchMode.VALIDATE, kind=BatchKind.TRANSACTIONS).identify("S"),
+        BatchOrder(**_TRANSACTIONS, options={"a": True}).identify("S"),
+        BatchOrder(**_TRANSACTIONS, options={"a": False}).identify("S"),
+    ]
+    assert len(set(unlike)) == len(unlike)
+    assert BatchOrder(**_IMPORT, name="n", file_name="f", idempotency_key="k").identify("S") == unlike[0]
+
+
+@pytest.mark.parametrize("kind", ActorKind)
+@pytest.mark.parametrize("wave", [None, [1]])
+def test_the_audit_has_the_batches_that_persons_start(
+    sessions: sessionmaker[Session], kind: ActorKind, wave: list[int] | None
+) -> None:
+    batch_id, organisation_id = new_id(), make_customer(sessions).organisation_id
+    order = BatchOrder(mode=BatchMode.IMPORT, kind=BatchKind.NOTES, wave_processes=wave)
+    with sessions.begin() as session, acting_as(Origin(kind=kind, actor="somebody")):
+        record_order(session, order, batch_id, organisation_id)
+    found = audited(sessions, action="batch.ordered")
+    is_person = kind in (ActorKind.OPERATOR, ActorKind.SYSTEM_USER)
+    expected = [("batch", str(batch_id), organisation_id, {"mode": "import", "kind": "notes"})]
+    assert [(it.subject_kind, it.subject, it.organisation_id, it.details) for it in found] == (
+        expected if is_person and wave is None else []
+    )
+
+
+def _sizes(ranges: list[tuple[int, int]]) -> list[int]:
+    return [last - first + 1 for first, last in ranges]
+
+
+@pytest.mark.parametrize(("largest", "smallest"), [(100, 50), (100, 100), (3, 50), (1, 1)])
+def test_every_line_is_in_one_chunk_however_long_the_batch_is(largest: int, smallest: int) -> None:
+    for lines in (*range(1, 450, 7), 5_000):
+        ranges = cut_lines(lines, largest, smallest)
+        numbers = [number for first, last in ranges for number in range(first, last + 1)]
+        assert numbers == list(range(1, lines + 1))
+        assert max(_sizes(ranges)) <= largest
+
+
+@pytest.mark.parametrize("lines", [1, 51, 100, 101, 400, 1_234])
+def test_a_file_has_the_same_chunks_as_lines_that_are_counted(lines: int) -> None:
+    chunks = RangeChunks(lines, 100)
+    for number in range(1, lines + 1):
+        chunks.add(Line(number, b"{}"))
+    assert chunks.ranges == cut_lines(lines, 100)
+
+
+def test_blank_lines_between_two_chunks_are_in_neither() -> None:
+    chunks = RangeChunks(4, largest=2)
+    for number in (2, 3, 9, 11):
+        chunks.add(Line(number, b"{}"))
+    assert chunks.ranges == [(2, 3), (9, 11)]
+
+
+def test_a_chunk_has_four_million_bytes_at_most() -> None:
+    chunks = RangeChunks(9, largest=100)
+    for number, size in enumerate((1_999_999, 2_000_001, 1, 2_000_000, 2_000_000, 0, 4_000_001, 0, 1), 1):
+        chunks.add(Line(number, b"x" * size if size else None))
+    assert chunks.ranges == [(1, 2), (3, 4), (5, 6), (7, 7), (8, 9)]
+
 
 _VALIDATE = BatchOrder(mode=BatchMode.VALIDATE)
 

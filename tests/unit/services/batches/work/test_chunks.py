@@ -9,6 +9,7 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
+from migration_service.errors import ErrorItem
 from migration_service.models import Batch, BatchLine, ServiceLimit
 from migration_service.services.batches import clock
 from migration_service.services.batches.work import chunks
@@ -20,9 +21,9 @@ from migration_service.services.batches.work.chunks import (
     release_chunk,
     work_on_chunk,
 )
-from migration_service.services.batches.work.lines import ChunkPlan, write_outcomes
+from migration_service.services.batches.work.lines import ChunkPlan, LineResult, write_outcomes
 from migration_service.services.processing.attempts import MAX_TRIES
-from migration_service.states import ChunkState
+from migration_service.states import ChunkState, LineStatus
 from support.factories import Customer
 from unit.services.batches.batch_rows import (
     add_chunk,
@@ -38,8 +39,14 @@ from unit.services.batches.batch_rows import (
 )
 
 NOW = datetime(2026, 3, 2, 22, 30, tzinfo=UTC)
+
+
 PENDING: dict[str, Any] = {"counts": {"PENDING": 3, "IMPORTED": 4}}
+
+
 _MEASURED: dict[str, Any] = {"done": 4, "failures": {"required": 2}, "worked_at": func.now()}
+
+
 _NOTES: dict[str, Any] = {"kind": "notes", "mode": "import"}
 
 
@@ -293,3 +300,50 @@ def test_two_workers_that_begin_a_batch_together_do_not_change_when_it_was_start
         assert work(session, key, 1) == 0
         session.refresh(batch)
         assert batch.started_at == NOW
+
+
+def test_each_line_gets_its_own_outcome_without_what_cannot_be_stored(
+    session: Session, customer: Customer
+) -> None:
+    batch, another = (make_batch(session, customer) for _ in range(2))
+    for it in (batch, another):
+        add_lines(session, it, *["PENDING"] * 3, external_account_number="as sent")
+    hostile = "a\0b\ud800c"
+    write_outcomes(
+        session,
+        batch.id,
+        [
+            LineResult(2, LineStatus.IMPORTED, "2", service_account_number="A-2"),
+            LineResult(
+                1,
+                LineStatus.FAILED,
+                hostile,
+                errors=[ErrorItem("invalid", hostile, hostile), ErrorItem("required", "D")],
+                warnings=[ErrorItem("unknown_field", "W", hostile)],
+            ),
+        ],
+    )
+
+    def found(batch_id: ChunkKey) -> list[tuple[object, ...]]:
+        return [
+            (it.status, it.external_account_number, it.service_account_number, it.errors, it.warnings)
+            for it in lines_of(session, batch_id)
+        ]
+
+    stored = "a\N{REPLACEMENT CHARACTER}b?c"
+    untouched = ("PENDING", "as sent", None, None, None)
+    assert found(ChunkKey(batch.id, 1)) == [
+        (
+            "FAILED",
+            stored,
+            None,
+            [
+                {"code": "invalid", "detail": stored, "attr": stored},
+                {"code": "required", "detail": "D", "attr": None},
+            ],
+            [{"code": "unknown_field", "detail": "W", "attr": stored}],
+        ),
+        ("IMPORTED", "2", "A-2", None, None),
+        untouched,
+    ]
+    assert found(ChunkKey(another.id, 1)) == [untouched] * 3

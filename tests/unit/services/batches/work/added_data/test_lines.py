@@ -12,17 +12,23 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.models import (
     Account,
     AccountImportProcess,
+    BatchChunk,
     Note,
+    OperationsTeam,
 )
 from migration_service.services.accounts import notes as notes_service
 from migration_service.services.batches.work.added_data import lines as added_lines
-from migration_service.services.batches.work.added_data.deferral import find_deferred
+from migration_service.services.batches.work.added_data.deferral import IS_DUE, find_deferred
+from migration_service.services.batches.work.lines import find_other_kind
+from migration_service.states import BatchKind
 from support.factories import Customer
 from unit.services.batches.batch_rows import (
+    add_chunk,
     chunk_of,
     codes_of,
     line_of,
     lines_of,
+    make_batch,
     make_chunk,
     payload_of,
     seconds,
@@ -32,8 +38,14 @@ from unit.services.batches.batch_rows import (
 from unit.services.undo.undo_rows import add_account
 
 _NOT_FOUND = ("FAILED", [("account_not_found", "external_account_number")])
+
+
 _ADDED: tuple[str, list[Any]] = ("ADDED", [])
+
+
 _DEFERRED: tuple[str, list[Any]] = ("DEFERRED", [])
+
+
 _PENDING: tuple[str, list[Any]] = ("PENDING", [])
 
 
@@ -226,3 +238,96 @@ def test_later_lines_wait_behind_deferred_ones_even_if_their_account_has_just_be
     assert work(session, key, 2) == 0
     assert codes_of(session, key) == [_ADDED, _ADDED]
     assert _bodies(session) == ["first", "second"]
+
+
+_PAYLOADS: dict[BatchKind, dict[str, Any]] = {
+    BatchKind.ACCOUNTS: {"billing_address1": "Singel 1", "ledgers": [], "statements": []},
+    BatchKind.NOTES: {"notes": []},
+    BatchKind.TRANSACTIONS: {"transactions": []},
+    BatchKind.STATEMENTS: {"statements": []},
+    BatchKind.PAYMENT_INSTRUCTIONS: {"vendor": "V", "reference": "R", "type": "CARD"},
+}
+
+
+#: The member of each that the error names.
+_FIRST_MARKS = {
+    BatchKind.ACCOUNTS: "billing_address1",
+    BatchKind.NOTES: "notes",
+    BatchKind.TRANSACTIONS: "transactions",
+    BatchKind.STATEMENTS: "statements",
+    BatchKind.PAYMENT_INSTRUCTIONS: "vendor",
+}
+
+
+_PAIR = {"import_supplier": "S", "external_account_number": "1"}
+
+
+@pytest.mark.parametrize("kind", BatchKind)
+@pytest.mark.parametrize("other", BatchKind)
+def test_a_line_of_another_kind_is_told_apart_from_those_of_its_own(
+    kind: BatchKind, other: BatchKind
+) -> None:
+    error = find_other_kind(_PAIR | _PAYLOADS[other], kind)
+    if other is kind:
+        assert error is None
+    else:
+        assert error is not None
+        assert error.code == "line_kind_mismatch"
+        assert error.detail.endswith(f" is of kind {other}, but the batch is of kind {kind}.")
+        assert [item.attr for item in error.errors] == [_FIRST_MARKS[other]]
+
+
+def test_a_line_with_members_of_its_own_kind_and_of_another_is_of_its_own() -> None:
+    assert find_other_kind({"notes": [], "transactions": []}, BatchKind.TRANSACTIONS) is None
+    assert find_other_kind({"notes": [], "statements": []}, BatchKind.STATEMENTS) is None
+
+
+@pytest.mark.parametrize("payload", [None, [], "notes", 7, {}, _PAIR, {"unknown": 1}])
+def test_a_line_without_any_mark_is_of_no_other_kind(payload: Any) -> None:
+    assert find_other_kind(payload, BatchKind.NOTES) is None
+
+
+def _is_due(session: Session, chunk: BatchChunk) -> bool:
+    joined = "FROM batch_chunk JOIN batch ON batch.id = batch_chunk.batch_id WHERE batch_id = :id"
+    return bool(session.execute(text(f"SELECT {IS_DUE} {joined}"), {"id": chunk.batch_id}).scalar_one())
+
+
+def _deferred(session: Session, customer: Customer, **values: Any) -> BatchChunk:
+    """Return a chunk that was dispatched a minute ago and is not due for another one."""
+    given = {"dispatched_at": func.now() - seconds(60), "not_before": func.now() + seconds(60)} | values
+    return add_chunk(session, make_batch(session, customer, mode="import", kind="notes"), **given)
+
+
+@pytest.mark.parametrize(("later", "is_due"), [(60, False), (0, True), (-60, True), (None, True)])
+def test_a_chunk_is_due_when_its_time_has_come(
+    session: Session, customer: Customer, later: int | None, *, is_due: bool
+) -> None:
+    not_before = None if later is None else func.now() + seconds(later)
+    assert _is_due(session, _deferred(session, customer, not_before=not_before)) is is_due
+
+
+def test_a_chunk_is_due_when_an_import_batch_of_its_supplier_has_ended_since(
+    session: Session, customer: Customer, other: Customer
+) -> None:
+    chunk = _deferred(session, customer)
+    team: dict[str, Any] = {"mode": "import", "operations_team_id": _team_of(session, customer)}
+
+    def end(owner: Customer, ago: int, **values: Any) -> None:
+        make_batch(session, owner, finished_at=func.now() - seconds(ago), **values)
+
+    end(other, 30, **team)
+    end(customer, 30, mode="validate")
+    end(customer, 30, **team | {"mode": "dry-run"})
+    end(customer, 30, mode="import", kind="notes")
+    end(customer, 61, **team)
+    make_batch(session, customer, **team)
+    assert not _is_due(session, chunk)
+    end(customer, 59, **team)
+    end(customer, 90, **team)
+    assert _is_due(session, chunk)
+
+
+def _team_of(session: Session, customer: Customer) -> int:
+    return session.scalars(
+        select(OperationsTeam.id).where(OperationsTeam.name == customer.operations_team)
+    ).one()
