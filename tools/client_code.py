@@ -1,7 +1,7 @@
 """Write what the client has from the description: `python tools/client_code.py`. A test compares the two.
 
-From each operation it writes a function that makes the request, from each schema a type, and from each code
-an error class.
+From each operation it writes a function that makes the request and the data of a command, from each schema a
+type, and from each code an error class.
 """
 
 import json
@@ -18,11 +18,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
+from client_commands import commands  # noqa: E402
 from description.write import main as write_description  # noqa: E402
 
 from migration_service.blueprints.description.error_catalogue import Place, request_errors  # noqa: E402
 
 FOLDER = ROOT / "clients" / "python" / "src" / "migration_service_client"
+#: The file with the commands.
+COMMANDS = "command/operations.ndjson"
 #: The client obtains its tokens itself, and the other one only answers an example of that request.
 LEFT_OUT = {"obtain_token", "show_token_hint"}
 
@@ -54,7 +57,8 @@ def render(description: dict[str, Any]) -> dict[str, str]:
         "codes.py": "".join(_codes()),
         "event_examples.py": "".join(_event_examples(description)),
     }
-    return {name: _formatted(text) for name, text in written.items()}
+    described = "".join(commands(operations(description), description))
+    return {name: _formatted(text) for name, text in written.items()} | {COMMANDS: described}
 
 
 def operations(description: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -185,7 +189,7 @@ def _answer(operation: dict[str, Any]) -> tuple[str, str, str]:
         for status, answer in sorted(operation["responses"].items(), key=lambda it: it[0] == "202")
         if status.startswith("2")
     )
-    for accepted in ("application/json", "application/x-ndjson", "text/csv"):
+    for accepted in ("application/json", "application/x-ndjson", "text/csv", "text/html"):
         if accepted in content:
             break
     schema = content[accepted]["schema"]

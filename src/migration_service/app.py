@@ -22,6 +22,7 @@ from migration_service.blueprints import (
     metrics,
     process,
     reconciliation,
+    reports,
     sessions,
     status,
     undo,
@@ -96,6 +97,7 @@ def create_app(settings: Settings) -> Flask:
         undo,
         waves,
         webhooks,
+        reports,
     ):
         api.register_blueprint(module.blueprint)
     close_operations(app)

@@ -39,4 +39,5 @@ def erase(body: dict[str, Any]) -> Erasure:
     """
     with resources().Session.begin() as session:
         supplier = supplier_in_body(session, body["import_supplier"])
-        return erase_account(session, supplier, body["external_account_number"], reason=body["reason"])
+        number = body["external_account_number"]
+        return erase_account(session, supplier, number, reason=body["reason"], by=body.get("by"))

@@ -168,7 +168,7 @@ def acknowledge_open(body: dict[str, Any], import_supplier_code: str) -> Any:
     with resources().Session.begin() as session:
         supplier = supplier_in_path(session, import_supplier_code)
         batch_id = get_batch_to_reconcile(session, body.pop("batch", None), supplier)
-        name = get_api_key_name(session, caller().api_key_id)
+        name = body.pop("by", None) or get_api_key_name(session, caller().api_key_id)
         order = AcknowledgementOrder(**body, batch_id=batch_id, acknowledged_by=name)
         acknowledged = acknowledge(session, supplier.id, order)
     return jsonify({"acknowledged": acknowledged}), 201

@@ -27,11 +27,13 @@ from migration_service.schemas.undo import (
     UndoResultArgumentsSchema,
     UndoTargetSchema,
 )
+from migration_service.services.access.operators import OperatorRole
+from migration_service.services.access.scopes import Scope
 from migration_service.services.undo.orders import UndoOrder, get_batch_to_undo, get_wave_to_undo
 from migration_service.services.undo.preview import preview_undo
 from migration_service.services.undo.reading import get_undo, list_undos, report_undo, stream_outcomes
 from migration_service.services.undo.starting import cancel_undo, start_undo
-from migration_service.states import UndoOutcome
+from migration_service.states import UndoBlocker, UndoOutcome
 from migration_service.tasks.undo import dispatch_undos
 
 blueprint = make_blueprint("undo", "undos", "Remove created accounts, until their supplier goes live.")
@@ -43,7 +45,11 @@ _OUTCOME_CSV = (
     "external_account_number,service_account_number,outcome,reasons\r\n"
     "10000001,A-7KX2M9QD,KEPT,email_sent\r\n"
 )
-_BODY = {name: it for name, it in example_of(UndoBodySchema).items() if name not in ("batch", "wave")}
+_BODY = {
+    name: it
+    for name, it in example_of(UndoBodySchema).items()
+    if name not in ("batch", "wave", "by", "overrides")
+}
 _TARGET_ERRORS = (
     errors.RequestFailedValidationError,
     errors.ParseError,
@@ -94,7 +100,9 @@ def start(body: dict[str, Any]) -> Response:
     ended. Then the wave is reconciled again.
     """
     with resources().Session.begin() as session:
-        undo_id = str(start_undo(session, _read_order(session, body)))
+        may_override = Scope.OVERRIDE in (caller().scopes or ())  # a key without limits may not
+        role = OperatorRole.ADMINISTER if may_override else None
+        undo_id = str(start_undo(session, _read_order(session, body), role=role))
         answer = jsonify(_report(session, undo_id))
         answer.status_code = 202
         answer.headers["Location"] = url_for("undo.get_undo", undo_id=undo_id)
@@ -183,6 +191,8 @@ def _read_order(session: Session, body: dict[str, Any]) -> UndoOrder:
         batch=batch,
         external_account_numbers=body.get("external_account_numbers", ()),
         reason=body.get("reason", ""),
+        by=body.get("by"),
+        overrides=frozenset(map(UndoBlocker, body.get("overrides", ()))),
     )
 
 

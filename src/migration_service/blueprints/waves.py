@@ -165,7 +165,7 @@ def approve(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     Approval is possible whatever reconciliation found. The next wave starts in its window, or within a few
     seconds if it has none. The reason is kept with the wave and in the audit.
     """
-    return _act(plan_id, number, lambda *args: acts.approve_wave(*args, reason=body["reason"]))
+    return _act(plan_id, number, lambda *args: acts.approve_wave(*args, **body))
 
 
 @blueprint.post("/<plan_id>/waves/<int:number>/stop/", endpoint="stop_wave")
@@ -178,7 +178,7 @@ def stop(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     This is permanent: their batches are cancelled. Created accounts are kept. Pending accounts can be planned
     again.
     """
-    return _act(plan_id, number, lambda *args: acts.stop_wave(*args, reason=body["reason"]))
+    return _act(plan_id, number, lambda *args: acts.stop_wave(*args, **body))
 
 
 def _act(plan_id: str, number: int, action: Callable[[Session, WavePlan, Wave], None]) -> PlanReport:

@@ -3,6 +3,7 @@
 from migration_payloads.schemas.base import AnswerSchema, CommandFields
 from migration_payloads.schemas.fields import Identifier, NormalIdentifier
 from migration_service.schemas import answers
+from migration_service.schemas.deciding import decided_by
 
 
 class ErasureBodySchema(CommandFields):
@@ -17,6 +18,7 @@ class ErasureBodySchema(CommandFields):
     reason = Identifier(
         "The reason. It is kept: no personal data.", "Request 2026-117", required=True, max_length=1_000
     )
+    by = decided_by()
 
 
 class ErasureAnswerSchema(AnswerSchema):

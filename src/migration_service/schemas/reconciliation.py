@@ -9,6 +9,7 @@ from migration_payloads.schemas.base import AnswerSchema, CommandFields, Fields
 from migration_payloads.schemas.fields import Identifier, Message, Values, WholeNumber
 from migration_service.schemas import answers
 from migration_service.schemas.book_totals import BookTotalsAnswerSchema
+from migration_service.schemas.deciding import decided_by
 from migration_service.schemas.requests import ErrorObjectSchema
 from migration_service.states import OpenReason, Problem
 
@@ -217,6 +218,7 @@ class AcknowledgementBodySchema(CommandFields):
         required=True,
         max_length=1_000,
     )
+    by = decided_by()
     external_account_numbers = Values(Identifier(), "The accounts to acknowledge.", ["100000038"])
     batch = Identifier("The batch with the lines without a number, or of added data.", _BATCH_ID)
     line_numbers = Values(
@@ -259,5 +261,5 @@ class AcknowledgementAnswerSchema(AnswerSchema):
     batch_id = answers.UUID("The batch of a line without a number, or null.", _BATCH_ID, allow_none=True)
     line_number = answers.Integer("The number of that line in its file, or null.", 17, allow_none=True)
     reason = answers.String("Why it is not migrated.", "Moved to another supplier before the migration.")
-    acknowledged_by = answers.String("The name of the API key that was used.", "Migration")
+    acknowledged_by = answers.String("Who decided, or the name of the API key that was used.", "Migration")
     acknowledged_at = answers.Moment("When, in UTC.", "2026-03-01T10:15:00Z")

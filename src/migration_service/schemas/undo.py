@@ -15,6 +15,7 @@ from migration_payloads.schemas.fields import (
 )
 from migration_payloads.schemas.messages import Message
 from migration_service.schemas import answers
+from migration_service.schemas.deciding import decided_by
 from migration_service.schemas.paging import page_cursor, page_limit
 from migration_service.states import UndoBlocker, UndoOutcome, UndoState
 
@@ -64,6 +65,12 @@ class UndoBodySchema(UndoTargetSchema):
         required=True,
         max_length=1_000,
     )
+    by = decided_by()
+    overrides = Values(
+        Choice(UndoBlocker),
+        "Undo accounts although these block them. The key needs the scope `override`.",
+        ["email_sent"],
+    )
 
 
 class UndoListArgumentsSchema(Fields):
@@ -84,7 +91,9 @@ class FoundBlockerAnswerSchema(AnswerSchema):
     """Something that blocks accounts from being undone."""
 
     code = answers.String("The code of the blocker.", "email_sent", words=_CODES)
-    may_be_overridden = answers.Boolean("Whether an operator with the role administer can override it.", True)
+    may_be_overridden = answers.Boolean(
+        "Whether an administrator, or a key with the scope `override`, can override it.", True
+    )
     accounts = answers.Integer("Number of accounts that it blocks.", 3)
     examples = answers.List(answers.String, "The numbers of some of them.", ["10000001"])
 

@@ -19,6 +19,7 @@ from migration_payloads.schemas.fields import (
     WholeNumber,
 )
 from migration_service.schemas import answers
+from migration_service.schemas.deciding import decided_by
 from migration_service.schemas.error_threshold import WaveBrakeAnswerSchema
 from migration_service.states import WaveState, WaveWait, Weekday
 
@@ -177,6 +178,7 @@ class WaveDecisionBodySchema(CommandFields):
         required=True,
         max_length=1_000,
     )
+    by = decided_by()
 
 
 class WavePlanListArgumentsSchema(Fields):

@@ -83,6 +83,8 @@ class LineReader:
     def __init__(self, kind: Any, media_type: str) -> None:
         self._kind = kind
         self._is_csv = media_type == "text/csv"
+        # A cell or a page may have empty lines.
+        self._is_raw = kind is bytes and media_type != "application/x-ndjson"
         self._names: list[str] | None = None
         self._rest = b""
 
@@ -94,12 +96,15 @@ class LineReader:
 
     def end(self) -> Iterator[Any]:
         """Yield the item of a last line that has no end."""
-        yield from self._item(self._rest)
+        if self._rest:
+            yield from self._item(self._rest)
 
     def _item(self, line: bytes) -> Iterator[Any]:
-        if not line.strip():
+        if self._is_raw:
+            yield line
+        elif not line.strip():
             return
-        if self._is_csv:
+        elif self._is_csv:
             [row] = csv.reader([line.decode("utf-8-sig").rstrip("\r")])
             if self._names is None:
                 self._names = row

@@ -30,6 +30,7 @@ class AccountImport(TypedDict, total=False):
 
 class AcknowledgementBody(TypedDict, total=False):
     reason: Required["str"]
+    by: "str"
     external_account_numbers: "Sequence[str]"
     batch: "str"
     line_numbers: "Sequence[int]"
@@ -111,6 +112,7 @@ class ErasureBody(TypedDict, total=False):
     import_supplier: Required["str"]
     external_account_number: Required["str"]
     reason: Required["str"]
+    by: "str"
 
 
 class EstimatedAnnualVolume(TypedDict, total=False):
@@ -332,6 +334,8 @@ class UndoBody(TypedDict, total=False):
     batch: "str"
     wave: "UndoneWave"
     reason: Required["str"]
+    by: "str"
+    overrides: "Sequence[str]"
 
 
 class UndoTarget(TypedDict, total=False):
@@ -365,6 +369,7 @@ class WaveBody(TypedDict, total=False):
 
 class WaveDecisionBody(TypedDict, total=False):
     reason: Required["str"]
+    by: "str"
 
 
 class WavePlanBody(TypedDict, total=False):

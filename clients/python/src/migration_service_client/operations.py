@@ -564,6 +564,7 @@ def acknowledge_open(
     import_supplier_code: str,
     *,
     reason: str,
+    by: str | Absent = ABSENT,
     external_account_numbers: Sequence[str] | Absent = ABSENT,
     batch: str | Absent = ABSENT,
     line_numbers: Sequence[int] | Absent = ABSENT,
@@ -576,6 +577,7 @@ def acknowledge_open(
         models.AcknowledgedAnswer,
         body=members(
             reason=reason,
+            by=by,
             external_account_numbers=external_account_numbers,
             batch=batch,
             line_numbers=line_numbers,
@@ -605,7 +607,7 @@ def get_id_map(import_supplier_code: str) -> Lines[dict[str, str]]:
 
 
 def erase_account(
-    *, import_supplier: str, external_account_number: str, reason: str
+    *, import_supplier: str, external_account_number: str, reason: str, by: str | Absent = ABSENT
 ) -> Request[models.ErasureAnswer]:
     """Erase the personal data of an account permanently."""
     return Request(
@@ -614,7 +616,10 @@ def erase_account(
         target("/v1/data-import/account-import-process/erase/"),
         models.ErasureAnswer,
         body=members(
-            import_supplier=import_supplier, external_account_number=external_account_number, reason=reason
+            import_supplier=import_supplier,
+            external_account_number=external_account_number,
+            reason=reason,
+            by=by,
         ),
     )
 
@@ -713,6 +718,8 @@ def start_undo(
     external_account_numbers: Sequence[str] | Absent = ABSENT,
     batch: str | Absent = ABSENT,
     wave: models.UndoneWave | Json | Absent = ABSENT,
+    by: str | Absent = ABSENT,
+    overrides: Sequence[str] | Absent = ABSENT,
 ) -> Request[models.UndoProgressAnswer]:
     """Start an undo."""
     return Request(
@@ -727,6 +734,8 @@ def start_undo(
             batch=batch,
             wave=wave,
             reason=reason,
+            by=by,
+            overrides=overrides,
         ),
     )
 
@@ -862,25 +871,29 @@ def reconcile_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     )
 
 
-def approve_wave(plan_id: str, number: int, *, reason: str) -> Request[models.WavePlanAnswer]:
+def approve_wave(
+    plan_id: str, number: int, *, reason: str, by: str | Absent = ABSENT
+) -> Request[models.WavePlanAnswer]:
     """Approve a reconciled wave, so that the next one can start."""
     return Request(
         "approve_wave",
         "POST",
         target("/v1/data-import/wave-plans/{}/waves/{}/approve/", plan_id, number),
         models.WavePlanAnswer,
-        body=members(reason=reason),
+        body=members(reason=reason, by=by),
     )
 
 
-def stop_wave(plan_id: str, number: int, *, reason: str) -> Request[models.WavePlanAnswer]:
+def stop_wave(
+    plan_id: str, number: int, *, reason: str, by: str | Absent = ABSENT
+) -> Request[models.WavePlanAnswer]:
     """Stop a wave and every later one."""
     return Request(
         "stop_wave",
         "POST",
         target("/v1/data-import/wave-plans/{}/waves/{}/stop/", plan_id, number),
         models.WavePlanAnswer,
-        body=members(reason=reason),
+        body=members(reason=reason, by=by),
     )
 
 
@@ -1023,6 +1036,18 @@ def redeliver_webhook(
     )
 
 
+def get_report(subject: str, *, wave: int | None = None) -> Lines[bytes]:
+    """Get a report as one page that can be shared or printed."""
+    return Lines(
+        "get_report",
+        "GET",
+        target("/v1/data-import/reports/{}/", subject),
+        bytes,
+        query={"wave": wave},
+        accept="text/html",
+    )
+
+
 class Operations:
     """The operations as methods."""
 
@@ -1093,3 +1118,4 @@ class Operations:
     list_webhook_deliveries = Each(list_webhook_deliveries)
     get_webhook_delivery = Call(get_webhook_delivery)
     redeliver_webhook = Call(redeliver_webhook)
+    get_report = Each(get_report)

@@ -1,6 +1,7 @@
 """A request as data: what to send, and the type of the answer. Nothing here sends anything."""
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -72,6 +73,16 @@ class Lines(Request[T]):
     """A request whose answer is a stream with one `T` in each line."""
 
     __slots__ = ()
+
+
+def as_sent(request: Lines[Any], accept: str | None = None) -> Lines[bytes]:
+    """Return the request for the lines of a stream as they are sent, which may have another media type."""
+    copied = copy(request)
+    accept = accept or request.accept
+    changed = {"answer": bytes, "accept": accept, "headers": {**request.headers, "Accept": accept}}
+    for name, value in changed.items():
+        object.__setattr__(copied, name, value)
+    return copied
 
 
 def target(template: str, *parts: object) -> str:

@@ -55,6 +55,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     "waves.get_plan": (Scope.READ, Scope.BATCHES),
     "waves": (Scope.BATCHES,),
     "webhooks": (Scope.WEBHOOKS,),
+    "reports": (Scope.READ,),
 }
 
 _NAMES = ("import_supplier_code", "external_account_number")

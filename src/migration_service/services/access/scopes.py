@@ -31,6 +31,8 @@ class Scope(StrEnum):
     UNDO = "undo"
     #: Setting up webhooks, which are sent every event.
     WEBHOOKS = "webhooks"
+    #: Undoing accounts although something blocks them. A key without limits does not have it.
+    OVERRIDE = "override"
 
 
 def require_scope(granted: Collection[str] | None, accepted: Sequence[Scope]) -> None:

@@ -1,4 +1,6 @@
-"""`migration-client`: the suppliers' command. Each command has its own module, which has its name.
+"""`migration-client`: the command of suppliers and operators.
+
+A command has a module of its name. The commands of the groups are those of the operations of the interface.
 
 Exit statuses: 0 done, 1 something differs or failed, 2 could not run.
 """
@@ -21,10 +23,28 @@ _LINES = {
     "results": "Show what came of each line of a FILE that was sent, or of the BATCH with this id.",
     "failed": "Print the lines that failed, as they were sent, of a FILE or of the BATCH with this id.",
     "reconcile": "Compare what a SUPPLIER sent, or a FILE, with what was created.",
+    "watch": "Show the progress of a FILE that was sent, or of a BATCH, until it ends or is paused.",
     "listen": "Print events as they happen, and forward them to a receiver.",
     "trigger": "Send an example event of this TYPE to a receiver, or let the service send webhook.test.",
     "resend": "Let the service send an event again to a webhook: the delivery or the event with this ID.",
     "doctor": "Check what lies between this machine and the service, and what your key may do.",
+    "configure": "Keep the address and the key of a service as the profile NAME.",
+}
+
+#: Every group of operations, and the operation that needs no group.
+_GROUPS = {
+    "accounts": "Validate, store, create, show or erase single accounts.",
+    "added-data": "Add data to an account that exists.",
+    "suppliers": "Show the import suppliers, whose accounts are migrated.",
+    "batches": "Start and control batches, which migrate many accounts or add data to them.",
+    "waves": "Migrate pending accounts in waves, each with a window and an error threshold.",
+    "acknowledgements": "Acknowledge refused accounts that will not be migrated, with a reason.",
+    "undo": "Undo imports before go-live: remove created accounts and make them pending again.",
+    "webhooks": "Manage webhooks, which send events to servers.",
+    "events": "Show events, and who reads them.",
+    "sessions": "Show and end the sessions of your API keys.",
+    "api-keys": "Show your API key, and what holds for it.",
+    "report": "Write a report as one HTML page that can be shared or printed.",
 }
 
 
@@ -32,17 +52,22 @@ class _Commands(click.Group):
     """A group that imports the module of a command when it is called, and ends each error as one sentence."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_LINES)
+        return [*_LINES, *_GROUPS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _GROUPS:
+            from migration_service_client.command.operations import make_command  # noqa: PLC0415
+
+            return make_command(cmd_name, _GROUPS[cmd_name])
         if cmd_name not in _LINES:
             return None
         command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_LINES.items()))
+        for title, lines in (("Commands", _LINES), ("Groups of commands", _GROUPS)):
+            with formatter.section(title):
+                formatter.write_dl(list(lines.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         # Imported here, because `--help` needs no HTTP library.
@@ -61,5 +86,12 @@ class _Commands(click.Group):
     cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
 @click.version_option(package_name="migration-service-client", prog_name="migration-client")
-def main() -> None:
-    """Check, send and follow accounts from the supplier's side."""
+@click.option(
+    "--profile",
+    envvar="MIGRATION_CLIENT_PROFILE",
+    show_envvar=True,
+    metavar="NAME",
+    help="The service and the key to use: see configure.",
+)
+def main(profile: str | None) -> None:
+    """Check, send and follow accounts, and control their migration."""

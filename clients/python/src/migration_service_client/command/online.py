@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from migration_payloads.files.output import say
 from migration_service_client import AsyncClient, Client
 from migration_service_client.command.errors import CannotRunError
+from migration_service_client.command.profiles import Profile, find_default, read_profile
 
 T = TypeVar("T", Client, AsyncClient)
 
@@ -48,6 +50,8 @@ class Service:
     url: str | None
     key_file: Path | None
     patience: float
+    #: It has the address and the key instead.
+    profile: Profile | None = None
 
     def require(self) -> None:
         """Raise CannotRunError if the address or the key is missing, or has another form."""
@@ -62,16 +66,17 @@ class Service:
         return self._open(AsyncClient)
 
     def _open(self, kind: type[T]) -> T:
-        if not self.url:
+        url = self.profile.url if self.profile else self.url
+        if not url:
             raise CannotRunError(
-                "No address of the service is given. Use --url, or set the variable MIGRATION_CLIENT_URL."
+                "No address of the service is given. Use --url or --profile, or set the variable "
+                "MIGRATION_CLIENT_URL."
             )
+        key = self.profile.key if self.profile else _read_key(self.key_file)
         try:
-            return kind(self.url, _read_key(self.key_file), patience=self.patience)
+            return kind(url, key, patience=self.patience)
         except ValueError:
-            raise CannotRunError(
-                f"{self.url!r} is not an address that begins with https:// or http://."
-            ) from None
+            raise CannotRunError(f"{url!r} is not an address that begins with https:// or http://.") from None
 
 
 def online(patience: float = 10.0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -87,7 +92,8 @@ def online(patience: float = 10.0) -> Callable[[Callable[..., Any]], Callable[..
             *arguments: Any, url: str | None, key_file: Path | None, patience: float, **options: Any
         ) -> Any:
             logging.getLogger("migration_service_client").addHandler(_Waiting(logging.WARNING))
-            return command(*arguments, service=Service(url, key_file, patience), **options)
+            service = Service(url, key_file, patience, _profile(url, key_file))
+            return command(*arguments, service=service, **options)
 
         waits = click.option(
             "--patience",
@@ -103,6 +109,23 @@ def online(patience: float = 10.0) -> Callable[[Callable[..., Any]], Callable[..
         return made
 
     return add
+
+
+def _profile(url: str | None, key_file: Path | None) -> Profile | None:
+    """Return the profile that is wanted, or the one named `default` if nothing else says what to use.
+
+    A key is never sent to an address that was not configured with it.
+    """
+    context = click.get_current_context()
+    wanted = context.find_root().params.get("profile")
+    if wanted:
+        for name in ("url", "key_file"):
+            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                option = name.replace("_", "-")
+                raise click.UsageError(f"--profile has an address and a key. Leave out --{option}.")
+        return read_profile(wanted)
+    is_given = url or key_file or os.environ.get(_KEY)
+    return None if is_given else find_default()
 
 
 class _Waiting(logging.Handler):

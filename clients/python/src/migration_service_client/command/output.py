@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
+from decimal import Decimal
 from itertools import chain, islice
 from typing import Any, Protocol
 
@@ -29,6 +30,18 @@ TELL_EVERY = 60.0
 
 #: The columns of a table are as wide as those of so many rows need.
 _MEASURED = 100
+#: The columns of tables that would be too wide with all of them.
+_COLUMNS = {
+    "BatchAnswer": ("batch_id", "name", "import_supplier", "kind", "mode", "state", "lines", "created_at"),
+    "WavePlanAnswer": ("plan_id", "import_supplier", "name", "created_at", "finished_at", "undo_id"),
+    "WaveAnswer": (
+        *("number", "name", "state", "reason", "lines", "existing", "differing", "open"),
+        *("opens_at", "closes_at", "decided_by", "batch_id"),
+    ),
+    "UndoAnswer": ("undo_id", "import_supplier", "batch_id", "state", "accounts", "started_by", "created_at"),
+    "WebhookAnswer": ("webhook_id", "url", "description", "enabled", "failing_since"),
+    "FeedEvent": ("cursor", "type", "created_at", "data"),
+}
 
 
 def escape(text: str) -> str:
@@ -82,6 +95,30 @@ def show_record(record: Record, as_json: bool) -> None:
         _show_rows([], rows, ())
 
 
+def show_items(items: Iterable[Any], as_json: bool) -> None:
+    """Print answers as a table, or as JSON, one in each line."""
+    if as_json:
+        for it in items:
+            show_json(it)
+        return
+    show_list(map(_row, items), as_json=False, nothing="There are none.")
+
+
+def show_answer(answer: Any, as_json: bool) -> None:
+    """Print an answer: its values that are known, and below them a table for each list of objects in it."""
+    if as_json:
+        show_json(answer)
+        return
+    found = {name: it for name, it in _members(answer).items() if it not in (None, (), {}, [])}
+    found |= {name: {key: n for key, n in it.items() if n} for name, it in found.items() if _is_counts(it)}
+    if record := {name: it for name, it in found.items() if not _is_table(it)}:
+        show_record(record, as_json=False)
+    for name, it in found.items():
+        if _is_table(it):
+            say(f"\n{name.replace('_', ' ')}:\n")
+            show_items(it, as_json=False)
+
+
 class Bar(Protocol):
     """The progress of something: `update` it with what was done since."""
 
@@ -121,6 +158,33 @@ def progress(label: str, length: int) -> Iterator[Bar]:
         yield bar
 
 
+def _row(item: Any) -> Record:
+    """Return the values for a table: those of the columns of its kind, or all that are no tables."""
+    found = _members(item)
+    if columns := _COLUMNS.get(type(item).__name__):
+        return {name: found[name] for name in columns}
+    return {name: it for name, it in found.items() if not _is_table(it)}
+
+
+def _members(answer: Any) -> Record:
+    """Return the members of an answer, with objects in it as dictionaries."""
+    if not dataclasses.is_dataclass(answer):
+        return dict(answer)
+    found = {it.name: getattr(answer, it.name) for it in dataclasses.fields(answer)}
+    return {
+        name: dataclasses.asdict(it) if dataclasses.is_dataclass(it) and not isinstance(it, type) else it
+        for name, it in found.items()
+    }
+
+
+def _is_counts(value: Any) -> bool:
+    return isinstance(value, dict) and all(type(it) is int for it in value.values())
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and not isinstance(value[0], str | int)
+
+
 def _show_rows(heading: list[list[str]], first: Sequence[Record], rest: Iterable[Record]) -> None:
     texts = heading + [[_readable(value) for value in row.values()] for row in first]
     more = ([_readable(value) for value in row.values()] for row in rest)
@@ -139,6 +203,8 @@ def _readable(value: Any) -> str:
             return "-"
         case datetime():
             return show_moment(value)
+        case Decimal():
+            return f"{value:f}".removesuffix(".0")
         case list() | tuple():
             return ", ".join(map(_readable, value)) or "-"
         case Mapping():

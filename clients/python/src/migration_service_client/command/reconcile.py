@@ -1,30 +1,53 @@
 """`migration-client reconcile`."""
 
+from pathlib import Path
+
 import click
 
-from migration_payloads.files.output import say
+from migration_payloads.files.output import OutputPath, replacing, say
 from migration_service_client.command.online import Service, online
-from migration_service_client.command.output import count, json_option, show_json, show_list, show_record
+from migration_service_client.command.output import json_option, show_json
 from migration_service_client.command.runs import find_run
-from migration_service_client.models import ReconciliationAnswer
-
-_SENT = ("sent", "refused", "waiting", "staged", "created", "skipped", "acknowledged", "open")
-#: For people: how many items of each kind are shown.
-_SHOWN = 20
+from migration_service_client.command.verdicts import show_reconciliation
+from migration_service_client.operations import get_id_map
+from migration_service_client.requests import as_sent
 
 
 @click.command()
 @click.argument("target", metavar="SUPPLIER|FILE")
-@click.option("--batch", metavar="BATCH", help="Only the accounts of the batch with this id.")
+@click.option("--batch", metavar="ID", help="Only the accounts of the batch with this id.")
+@click.option(
+    "--created-only",
+    is_flag=True,
+    help="Exit with 1 only if a created account differs, not if something is open.",
+)
+@click.option(
+    "--id-map",
+    type=OutputPath(),
+    metavar="FILE.csv",
+    help="Also write the external and the new number of every created account.",
+)
 @json_option
 @online(patience=60)
-def reconcile(*, target: str, batch: str | None, as_json: bool, service: Service) -> None:
+def reconcile(
+    *,
+    target: str,
+    batch: str | None,
+    created_only: bool,
+    id_map: Path | None,
+    as_json: bool,
+    service: Service,
+) -> None:
     """Compare what a SUPPLIER sent, or a FILE, with what was created.
+
+    It counts what was sent by outcome, and lists what is open: neither created nor skipped nor acknowledged.
+    It compares every value of the created accounts with what was staged. And it shows where the money of the
+    book is: in the file, refused, staged or created, with --batch beside the supplier's control totals.
 
     Of a FILE that was sent in single requests there is no batch: all of its supplier is compared.
 
     The exit status is 0 if everything is clean, 1 otherwise, and 2 if the command could not run. A large book
-    takes a while: the command waits.
+    takes a while: the command waits, and if it is interrupted, the next one joins the comparison.
     """
     run = find_run(target)
     supplier = target if run is None else run.order["supplier"]
@@ -33,44 +56,12 @@ def reconcile(*, target: str, batch: str | None, as_json: bool, service: Service
         say(f"{target} was sent in single requests: this compares all accounts of {supplier}.", err=True)
     with service.client() as client:
         found = client.reconcile_import_supplier(supplier, batch=batch)
+        if id_map is not None:
+            with replacing(id_map) as out:
+                out.writelines(it + b"\n" for it in client.iterate(as_sent(get_id_map(supplier))))
     if as_json:
         show_json(found)
     else:
-        _show(found)
-    if not found.clean:
+        show_reconciliation(found)
+    if not (found.created_clean if created_only else found.clean):
         click.get_current_context().exit(1)
-
-
-def _show(found: ReconciliationAnswer) -> None:
-    show_record({name: getattr(found.sent, name) for name in _SENT}, as_json=False)
-    if found.open:
-        say(f"\n{count(len(found.open), 'item')} open{_first(len(found.open))}:\n")
-        rows = (
-            {
-                "account": it.external_account_number,
-                "reason": it.reason,
-                "batch": it.batch_id,
-                "line": it.line_number,
-                "errors": list(dict.fromkeys(error.code for error in it.errors or ())),
-            }
-            for it in found.open[:_SHOWN]
-        )
-        show_list(rows, as_json=False, nothing="")
-    if found.differences:
-        say(f"\n{count(found.differing, 'created account')} differ{_first(len(found.differences))}:\n")
-        differing = (
-            {
-                "account": it.external_account_number,
-                "created as": it.service_account_number,
-                "differs in": [value.path for value in it.values] or [one.measure for one in it.differences],
-            }
-            for it in found.differences[:_SHOWN]
-        )
-        show_list(differing, as_json=False, nothing="")
-    problems = ", ".join(f"{it.problem} {it.number:,}" for it in found.problems)
-    verdict = "Clean: nothing is open, and nothing differs." if found.clean else f"Not clean: {problems}."
-    say(f"{count(found.compared, 'created account')} compared. {verdict}")
-
-
-def _first(number: int) -> str:
-    return f", of which the first {_SHOWN} (all with --json)" if number > _SHOWN else ""

@@ -1,0 +1,56 @@
+"""Reports as one page of HTML that can be shared or printed."""
+
+from typing import Any
+
+from flask import Response
+
+from migration_service import errors
+from migration_service.blueprints.description.openapi import answers_errors
+from migration_service.blueprints.requests.body import query_arguments
+from migration_service.blueprints.requests.interface import caller, make_blueprint
+from migration_service.blueprints.requests.places import database_searches, while_client_waits
+from migration_service.blueprints.requests.resources import resources
+from migration_service.schemas.reports import ReportArgumentsSchema
+from migration_service.services.reporting.report import make_report
+from migration_service.services.reporting.report_page import render_report
+from migration_service.services.reporting.report_subject import find_subject
+
+blueprint = make_blueprint("reports", "reports", "Reports that can be shared or printed.")
+
+#: Seconds for which a request compares.
+_SECONDS = 10.0
+
+
+@blueprint.get("/<subject>/", endpoint="get_report")
+@query_arguments(blueprint, ReportArgumentsSchema())
+@blueprint.response(
+    200,
+    {"type": "string", "description": "A page of HTML without scripts, which loads nothing."},
+    content_type="text/html",
+    example="<!doctype html><title>Report of DEMO_SUPPLIER</title>",
+)
+@answers_errors(
+    blueprint,
+    errors.RequestFailedValidationError,
+    errors.ImportSupplierNotFoundError,
+    errors.WavePlanNotFoundError,
+    errors.WaveNotFoundError,
+)
+@while_client_waits
+@database_searches()
+def get_report(arguments: dict[str, Any], subject: str) -> Response:
+    """Get a report as one page that can be shared or printed
+
+    The subject is the code of a supplier, or the id of a batch or of a wave plan. The report shows what was
+    planned, done and failed, times and rates, the reconciliation with every kind of difference, what was
+    undone, who decided what, and the versions. For waves it adds their windows, how their accounts were
+    chosen, and the decision on each. The page has no personal data. If comparing takes longer than ten
+    seconds, the report has the comparison before: reconcile first.
+    """
+    sessions = resources().Session
+    with sessions.begin() as session:
+        found = find_subject(
+            session, subject, organisation_id=caller().organisation_id, wave=arguments.get("wave")
+        )
+    page = render_report(make_report(sessions, found, seconds=_SECONDS))
+    return Response(page, mimetype="text/html")
