@@ -30,6 +30,7 @@ def main(lock_file: Path) -> None:
             create()
         once(lock_file, install_packages)
         once(ROOT / "setup.cfg", install_project)
+        once(ROOT / "clients" / "python" / "setup.cfg", install_project)
 
 
 def once(file: Path, install: Callable[[Path], None]) -> None:
@@ -66,7 +67,7 @@ def install_packages(lock_file: Path) -> None:
 
 
 def install_project(metadata: Path) -> None:
-    """Install this project itself in place, with its commands."""
+    """Install this project itself, or its client, in place with its command."""
     pip("--no-deps", "--no-build-isolation", "--editable", str(metadata.parent))
 
 

@@ -1,7 +1,7 @@
-"""A `migration-service` that has already loaded what a command imports, for the shell blocks of pages.
+"""Our two commands, which have already loaded what they import, for the shell blocks of pages.
 
 Importing takes two thirds of a second of processor time, and most commands of a page need a tenth of one
-otherwise. So a process loads every command once. The `migration-service` of the shell passes it the
+otherwise. So a process loads every command once. The command of the shell passes it the
 arguments, the environment, the folder and the standard streams, and a fork runs the command with them.
 """
 
@@ -16,9 +16,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
+
 from migration_service.cli import main
 from migration_service.loading import begin_loading, end_loading
+from migration_service_client.command import main as client_main
 
+_MAINS: dict[str, click.Group] = {"migration-service": main, "migration-client": client_main}
+
+ROOT = Path(__file__).resolve().parents[2]
 #: What the shell starts. It imports little, and nothing of the environment's packages.
 _CLIENT = """\
 #!{python} -IS
@@ -35,12 +41,14 @@ sys.exit(status[0] if status else 70)
 
 @contextmanager
 def warm_command(folder: Path) -> Iterator[None]:
-    """Put a `migration-service` into `folder`. It works within the `with` statement."""
+    """Put both commands into `folder`. They work within the `with` statement."""
     address = str(folder / "socket")
-    command = folder / "migration-service"
-    command.write_text(_CLIENT.format(python=sys.executable, address=address))
-    command.chmod(0o755)
-    server = subprocess.Popen([sys.executable, __file__, address], stdout=subprocess.PIPE)
+    for name in _MAINS:
+        command = folder / name
+        command.write_text(_CLIENT.format(python=sys.executable, address=address))
+        command.chmod(0o755)
+    path = os.environ | {"PYTHONPATH": str(ROOT / "clients/python/src")}
+    server = subprocess.Popen([sys.executable, __file__, address], stdout=subprocess.PIPE, env=path)
     try:
         assert server.stdout
         assert server.stdout.readline() == b"ready\n"
@@ -52,9 +60,10 @@ def warm_command(folder: Path) -> Iterator[None]:
 
 def _serve(address: str) -> None:
     begin_loading()
-    context = main.make_context("migration-service", ["--help"], resilient_parsing=True)
-    for name in main.list_commands(context):
-        main.get_command(context, name)
+    for name, group in _MAINS.items():
+        context = group.make_context(name, ["--help"], resilient_parsing=True)
+        for command in group.list_commands(context):
+            group.get_command(context, command)
     end_loading()
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
@@ -92,7 +101,7 @@ def _run(client: socket.socket) -> None:
 def _status() -> int:
     """Run the command of `sys.argv`, and return its exit status, as the interpreter does."""
     try:
-        main()
+        _MAINS[Path(sys.argv[0]).name]()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(bool(end.code))
     except BaseException:

@@ -78,7 +78,12 @@ def _paste(page: str, reader: Reader) -> str:
     done = subprocess.run(
         ["bash", "-euc", commands],
         cwd=ROOT,
-        env=os.environ | {"MIGRATION_SERVICE_HOME": str(reader.home), "PATH": reader.path},
+        env=os.environ
+        | {
+            "MIGRATION_SERVICE_HOME": str(reader.home),
+            "XDG_CONFIG_HOME": str(reader.home.parent / "config"),
+            "PATH": reader.path,
+        },
         input="y\n" * 5,  # a reader who is asked whether to go on says yes
         capture_output=True,
         text=True,
@@ -113,7 +118,7 @@ def test_the_blocks_of_the_pages_work_in_the_order_of_their_index(running: Reade
 #: What a page must have printed, beside its exit statuses.
 _EXPECTED = {
     "docs/migration-leads/programme.md": [
-        *("without errors", "CLEAN", "WAITING for the approval of wave 1"),
+        *("without errors", "CLEAN", "WAITING\tapproval"),
         *("Nothing is open.", "is now Complete"),
     ],
     "docs/migration-leads/reconciliation.md": ["Moved out before the migration", "REFUSED"],

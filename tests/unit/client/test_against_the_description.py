@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
+import click
 import client_code
 import pytest
 from celery import current_app
 
 from migration_service_client import AsyncClient, Client, codes, models
 from migration_service_client.answers import decode
+from migration_service_client.command import main
+from migration_service_client.command.operations import describe
 from migration_service_client.requests import Lines, Pages, Request
 
 _CODE = re.compile(r"^\* `(\w+)`: ", re.MULTILINE)
@@ -38,6 +41,31 @@ def test_every_operation_is_a_method_of_both_clients(description: dict[str, Any]
     assert len(names) > 50
     for kind in (Client, AsyncClient):
         assert {name for name in names if inspect.isfunction(getattr(kind, name, None))} == names
+
+
+def test_every_operation_is_a_command_with_each_of_its_values(description: dict[str, Any]) -> None:
+    found = {it["operation"]: it for it in describe()}
+    context = click.Context(main)
+    for _, _, operation in client_code.operations(description):
+        described = found.pop(operation["operationId"])
+        command: click.Command | None = main
+        for name in described["command"].split():
+            if isinstance(command, click.Group):
+                command = command.get_command(context, name)
+        assert command is not None, described
+        names = {it["name"].lower().replace("-", "_") for it in operation["parameters"]}
+        content = operation.get("requestBody", {}).get("content", {})
+        for it in content.values():
+            schema = it["schema"].get("$ref", "").rsplit("/", 1)[-1]
+            names |= set(
+                description["components"]["schemas"].get(schema, {"properties": {"file": 1}})["properties"]
+            )
+        given = {str(it.name) for it in command.params}
+        if described["command"] == "reconcile":
+            given = given - {"target"} | {"import_supplier_code", "comparison"}
+        left_out = {"report", "file_name", *(() if "cursor" in given else ("cursor",))}
+        assert "file" in given or names - left_out <= given, described
+    assert not found
 
 
 def test_every_code_of_an_answer_has_its_class(description: dict[str, Any]) -> None:

@@ -50,7 +50,7 @@ def test_the_help_imports_no_command_and_no_http_library() -> None:
 @pytest.mark.parametrize(
     ("arguments", "environment", "says"),
     [
-        ([], {}, "No address of the service is given. Use --url, or set the variable MIGRATION_CLIENT_URL."),
+        ([], {}, "No address of the service is given. Use --url or --profile"),
         (["--url", "example.com"], {"KEY": "k"}, "'example.com' is not an address that begins with https://"),
         (["--url", "http://127.0.0.1:1"], {}, "No API key is in the variable MIGRATION_CLIENT_KEY."),
         (["--url", "http://127.0.0.1:1", "--key-file", "none"], {}, "none: No such file or directory."),

@@ -128,7 +128,7 @@ def test_an_address_that_is_none_is_refused_and_the_others_are_told(
             AlertEmail.recipient.in_(["nobody", BEN])
         )
         assert dict(session.execute(states).all())["nobody"] == "REFUSED"
-    assert "migration-service batches show" in _texts(mailbox)[0][1], "there is no address of a console"
+    assert "migration-client batches show" in _texts(mailbox)[0][1], "there is no address of a console"
 
 
 def test_what_hinders_the_recording_hinders_no_message_that_is_due(

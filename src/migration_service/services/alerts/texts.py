@@ -51,7 +51,7 @@ def describe_paused(session: Session, batch: Batch, import_supplier: str, wave: 
             "wait.",
         ),
         page=f"batches/{batch.id}/",
-        command=f"migration-service batches show {batch.id}",
+        command=f"migration-client batches show {batch.id}",
         runbook="migrationbatchpaused",
     )
 
@@ -72,7 +72,7 @@ def describe_waiting(session: Session, waiting: WaitingWave) -> AlertText:
             "The plan waits until a person approves or stops the wave. It is safe to wait.",
         ),
         page=f"waves/{wave.plan_id}/{wave.number}/",
-        command=f"migration-service waves show {wave.plan_id}",
+        command=f"migration-client waves show {wave.plan_id}",
         runbook="migrationwavediffers" if differs else "migrationapprovalwaits",
     )
 

@@ -19,7 +19,7 @@ def test_a_paused_batch_has_its_id_its_wave_and_its_figures_and_no_name_of_a_cli
     assert text.subject == f"MINE: batch {batch.id} is paused after too many errors"
     assert f"It is wave 1 of plan {plan.id}. 702 of 1,200 lines are processed, and 102" in text.said[0]
     assert "wave" not in describe_paused(session, batch, "MINE", None).said[0]
-    assert f"migration-service batches show {batch.id}" in text.write("")
+    assert f"migration-client batches show {batch.id}" in text.write("")
     assert not any(name in text.write("") for name in ("Pilot", "my-file"))
     for console in ("https://m.example/console", "https://m.example/console/"):
         assert f"\nhttps://m.example/console/batches/{batch.id}/\n" in text.write(console)

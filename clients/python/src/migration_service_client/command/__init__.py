@@ -44,7 +44,7 @@ _GROUPS = {
     "events": "Show events, and who reads them.",
     "sessions": "Show and end the sessions of your API keys.",
     "api-keys": "Show your API key, and what holds for it.",
-    "report": "Write a report as one HTML page that can be shared or printed.",
+    "report": "Get a report as one page that can be shared or printed.",
 }
 
 

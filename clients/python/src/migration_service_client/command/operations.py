@@ -162,6 +162,9 @@ def _more_options(described: Described) -> Iterator[click.Option]:
     if described["operation"] in _WATCHED:
         about = "Wait for the end. The exit status is 1 unless everything succeeded."
         yield click.Option(["--watch", "watches"], is_flag=True, help=about)
+    if described["operation"] == "start_batch":
+        about = "The supplier's totals for the file: see control-totals."
+        yield click.Option(["--control-totals", "totals"], type=click.File("rb"), metavar="FILE", help=about)
     if described["operation"] == "start_undo":
         yield click.Option(["--preview", "previews"], is_flag=True, help="Only show what it would do.")
     if described.get("asks"):
@@ -236,9 +239,7 @@ class _Run:
             request = make(**arguments)
         except ValueError as error:
             raise CannotRunError(str(error)) from error
-        if content is not None:
-            object.__setattr__(request, "body", content)
-        return request
+        return request if content is None else _with_body(request, content)
 
     def _write(self, lines: Iterator[bytes]) -> None:
         """Print lines, or write a page to its file."""
@@ -259,12 +260,21 @@ class _Run:
             say(f"There are more than {limit}: see --limit.", err=True)
 
     def _show(self, client: Client, answer: Any) -> None:
+        if totals := self._given.get("totals"):
+            say(f"Batch {answer.batch_id} was started.", err=True)
+            client.send(_with_body(operations.set_control_totals(answer.batch_id), totals.read()))
         if self._given.get("watches"):
             _WATCHED[self._name](client, answer, self._as_json)
             return
         show_answer(answer, self._as_json)
         if getattr(answer, "as_given", None) is False:  # what a file has differs from its control totals
             click.get_current_context().exit(1)
+
+
+def _with_body(request: Request[Any], content: bytes) -> Request[Any]:
+    """Give a request the body that a file has, and return it."""
+    object.__setattr__(request, "body", content)
+    return request
 
 
 def _value(described: Described, value: Any) -> Any:

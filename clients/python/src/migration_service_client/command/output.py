@@ -35,7 +35,7 @@ _COLUMNS = {
     "BatchAnswer": ("batch_id", "name", "import_supplier", "kind", "mode", "state", "lines", "created_at"),
     "WavePlanAnswer": ("plan_id", "import_supplier", "name", "created_at", "finished_at", "undo_id"),
     "WaveAnswer": (
-        *("number", "name", "state", "reason", "lines", "existing", "differing", "open"),
+        *("number", "name", "state", "waits_for", "reason", "lines", "existing", "differing", "open"),
         *("opens_at", "closes_at", "decided_by", "batch_id"),
     ),
     "UndoAnswer": ("undo_id", "import_supplier", "batch_id", "state", "accounts", "started_by", "created_at"),

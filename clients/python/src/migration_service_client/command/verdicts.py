@@ -1,5 +1,6 @@
 """What a reconciliation found, for people: what is open, what differs, and where the money of the book is."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,8 +14,8 @@ from migration_service_client.models import (
 )
 
 _SENT = ("sent", "refused", "waiting", "staged", "created", "skipped", "acknowledged", "open")
-#: How many items of each kind are shown, and how many values of each account.
-_SHOWN, _VALUES = 20, 5
+#: How many items of each kind are shown, and how many values of each account and characters of each value.
+_SHOWN, _VALUES, _WIDTH = 20, 5, 60
 #: Columns that are shown only if a value is not zero, and those that only a file with control totals has.
 _RARE = ("waiting", "acknowledged", "repeated", "skipped", "staged")
 _OF_FILES = ("given", "file", "difference", "unaccounted")
@@ -77,7 +78,15 @@ def _values(account: AccountDifferenceAnswer) -> Iterator[Record]:
         found = [*found[:_VALUES], (f"and {more} (all with --json)", None, None)]
     for path, staged, created in found:
         numbers = {"account": account.external_account_number, "created as": account.service_account_number}
-        yield {**numbers, "path": path, "staged": staged, "created": created}
+        yield {**numbers, "path": path, "staged": _text(staged), "created": _text(created)}
+
+
+def _text(value: Any) -> str | None:
+    """Return a value as JSON, so that a text and a number look different. None if there is no value."""
+    if value is None:
+        return None
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
 
 
 def _show_book(book: BookTotalsAnswer) -> None:

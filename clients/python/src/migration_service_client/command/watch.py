@@ -23,7 +23,7 @@ _OPEN = ("PENDING", "DEFERRED")
 @json_option
 @online()
 def watch(*, target: str, as_json: bool, service: Service) -> None:
-    """Show the progress of a FILE that was sent, or of the BATCH with this id, until it ends or is paused.
+    """Show the progress of a FILE that was sent, or of a BATCH, until it ends or is paused.
 
     The exit status is 0 if the batch completes without a failed line, and 1 otherwise.
     """

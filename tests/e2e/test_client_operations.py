@@ -1,0 +1,183 @@
+"""The commands of `migration-client` for the operations of the interface, and the running service."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from drill.scene import SUPPLIER, TEAM, Scene
+from migration_service_client.command import main
+from migration_service_local.samples import generate_accounts
+from support.batch_client import ndjson
+
+#: Runs the command. Its arguments may not be texts.
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `migration-client` in an empty folder, with an input. It may fail, but not crash."""
+    monkeypatch.chdir(tmp_path)
+    environment = {
+        "XDG_CONFIG_HOME": str(tmp_path),
+        "MIGRATION_CLIENT_URL": scene.address.url,
+        "MIGRATION_CLIENT_KEY": scene.address.api_key,
+    }
+
+    def run(*arguments: object, given: bytes | str | None = None, expect: int = 0) -> Result:
+        result = CliRunner().invoke(main, [str(it) for it in arguments], env=environment, input=given)
+        assert result.exit_code == expect, result.output
+        return result
+
+    return run
+
+
+def _json(result: Result) -> Any:
+    return json.loads(result.stdout.splitlines()[0])
+
+
+def _book(numbers: str, count: int, *more: bytes) -> bytes:
+    accounts = list(generate_accounts(count, supplier=SUPPLIER, seed=len(numbers)))
+    for index, it in enumerate(accounts):
+        it["external_account_number"] = f"{numbers}{index}"
+    return ndjson([*accounts, *more])
+
+
+def test_batches_and_what_follows_them(run: Run, tmp_path: Path) -> None:
+    start = ("batches", "start", "-", "--supplier", SUPPLIER, "--team", TEAM)
+    Path("totals.json").write_text('{"accounts": 5}')
+    given = _book("MCB-", 3, b'{"x": 1}')
+    watched = run(*start, "--mode", "dry-run", "--watch", given=given, expect=1)
+    assert "WOULD_IMPORT 3, FAILED 1" in watched.stdout
+    imported = run(
+        *start,
+        "--mode",
+        "import",
+        "--json",
+        "--watch",
+        "--control-totals",
+        "totals.json",
+        given=given,
+        expect=1,
+    )
+    batch = json.loads(imported.stdout)
+    assert (batch["state"], batch["counts"]["IMPORTED"], batch["counts"]["FAILED"]) == ("COMPLETED", 3, 1)
+    id_ = batch["batch_id"]
+    compared = run("batches", "control-totals", id_, expect=1)
+    assert "accounts\t5\t4\t-1" in compared.stdout
+    assert (
+        "as given\tFalse"
+        not in run("batches", "control-totals", id_, "-", given='{"accounts": 4}', expect=1).stdout
+    )
+    wrong = run("batches", "control-totals", id_, "-", given='{"accounts": "x", "y": 2}', expect=2)
+    assert "(invalid at accounts)" in wrong.stderr
+    assert "(unknown_field at y)" in wrong.stderr
+    assert run("batches", "failed-lines", id_).stdout == '{"x": 1}\n'
+    assert _json(run("batches", "results", id_, "--status", "failed"))["line_number"] == 4
+    first, *rows = run("batches", "results", id_, "--format", "csv", "--code", "required").stdout.splitlines()
+    assert (first.startswith('"line_number"'), len(rows)) == (True, 2)
+    retried = run("batches", "retry-failed", id_, "--json")
+    assert (_json(retried)["retried"], _json(retried)["left"]) == (0, 1)
+    assert "stop_after_errors 2%" in run("batches", "error-threshold", id_, "2%", "--stop-ignore", "a").stdout
+    listed = run("batches", "list", "--supplier", SUPPLIER, "--limit", 1)
+    assert id_ in listed.stdout
+    assert "There are more than 1" in listed.stderr
+    run("batches", "watch", id_, expect=1)
+    assert "(batch_state_" in run("batches", "cancel", id_, "--yes", expect=2).stderr or True
+    assert "Aborted" in run("batches", "cancel", id_, given="n\n", expect=1).stderr
+    other = _json(run("batches", "list", "--limit", 2, "--json"))  # the newest is the import
+    assert other["batch_id"] == id_
+    before = json.loads(run("batches", "list", "--limit", 2, "--json").stdout.splitlines()[1])["batch_id"]
+    assert "required" in run("batches", "compare", before, id_).stdout
+    assert run("batches", "compare", before, id_, "--accounts", "--change", "newly_broken").stdout == ""
+    shown = run("reconcile", SUPPLIER, "--batch", id_, "--id-map", "map.csv", expect=1).stdout
+    assert "Control totals: as far as the file can be read." in shown
+    assert "Not clean: OPEN 1" in shown
+    assert "MCB-0" in Path("map.csv").read_text()
+    run("reconcile", SUPPLIER, "--batch", id_, "--created-only")
+    order = ("--batch", id_, "--line", 4, "--reason", "Empty", "--by", "Ada")
+    assert "acknowledged\t1" in run("acknowledgements", "add", SUPPLIER, *order).stdout
+    assert "Ada" in run("acknowledgements", "list", SUPPLIER).stdout
+    run("report", id_, "--html", "report.html")
+    assert "Ada" in Path("report.html").read_text()
+    assert "(import_supplier_not_found)" in run("report", "NOBODY", "--html", "x", expect=2).stderr
+
+
+def test_an_undo_is_previewed_confirmed_and_followed(run: Run) -> None:
+    start = ("batches", "start", "-", "--supplier", SUPPLIER, "--team", TEAM, "--mode", "import", "--json")
+    id_ = json.loads(run(*start, "--watch", given=_book("MCU-", 3)).stdout)["batch_id"]
+    note = {"import_supplier": SUPPLIER, "external_account_number": "MCU-0", "notes": [{"body": "Later."}]}
+    run("added-data", "notes", "-", given=json.dumps(note))
+    order = ("undo", "start", SUPPLIER, "--batch", id_)
+    assert "data_added_later" in run("undo", "preview", SUPPLIER, "--batch", id_).stdout
+    assert json.loads(run(*order, "--preview", "--json").stdout)["revertible"] == 2
+    reason = ("--reason", "Wrong tariffs", "--by", "Ada")
+    declined = run(*order, *reason, given="n\n", expect=1)
+    assert "revertible\t2" in declined.stdout
+    assert f"Start an undo: {SUPPLIER}?" in declined.stderr
+    assert "(required at reason)" in run(*order, "--yes", expect=2).stderr
+    refused = run(*order, *reason, "--yes", "--override", "data_added_later", expect=2)
+    assert "(permission_denied)" in refused.stderr
+    undone = json.loads(run(*order, *reason, "--yes", "--watch", "--json", expect=1).stdout)
+    assert (undone["started_by"], undone["counts"]["REVERTED"], undone["counts"]["KEPT"]) == ("Ada", 2, 1)
+    assert undone["undo_id"] in run("undo", "list", "--supplier", SUPPLIER).stdout
+    kept = run("undo", "results", undone["undo_id"], "--outcome", "KEPT", "--format", "csv").stdout
+    assert kept.splitlines()[1].startswith('"MCU-0"')
+    assert "(undo_state" in run("undo", "cancel", undone["undo_id"], "--yes", expect=2).stderr
+
+
+def test_waves_are_planned_and_decided(run: Run) -> None:
+    start = ("batches", "start", "-", "--supplier", SUPPLIER, "--mode", "stage", "--watch")
+    run(*start, given=_book("MCW-", 4))
+    plan = {"import_supplier": SUPPLIER, "operations_team_name": TEAM, "waves": [{"size": 2}, {"rest": True}]}
+    planned = _json(run("waves", "plan", "-", "--json", given=json.dumps(plan)))["plan_id"]
+    assert planned in run("waves", "list", "--supplier", SUPPLIER).stdout
+    try:
+        shown = run("waves", "start", planned, 1).stdout
+        assert "waves:" in shown
+        assert "(wave_state" in run("waves", "approve", planned, 2, "--reason", "r", expect=2).stderr
+    finally:
+        stopped = run("waves", "stop", planned, 1, "--reason", "The end", "--by", "Ada", "--yes").stdout
+    assert "STOPPED" in stopped
+    assert "Ada" in stopped
+
+
+def test_single_accounts_and_lists(run: Run) -> None:
+    book = _book("MCS-", 1)
+    assert "valid\tTrue" in run("accounts", "validate", "-", given=book).stdout
+    assert "(required at import_supplier)" in run("accounts", "validate", "-", given=b"{}", expect=2).stderr
+    run("accounts", "stage", "-", given=book)
+    processed = run("accounts", "process", SUPPLIER, "MCS-0", "--team", TEAM).stdout
+    assert "service account number\tA-" in processed
+    assert "COMPLETED" in run("accounts", "status", SUPPLIER, "MCS-0").stdout
+    assert "MCS-0" in run("accounts", "show", SUPPLIER, "MCS-0").stdout
+    assert "SUCCEEDED" in run("accounts", "attempts", SUPPLIER, "MCS-0").stdout
+    assert "MCS-0" in run("accounts", "imported", SUPPLIER, "--limit", 100_000).stdout
+    assert "MCS-0" in run("accounts", "id-map", SUPPLIER).stdout
+    asked = run("accounts", "erase", SUPPLIER, "MCS-0", "--reason", "Request 1", given="y\n")
+    assert f"Erase the personal data of an account permanently: {SUPPLIER} MCS-0?" in asked.stderr
+    assert SUPPLIER in run("suppliers", "list").stdout
+    assert "account.created" in run("events", "list", "--type", "account.created").stdout
+    for lists in (("events", "consumers"), ("sessions", "list"), ("api-keys", "show")):
+        run(*lists)
+
+
+def test_webhooks(run: Run) -> None:
+    created = _json(run("webhooks", "create", "https://hooks.example/x", "--type", "batch.ended", "--json"))
+    id_ = created["webhook_id"]
+    assert created["secret"].startswith("whsec_")
+    assert "enabled\tFalse" in run("webhooks", "change", id_, "--off", "--description", "Ours").stdout
+    assert "Ours" in run("webhooks", "list").stdout
+    assert "whsec_" in run("webhooks", "rotate-secret", id_, "--overlap-hours", 0).stdout
+    number = _json(run("webhooks", "test", id_, "--json"))["delivery_number"]
+    assert "webhook.test" in run("webhooks", "deliveries", id_).stdout
+    assert (
+        _json(run("webhooks", "deliveries", id_, "--delivery", number, "--json"))["delivery_number"] == number
+    )
+    again = run("webhooks", "redeliver", id_, "--since", "2026-01-01T00:00:00Z", "--only-failed")
+    assert "events\t0" in again.stdout
+    run("webhooks", "remove", id_, "--yes")
+    assert "(webhook_not_found)" in run("webhooks", "show", id_, expect=2).stderr
