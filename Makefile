@@ -16,7 +16,7 @@ ifeq ($(PYTHON),)
 $(error No Python 3.11 or newer was found among: $(CANDIDATES). Name one: make PYTHON=/path/to/python3)
 endif
 
-.PHONY: run test coverage night bench chaos bench-tools bench-lock site-lock supply-lock sbom audit drill failover-drill failover-lock compose-check install-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
+.PHONY: run test coverage night bench chaos bench-tools bench-lock site-lock supply-lock sbom audit client drill failover-drill failover-lock compose-check install-check kubernetes-containers docs-check prometheus-check describe-check clients fuzz check format lock docs site clean environment environment-dev
 .DEFAULT_GOAL := run
 
 # If this is set, as in many containers, each of the many processes compiles all modules again.
@@ -100,6 +100,12 @@ check: environment-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/kubernetes_check.py
+
+# Builds the client as one file for suppliers, who need no folder of the project, to build/client.
+client: environment
+	rm -rf build/client
+	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/client ./clients/python
+	@ls build/client/*.whl
 
 # Runs the containers of docker-compose.yml. It needs a container engine and docker-compose.
 compose-check: environment-dev

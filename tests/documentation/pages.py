@@ -11,7 +11,7 @@ _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-_COMMAND = re.compile(r"migration-service (?:[^`\n\\]|\\\n)+")
+_COMMAND = re.compile(r"migration-(?:service|client) (?:[^`\n\\]|\\\n)+")
 
 
 def shell_blocks(page: Path) -> list[str]:
@@ -31,8 +31,8 @@ def anchors(page: Path) -> set[str]:
 
 
 def commands(page: Path) -> Iterator[str]:
-    """Yield every command `migration-service ...` in the code of a page, with the rest of its line."""
+    """Yield every command of ours in the code of a page, with the rest of its line."""
     text = page.read_text()
-    for block in [*shell_blocks(page), *re.findall(r"`(migration-service [^`]+)`", text)]:
+    for block in [*shell_blocks(page), *re.findall(r"`(migration-(?:service|client) [^`]+)`", text)]:
         for found in _COMMAND.findall(block):
             yield re.split(r"\s+(?:#|\||>|&&|;)|[;)]", found.replace("\\\n", " "))[0].strip()

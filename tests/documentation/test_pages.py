@@ -8,6 +8,7 @@ import pytest
 
 from documentation.pages import PAGES, ROOT, anchors, commands, links
 from migration_service.cli import main
+from migration_service_client.command import main as client_main
 
 _IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 
@@ -32,9 +33,9 @@ def test_every_command_exists_and_has_the_options_it_is_shown_with(page: Path) -
 
 
 def _exists(line: str) -> bool:
-    words = shlex.split(line)[1:]
-    command: click.Command = main
-    context = click.Context(main)
+    name, *words = shlex.split(line)
+    command: click.Command = main if name == "migration-service" else client_main
+    context = click.Context(command)
     while words and isinstance(command, click.Group) and not words[0].startswith("-"):
         found = command.get_command(context, words.pop(0))
         if found is None:

@@ -102,7 +102,9 @@ def _guarded(app: Flask) -> list[tuple[Rule, str]]:
 
 
 def _open(client: FlaskClient, rule: Rule, method: str, customer: Customer, authorization: str | None) -> Any:
-    values = dict.fromkeys(rule.arguments, "1") | {"import_supplier_code": customer.import_supplier}
+    values = dict.fromkeys(rule.arguments, "1") | dict.fromkeys(
+        ("import_supplier_code", "subject"), customer.import_supplier
+    )
     with client.application.test_request_context():
         path = client.application.url_map.bind("").build(
             rule.endpoint, {name: values[name] for name in rule.arguments}, method
@@ -182,7 +184,8 @@ def test_every_route_hides_another_organisations_accounts(
     for rule, method in _guarded(app):
         if _IDS & rule.arguments or rule.endpoint in _LISTS:
             continue  # the next test
-        in_path, in_body = "import_supplier_code" in rule.arguments, rule.endpoint in BODIES
+        in_path = bool({"import_supplier_code", "subject"} & rule.arguments)
+        in_body = rule.endpoint in BODIES
         assert in_path or in_body or rule.endpoint == "batches.start_batch", (
             f"{rule}: add how this route names an import supplier"
         )

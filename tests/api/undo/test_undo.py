@@ -115,7 +115,7 @@ def test_a_body_names_a_batch_or_numbers(account: ImportedAccount, undos: UndoCl
     both = undos.post(account.number, batch=str(uuid4()))
     assert _attr(both) == (400, "required", "external_account_numbers")
     assert _attr(undos.post(account.number, reason="")) == (400, "blank", "reason")
-    assert _attr(undos.post(account.number, overrides=["email_sent"])) == (400, "unknown_field", "overrides")
+    assert _attr(undos.post(account.number, by=" ")) == (400, "blank", "by")
     twice = undos.run(account.number, account.number)
     assert twice["accounts"] == 1
 
@@ -175,6 +175,26 @@ def test_a_key_needs_the_scope(
         supplier.token = str(obtain(supplier.app.test_client(), APIKey=key)["token"])
         found = (undos.post(account.number).status_code, supplier.get(f"/undos/{undo_id}/").status_code)
         assert found == expected, scope
+
+
+def test_a_key_with_the_scope_overrides_what_may_be(
+    sessions: sessionmaker[Session], account: ImportedAccount, undos: UndoClient
+) -> None:
+    account.post_notes({"body": "Later."})
+    wanted = {"overrides": ["data_added_later"], "by": "Ada"}
+    assert undos.post(account.number, **wanted).status_code == 403, "a key without scopes has it not"
+    with sessions.begin() as session:
+        limits = KeyLimits(scopes=[Scope.UNDO, Scope.OVERRIDE])
+        key = issue_api_key(session, organisation_name=undos.supplier.organisation, limits=limits)
+    undos.supplier.token = str(obtain(undos.supplier.app.test_client(), APIKey=key)["token"])
+    erased = undos.post(account.number, overrides=["account_erased"])
+    assert _attr(erased) == (400, "invalid_choice", "overrides")
+    done = undos.run(account.number, **wanted)
+    assert (done["started_by"], done["overrides"], done["counts"]["REVERTED"]) == (
+        "Ada",
+        ["data_added_later"],
+        1,
+    )
 
 
 def test_only_an_administrator_overrides_and_only_what_may_be(

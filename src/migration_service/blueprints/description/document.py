@@ -48,6 +48,10 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "attempt_id": {"description": "The id of the attempt, as returned when it was accepted.", "schema": _ID},
     "session_id": {"description": "The id of the session, as listed.", "schema": _ID},
     "undo_id": {"description": "The id of the undo, as returned when it was started.", "schema": _ID},
+    "subject": {
+        "description": "The code of an import supplier, or the id of a batch or of a wave plan.",
+        "schema": {"type": "string", "minLength": 1},
+    },
     "webhook_id": {"description": "The id of the webhook, as returned when it was created.", "schema": _ID},
     "delivery_number": {
         "description": "The number of the delivery.",

@@ -23,7 +23,9 @@ from migration_service_client.command.profiles import (
 @click.option("--remove", is_flag=True, help="Forget the profile.")
 @json_option
 def configure(*, name: str | None, url: str | None, remove: bool, as_json: bool) -> None:
-    """Keep the address and the key of a service as the profile NAME. Without NAME, list the profiles.
+    """Keep the address and the key of a service as the profile NAME.
+
+    Without NAME, list the profiles.
 
     The key is asked for, or read from standard input if that is no terminal. Both are written to a file that
     only you can read. `migration-client --profile NAME` uses them, and without --profile the profile

@@ -30,6 +30,8 @@ _WATCHED: dict[str, Callable[[Client, Any, bool], None]] = {
 _MOST, _PAGE = 50, 500
 #: Bytes that are read from standard input at a time.
 _BLOCK = 1 << 20
+#: The address of a webhook. `url` is that of the service.
+_THEIR_URL = "their_url"
 _TYPES: dict[str, click.ParamType[Any]] = {"whole number": click.INT, "number": click.FLOAT}
 _MEDIA = {"ndjson": "application/x-ndjson", "csv": "text/csv"}
 _METAVARS = {"--supplier": "CODE", "--code": "CODE", "--batch": "ID", "--by": "NAME", "--team": "NAME"}
@@ -76,15 +78,29 @@ def _command(name: str, described: list[Described]) -> click.Command:
     @json_option
     @online()
     def run(*, service: Service, as_json: bool, **given: Any) -> None:
+        if _THEIR_URL in given:
+            given["url"] = given.pop(_THEIR_URL)
         chosen = next((it for it, key in keys if given[key]), first)
         _Run(chosen, service, given, as_json=as_json).carry_out()
 
     more = {option.name: option for it in described for option in _more_options(it)}
     made = click.command(name, help=_help(described), short_help=first["help"])(run)
-    if "previews" in more:  # which has no reason. Otherwise the service says that it is missing.
+    if "previews" in more:  # which has no reason
         parameters["reason"].required = False
-    made.params = [*parameters.values(), *more.values(), *made.params]
+    made.params = [*parameters.values(), *more.values(), *map(_beside(parameters), made.params)]
     return made
+
+
+def _beside(parameters: Mapping[str, click.Parameter]) -> Callable[[click.Parameter], click.Parameter]:
+    """Return what renames the option for the address of the service if a webhook has one of that name."""
+    taken = {option for it in parameters.values() for option in it.opts}
+
+    def rename(parameter: click.Parameter) -> click.Parameter:
+        if taken.intersection(parameter.opts):
+            parameter.opts = ["--service-url"]
+        return parameter
+
+    return rename
 
 
 def _help(described: list[Described]) -> str:
@@ -116,6 +132,10 @@ def _parameter(found: Described, word: str = "") -> click.Parameter:
     return made
 
 
+def _name(found: Described) -> str:
+    return _THEIR_URL if found["name"] == "url" else str(found["name"])
+
+
 def _type(found: Described) -> click.ParamType[Any] | None:
     if "choices" in found:
         return click.Choice(found["choices"], case_sensitive=False)
@@ -128,11 +148,11 @@ def _argument(found: Described) -> click.Argument:
     shown = found["name"].upper().removesuffix("_CODE").removeprefix("IMPORT_")
     is_needed = found.get("required", False)
     metavar = shown if is_needed else f"[{shown}]"
-    return click.Argument([found["name"]], type=_type(found), required=is_needed, metavar=metavar)
+    return click.Argument([_name(found)], type=_type(found), required=is_needed, metavar=metavar)
 
 
 def _option(found: Described, option: str) -> click.Option:
-    names, about = [option, found["name"]], found["help"]
+    names, about = [option, _name(found)], found["help"]
     if found["kind"] == "flag":
         return click.Option(names, is_flag=True, default=None, help=about)
     if found["kind"] == "pair":
@@ -188,6 +208,8 @@ class _Run:
         given = self._given
         if self._name == "start_batch" and given["source"] == (given["file"] is not None):
             raise click.UsageError("Expected either a FILE or --pending: give one of them.")
+        if self._name == "start_undo" and not (given["previews"] or given["reason"]):
+            raise click.UsageError("Missing option '--reason'. Only --preview needs none.")
         with self._service.client() as client:
             if self._name == "start_undo" and not (given["is_sure"] and not given["previews"]):
                 self._show_preview(client)
@@ -287,7 +309,8 @@ def _value(described: Described, value: Any) -> Any:
         case {"kind": "pair"}:
             return dict(zip(described["members"], value, strict=True))
         case {"kind": "upload"}:
-            return iter(lambda: value.read(_BLOCK), b"") if value.name == "<stdin>" else value.name
+            name = getattr(value, "name", "<stdin>")
+            return iter(lambda: value.read(_BLOCK), b"") if name == "<stdin>" else name
         case {"many": "joined"}:
             return ",".join(value)
     return value
