@@ -21,6 +21,7 @@ from migration_service.blueprints.requests.describing import View
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.requests.interface import caller, make_blueprint
+from migration_service.blueprints.requests.names import find_unknown_names, telling_unknown_names
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.validation_report import answer_accepted
@@ -87,7 +88,7 @@ def _posted_body(schema: AddedDataSchema, check: Check, example: Any) -> Callabl
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             body = load_posted(schema, read_json())
             if body.errors:
-                with resources().Session.begin() as session:
+                with telling_unknown_names(body.data), resources().Session.begin() as session:
                     check_form(session, caller(), body, check)
             return view(*args, body, **kwargs)
 
@@ -125,7 +126,8 @@ _NOTES, _TRANSACTIONS_EXAMPLE, _STATEMENTS, _INSTRUCTION = (
 def _find_errors(schema: AddedDataSchema) -> Sequence[errors.ErrorItem]:
     """Return the errors of the body, for a request whose parameters are wrong."""
     try:
-        return load_posted(schema, read_json()).errors
+        body = load_posted(schema, read_json())
+        return [*body.errors, *find_unknown_names(body.data)]
     except errors.InvalidError as error:
         return error.errors
 
@@ -226,7 +228,8 @@ def create_transactions(payload: Any, arguments: dict[str, Any]) -> Response:
     """
     body = load_posted(_TRANSACTIONS, payload)
     how = {name: arguments[name] for name in ("check_previously_added", "force_add_to_current_statement")}
-    return _add(body, arguments, lambda session: add_transactions(session, caller(), body, **how))
+    with telling_unknown_names(body.data):
+        return _add(body, arguments, lambda session: add_transactions(session, caller(), body, **how))
 
 
 @blueprint.post("/historical-statements/create/")

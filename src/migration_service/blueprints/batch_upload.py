@@ -1,6 +1,6 @@
 """The request that starts a batch: its parameters, and its body, which is read in blocks as it arrives."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -9,16 +9,19 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from migration_payloads.files.ndjson import FileLimits, read_blocks
 from migration_payloads.profile import Profile
+from migration_payloads.schemas.base import load
 from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.description.examples import ACCOUNT
 from migration_service.blueprints.requests.body import require_length
 from migration_service.blueprints.requests.holding import consume_body
 from migration_service.blueprints.requests.idempotency import read_key
 from migration_service.blueprints.requests.interface import caller
+from migration_service.blueprints.requests.names import find_unknown_names
 from migration_service.blueprints.requests.places import step_aside
 from migration_service.blueprints.requests.resources import resources
 from migration_service.config import Settings
 from migration_service.errors import BatchFileError, ErrorItem, RequestFailedValidationError
+from migration_service.schemas.batches import BatchArgumentsSchema
 from migration_service.services.batches.error_threshold_options import read_threshold
 from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
@@ -47,13 +50,29 @@ BODY = {
 }
 
 
+def find_order_errors() -> list[ErrorItem]:
+    """Return the errors of the valid parameters of a request that has invalid ones."""
+    arguments, _ = load(BatchArgumentsSchema(), request.args.to_dict())
+    return [*_find_misfits(arguments), *find_unknown_names(arguments)]
+
+
+def _find_misfits(arguments: Mapping[str, Any]) -> list[ErrorItem]:
+    errors = []
+    if arguments.get("profile") == Profile.LENIENT and arguments.get("mode") != BatchMode.VALIDATE:
+        detail = "Expected strict: a batch can only be stricter than the profile that the operator has set."
+        errors.append(ErrorItem("invalid_choice", detail, "profile"))
+    try:
+        read_threshold_arguments(arguments)
+    except RequestFailedValidationError as error:
+        errors += error.errors
+    return errors
+
+
 def read_order(arguments: dict[str, Any]) -> BatchOrder:
     """Return the requested batch. Raise RequestFailedValidationError if its parts do not fit together."""
+    if errors := _find_misfits(arguments):
+        raise RequestFailedValidationError(errors=[*errors, *find_unknown_names(arguments)])
     mode, team = BatchMode(arguments["mode"]), arguments.get("operations_team_name")
-    profile = Profile(arguments["profile"]) if "profile" in arguments else None
-    if profile is Profile.LENIENT and mode is not BatchMode.VALIDATE:
-        detail = "Expected strict: a batch can only be stricter than the profile that the operator has set."
-        raise RequestFailedValidationError(errors=[ErrorItem("invalid_choice", detail, "profile")])
     kind = BatchKind(arguments["kind"])
     return BatchOrder(
         mode=mode,
@@ -65,13 +84,13 @@ def read_order(arguments: dict[str, Any]) -> BatchOrder:
         idempotency_key=read_key(),
         name=arguments.get("name"),
         file_name=arguments.get("file_name"),
-        profile=profile,
+        profile=Profile(arguments["profile"]) if "profile" in arguments else None,
         extracted_at=arguments.get("extracted_at"),
         error_threshold=read_threshold_arguments(arguments),
     )
 
 
-def read_threshold_arguments(arguments: dict[str, Any]) -> ErrorThreshold | None:
+def read_threshold_arguments(arguments: Mapping[str, Any]) -> ErrorThreshold | None:
     """Return the error threshold in the query string, or None. Raise RequestFailedValidationError."""
     names = ("stop_after_errors", "stop_min_lines", "stop_window_lines")
     given = {name: arguments[name] for name in names if name in arguments}

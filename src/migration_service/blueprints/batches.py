@@ -7,13 +7,20 @@ from flask import Response, jsonify, url_for
 from sqlalchemy.orm import Session
 
 from migration_service import errors
-from migration_service.blueprints.batch_upload import BODY, read_order, read_threshold_arguments, take_in
+from migration_service.blueprints.batch_upload import (
+    BODY,
+    find_order_errors,
+    read_order,
+    read_threshold_arguments,
+    take_in,
+)
 from migration_service.blueprints.description.error_catalogue import require_known_code
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import document_parameters, query_arguments
 from migration_service.blueprints.requests.description_headers import CSV, KEY, LINES, refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
-from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_body
+from migration_service.blueprints.requests.interface import caller, make_blueprint
+from migration_service.blueprints.requests.names import supplier_in_body
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream, stream_lines
@@ -70,7 +77,10 @@ _LINE_CSV = (
 @blueprint.doc(requestBody=BODY)
 @document_parameters(blueprint, KEY)
 @query_arguments(
-    blueprint, BatchArgumentsSchema(), hints={"dry_run": "For a dry run of a batch, use mode=dry-run."}
+    blueprint,
+    BatchArgumentsSchema(),
+    hints={"dry_run": "For a dry run of a batch, use mode=dry-run."},
+    find_errors=find_order_errors,
 )
 @blueprint.response(202, BatchProgressAnswerSchema, example=_PROGRESS)
 @answers_errors(
@@ -99,7 +109,7 @@ def start(arguments: dict[str, Any]) -> Any:
     """
     order = read_order(arguments)
     with resources().Session.begin() as session:
-        supplier = supplier_in_body(session, arguments["import_supplier"])
+        supplier = supplier_in_body(session, arguments)
     batch_id = take_in(supplier, order)  # no connection is held while the body arrives
     _feed()
     answer = jsonify(_progress(str(batch_id)))

@@ -6,7 +6,8 @@ from migration_service import errors
 from migration_service.blueprints.description.examples import SUPPLIER
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body
-from migration_service.blueprints.requests.interface import make_blueprint, supplier_in_body
+from migration_service.blueprints.requests.interface import make_blueprint
+from migration_service.blueprints.requests.names import supplier_in_body
 from migration_service.blueprints.requests.places import database_searches
 from migration_service.blueprints.requests.resources import resources
 from migration_service.schemas.erasure import ErasureAnswerSchema, ErasureBodySchema
@@ -38,6 +39,6 @@ def erase(body: dict[str, Any]) -> Erasure:
     that was not created is removed, and skipped from then on. Repeating the request is harmless.
     """
     with resources().Session.begin() as session:
-        supplier = supplier_in_body(session, body["import_supplier"])
+        supplier = supplier_in_body(session, body)
         number = body["external_account_number"]
         return erase_account(session, supplier, number, reason=body["reason"], by=body.get("by"))

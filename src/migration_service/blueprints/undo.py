@@ -12,7 +12,8 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import CSV, refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
-from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_body
+from migration_service.blueprints.requests.interface import caller, make_blueprint
+from migration_service.blueprints.requests.names import supplier_in_body
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.places import database_searches, while_client_waits
 from migration_service.blueprints.requests.resources import resources
@@ -180,7 +181,7 @@ def cancel(undo_id: str) -> Response:
 
 
 def _read_order(session: Session, body: dict[str, Any]) -> UndoOrder:
-    supplier = supplier_in_body(session, body["import_supplier"])
+    supplier = supplier_in_body(session, body)
     batch = None
     if "batch" in body:
         batch = get_batch_to_undo(session, body["batch"], supplier)

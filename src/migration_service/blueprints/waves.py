@@ -12,7 +12,8 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import json_body, query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
-from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_body
+from migration_service.blueprints.requests.interface import caller, make_blueprint
+from migration_service.blueprints.requests.names import supplier_in_body, telling_unknown_names
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import Wave, WavePlan
 from migration_service.schemas.waves import (
@@ -73,8 +74,9 @@ def plan(body: dict[str, Any]) -> Any:
     settings, sender = resources().settings, caller()
     quotas = BatchQuotas(settings.max_open_batches, settings.max_batch_storage_bytes)
     with resources().Session.begin() as session:
-        order = read_plan(body, now=clock.read_clock(session), api_key_id=sender.api_key_id)
-        supplier = supplier_in_body(session, body["import_supplier"])
+        with telling_unknown_names(body):
+            order = read_plan(body, now=clock.read_clock(session), api_key_id=sender.api_key_id)
+        supplier = supplier_in_body(session, body)
         report = report_plan(session, plan_waves(session, supplier, order, quotas))
         answer = jsonify(WavePlanAnswerSchema().dump(report))
         answer.status_code = 201

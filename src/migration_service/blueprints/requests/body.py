@@ -16,6 +16,7 @@ from migration_payloads.schemas.base import MAX_SUGGESTIONS, limit_errors, load,
 from migration_payloads.schemas.coded import Coded
 from migration_payloads.schemas.json import parse_json
 from migration_service.blueprints.requests.describing import View, only_describe
+from migration_service.blueprints.requests.names import find_unknown_names
 from migration_service.db.pieces import DECODED
 from migration_service.errors import ErrorItem, ParseError, RequestFailedValidationError
 
@@ -132,16 +133,17 @@ def json_body(blueprint: Blueprint, schema: Schema, example: Any = None) -> Call
 
     def find_errors() -> Sequence[ErrorItem]:
         try:
-            return load(schema, read_json())[1]
+            data, errors = load(schema, read_json())
         except RequestFailedValidationError as error:
             return error.errors
+        return [*errors, *find_unknown_names(data)]
 
     def decorate(view: View) -> View:
         @wraps(view)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             data, errors = load(schema, read_json())
             if errors:
-                raise RequestFailedValidationError(errors=errors)
+                raise RequestFailedValidationError(errors=limit_errors([*errors, *find_unknown_names(data)]))
             return view(*args, data, **kwargs)
 
         vars(wrapper)[_FIND_ERRORS] = find_errors

@@ -12,11 +12,7 @@ from migration_service.blueprints.requests.application import require_text_in_pa
 from migration_service.blueprints.requests.body import INTERFACE
 from migration_service.blueprints.requests.places import enter_place
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import (
-    ImportSupplierNotFoundInBodyError,
-    NotAuthenticatedError,
-    UnauthenticatedError,
-)
+from migration_service.errors import NotAuthenticatedError, UnauthenticatedError
 from migration_service.log import request_id
 from migration_service.origin import ActorKind, Origin, set_origin
 from migration_service.services.access.callers import Caller
@@ -144,9 +140,3 @@ def read_token(header: str) -> str:
 def supplier_in_path(session: Session, code: str) -> KnownSupplier:
     """Return the caller's import supplier. Raise ImportSupplierNotFoundError and PermissionDeniedError."""
     return get_import_supplier(session, code, organisation_id=caller().organisation_id)
-
-
-def supplier_in_body(session: Session, code: str) -> KnownSupplier:
-    """Return the caller's import supplier. Raise ImportSupplierNotFoundInBodyError, PermissionDeniedError."""
-    error = ImportSupplierNotFoundInBodyError
-    return get_import_supplier(session, code, organisation_id=caller().organisation_id, error=error)

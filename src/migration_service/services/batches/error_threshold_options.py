@@ -1,25 +1,25 @@
 """Parsing and validation of the error threshold in a request, a command or a form."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 
 from migration_payloads.rules.added_data import ADDED_DATA_RULES
 from migration_payloads.rules.catalogue import RULES
 from migration_payloads.rules.rule import Severity
 from migration_payloads.schemas.base import unknown_word
-from migration_service.errors import ErrorItem, LineError, RequestFailedValidationError
+from migration_payloads.schemas.field_codes import FIELD_CODES
+from migration_service.errors import ErrorItem, LineError, RequestFailedValidationError, ServiceError
 from migration_service.services.batches.error_thresholds import OFF, PERCENTAGE, ErrorThreshold
 
 #: The largest window, and the largest number of lines before a percentage applies.
 MAX_WINDOW = 10_000
-#: The codes that an error threshold may ignore.
+#: The codes that an error threshold may ignore or count.
 MAX_IGNORED_CODES = 50
 #: The default number of lines before a percentage of the whole batch applies.
 USUAL_MIN_LINES = 200
 
 _NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
-_CODE = re.compile(r"[a-z][a-z0-9_]{0,99}", re.ASCII)
 
 
 def read_threshold(
@@ -38,10 +38,10 @@ def read_threshold(
     errors = _faults_of_threshold(stop_after_errors, names)
     out_of_range = (name for name, number in given.items() if not 1 <= number <= MAX_WINDOW)
     errors += [ErrorItem("out_of_range", f"Expected 1 to {MAX_WINDOW:,} lines.", it) for it in out_of_range]
-    if len(stop_ignore_codes) > MAX_IGNORED_CODES or not all(map(_CODE.fullmatch, stop_ignore_codes)):
-        detail = f"Expected at most {MAX_IGNORED_CODES} error codes, as invalid_phone_number."
-        errors.append(ErrorItem("invalid", detail, "stop_ignore_codes"))
-    errors += _faults_of_warnings(stop_count_warnings)
+    errors += _faults_of_codes(stop_ignore_codes, known_errors(), "code of an error", "stop_ignore_codes")
+    errors += _faults_of_codes(
+        stop_count_warnings, known_warnings(), "code of a warning", "stop_count_warnings"
+    )
     if errors:
         raise RequestFailedValidationError(errors=errors)
     if stop_after_errors is None:
@@ -79,12 +79,21 @@ def _faults_of_threshold(threshold: str | None, others: Sequence[str]) -> list[E
     return []
 
 
-def _faults_of_warnings(codes: Sequence[str]) -> list[ErrorItem]:
-    attr = "stop_count_warnings"
+def _faults_of_codes(codes: Sequence[str], known: Collection[str], what: str, attr: str) -> list[ErrorItem]:
     if len(codes) > MAX_IGNORED_CODES:
-        return [ErrorItem("invalid", f"Expected at most {MAX_IGNORED_CODES} codes of warnings.", attr)]
-    known = known_warnings()  # a misspelt code would never count
-    return [unknown_word(code, known, "code of a warning", attr) for code in codes if code not in known]
+        return [ErrorItem("invalid", f"Expected at most {MAX_IGNORED_CODES} codes.", attr)]
+    return [unknown_word(code, known, what, attr) for code in dict.fromkeys(codes) if code not in known]
+
+
+@cache
+def known_errors() -> frozenset[str]:
+    """Return the codes of all possible errors of a line. Any rule may be one, under the strict profile."""
+    raised: list[type[ServiceError]] = [ServiceError]
+    for error in raised:  # grows while it is read
+        raised += error.__subclasses__()
+    return frozenset(
+        (*(rule.code for rule in RULES), *ADDED_DATA_RULES, *FIELD_CODES, *(it.code for it in raised))
+    )
 
 
 @cache

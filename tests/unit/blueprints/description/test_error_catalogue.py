@@ -5,9 +5,9 @@ import re
 from error_docs import FILE, render
 
 from migration_payloads.schemas.coded import Coded
+from migration_payloads.schemas.field_codes import FIELD_CODES
 from migration_service import errors
 from migration_service.blueprints.description.error_catalogue import (
-    FIELD_CODES,
     added_data_errors,
     field_errors,
     request_errors,

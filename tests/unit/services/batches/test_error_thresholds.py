@@ -44,8 +44,8 @@ from migration_service.states import BatchMode
             ErrorThreshold(stop_after_errors="1%", stop_min_lines=10_000, stop_window_lines=10_000),
         ),
         (
-            {"stop_after_errors": "7", "stop_window_lines": 7, "stop_ignore_codes": ["a"] * 50},
-            ErrorThreshold(stop_after_errors="7", stop_window_lines=7, stop_ignore_codes=("a",) * 50),
+            {"stop_after_errors": "7", "stop_window_lines": 7, "stop_ignore_codes": ["required"] * 50},
+            ErrorThreshold(stop_after_errors="7", stop_window_lines=7, stop_ignore_codes=("required",) * 50),
         ),
     ],
 )
@@ -74,8 +74,8 @@ def test_what_is_asked_for_is_completed(given: dict[str, Any], expected: ErrorTh
             "out_of_range",
             "stop_window_lines",
         ),
-        ({"stop_after_errors": "7", "stop_ignore_codes": ["No Code"]}, "invalid", "stop_ignore_codes"),
-        ({"stop_after_errors": "7", "stop_ignore_codes": ["a"] * 51}, "invalid", "stop_ignore_codes"),
+        ({"stop_after_errors": "7", "stop_ignore_codes": ["No Code"]}, "invalid_choice", "stop_ignore_codes"),
+        ({"stop_after_errors": "7", "stop_ignore_codes": ["required"] * 51}, "invalid", "stop_ignore_codes"),
         ({"stop_count_warnings": ["ledger_missing"]}, "required", "stop_after_errors"),
         (
             {"stop_after_errors": "7", "stop_count_warnings": ["unknown_field"] * 51},
@@ -117,11 +117,17 @@ def test_the_warnings_of_every_kind_of_line_can_count(code: str) -> None:
     ] == []
 
 
-def test_a_misspelt_warning_is_refused_with_the_one_that_was_meant() -> None:
+def test_a_misspelt_code_is_refused_with_the_one_that_was_meant() -> None:
     with pytest.raises(RequestFailedValidationError) as refused:
-        read_threshold(stop_after_errors="7", stop_count_warnings=["ledgers_missing"])
-    (item,) = refused.value.errors
-    assert item.detail == "'ledgers_missing' is no code of a warning: did you mean ledger_missing?"
+        read_threshold(
+            stop_after_errors="7",
+            stop_ignore_codes=["newer_version_refusd"],
+            stop_count_warnings=["ledgers_missing"],
+        )
+    assert [it.detail for it in refused.value.errors] == [
+        "'newer_version_refusd' is no code of an error: did you mean newer_version_refused?",
+        "'ledgers_missing' is no code of a warning: did you mean ledger_missing?",
+    ]
 
 
 def test_what_needs_a_threshold_is_named_and_all_faults_are_found() -> None:
@@ -131,7 +137,7 @@ def test_what_needs_a_threshold_is_named_and_all_faults_are_found() -> None:
         ("required", "stop_after_errors"),
         ("out_of_range", "stop_min_lines"),
         ("out_of_range", "stop_window_lines"),
-        ("invalid", "stop_ignore_codes"),
+        ("invalid_choice", "stop_ignore_codes"),
     ]
     assert refused.value.errors[0].detail == "stop_min_lines needs a number or a percentage of errors."
 
