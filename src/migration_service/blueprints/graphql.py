@@ -1,38 +1,84 @@
 """`/v1/graphql/`, at which tokens are obtained (section 5): GraphQL over HTTP, with limits on everything.
 
-Neither bodies nor variables are ever logged: they hold API keys.
+Failures are GraphQL errors, whose `extensions` have errorType, errorCode and errorDescription. Neither bodies
+nor variables are ever logged: they hold API keys.
 """
 
+import logging
+import re
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 from flask import Blueprint, Response, request
-from graphql import ExecutionResult, GraphQLError, execute_sync, parse, specified_rules, validate
+from graphql import (
+    ExecutionResult,
+    GraphQLError,
+    execute_sync,
+    parse,
+    print_schema,
+    specified_rules,
+    validate,
+)
 from graphql.validation import recommended_rules
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from werkzeug.exceptions import HTTPException
 
 from migration_payloads.schemas.json import encode_json
-from migration_service.blueprints.graphql_errors import (
-    MAX_COMMENTS,
-    MAX_TOKENS,
-    Problem,
-    describe_graphql_error,
-    describe_http_error,
-    describe_service_error,
-)
 from migration_service.blueprints.graphql_schema import SCHEMA, TokenAttempt
 from migration_service.blueprints.requests.body import read_json
-from migration_service.blueprints.requests.errors import ErrorType
+from migration_service.blueprints.requests.errors import HTTP_CODES, ErrorType, status_of
 from migration_service.blueprints.requests.places import enter_place
 from migration_service.blueprints.requests.resources import resources
-from migration_service.errors import ErrorItem, InvalidError, ParseError, ServiceError
+from migration_service.errors import (
+    ErrorItem,
+    InvalidError,
+    ParseError,
+    PermissionDeniedError,
+    ServiceError,
+    ServiceUnavailableError,
+    ShareUsedError,
+    ThrottledError,
+    UnauthenticatedError,
+)
 
 #: A mutation with an API key has about 200 bytes, and the introspection query of tools 2,000.
 MAX_BODY_BYTES = 64 * 1024
 # The recommended rules limit the nesting of introspection queries.
 _RULES = tuple(dict.fromkeys((*specified_rules, *recommended_rules)))
+
+#: The most tokens and comments in a document (`document_too_long`).
+MAX_TOKENS = 1_000
+MAX_COMMENTS = 100
+#: Beginnings of graphql-core's messages, with the codes and sentences that replace them. The first match is
+#: used.
+_EXPLANATIONS = {
+    "Syntax Error: Document contains more": (
+        "document_too_long",
+        f"The GraphQL document has more than {MAX_TOKENS} tokens or {MAX_COMMENTS} comments.",
+    ),
+    "Syntax Error: Document is nested": ("too_deep", "The GraphQL document is nested too deeply."),
+    "Syntax Error": ("parse_error", "The GraphQL document has a syntax error."),
+    "Variable ": (
+        "invalid",
+        "A variable of the GraphQL document has an unsuitable value or type.",
+    ),
+    "Unknown operation": (
+        "invalid",
+        "The GraphQL document has no operation with the given operationName.",
+    ),
+    "Must provide": (
+        "invalid",
+        "The GraphQL document must have exactly one operation, or operationName must choose one.",
+    ),
+}
+_EXPECTED = (
+    'Expected: mutation { obtainServiceToken(input: {APIKey: "<API_KEY>"}) { token } }, '
+    'or {refreshToken: "<REFRESH_TOKEN>"} as input.'
+)
+#: The names of the schema that a message may repeat.
+_SCHEMA_NAMES = frozenset(re.findall(r"\w+", print_schema(SCHEMA)))
 
 _JSON = "application/json"
 _GRAPHQL_JSON = "application/graphql-response+json"
@@ -41,7 +87,32 @@ _HINT = (
     '{ token } }", "variables": {"key": "<API_KEY>"}}.'
 )
 
+logger = logging.getLogger(__name__)
+
 blueprint = Blueprint("graphql", __name__, url_prefix="/v1/graphql")
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """One failure: its GraphQL error, and the HTTP status if the request has no other result."""
+
+    type: ErrorType
+    code: str
+    detail: str
+    status: HTTPStatus
+    #: Seconds to wait, if waiting helps.
+    retry_after: int | None = None
+    #: `locations` and `path` of the GraphQL error.
+    place: dict[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object of GraphQL's `errors`."""
+        extensions = {
+            "errorType": self.type,
+            "errorCode": self.code,
+            "errorDescription": self.detail,
+        }
+        return {"message": self.detail, **(self.place or {}), "extensions": extensions}
 
 
 @blueprint.get("/", strict_slashes=False)
@@ -50,7 +121,7 @@ def show_hint() -> Response:
     if "query" not in request.args:
         return _answer({"detail": _HINT}, HTTPStatus.OK)
     status = HTTPStatus.METHOD_NOT_ALLOWED
-    response = _answer_problem(Problem(ErrorType.VALIDATION, "method_not_allowed", _HINT, status))
+    response = _answer_problem(_Problem(ErrorType.VALIDATION, "method_not_allowed", _HINT, status))
     response.headers["Allow"] = "POST"
     return response
 
@@ -62,9 +133,9 @@ def obtain_token() -> Response:
         enter_place()
         return _answer_result(_execute(*_read_request()))
     except ServiceError as error:
-        return _answer_problem(describe_service_error(error))
+        return _answer_problem(_describe_service_error(error))
     except HTTPException as error:
-        return _answer_problem(describe_http_error(error))
+        return _answer_problem(_describe_http_error(error))
 
 
 def _read_request() -> tuple[str, dict[str, Any], str | None]:
@@ -106,11 +177,11 @@ def _execute(query: str, variables: dict[str, Any], operation_name: str | None) 
 @blueprint.errorhandler(OperationalError)
 @blueprint.errorhandler(PoolTimeoutError)
 def _database_unavailable(error: Exception) -> Response:
-    return _answer_problem(describe_graphql_error(GraphQLError("", original_error=error)))
+    return _answer_problem(_describe_graphql_error(GraphQLError("", original_error=error)))
 
 
 def _answer_result(result: ExecutionResult) -> Response:
-    problems = [describe_graphql_error(error) for error in result.errors or ()]
+    problems = [_describe_graphql_error(error) for error in result.errors or ()]
     body: dict[str, Any] = {} if result.data is None else {"data": result.data}
     if problems:
         body["errors"] = [problem.to_dict() for problem in problems]
@@ -126,7 +197,7 @@ def _answer_result(result: ExecutionResult) -> Response:
     return response
 
 
-def _answer_problem(problem: Problem) -> Response:
+def _answer_problem(problem: _Problem) -> Response:
     response = _answer({"errors": [problem.to_dict()]}, problem.status)
     if problem.retry_after:
         response.headers["Retry-After"] = str(problem.retry_after)
@@ -138,3 +209,71 @@ def _answer(body: dict[str, Any], status: HTTPStatus) -> Response:
     response = Response(encode_json(body), status, mimetype=mimetype)
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _describe_graphql_error(error: GraphQLError) -> _Problem:
+    """Return the problem for an error that GraphQL found, or that a resolver raised.
+
+    The text of an unexpected error is logged, and never returned.
+    """
+    place = {name: value for name, value in error.formatted.items() if name in ("locations", "path")}
+    original = error.original_error
+    while isinstance(
+        original, GraphQLError
+    ):  # the error about a variable is inside the error about its operation
+        original = original.original_error
+    if isinstance(original, OperationalError | PoolTimeoutError):
+        logger.error("The database did not answer: %s", type(original).__name__)
+        original = ServiceUnavailableError()
+    if isinstance(original, ServiceError):
+        return _describe_service_error(original, place)
+    if original is None:
+        code, detail = _explain(error)
+        return _Problem(ErrorType.VALIDATION, code, detail, HTTPStatus.BAD_REQUEST, place=place)
+    logger.error("An unexpected error", exc_info=original)
+    detail = "An unexpected error. Nothing was changed."
+    return _Problem(ErrorType.APPLICATION, "error", detail, HTTPStatus.INTERNAL_SERVER_ERROR, place=place)
+
+
+def _explain(error: GraphQLError) -> tuple[str, str]:
+    """Return a code and a sentence about a document or variables that do not match the schema.
+
+    Messages of graphql-core are never returned, because they repeat the request: an API key under a misspelt
+    name would get into the response and into proxy logs. Only names from the schema that graphql-core
+    suggests are repeated.
+    """
+    known = (found for start, found in _EXPLANATIONS.items() if error.message.startswith(start))
+    code, sentence = next(known, ("invalid", "The GraphQL document does not fit the schema."))
+    suggested = error.message.rpartition("Did you mean ")[2] if "Did you mean " in error.message else ""
+    names = [name for name in re.findall(r"'(\w+)'", suggested) if name in _SCHEMA_NAMES]
+    return code, f"{sentence} Did you mean {' or '.join(names)}?" if names else f"{sentence} {_EXPECTED}"
+
+
+def _describe_service_error(error: ServiceError, place: dict[str, Any] | None = None) -> _Problem:
+    """Return the problem for an expected failure."""
+    status = status_of(type(error))
+    match error:
+        case ThrottledError() | ShareUsedError():
+            wait = error.retry_after if isinstance(error, ThrottledError) else error.retry_seconds[1]
+            return _Problem(ErrorType.THROTTLING, error.code, error.detail, status, wait, place)
+        case ServiceUnavailableError():
+            return _Problem(
+                ErrorType.APPLICATION, error.code, error.detail, status, error.retry_seconds[0], place
+            )
+        case PermissionDeniedError():
+            return _Problem(ErrorType.AUTHENTICATION, error.code, error.detail, status, place=place)
+        case UnauthenticatedError():
+            # GraphQL has executed the document, so the HTTP status is no error.
+            return _Problem(ErrorType.AUTHENTICATION, error.code, error.detail, HTTPStatus.OK, place=place)
+        case ParseError(errors=[ErrorItem(code=code)]):
+            # A body that exceeds a bound has the code of the bound, because a GraphQL error has no list of
+            # errors.
+            return _Problem(ErrorType.VALIDATION, code, error.detail, status, place=place)
+    return _Problem(ErrorType.VALIDATION, error.code, error.detail, status, place=place)
+
+
+def _describe_http_error(error: HTTPException) -> _Problem:
+    """Return the problem for a request that cannot be read, for example one with a body that is too large."""
+    status = HTTPStatus(error.code or 400)
+    code = HTTP_CODES.get(status, "invalid")
+    return _Problem(ErrorType.VALIDATION, code, error.description or status.phrase, status)

@@ -1,6 +1,8 @@
 """The database engine, one for each process, for PostgreSQL only."""
 
 import time
+from collections.abc import Callable
+from threading import Lock
 from typing import Any, cast
 
 import psycopg
@@ -13,7 +15,6 @@ from sqlalchemy.orm import Session, sessionmaker
 from migration_service.config import Settings
 from migration_service.db.known_commits import KnownCommit
 from migration_service.db.redaction import hide_values_of
-from migration_service.db.timelines import Timelines
 
 # jit: compiling the large INSERT of account creation takes 0.6 s and gains nothing. The time-outs end the
 # transaction of a disconnected client, so that its row locks are released.
@@ -32,6 +33,12 @@ _NOT_THE_PRIMARY = ("25006", "57P01", "57P02", "57P03", "08P01")
 ONLY_READS = "SELECT pg_is_in_recovery() OR CAST(current_setting('transaction_read_only') AS bool)"
 #: The key in a connection's `info` that marks it after such an error. Its pool is renewed.
 NOT_THE_PRIMARY = "not_the_primary"
+
+# A server that only reads has no timeline of its own to write on.
+_READ = """
+    SELECT system_identifier,
+        CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END
+    FROM pg_control_system()"""
 
 #: Seconds of idleness after which a connection is tested before it is used.
 TRUSTED_FOR = 1.0
@@ -132,7 +139,7 @@ def service_engine(
 
 
 def _connect_to_the_newest_primary(engine: Engine, kind: "type[psycopg.Connection[Any]]") -> None:
-    timelines = Timelines()
+    timelines = _Timelines()
 
     @event.listens_for(engine, "do_connect")
     def connect(_dialect: Any, _record: Any, args: Any, options: Any) -> "psycopg.Connection[Any]":
@@ -142,6 +149,49 @@ def _connect_to_the_newest_primary(engine: Engine, kind: "type[psycopg.Connectio
                 lambda: psycopg.Connection.connect(*args, **options)
             )
         return connection
+
+
+class _Timelines:
+    """The greatest timeline that the connections of an engine have seen (decision 8).
+
+    A primary whose host was frozen goes on for some seconds after it was replaced, and answers from the past.
+    It writes on the timeline that it had, and each promotion begins a greater one.
+    """
+
+    def __init__(self) -> None:
+        self._database = 0
+        self._greatest = ""
+        # Between comparing and remembering, another thread may meet the new primary.
+        self._lock = Lock()
+
+    def check(self, connect: "Callable[[], psycopg.Connection[Any]]") -> "psycopg.Connection[Any]":
+        """Return a new connection. Raise OperationalError if its server was replaced by another primary."""
+        connection = connect()
+        try:
+            self._compare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _compare(self, connection: "psycopg.Connection[Any]") -> None:
+        connection.autocommit = True
+        try:
+            [(database, timeline)] = connection.execute(_READ).fetchall()
+        except (psycopg.errors.FeatureNotSupported, psycopg.errors.InsufficientPrivilege):
+            return  # as of some hosted servers, which replace their primary in their own way
+        finally:
+            if not connection.closed:
+                connection.autocommit = False
+        if timeline is None:
+            return
+        with self._lock:
+            if database == self._database and timeline < self._greatest:
+                raise psycopg.OperationalError(
+                    f"The server writes on timeline {timeline}, and was replaced by a primary on timeline "
+                    f"{self._greatest}. If an older backup was restored, restart the service."
+                )
+            self._database, self._greatest = database, timeline
 
 
 def _leave_servers_that_do_not_write(engine: Engine) -> None:

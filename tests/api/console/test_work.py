@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy.orm import Session, sessionmaker
 
-from migration_service.blueprints.console import workers
+from migration_service.blueprints.console.pages.work import ASKED
 from migration_service.config import Settings
 from migration_service.services.access.operators import OperatorRole
 from migration_service.tasks.names import QUEUES
@@ -18,7 +18,7 @@ from support.factories import MakeClient
 @pytest.fixture(autouse=True)
 def asked(worker_resources: WorkerResources) -> None:
     """The workers have just been asked, so that no page asks again."""
-    worker_resources.redis.set(workers.ASKED, b"a moment ago")
+    worker_resources.redis.set(ASKED, b"a moment ago")
 
 
 def test_the_page_says_how_many_messages_wait_and_how_many_workers_have(
@@ -38,7 +38,7 @@ def test_workers_are_not_asked_again_after_a_moment(
     administrator: ConsoleClient, worker_resources: WorkerResources
 ) -> None:
     assert "The workers are being asked" in administrator.see("/work/")
-    assert worker_resources.redis.get(workers.ASKED) == b"a moment ago"
+    assert worker_resources.redis.get(ASKED) == b"a moment ago"
 
 
 def test_without_redis_the_page_says_so_and_shows_the_rest(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from migration_payloads.corrections.applying import apply
+from migration_payloads.corrections.fixing import apply
 from migration_payloads.errors import Suggestion
 from migration_payloads.schemas.json import encode_json, parse_json
 from support.factories import json_of

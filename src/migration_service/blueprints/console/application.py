@@ -1,26 +1,38 @@
-"""Creates the console: a Flask application that `app.create_app` mounts at /console/."""
+"""Creates the console: a Flask application that `app.create_app` mounts at /console/.
+
+Its errors are pages, which say what happened and what to do next.
+"""
 
 import hmac
+import logging
 from datetime import timedelta
 from hashlib import sha256
+from http import HTTPStatus
 from importlib import import_module
 
-from flask import Flask
+from flask import Flask, Response, current_app, make_response, render_template, request
 from flask_wtf import CSRFProtect
 from jinja2 import StrictUndefined
+from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from werkzeug.exceptions import HTTPException
 
+from migration_service import errors
 from migration_service.blueprints.console.access import guard_views
 from migration_service.blueprints.console.display import add_filters
-from migration_service.blueprints.console.failures import show_errors
 from migration_service.blueprints.console.faults import attributes_at_fault
-from migration_service.blueprints.console.headers import guard_page
+from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import speak_languages
 from migration_service.blueprints.console.pages import openid
+from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.views import MOUNT, VIEWS
 from migration_service.blueprints.requests.application import Application, LinkedNumberConverter
+from migration_service.blueprints.requests.errors import status_of
 from migration_service.blueprints.requests.lifecycle import follow_requests
-from migration_service.blueprints.requests.resources import Resources, attach_resources
+from migration_service.blueprints.requests.resources import Resources, attach_resources, resources
 from migration_service.config import Settings
+
+logger = logging.getLogger(__name__)
 
 #: The most bytes of a form. Uploads of files have their own limit.
 MAX_FORM = 1_000_000
@@ -50,8 +62,8 @@ def create_console(settings: Settings, shared: Resources) -> Flask:
     app.jinja_env.undefined = StrictUndefined
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     attach_resources(app, shared)
-    follow_requests(app, settings, guard_page)
-    show_errors(app)
+    follow_requests(app, settings, _guard_page)
+    _show_errors(app)
     speak_languages(app)
     add_filters(app)
     app.jinja_env.globals["at_fault"] = attributes_at_fault
@@ -69,3 +81,102 @@ def register_pages(app: Flask) -> None:
     """Register the blueprints that `VIEWS` names. Each is in the module of `pages` with its name."""
     for name in dict.fromkeys(endpoint.partition(".")[0] for endpoint in VIEWS):
         app.register_blueprint(import_module(f"migration_service.blueprints.console.pages.{name}").blueprint)
+
+
+def _show_errors(app: Flask) -> None:
+    """Answer every error of the console with a page."""
+    app.register_error_handler(errors.ServiceError, _service_error)
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(DataError, _impossible_value)
+    app.register_error_handler(OperationalError, _database_unavailable)
+    app.register_error_handler(PoolTimeoutError, _database_unavailable)
+    app.register_error_handler(Exception, _unexpected_error)
+
+
+def _error_page(status: int, detail: str, code: str | None = None, meaning: str = "") -> Response:
+    """Return a page about what happened.
+
+    `meaning` explains the error code in the reader's language. `detail` is in English.
+    """
+    # A script replaces a part of a page, and shows its own sentence about failures.
+    template = "error_part.html" if request.args.get("part") else "error.html"
+    title = _title(status)
+    return make_response(
+        render_template(template, title=title, detail=detail, code=code, meaning=meaning), status
+    )
+
+
+def _service_error(error: errors.ServiceError) -> Response:
+    status = status_of(type(error))
+    if isinstance(error, errors.PermissionDeniedError):
+        resources().refusals.note_refused_request(error)
+        # access.py says in the reader's language what is not allowed.
+        return _error_page(status, error.detail, error.code)
+    return _error_page(status, error.detail, error.code, remedy_of(error.code).meaning)
+
+
+def _http_error(error: HTTPException) -> Response:
+    status = error.code or 500
+    detail = _("There is nothing at this address.") if status == 404 else error.description or ""
+    return _error_page(status, detail)
+
+
+def _impossible_value(_error: DataError) -> Response:
+    """Respond to a request with a value that the database cannot hold, such as a null character."""
+    return _error_page(400, _("The address or the form has an impossible value."))
+
+
+def _database_unavailable(error: Exception) -> Response:
+    logger.error("The database did not answer: %s", type(error).__name__)
+    return _error_page(503, _("The database does not answer. Try again in a moment."))
+
+
+def _unexpected_error(error: Exception) -> Response:
+    if current_app.testing:
+        raise error
+    logger.exception("An unexpected error")
+    return _error_page(500, _("An unexpected error. Nothing was changed. The log says more."))
+
+
+def _title(status: int) -> str:
+    match status:
+        case HTTPStatus.NOT_FOUND:
+            return _("Not found")
+        case HTTPStatus.FORBIDDEN:
+            return _("Not allowed")
+        case HTTPStatus.TOO_MANY_REQUESTS:
+            return _("Too many requests")
+        case HTTPStatus.SERVICE_UNAVAILABLE:
+            return _("Not available")
+        case _ if status >= 500:
+            return _("Something went wrong")
+    return _("That did not work")
+
+
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        # Bootstrap's stylesheet contains its icons.
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+
+
+def _guard_page(response: Response) -> None:
+    """Add the headers to a response of the console."""
+    headers = response.headers
+    headers["Content-Security-Policy"] = _POLICY
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["X-Frame-Options"] = "DENY"
+    headers["Referrer-Policy"] = "no-referrer"
+    headers["Cross-Origin-Opener-Policy"] = "same-origin"
+    headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    headers["Permissions-Policy"] = "camera=(), geolocation=(), microphone=()"
+    # Pages have customers' data. Stylesheets and scripts have a header of their own.
+    headers.setdefault("Cache-Control", "no-store")

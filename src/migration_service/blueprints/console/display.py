@@ -1,5 +1,6 @@
 """Values as text: times in the viewer's zone, numbers, durations, states."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -18,7 +19,6 @@ from migration_payloads.moments import write_moments
 from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.console.languages import current_locale, gettext, ngettext, write_number
 from migration_service.blueprints.console.states import describe_wave, explain_reason, name_state
-from migration_service.blueprints.console.tables import label_cells
 from migration_service.blueprints.console.windows import write_window
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.batches.error_thresholds import put_in_words
@@ -228,3 +228,32 @@ def _zones() -> frozenset[str]:
 def _find_zone(name: str) -> ZoneInfo | None:
     # Only a known name, because it becomes part of a path.
     return ZoneInfo(name) if name in _zones() else None
+
+
+_COLUMN = re.compile(r'<th scope="col"[^>]*>(.*?)</th>', re.DOTALL)
+_ROW = re.compile(r"<tr[ >].*?</tr>", re.DOTALL)
+# A cell that spans several columns has no single name.
+_CELL = re.compile(r'<(?:td|th scope="row")(?! colspan)(?=[ >])')
+_TAG = re.compile(r"<[^>]*>")
+_HIDDEN = 'class="visually-hidden"'
+
+
+def label_cells(table: str) -> Markup:
+    """Return the rows of a table with the column name on each cell. The stylesheet shows it.
+
+    Cells get no name if their column's name is only for screen readers.
+    """
+    head, body = table.split("<tbody>", 1)
+    names = ["" if _HIDDEN in it else _TAG.sub("", it).strip() for it in _COLUMN.findall(head)]
+    labelled = _ROW.sub(lambda row: _label(row[0], names), body)
+    return Markup(f"{head}<tbody>{labelled}")  # noqa: S704  # it was markup before
+
+
+def _label(row: str, names: list[str]) -> str:
+    following = iter(names)
+
+    def label(cell: re.Match[str]) -> str:
+        name = next(following, "")
+        return f'{cell[0]} data-label="{name}"' if name else cell[0]
+
+    return _CELL.sub(label, row)

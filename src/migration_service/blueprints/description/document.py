@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from flask_smorest.spec.plugins import FlaskPlugin
 
 from migration_service.blueprints.description.event_catalogue import describe_webhooks
 from migration_service.blueprints.description.examples import NUMBER, SUPPLIER
-from migration_service.blueprints.description.responses import add_common_responses, common_responses
 from migration_service.blueprints.requests.description_headers import BY_STATUS, HEADERS, refer
 from migration_service.blueprints.requests.errors import RETRY_LATER_CODES
 
@@ -63,6 +63,21 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
 }
 #: Schemas that flask-smorest adds, and that nothing refers to.
 _UNUSED = ("Error", "PaginationMetadata")
+
+#: Status, name of the component, code of the example, and when it is returned.
+_COMMON = (
+    (400, "BadRequest", "parse_error", "The request is not HTTP, or its Host header names another service."),
+    (404, "NotFound", "not_found", "Nothing exists at this path."),
+    (414, "UriTooLong", "uri_too_long", "The address has more characters than the service accepts."),
+    (431, "HeadersTooLarge", "headers_too_large", "The headers are larger than the service accepts."),
+    (500, "Unexpected", "error", "An unexpected error. Nothing was changed."),
+)
+_WITH_BODY = (
+    (411, "LengthRequired", "length_required", "The request does not state the length of its body."),
+    (413, "BodyTooLarge", "request_too_large", "The body is larger than the service accepts. `detail` has "
+     "the limit."),
+    (415, "UnsupportedBody", "unsupported_media_type", "This operation does not accept bodies of this type."),
+)  # fmt: skip
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -73,7 +88,7 @@ def complete_description(app: Flask, description: dict[str, Any]) -> dict[str, A
     description["security"] = [{"Token": []}]
     components = description["components"]
     components["headers"] = HEADERS
-    components["responses"] = common_responses()
+    components["responses"] = _common_responses()
     components["schemas"] |= _TOKEN["schemas"]
     for name in _UNUSED:
         del components["schemas"][name]
@@ -155,4 +170,32 @@ def _complete_operation(operation: dict[str, Any]) -> None:
         if status == "400" and any(code in str(response) for code in RETRY_LATER_CODES):
             headers |= refer("Retry-After")
         response["headers"] = headers | response.get("headers", {})
-    operation["responses"] = add_common_responses(operation["responses"], has_body="requestBody" in operation)
+    operation["responses"] = _add_common_responses(
+        operation["responses"], has_body="requestBody" in operation
+    )
+
+
+def _common_responses() -> dict[str, Any]:
+    """Return the components, by name."""
+    return {name: _response(status, code, when) for status, name, code, when in (*_COMMON, *_WITH_BODY)}
+
+
+def _add_common_responses(responses: dict[str, Any], *, has_body: bool) -> dict[str, Any]:
+    """Return the responses of an operation by status, adding the common ones that it does not describe."""
+    common = (*_COMMON, *_WITH_BODY) if has_body else _COMMON
+    references = {str(it[0]): {"$ref": f"#/components/responses/{it[1]}"} for it in common}
+    return dict(sorted((references | responses).items()))
+
+
+def _response(status: int, code: str, when: str) -> dict[str, Any]:
+    item = {"detail": when, "code": code, "attr": None}
+    return {
+        "description": f"{HTTPStatus(status).phrase}. {when}",
+        "headers": refer("X-Request-ID"),
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/ErrorBody"},
+                "example": {"detail": when, "code": code, "errors": [item]},
+            }
+        },
+    }

@@ -2,14 +2,20 @@
 
 Each request reads the API key and the session of its token, so revoking the key or ending the session ends
 the token. A web process keeps both in memory for a second (decision 10), and revoking and ending wait until
-every process has noticed. A token names its key by prefix, because a number could mean another key in another
-database.
+every process has noticed. A token names its API key by prefix, because a number could mean another key in
+another database.
+
+The header of a token names the key that signed it by its `kid`, so that signing keys can be rotated. The
+first key signs. The others are accepted as well: the next key until every process signs with it, and the
+previous key until its tokens have expired.
 """
 
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -26,7 +32,6 @@ from migration_service.services.access.api_keys import authenticate_api_key, not
 from migration_service.services.access.callers import Caller
 from migration_service.services.access.scopes import require_address
 from migration_service.services.access.sessions import RefreshGrant, begin_session, exchange
-from migration_service.services.access.signing import read_claims, sign
 
 #: Finds the caller of a token by the prefix of its key.
 FIND_CALLER = """
@@ -150,7 +155,7 @@ def _tokens(settings: Settings, key: ApiKey, refresh: RefreshGrant) -> Tokens:
 
 def _verify(settings: Settings, token: str, kind: TokenKind) -> dict[str, Any]:
     try:
-        claims = read_claims(settings, token)
+        claims = _read_claims(settings, token)
         if "sid" in claims:
             UUID(claims["sid"])
     except (jwt.InvalidTokenError, ValueError, TypeError, AttributeError) as error:
@@ -159,4 +164,49 @@ def _verify(settings: Settings, token: str, kind: TokenKind) -> dict[str, Any]:
         raise UnauthenticatedError("The token has expired. Obtain another one.")
     if claims["kind"] != kind:
         raise UnauthenticatedError(_WRONG_KIND[kind])
+    return claims
+
+
+_ALGORITHM = "HS256"
+_CLAIMS = ("iat", "exp", "sub", "kind")
+
+
+def sign(settings: Settings, claims: dict[str, Any]) -> str:
+    """Return a token with these claims. The same claims always give the same token."""
+    key = settings.secret_key
+    return jwt.encode(claims, key, algorithm=_ALGORITHM, headers={"kid": _key_id(key)})
+
+
+def _read_claims(settings: Settings, token: str) -> dict[str, Any]:
+    """Return the claims of a token signed with one of the keys. Raise jwt.InvalidTokenError for any other."""
+    return _read(token, settings.token_keys)
+
+
+def _key_id(key: str) -> str:
+    """Return the `kid` of a key, which reveals nothing about the key."""
+    return sha256(b"migration-service kid " + key.encode()).hexdigest()[:12]
+
+
+@lru_cache(maxsize=1_000)
+def _read(token: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    # A signature never changes, so it is verified once. The caller checks whether the token is still valid.
+    kid = jwt.get_unverified_header(token).get("kid")
+    # Tokens signed before kids were introduced have none.
+    fitting = [key for key in keys if kid is None or kid == _key_id(key)]
+    for key in fitting:
+        try:
+            return _decode(token, key)
+        except jwt.InvalidSignatureError:
+            continue
+    raise jwt.InvalidSignatureError
+
+
+def _decode(token: str, key: str) -> dict[str, Any]:
+    claims: dict[str, Any] = jwt.decode(
+        token,
+        key,
+        algorithms=[_ALGORITHM],
+        # The clock of the signing web server may be slightly ahead.
+        options={"require": list(_CLAIMS), "verify_iat": False, "verify_exp": False},
+    )
     return claims

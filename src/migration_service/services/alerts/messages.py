@@ -4,6 +4,8 @@ The sweep finds batches paused by the error threshold, and waves that wait for a
 resumed, or a wave that was decided, before the sweep needs no message. The key of an event says what
 happened, to what and when. The key and the recipient are unique, so two simultaneous sweeps record a message
 once.
+
+The texts contain no accounts or persons, and no names of batches and waves, which clients can choose.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,19 +17,41 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from migration_payloads.moments import write_moment
 from migration_service.db.base import one_of
-from migration_service.models import AlertEmail, Batch, ImportSupplier
-from migration_service.services.alerts.texts import AlertText, describe_paused, describe_waiting
+from migration_service.models import AlertEmail, Batch, ImportSupplier, Wave
+from migration_service.services.batches.results.counts import BatchProgress, count_open, get_progress
 from migration_service.services.batches.states import ERROR_THRESHOLD_REACHED
-from migration_service.services.waves.reading import find_wave, list_waiting
-from migration_service.states import BatchState
+from migration_service.services.waves.reading import WaitingWave, find_wave, list_waiting
+from migration_service.states import BatchState, LineStatus, WaveState
+
+_RUNBOOKS = "docs/operators/runbooks.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AlertText:
+    """A message without the address of the console."""
+
+    subject: str
+    #: Paragraphs: the event, and the possible reactions.
+    said: tuple[str, ...]
+    #: The path of the page in the console, and the command that shows the same.
+    page: str
+    command: str
+    #: The section of the runbooks.
+    runbook: str
+
+    def write(self, console_url: str) -> str:
+        """Return the body. Without the address of a console it names the command instead of the page."""
+        place = f"{console_url.rstrip('/')}/{self.page}" if console_url else self.command
+        return "\n\n".join([*self.said, place, f"Runbook: {_RUNBOOKS}#{self.runbook}"]) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class _Event:
     key: str
     #: Reads the contents of the message, which are only needed once.
-    describe: Callable[[], AlertText]
+    describe: Callable[[], _AlertText]
 
 
 def record_alerts(session: Session, recipients: Sequence[str], console_url: str) -> None:
@@ -73,4 +97,53 @@ def _write(moment: datetime | None) -> str:
 def _find_waiting(session: Session) -> Iterator[_Event]:
     for it in list_waiting(session):
         key = f"wave.{it.wave.state} {it.wave.plan_id} {it.wave.number} {_write(it.wave.reconciled_at)}"
-        yield _Event(key, partial(describe_waiting, session, it))
+        yield _Event(key, partial(_describe_waiting, session, it))
+
+
+def describe_paused(session: Session, batch: Batch, import_supplier: str, wave: Wave | None) -> _AlertText:
+    """Return the message about a batch paused by the error threshold."""
+    progress = get_progress(session, batch)
+    done = batch.lines - count_open(progress.counts)
+    of_wave = f" It is wave {wave.number} of plan {wave.plan_id}." if wave else ""
+    failed = progress.counts.get(LineStatus.FAILED, 0)
+    return _AlertText(
+        subject=f"{import_supplier}: batch {batch.id} is paused after too many errors",
+        said=(
+            f"Batch {batch.id} of import supplier {import_supplier} has reached its error threshold and is "
+            f"paused.{of_wave} {done:,} of {batch.lines:,} lines are processed, and {failed:,} of them "
+            f"failed.{_tell_commonest(progress)}",
+            "No more lines are started until a person acts. Created accounts are kept, so it is safe to "
+            "wait.",
+        ),
+        page=f"batches/{batch.id}/",
+        command=f"migration-client batches show {batch.id}",
+        runbook="migrationbatchpaused",
+    )
+
+
+def _describe_waiting(session: Session, waiting: WaitingWave) -> _AlertText:
+    """Return the message about a wave that waits for a decision."""
+    wave, code = waiting.wave, waiting.import_supplier
+    differs = wave.state == WaveState.DIFFERS
+    progress = get_progress(session, session.get_one(Batch, wave.batch_id))
+    outcome = "differs" if differs else "is clean"
+    at = f" at {write_moment(wave.reconciled_at)}" if wave.reconciled_at else ""
+    return _AlertText(
+        subject=f"{code}: wave {wave.number} {outcome} and waits for a decision",
+        said=(
+            f"Wave {wave.number} of import supplier {code}, plan {wave.plan_id}, was reconciled{at}, and "
+            f"{outcome}. Created accounts that differ from their staged payload: {wave.differing or 0:,}. "
+            f"Open accounts: {wave.open or 0:,}.{_tell_commonest(progress)}",
+            "The plan waits until a person approves or stops the wave. It is safe to wait.",
+        ),
+        page=f"waves/{wave.plan_id}/{wave.number}/",
+        command=f"migration-client waves show {wave.plan_id}",
+        runbook="migrationwavediffers" if differs else "migrationapprovalwaits",
+    )
+
+
+def _tell_commonest(progress: BatchProgress) -> str:
+    if not progress.error_counts:
+        return ""
+    code, lines = next(iter(progress.error_counts.items()))
+    return f" The commonest error is {code}, on {lines:,} {'line' if lines == 1 else 'lines'}."

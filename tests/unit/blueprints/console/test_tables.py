@@ -1,6 +1,6 @@
 """The cells of a table have the names of their columns, which a phone shows."""
 
-from migration_service.blueprints.console.tables import label_cells
+from migration_service.blueprints.console.display import label_cells
 
 _HEAD = (
     '<thead><tr><th scope="col" class="text-end">Line</th><th scope="col">Who &amp; when</th>'

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from marshmallow import missing
 
-from migration_payloads.corrections.applying import apply
 from migration_payloads.corrections.catalogue import (
     CODES,
     CORRECTIONS,
@@ -14,6 +13,7 @@ from migration_payloads.corrections.catalogue import (
     add_suggestions,
     suggest,
 )
+from migration_payloads.corrections.fixing import apply
 from migration_payloads.corrections.place import find_place, pattern_of
 from migration_payloads.errors import ErrorItem
 from migration_payloads.profile import Profile

@@ -35,12 +35,12 @@ from migration_service.services.access.sessions import (
     remove_old_sessions,
     report_session,
 )
-from migration_service.services.access.signing import sign
 from migration_service.services.access.tokens import (
     Tokens,
     authenticate_token,
     obtain_tokens,
     refresh_tokens,
+    sign,
 )
 from support.audit import audited
 from support.factories import Customer, make_customer

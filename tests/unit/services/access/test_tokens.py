@@ -25,12 +25,12 @@ from migration_service.services.access.api_keys import (
 )
 from migration_service.services.access.callers import Caller
 from migration_service.services.access.scopes import Scope
-from migration_service.services.access.signing import sign
 from migration_service.services.access.tokens import (
     Tokens,
     authenticate_token,
     obtain_tokens,
     refresh_tokens,
+    sign,
 )
 from support.factories import Customer, make_customer
 

@@ -2,7 +2,7 @@
 
 from sqlalchemy.orm import Session
 
-from migration_service.services.alerts.texts import describe_paused
+from migration_service.services.alerts.messages import describe_paused
 from migration_service.states import WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk

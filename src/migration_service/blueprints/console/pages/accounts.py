@@ -1,8 +1,13 @@
 """Pages to find an account, and to see its process, attempts, data and history."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from flask import Blueprint, abort, redirect, render_template, request, url_for
+from sqlalchemy.orm import Session
 from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.access import supplier_of, visible
@@ -11,21 +16,23 @@ from migration_service.blueprints.console.languages import mark
 from migration_service.blueprints.console.masking import is_revealed, mask, mask_differences, reveal
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.blueprints.console.remedies import remedy_of
-from migration_service.blueprints.console.timeline import tell
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.sql import OpenTransaction
-from migration_service.models import AccountImportProcess
+from migration_service.models import Account, AccountImportProcess
 from migration_service.services.accounts.reading import find_account, read_account
 from migration_service.services.audit.entries import AuditAction, record
+from migration_service.services.audit.trail import list_entries_about
 from migration_service.services.batches.results.findings import list_lines_of_account
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.services.imports.status import find_process
 from migration_service.services.reconciliation.created_accounts import compare_account
+from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.reporting.search import find_accounts
+from migration_service.services.reporting.timeline import list_events
 from migration_service.services.setup.suppliers import KnownSupplier, list_import_suppliers
 from migration_service.services.undo.go_live import has_gone_live
-from migration_service.states import BatchKind, LineStatus
+from migration_service.states import BatchKind, LineStatus, Outcome
 
 blueprint = Blueprint("accounts", __name__)
 
@@ -63,7 +70,7 @@ def show(code: str, number: str) -> str:
             abort(404)
         account = find_account(session, supplier.id, number) if process else None
         data = read_account(session, account) if account else None
-        story = tell(session, process, account, lines, subject=f"{code} {number}")
+        story = _list_moments(session, process, account, lines, subject=f"{code} {number}")
         compared = compare_account(session, process.id) if process and account else None
         is_live = has_gone_live(session, supplier.id)
     is_shown = is_revealed(_subject(code, number))
@@ -136,3 +143,51 @@ def _find_failed(process: AccountImportProcess | None, lines: list[dict[str, Any
 
 def _subject(code: str, number: str) -> str:
     return f"account {code} {number}"
+
+
+class _Source(StrEnum):
+    """Sources of the timeline, besides the kinds of `services.reporting.timeline`."""
+
+    STAGED = "staged"
+    CREATED = "created"
+    ATTEMPT = "attempt"
+    LINE = "line"
+    AUDIT = "audit"
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """One event. Its kind tells the template what `told` is."""
+
+    at: datetime
+    kind: str
+    told: Any
+
+
+def _list_moments(
+    session: Session,
+    process: AccountImportProcess | None,
+    account: Account | None,
+    lines: Sequence[Mapping[str, Any]],
+    *,
+    subject: str,
+) -> list[_Moment]:
+    """Return the timeline of an account, newest first. `subject` is its name in the audit."""
+    # Events of the same moment are in this order, the last first.
+    moments: list[_Moment] = []
+    if process is not None:
+        attempts = read_attempts(session, process.id)
+        # An account that was created more than once was undone in between.
+        created = sum(it.outcome == Outcome.SUCCEEDED and not it.dry_run for it in attempts)
+        was_undone = created > (account is not None)
+        events = list_events(session, process.id, account.id if account else None, was_undone=was_undone)
+        moments += [_Moment(event.at, event.kind, event) for event in events]
+        if process.account_created_at is not None:
+            moments.append(_Moment(process.account_created_at, _Source.CREATED, process))
+        moments += [_Moment(attempt.created_at, _Source.ATTEMPT, attempt) for attempt in reversed(attempts)]
+        moments.append(_Moment(process.staged_at, _Source.STAGED, process))
+    ids = [subject] if process is None else [subject, str(process.id)]
+    entries = list_entries_about(session, "account", ids)
+    moments += [_Moment(entry["at"], _Source.AUDIT, entry) for entry in entries]
+    moments += [_Moment(line["created_at"], _Source.LINE, line) for line in lines]
+    return sorted(moments, key=lambda it: it.at, reverse=True)
