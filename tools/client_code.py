@@ -28,6 +28,11 @@ FOLDER = ROOT / "clients" / "python" / "src" / "migration_service_client"
 COMMANDS = "command/operations.ndjson"
 #: The client obtains its tokens itself, and the other one only answers an example of that request.
 LEFT_OUT = {"obtain_token", "show_token_hint"}
+#: What the paths of all operations begin with. `target` adds it.
+PREFIX = "/v1/data-import/"
+#: The body that is one argument.
+ACCOUNT = "AccountImport"
+_REF = "#/components/schemas/"
 
 _HEAD = """{about}
 
@@ -71,14 +76,25 @@ def operations(description: dict[str, Any]) -> Iterator[tuple[str, str, dict[str
 
 
 def schemas_of(description: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the names of the schemas that are sent, and of those that are only answered."""
+    """Return the names of the schemas of arguments, and of those that only answers have.
+
+    The members of a body are arguments unless it is an account, and errors are exceptions.
+    """
     sent: set[str] = set()
     answered: set[str] = set()
     for _, _, operation in operations(description):
-        _collect(operation.get("requestBody"), description, sent)
-        _collect(operation["responses"], description, answered)
+        if name := _body(operation):
+            schema = description["components"]["schemas"][name]
+            _collect({"$ref": _REF + name} if name == ACCOUNT else schema, description, sent)
+        _collect(_answer_schema(operation)[0], description, answered)
     _collect(description["webhooks"], description, answered)
     return sorted(sent), sorted(answered - sent)
+
+
+def _body(operation: dict[str, Any]) -> str | None:
+    """Return the name of the schema of an operation's body, or None if it has none, or is a file."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    return content and str(content["schema"]["$ref"]).removeprefix(_REF)
 
 
 def codes_of() -> dict[str, str]:
@@ -91,7 +107,7 @@ def _collect(part: Any, description: dict[str, Any], names: set[str]) -> None:
         for it in part:
             _collect(it, description, names)
     elif isinstance(part, dict):
-        name = str(part.get("$ref", "")).removeprefix("#/components/schemas/")
+        name = str(part.get("$ref", "")).removeprefix(_REF)
         if name in description["components"]["schemas"] and name not in names:
             names.add(name)
             _collect(description["components"]["schemas"][name], description, names)
@@ -182,22 +198,26 @@ def _operations(description: dict[str, Any]) -> Iterator[str]:
     yield from bound
 
 
-def _answer(operation: dict[str, Any]) -> tuple[str, str, str]:
-    """Return the class of the request, the type of its answer or of one item, and the type to accept."""
+def _answer_schema(operation: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the schema of the answer, and the type to accept."""
     content = next(
         answer["content"]
         for status, answer in sorted(operation["responses"].items(), key=lambda it: it[0] == "202")
         if status.startswith("2")
     )
-    for accepted in ("application/json", "application/x-ndjson", "text/csv", "text/html"):
-        if accepted in content:
-            break
+    kinds = ("application/json", "application/x-ndjson", "text/csv", "text/html")
+    accepted = next(it for it in kinds if it in content)
     schema = content[accepted]["schema"]
+    # The second one is the full report, which the client always asks for.
+    return schema["anyOf"][1] if "anyOf" in schema else schema, accepted
+
+
+def _answer(operation: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the class of the request, the type of its answer or of one item, and the type to accept."""
+    schema, accepted = _answer_schema(operation)
     if accepted != "application/json":
         raw = "dict[str, str]" if accepted == "text/csv" else "bytes"
         return "Lines", _type(schema, prefix="models.") if "$ref" in schema else raw, accepted
-    if "anyOf" in schema:  # The second one is the full report, which the client always asks for.
-        schema = schema["anyOf"][1]
     if schema.get("type") == "array":
         return "Pages", _type(schema["items"], prefix="models."), accepted
     return "Request", _type(schema, prefix="models."), accepted
@@ -236,10 +256,11 @@ def _function(method: str, path: str, operation: dict[str, Any], description: di
             function.positional.append(f"{parameter['name']}: {_type(parameter['schema'], sent=True)}")
         else:
             _add_parameter(function, parameter)
-    _add_body(function, operation.get("requestBody", {}).get("content", {}), description)
+    if "requestBody" in operation:
+        _add_body(function, _body(operation), description)
     name = operation["operationId"]
     kind, answer, accepted = _answer(operation)
-    address = ", ".join([f'"{re.sub("{[a-z_]+}", "{}", path)}"', *names])
+    address = ", ".join([f'"{re.sub("{[a-z_]+}", "{}", path.removeprefix(PREFIX))}"', *names])
     arguments = [f'"{name}"', f'"{method.upper()}"', f"target({address})", answer]
     if function.query:
         arguments.append(f"query={{{', '.join(function.query)}}}")
@@ -271,19 +292,17 @@ def _add_parameter(function: _Function, parameter: dict[str, Any]) -> None:
     (function.headers if parameter["in"] == "header" else function.query).append(f'"{name}": {variable}')
 
 
-def _add_body(function: _Function, content: dict[str, Any], description: dict[str, Any]) -> None:
+def _add_body(function: _Function, name: str | None, description: dict[str, Any]) -> None:
     """Add an account as one argument, a file as one, and another body as an argument for each member."""
-    if content and "application/json" not in content:
+    if name is None:
         function.positional.append("file: Source | None = None")
         function.add("progress", "Progress", required=False)
         function.body = "None if file is None else Upload(file, progress)"
-    elif content:
-        name = content["application/json"]["schema"]["$ref"].rsplit("/", 1)[-1]
+    elif name == ACCOUNT:
+        function.positional.append("account: models.AccountImport | Json | bytes | str")
+        function.body = "account"
+    else:
         schema = description["components"]["schemas"][name]
-        if name == "AccountImport":
-            function.positional.append("account: models.AccountImport | Json | bytes | str")
-            function.body = "account"
-            return
         for member, part in schema["properties"].items():
             annotation = re.sub(r"models\.\w+", r"\g<0> | Json", _type(part, sent=True, prefix="models."))
             if member in schema.get("required", []):
@@ -305,10 +324,9 @@ def _codes() -> Iterator[str]:
     codes = codes_of()
     for code, meaning in sorted(codes.items()):
         about = textwrap.fill(meaning, 100, subsequent_indent="    ")
-        yield f'\n\nclass {class_of(code)}(ServiceError):\n    """{about}"""\n\n    code = "{code}"\n'
-    yield "\n\n#: The class of each code.\nBY_CODE: dict[str, type[ServiceError]] = {"
-    yield ", ".join(f'"{code}": {class_of(code)}' for code in sorted(codes))
-    yield "}\n"
+        yield f'\n\nclass {class_of(code)}(ServiceError):\n    """{about}"""\n'
+    yield "\n\n#: The class of each code.\n"
+    yield "BY_CODE: dict[str, type[ServiceError]] = {it.code: it for it in ServiceError.__subclasses__()}\n"
 
 
 def _event_examples(description: dict[str, Any]) -> Iterator[str]:

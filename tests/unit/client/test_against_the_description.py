@@ -112,12 +112,12 @@ def test_every_example_of_an_answer_has_its_type(description: dict[str, Any]) ->
             content = answer.get("content", {}).get("application/json", {})
             if not status.startswith("2") or "anyOf" in content.get("schema", {}) or "example" not in content:
                 continue
+            # What was accepted is followed to its outcome.
+            if status == "202" and request.follow:
+                continue
             example = content["example"]
             for item in example if isinstance(request, Pages) else [example]:
-                found = decode(
-                    models.AcceptedAccount if request.follow and status == "202" else request.answer, item
-                )
-                assert found is not None
+                assert decode(request.answer, item) is not None
                 seen += 1
     assert seen > 20
 

@@ -8,6 +8,7 @@ ClientError
 └── ServiceError          an answer of the service, with a class for each code in `codes`
 """
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -63,8 +64,12 @@ class ServiceError(ClientError):
     transactions. `body` has all members of the answer. `request_id` helps the operator to find the request.
     """
 
-    #: The code of the class. An error of a code that this version does not know is a ServiceError.
+    #: The code of the class, which its name says. An error of a code that this version does not know is a
+    #: ServiceError.
     code: str = ""
+
+    def __init_subclass__(cls) -> None:
+        cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
     def __init__(self, status: int, body: Mapping[str, Any], request_id: str | None = None) -> None:
         self.status = status

@@ -28,14 +28,6 @@ class AccountImport(TypedDict, total=False):
     statements: "Sequence[Statement]"
 
 
-class AcknowledgementBody(TypedDict, total=False):
-    reason: Required["str"]
-    by: "str"
-    external_account_numbers: "Sequence[str]"
-    batch: "str"
-    line_numbers: "Sequence[int]"
-
-
 class Agreement(TypedDict, total=False):
     supply_type: Required["str"]
     effective_from: Required["str"]
@@ -77,13 +69,6 @@ class ConfigurationPeriod(TypedDict, total=False):
     start_date: Required["str"]
 
 
-class ControlTotals(TypedDict, total=False):
-    accounts: "int"
-    ledger_balances: "dict[str, Decimal | int | float | str]"
-    transactions: "TransactionTotals"
-    statements: "int"
-
-
 class CostDetail(TypedDict, total=False):
     band: Required["str"]
     net_amount: Required["Decimal | int | float | str"]
@@ -106,13 +91,6 @@ class CustomerPreferences(TypedDict, total=False):
     opted_into_updates: "bool"
     opted_into_offers: "bool"
     opted_into_sms: "bool"
-
-
-class ErasureBody(TypedDict, total=False):
-    import_supplier: Required["str"]
-    external_account_number: Required["str"]
-    reason: Required["str"]
-    by: "str"
 
 
 class EstimatedAnnualVolume(TypedDict, total=False):
@@ -209,45 +187,12 @@ class NoteDocument(TypedDict, total=False):
     document_path: Required["str"]
 
 
-class NotesRequest(TypedDict, total=False):
-    import_supplier: Required["str"]
-    external_account_number: Required["str"]
-    dry_run: "bool"
-    notes: Required["Sequence[Note]"]
-
-
-class PaymentInstructionRequest(TypedDict, total=False):
-    import_supplier: Required["str"]
-    external_account_number: Required["str"]
-    dry_run: "bool"
-    vendor: Required["str"]
-    reference: Required["str"]
-    type: Required["str"]
-
-
-class ProcessRequest(TypedDict, total=False):
-    external_account_number: Required["str"]
-    import_supplier_code: Required["str"]
-    operations_team_name: Required["str"]
-    dry_run: "bool"
-
-
-class Redelivery(TypedDict, total=False):
-    delivery_number: "int"
-    since: "str"
-    only_failed: "bool"
-
-
 class Register(TypedDict, total=False):
     register_id: Required["str"]
     metering_direction: "str"
     multiplication_factor: "int"
     number_of_digits: "int"
     time_of_use: "str"
-
-
-class Rotation(TypedDict, total=False):
-    overlap_hours: "int"
 
 
 class Statement(TypedDict, total=False):
@@ -259,13 +204,6 @@ class Statement(TypedDict, total=False):
     gross_amount: Required["Decimal | int | float | str"]
     statement_path: "str"
     statement_pdf_context: "dict[str, Any]"
-
-
-class StatementsRequest(TypedDict, total=False):
-    import_supplier: Required["str"]
-    external_account_number: Required["str"]
-    dry_run: "bool"
-    statements: Required["Sequence[HistoricalStatement]"]
 
 
 class SupplyAddress(TypedDict, total=False):
@@ -321,30 +259,6 @@ class TransactionTotals(TypedDict, total=False):
     SUPPLY_CHARGE: "TransactionTotal"
 
 
-class TransactionsRequest(TypedDict, total=False):
-    import_supplier: Required["str"]
-    external_account_number: Required["str"]
-    dry_run: "bool"
-    transactions: Required["Sequence[Transaction]"]
-
-
-class UndoBody(TypedDict, total=False):
-    import_supplier: Required["str"]
-    external_account_numbers: "Sequence[str]"
-    batch: "str"
-    wave: "UndoneWave"
-    reason: Required["str"]
-    by: "str"
-    overrides: "Sequence[str]"
-
-
-class UndoTarget(TypedDict, total=False):
-    import_supplier: Required["str"]
-    external_account_numbers: "Sequence[str]"
-    batch: "str"
-    wave: "UndoneWave"
-
-
 class UndoneWave(TypedDict, total=False):
     plan_id: Required["str"]
     number: Required["int"]
@@ -367,53 +281,12 @@ class WaveBody(TypedDict, total=False):
     brake: "BrakeBody"
 
 
-class WaveDecisionBody(TypedDict, total=False):
-    reason: Required["str"]
-    by: "str"
-
-
-class WavePlanBody(TypedDict, total=False):
-    import_supplier: Required["str"]
-    operations_team_name: Required["str"]
-    name: "str"
-    seed: "int"
-    continue_if_clean: "bool"
-    include_older_versions: "bool"
-    window: "Window"
-    lines_per_minute: "int"
-    brake: "BrakeBody"
-    waves: Required["Sequence[WaveBody]"]
-
-
-class WebhookBody(TypedDict, total=False):
-    url: Required["str"]
-    description: "str"
-    event_types: "Sequence[str] | None"
-    import_suppliers: "Sequence[str] | None"
-    enabled: "bool"
-
-
-class WebhookChange(TypedDict, total=False):
-    url: "str"
-    description: "str"
-    event_types: "Sequence[str] | None"
-    import_suppliers: "Sequence[str] | None"
-    enabled: "bool"
-
-
 class Window(TypedDict, total=False):
     start: Required["str"]
     end: Required["str"]
     time_zone: Required["str"]
     first_day: "str"
     days: "Sequence[str]"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcceptedAccount:
-    status: str
-    external_account_number: str
-    attempt_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -429,15 +302,6 @@ class AccountDifferenceAnswer:
     service_account_number: "str | None"
     differences: "tuple[DifferenceAnswer, ...]"
     values: "tuple[ValueDifferenceAnswer, ...]"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountErrorBody:
-    detail: str
-    code: str
-    errors: "tuple[ErrorObject, ...]"
-    external_account_number: "str | None" = None
-    service_account_number: "str | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -458,18 +322,6 @@ class AccountHistory:
     newer_version: "NewerVersion | None"
     created: "CreatedVersion | None"
     added: "AddedSince | None"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountReportErrorBody:
-    detail: str
-    code: str
-    errors: "tuple[Finding, ...]"
-    external_account_number: "str | None" = None
-    service_account_number: "str | None" = None
-    valid: "bool | None" = None
-    warnings: "tuple[Finding, ...] | None" = None
-    account: "Any | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -730,11 +582,6 @@ class ComparedCodeAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparingAnswer:
-    comparison: "RunningComparisonAnswer"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonAnswer:
     before: str
     after: str
@@ -817,14 +664,6 @@ class EventConsumerAnswer:
     name: str
     cursor: str
     asked_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventErrorBody:
-    detail: str
-    code: str
-    errors: "tuple[ErrorObject, ...]"
-    cursor: "str | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1039,16 +878,6 @@ class RedeliveredAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportErrorBody:
-    detail: str
-    code: str
-    errors: "tuple[Finding, ...]"
-    valid: "bool | None" = None
-    warnings: "tuple[Finding, ...] | None" = None
-    account: "Any | None" = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RetryAnswer:
     batch_id: str
     import_supplier: str
@@ -1089,15 +918,6 @@ class RetryAnswer:
     control_totals_as_given: "bool | None"
     retried: int
     left: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningComparisonAnswer:
-    id: str
-    started_at: datetime
-    items: int
-    done: int
-    time_left: "Decimal | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1142,13 +962,6 @@ class SessionAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StagedAccount:
-    import_supplier: str
-    external_account_number: str
-    result: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StagedVersion:
     staged_at: datetime
     extracted_at: "datetime | None"
@@ -1175,6 +988,14 @@ class StatementsReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StatementsRequest:
+    import_supplier: str
+    external_account_number: str
+    dry_run: "bool | None" = None
+    statements: "tuple[HistoricalStatement, ...]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StratumAnswer:
     stratum: str
     pending: int
@@ -1188,16 +1009,6 @@ class Suggestion:
     value: "Any | None" = None
     confidence: str
     kind: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionErrorBody:
-    detail: str
-    code: str
-    errors: "tuple[ErrorObject, ...]"
-    status: str
-    error_detail: str
-    transaction_data: "Any"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ def validate_account(
     return Request(
         "validate_account",
         "POST",
-        target("/v1/data-import/validate-account/"),
+        target("validate-account/"),
         models.ValidationReport,
         query={"profile": profile, "report": "full"},
         body=account,
@@ -44,7 +44,7 @@ def stage_account(
     return Request(
         "stage_account",
         "POST",
-        target("/v1/data-import/account-import-process/create-or-update/"),
+        target("account-import-process/create-or-update/"),
         models.StagingReport,
         query={"report": "full", "extracted_at": extracted_at},
         body=account,
@@ -64,7 +64,7 @@ def process_account(
     return Request(
         "process_account",
         "POST",
-        target("/v1/data-import/account-import-process/process/"),
+        target("account-import-process/process/"),
         models.CreatedAccount,
         headers={"Prefer": prefer, "Idempotency-Key": idempotency_key},
         body=members(
@@ -84,9 +84,7 @@ def get_account_status(
     return Request(
         "get_account_status",
         "GET",
-        target(
-            "/v1/data-import/account-transfer-status/{}/{}/", import_supplier_code, external_account_number
-        ),
+        target("account-transfer-status/{}/{}/", import_supplier_code, external_account_number),
         models.AccountStatus,
     )
 
@@ -96,7 +94,7 @@ def get_account(import_supplier_code: str, external_account_number: str) -> Requ
     return Request(
         "get_account",
         "GET",
-        target("/v1/data-import/accounts/{}/{}/", import_supplier_code, external_account_number),
+        target("accounts/{}/{}/", import_supplier_code, external_account_number),
         models.AccountHistory,
     )
 
@@ -108,7 +106,7 @@ def list_all_account_imports(
     return Pages(
         "list_all_account_imports",
         "GET",
-        target("/v1/data-import/all-account-import-processes/{}/", import_supplier_code),
+        target("all-account-import-processes/{}/", import_supplier_code),
         models.ListedImport,
         query={"limit": limit, "cursor": cursor},
     )
@@ -121,7 +119,7 @@ def list_pending_account_imports(
     return Pages(
         "list_pending_account_imports",
         "GET",
-        target("/v1/data-import/pending-account-import-processes/{}/", import_supplier_code),
+        target("pending-account-import-processes/{}/", import_supplier_code),
         models.ListedImport,
         query={"limit": limit, "cursor": cursor},
     )
@@ -134,7 +132,7 @@ def list_imported_account_imports(
     return Pages(
         "list_imported_account_imports",
         "GET",
-        target("/v1/data-import/imported-account-import-processes/{}/", import_supplier_code),
+        target("imported-account-import-processes/{}/", import_supplier_code),
         models.ListedImport,
         query={"limit": limit, "cursor": cursor},
     )
@@ -147,7 +145,7 @@ def list_failed_account_imports(
     return Pages(
         "list_failed_account_imports",
         "GET",
-        target("/v1/data-import/failed-account-import-processes/{}/", import_supplier_code),
+        target("failed-account-import-processes/{}/", import_supplier_code),
         models.FailedImport,
         query={"limit": limit, "cursor": cursor},
     )
@@ -156,10 +154,7 @@ def list_failed_account_imports(
 def get_attempt(attempt_id: str) -> Request[models.AttemptAnswer]:
     """Get an attempt to create an account."""
     return Request(
-        "get_attempt",
-        "GET",
-        target("/v1/data-import/account-import-attempts/{}/", attempt_id),
-        models.AttemptAnswer,
+        "get_attempt", "GET", target("account-import-attempts/{}/", attempt_id), models.AttemptAnswer
     )
 
 
@@ -174,9 +169,7 @@ def list_attempts(
     return Pages(
         "list_attempts",
         "GET",
-        target(
-            "/v1/data-import/account-import-attempts/{}/{}/", import_supplier_code, external_account_number
-        ),
+        target("account-import-attempts/{}/{}/", import_supplier_code, external_account_number),
         models.AttemptAnswer,
         query={"limit": limit, "cursor": cursor},
     )
@@ -184,12 +177,7 @@ def list_attempts(
 
 def list_import_suppliers() -> Pages[models.ImportSupplierAnswer]:
     """List the organisation's import suppliers, by code."""
-    return Pages(
-        "list_import_suppliers",
-        "GET",
-        target("/v1/data-import/import-suppliers/"),
-        models.ImportSupplierAnswer,
-    )
+    return Pages("list_import_suppliers", "GET", target("import-suppliers/"), models.ImportSupplierAnswer)
 
 
 def get_import_supplier(import_supplier_code: str) -> Request[models.ImportSupplierAnswer]:
@@ -197,7 +185,7 @@ def get_import_supplier(import_supplier_code: str) -> Request[models.ImportSuppl
     return Request(
         "get_import_supplier",
         "GET",
-        target("/v1/data-import/import-suppliers/{}/", import_supplier_code),
+        target("import-suppliers/{}/", import_supplier_code),
         models.ImportSupplierAnswer,
     )
 
@@ -214,7 +202,7 @@ def create_notes(
     return Request(
         "create_notes",
         "POST",
-        target("/v1/data-import/notes/create/"),
+        target("notes/create/"),
         models.NotesReport,
         query={"report": "full"},
         headers={"Idempotency-Key": idempotency_key},
@@ -241,7 +229,7 @@ def create_transactions(
     return Request(
         "create_transactions",
         "POST",
-        target("/v1/data-import/transactions/create/"),
+        target("transactions/create/"),
         models.TransactionsReport,
         query={
             "report": "full",
@@ -270,7 +258,7 @@ def create_historical_statements(
     return Request(
         "create_historical_statements",
         "POST",
-        target("/v1/data-import/historical-statements/create/"),
+        target("historical-statements/create/"),
         models.StatementsReport,
         query={"report": "full"},
         headers={"Idempotency-Key": idempotency_key},
@@ -297,7 +285,7 @@ def create_payment_instruction(
     return Request(
         "create_payment_instruction",
         "POST",
-        target("/v1/data-import/payment-instruction/create/"),
+        target("payment-instruction/create/"),
         models.PaymentInstructionReport,
         query={"report": "full"},
         headers={"Idempotency-Key": idempotency_key},
@@ -339,7 +327,7 @@ def start_batch(
     return Request(
         "start_batch",
         "POST",
-        target("/v1/data-import/batches/"),
+        target("batches/"),
         models.BatchProgressAnswer,
         query={
             "import_supplier": import_supplier,
@@ -372,7 +360,7 @@ def list_batches(
     return Pages(
         "list_batches",
         "GET",
-        target("/v1/data-import/batches/"),
+        target("batches/"),
         models.BatchAnswer,
         query={"import_supplier": import_supplier, "limit": limit, "cursor": cursor},
     )
@@ -380,9 +368,7 @@ def list_batches(
 
 def get_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
     """Get the progress of a batch."""
-    return Request(
-        "get_batch", "GET", target("/v1/data-import/batches/{}/", batch_id), models.BatchProgressAnswer
-    )
+    return Request("get_batch", "GET", target("batches/{}/", batch_id), models.BatchProgressAnswer)
 
 
 def get_batch_results(
@@ -397,7 +383,7 @@ def get_batch_results(
     return Lines(
         "get_batch_results",
         "GET",
-        target("/v1/data-import/batches/{}/results/", batch_id),
+        target("batches/{}/results/", batch_id),
         models.LineResult,
         query={"code": code, "path": path, "status": status, "staging_result": staging_result},
         accept="application/x-ndjson",
@@ -409,7 +395,7 @@ def get_failed_lines(batch_id: str, *, code: str | None = None, path: str | None
     return Lines(
         "get_failed_lines",
         "GET",
-        target("/v1/data-import/batches/{}/failed-lines/", batch_id),
+        target("batches/{}/failed-lines/", batch_id),
         bytes,
         query={"code": code, "path": path},
         accept="application/x-ndjson",
@@ -418,32 +404,17 @@ def get_failed_lines(batch_id: str, *, code: str | None = None, path: str | None
 
 def pause_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
     """Pause a batch."""
-    return Request(
-        "pause_batch",
-        "POST",
-        target("/v1/data-import/batches/{}/pause/", batch_id),
-        models.BatchProgressAnswer,
-    )
+    return Request("pause_batch", "POST", target("batches/{}/pause/", batch_id), models.BatchProgressAnswer)
 
 
 def resume_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
     """Resume a batch."""
-    return Request(
-        "resume_batch",
-        "POST",
-        target("/v1/data-import/batches/{}/resume/", batch_id),
-        models.BatchProgressAnswer,
-    )
+    return Request("resume_batch", "POST", target("batches/{}/resume/", batch_id), models.BatchProgressAnswer)
 
 
 def cancel_batch(batch_id: str) -> Request[models.BatchProgressAnswer]:
     """Cancel a batch."""
-    return Request(
-        "cancel_batch",
-        "POST",
-        target("/v1/data-import/batches/{}/cancel/", batch_id),
-        models.BatchProgressAnswer,
-    )
+    return Request("cancel_batch", "POST", target("batches/{}/cancel/", batch_id), models.BatchProgressAnswer)
 
 
 def set_batch_brake(
@@ -459,7 +430,7 @@ def set_batch_brake(
     return Request(
         "set_batch_brake",
         "POST",
-        target("/v1/data-import/batches/{}/brake/", batch_id),
+        target("batches/{}/brake/", batch_id),
         models.BatchProgressAnswer,
         query={
             "stop_after_errors": stop_after_errors,
@@ -483,7 +454,7 @@ def retry_failed_lines(
     return Request(
         "retry_failed_lines",
         "POST",
-        target("/v1/data-import/batches/{}/retry-failed/", batch_id),
+        target("batches/{}/retry-failed/", batch_id),
         models.RetryAnswer,
         query={"code": code, "path": path, "all": all},
         headers={"Idempotency-Key": idempotency_key},
@@ -495,7 +466,7 @@ def compare_batches(batch_id: str, later_batch_id: str) -> Request[models.Compar
     return Request(
         "compare_batches",
         "GET",
-        target("/v1/data-import/batches/{}/comparison/{}/", batch_id, later_batch_id),
+        target("batches/{}/comparison/{}/", batch_id, later_batch_id),
         models.ComparisonAnswer,
     )
 
@@ -507,7 +478,7 @@ def get_changed_accounts(
     return Lines(
         "get_changed_accounts",
         "GET",
-        target("/v1/data-import/batches/{}/comparison/{}/accounts/", batch_id, later_batch_id),
+        target("batches/{}/comparison/{}/accounts/", batch_id, later_batch_id),
         models.ComparedAccountAnswer,
         query={"change": change},
         accept="application/x-ndjson",
@@ -519,7 +490,7 @@ def get_control_totals(batch_id: str) -> Request[models.ControlTotalsAnswer]:
     return Request(
         "get_control_totals",
         "GET",
-        target("/v1/data-import/batches/{}/control-totals/", batch_id),
+        target("batches/{}/control-totals/", batch_id),
         models.ControlTotalsAnswer,
     )
 
@@ -536,7 +507,7 @@ def set_control_totals(
     return Request(
         "set_control_totals",
         "PUT",
-        target("/v1/data-import/batches/{}/control-totals/", batch_id),
+        target("batches/{}/control-totals/", batch_id),
         models.ControlTotalsAnswer,
         body=members(
             accounts=accounts,
@@ -554,7 +525,7 @@ def reconcile_import_supplier(
     return Request(
         "reconcile_import_supplier",
         "GET",
-        target("/v1/data-import/reconciliation/{}/", import_supplier_code),
+        target("reconciliation/{}/", import_supplier_code),
         models.ReconciliationAnswer,
         query={"batch": batch, "comparison": comparison},
     )
@@ -573,7 +544,7 @@ def acknowledge_open(
     return Request(
         "acknowledge_open",
         "POST",
-        target("/v1/data-import/reconciliation/{}/acknowledgements/", import_supplier_code),
+        target("reconciliation/{}/acknowledgements/", import_supplier_code),
         models.AcknowledgedAnswer,
         body=members(
             reason=reason,
@@ -590,7 +561,7 @@ def get_acknowledgements(import_supplier_code: str) -> Pages[models.Acknowledgem
     return Pages(
         "get_acknowledgements",
         "GET",
-        target("/v1/data-import/reconciliation/{}/acknowledgements/", import_supplier_code),
+        target("reconciliation/{}/acknowledgements/", import_supplier_code),
         models.AcknowledgementAnswer,
     )
 
@@ -600,7 +571,7 @@ def get_id_map(import_supplier_code: str) -> Lines[dict[str, str]]:
     return Lines(
         "get_id_map",
         "GET",
-        target("/v1/data-import/reconciliation/{}/id-map/", import_supplier_code),
+        target("reconciliation/{}/id-map/", import_supplier_code),
         dict[str, str],
         accept="text/csv",
     )
@@ -613,7 +584,7 @@ def erase_account(
     return Request(
         "erase_account",
         "POST",
-        target("/v1/data-import/account-import-process/erase/"),
+        target("account-import-process/erase/"),
         models.ErasureAnswer,
         body=members(
             import_supplier=import_supplier,
@@ -636,7 +607,7 @@ def list_events(
     return Pages(
         "list_events",
         "GET",
-        target("/v1/data-import/events/"),
+        target("events/"),
         models.FeedEvent,
         query={
             "cursor": cursor,
@@ -650,9 +621,7 @@ def list_events(
 
 def list_event_consumers() -> Pages[models.EventConsumerAnswer]:
     """List the organisation's named consumers of events."""
-    return Pages(
-        "list_event_consumers", "GET", target("/v1/data-import/events/consumers/"), models.EventConsumerAnswer
-    )
+    return Pages("list_event_consumers", "GET", target("events/consumers/"), models.EventConsumerAnswer)
 
 
 def forget_event_consumer(name: str) -> Request[models.EventConsumerAnswer]:
@@ -660,7 +629,7 @@ def forget_event_consumer(name: str) -> Request[models.EventConsumerAnswer]:
     return Request(
         "forget_event_consumer",
         "POST",
-        target("/v1/data-import/events/consumers/{}/forget/", name),
+        target("events/consumers/{}/forget/", name),
         models.EventConsumerAnswer,
     )
 
@@ -670,7 +639,7 @@ def list_sessions(*, limit: int | None = None, cursor: str | None = None) -> Pag
     return Pages(
         "list_sessions",
         "GET",
-        target("/v1/data-import/sessions/"),
+        target("sessions/"),
         models.SessionAnswer,
         query={"limit": limit, "cursor": cursor},
     )
@@ -678,14 +647,12 @@ def list_sessions(*, limit: int | None = None, cursor: str | None = None) -> Pag
 
 def end_session(session_id: str) -> Request[models.SessionAnswer]:
     """End a session and revoke its tokens."""
-    return Request(
-        "end_session", "POST", target("/v1/data-import/sessions/{}/end/", session_id), models.SessionAnswer
-    )
+    return Request("end_session", "POST", target("sessions/{}/end/", session_id), models.SessionAnswer)
 
 
 def get_api_key() -> Request[models.ApiKeyAnswer]:
     """Get your API key, and what holds for it."""
-    return Request("get_api_key", "GET", target("/v1/data-import/api-key/"), models.ApiKeyAnswer)
+    return Request("get_api_key", "GET", target("api-key/"), models.ApiKeyAnswer)
 
 
 def preview_undo(
@@ -699,7 +666,7 @@ def preview_undo(
     return Request(
         "preview_undo",
         "POST",
-        target("/v1/data-import/undos/preview/"),
+        target("undos/preview/"),
         models.UndoPreviewAnswer,
         body=members(
             import_supplier=import_supplier,
@@ -725,7 +692,7 @@ def start_undo(
     return Request(
         "start_undo",
         "POST",
-        target("/v1/data-import/undos/"),
+        target("undos/"),
         models.UndoProgressAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(
@@ -747,7 +714,7 @@ def list_undos(
     return Pages(
         "list_undos",
         "GET",
-        target("/v1/data-import/undos/"),
+        target("undos/"),
         models.UndoAnswer,
         query={"import_supplier": import_supplier, "limit": limit, "cursor": cursor},
     )
@@ -755,7 +722,7 @@ def list_undos(
 
 def get_undo(undo_id: str) -> Request[models.UndoProgressAnswer]:
     """Get the progress of an undo."""
-    return Request("get_undo", "GET", target("/v1/data-import/undos/{}/", undo_id), models.UndoProgressAnswer)
+    return Request("get_undo", "GET", target("undos/{}/", undo_id), models.UndoProgressAnswer)
 
 
 def get_undo_results(undo_id: str, *, outcome: str | None = None) -> Lines[models.UndoOutcomeAnswer]:
@@ -763,7 +730,7 @@ def get_undo_results(undo_id: str, *, outcome: str | None = None) -> Lines[model
     return Lines(
         "get_undo_results",
         "GET",
-        target("/v1/data-import/undos/{}/results/", undo_id),
+        target("undos/{}/results/", undo_id),
         models.UndoOutcomeAnswer,
         query={"outcome": outcome},
         accept="application/x-ndjson",
@@ -772,9 +739,7 @@ def get_undo_results(undo_id: str, *, outcome: str | None = None) -> Lines[model
 
 def cancel_undo(undo_id: str) -> Request[models.UndoProgressAnswer]:
     """Cancel an undo."""
-    return Request(
-        "cancel_undo", "POST", target("/v1/data-import/undos/{}/cancel/", undo_id), models.UndoProgressAnswer
-    )
+    return Request("cancel_undo", "POST", target("undos/{}/cancel/", undo_id), models.UndoProgressAnswer)
 
 
 def plan_waves(
@@ -795,7 +760,7 @@ def plan_waves(
     return Request(
         "plan_waves",
         "POST",
-        target("/v1/data-import/wave-plans/"),
+        target("wave-plans/"),
         models.WavePlanAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(
@@ -818,7 +783,7 @@ def list_plans(*, import_supplier: str | None = None) -> Pages[models.WavePlanAn
     return Pages(
         "list_plans",
         "GET",
-        target("/v1/data-import/wave-plans/"),
+        target("wave-plans/"),
         models.WavePlanAnswer,
         query={"import_supplier": import_supplier},
     )
@@ -826,28 +791,20 @@ def list_plans(*, import_supplier: str | None = None) -> Pages[models.WavePlanAn
 
 def get_plan(plan_id: str) -> Request[models.WavePlanAnswer]:
     """Get a wave plan and the progress of its waves."""
-    return Request(
-        "get_plan", "GET", target("/v1/data-import/wave-plans/{}/", plan_id), models.WavePlanAnswer
-    )
+    return Request("get_plan", "GET", target("wave-plans/{}/", plan_id), models.WavePlanAnswer)
 
 
 def start_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     """Start a wave by hand."""
     return Request(
-        "start_wave",
-        "POST",
-        target("/v1/data-import/wave-plans/{}/waves/{}/start/", plan_id, number),
-        models.WavePlanAnswer,
+        "start_wave", "POST", target("wave-plans/{}/waves/{}/start/", plan_id, number), models.WavePlanAnswer
     )
 
 
 def pause_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     """Pause a wave until it is resumed by hand."""
     return Request(
-        "pause_wave",
-        "POST",
-        target("/v1/data-import/wave-plans/{}/waves/{}/pause/", plan_id, number),
-        models.WavePlanAnswer,
+        "pause_wave", "POST", target("wave-plans/{}/waves/{}/pause/", plan_id, number), models.WavePlanAnswer
     )
 
 
@@ -856,7 +813,7 @@ def resume_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     return Request(
         "resume_wave",
         "POST",
-        target("/v1/data-import/wave-plans/{}/waves/{}/resume/", plan_id, number),
+        target("wave-plans/{}/waves/{}/resume/", plan_id, number),
         models.WavePlanAnswer,
     )
 
@@ -866,7 +823,7 @@ def reconcile_wave(plan_id: str, number: int) -> Request[models.WavePlanAnswer]:
     return Request(
         "reconcile_wave",
         "POST",
-        target("/v1/data-import/wave-plans/{}/waves/{}/reconcile/", plan_id, number),
+        target("wave-plans/{}/waves/{}/reconcile/", plan_id, number),
         models.WavePlanAnswer,
     )
 
@@ -878,7 +835,7 @@ def approve_wave(
     return Request(
         "approve_wave",
         "POST",
-        target("/v1/data-import/wave-plans/{}/waves/{}/approve/", plan_id, number),
+        target("wave-plans/{}/waves/{}/approve/", plan_id, number),
         models.WavePlanAnswer,
         body=members(reason=reason, by=by),
     )
@@ -891,7 +848,7 @@ def stop_wave(
     return Request(
         "stop_wave",
         "POST",
-        target("/v1/data-import/wave-plans/{}/waves/{}/stop/", plan_id, number),
+        target("wave-plans/{}/waves/{}/stop/", plan_id, number),
         models.WavePlanAnswer,
         body=members(reason=reason, by=by),
     )
@@ -910,7 +867,7 @@ def create_webhook(
     return Request(
         "create_webhook",
         "POST",
-        target("/v1/data-import/webhooks/"),
+        target("webhooks/"),
         models.NewWebhookAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(
@@ -925,14 +882,12 @@ def create_webhook(
 
 def list_webhooks() -> Pages[models.WebhookAnswer]:
     """List the organisation's webhooks."""
-    return Pages("list_webhooks", "GET", target("/v1/data-import/webhooks/"), models.WebhookAnswer)
+    return Pages("list_webhooks", "GET", target("webhooks/"), models.WebhookAnswer)
 
 
 def get_webhook(webhook_id: str) -> Request[models.WebhookAnswer]:
     """Get a webhook."""
-    return Request(
-        "get_webhook", "GET", target("/v1/data-import/webhooks/{}/", webhook_id), models.WebhookAnswer
-    )
+    return Request("get_webhook", "GET", target("webhooks/{}/", webhook_id), models.WebhookAnswer)
 
 
 def change_webhook(
@@ -948,7 +903,7 @@ def change_webhook(
     return Request(
         "change_webhook",
         "PATCH",
-        target("/v1/data-import/webhooks/{}/", webhook_id),
+        target("webhooks/{}/", webhook_id),
         models.WebhookAnswer,
         body=members(
             url=url,
@@ -962,9 +917,7 @@ def change_webhook(
 
 def remove_webhook(webhook_id: str) -> Request[models.WebhookAnswer]:
     """Remove a webhook for ever."""
-    return Request(
-        "remove_webhook", "DELETE", target("/v1/data-import/webhooks/{}/", webhook_id), models.WebhookAnswer
-    )
+    return Request("remove_webhook", "DELETE", target("webhooks/{}/", webhook_id), models.WebhookAnswer)
 
 
 def rotate_webhook_secret(
@@ -974,7 +927,7 @@ def rotate_webhook_secret(
     return Request(
         "rotate_webhook_secret",
         "POST",
-        target("/v1/data-import/webhooks/{}/secret/", webhook_id),
+        target("webhooks/{}/secret/", webhook_id),
         models.NewSecretAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(overlap_hours=overlap_hours),
@@ -988,7 +941,7 @@ def test_webhook(
     return Request(
         "test_webhook",
         "POST",
-        target("/v1/data-import/webhooks/{}/test/", webhook_id),
+        target("webhooks/{}/test/", webhook_id),
         models.WebhookDeliveryAnswer,
         headers={"Idempotency-Key": idempotency_key},
     )
@@ -1001,7 +954,7 @@ def list_webhook_deliveries(
     return Pages(
         "list_webhook_deliveries",
         "GET",
-        target("/v1/data-import/webhooks/{}/deliveries/", webhook_id),
+        target("webhooks/{}/deliveries/", webhook_id),
         models.WebhookDeliveryAnswer,
         query={"state": state, "limit": limit, "cursor": cursor},
     )
@@ -1012,7 +965,7 @@ def get_webhook_delivery(webhook_id: str, delivery_number: int) -> Request[model
     return Request(
         "get_webhook_delivery",
         "GET",
-        target("/v1/data-import/webhooks/{}/deliveries/{}/", webhook_id, delivery_number),
+        target("webhooks/{}/deliveries/{}/", webhook_id, delivery_number),
         models.WebhookDeliveryAnswer,
     )
 
@@ -1029,7 +982,7 @@ def redeliver_webhook(
     return Request(
         "redeliver_webhook",
         "POST",
-        target("/v1/data-import/webhooks/{}/redeliver/", webhook_id),
+        target("webhooks/{}/redeliver/", webhook_id),
         models.RedeliveredAnswer,
         headers={"Idempotency-Key": idempotency_key},
         body=members(delivery_number=delivery_number, since=since, only_failed=only_failed),
@@ -1039,12 +992,7 @@ def redeliver_webhook(
 def get_report(subject: str, *, wave: int | None = None) -> Lines[bytes]:
     """Get a report as one page that can be shared or printed."""
     return Lines(
-        "get_report",
-        "GET",
-        target("/v1/data-import/reports/{}/", subject),
-        bytes,
-        query={"wave": wave},
-        accept="text/html",
+        "get_report", "GET", target("reports/{}/", subject), bytes, query={"wave": wave}, accept="text/html"
     )
 
 

@@ -86,8 +86,8 @@ def as_sent(request: Lines[Any], accept: str | None = None) -> Lines[bytes]:
 
 
 def target(template: str, *parts: object) -> str:
-    """Return a path with each part percent-encoded, also if it contains slashes."""
-    return template.format(*(quote(str(part), safe="") for part in parts))
+    """Return a path of the interface with each part percent-encoded, also if it contains slashes."""
+    return "/v1/data-import/" + template.format(*(quote(str(part), safe="") for part in parts))
 
 
 class Absent(Enum):
