@@ -3,7 +3,7 @@
 #
 #   sh deployment/secrets.sh
 #
-# It keeps the files that exist, so it can be run again. What an earlier version had in .env is taken from there.
+# It keeps the files that exist, so it can be run again.
 # Only you can enter the folder. The files themselves can be read by everybody, because the users of the containers,
 # each of which sees its own secrets only, are not yours.
 set -eu
@@ -16,16 +16,10 @@ write() {
     [ -e "$folder/$1" ] || { printf '%s\n' "$2" > "$folder/$1"; chmod 444 "$folder/$1"; }
 }
 
-# old NAME: what .env has.
-old() {
-    [ ! -f .env ] || sed -n "s/^$1=//p" .env | tail -n 1
-}
-
 for name in POSTGRES_PASSWORD OWNER_PASSWORD SERVICE_PASSWORD VALKEY_PASSWORD FLOWER_PASSWORD \
     MIGRATION_SERVICE_SECRET_KEY; do
-    value=$(old "$name")
     # Letters and digits only, because some become part of addresses.
-    write "$name" "${value:-$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')}"
+    write "$name" "$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')"
 done
 # A certificate that signs itself, until you replace both files with yours.
 [ -e "$folder/TLS_KEY" ] || {
@@ -35,7 +29,7 @@ done
 }
 # Those that may be empty: the bearer token of Prometheus, further signing keys, and the mail server.
 for name in MIGRATION_SERVICE_METRICS_TOKEN MIGRATION_SERVICE_ACCEPTED_SECRET_KEYS MIGRATION_SERVICE_SMTP_URL; do
-    write "$name" "$(old "$name")"
+    write "$name" ""
 done
 # The key that encrypts the secrets of webhooks in the database.
 write MIGRATION_SERVICE_WEBHOOK_SECRET_KEYS "$(head -c 32 /dev/urandom | base64 | tr '+/' '-_')"

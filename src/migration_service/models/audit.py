@@ -46,8 +46,7 @@ class AuditEntry(Base):
     details: Mapped[dict[str, Any] | None]
     once: Mapped[str | None]
     #: PostgreSQL's timeline, which a promoted standby and a restored backup increase. Set by the database.
-    #: None in entries of earlier versions.
-    timeline: Mapped[int | None] = mapped_column(server_default=FetchedValue())
+    timeline: Mapped[int] = mapped_column(server_default=FetchedValue())
 
 
 class AuditDay(Base):

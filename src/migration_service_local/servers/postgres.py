@@ -122,20 +122,9 @@ class Postgres:
                     create = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")
                     password = sql.Literal(self._home.secret(secret))
                     connection.execute(create.format(sql.Identifier(role), password))
-            owner = connection.execute(
-                "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = %s", [DATABASE]
-            ).fetchone()
-            if owner is None:
+            if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
                 create = sql.SQL("CREATE DATABASE {} OWNER {}")
                 connection.execute(create.format(sql.Identifier(DATABASE), sql.Identifier(OWNER)))
-        if owner == (DATABASE,):
-            self._change_owner()
-
-    def _change_owner(self) -> None:
-        """Make the owner role own a database of an earlier version, and everything in it."""
-        with self.connect_as_superuser(DATABASE) as connection:
-            change = sql.SQL("REASSIGN OWNED BY {} TO {}")
-            connection.execute(change.format(sql.Identifier(DATABASE), sql.Identifier(OWNER)))
 
     def connect_as_superuser(self, database: str = "postgres") -> psycopg.Connection:
         """Open a connection of the superuser, in autocommit mode."""

@@ -62,16 +62,13 @@ def run_script(servers: EmbeddedServers) -> None:
 
 
 @pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
-def test_the_script_creates_both_roles_and_hands_over_the_tables_of_an_earlier_version(
-    servers: EmbeddedServers,
-) -> None:
+def test_the_script_creates_both_roles(servers: EmbeddedServers) -> None:
     superuser = servers.home.secret("postgres_password")
     with psycopg.connect(
         f"postgresql://postgres:{superuser}@127.0.0.1:{servers.postgres.port}/postgres", autocommit=True
     ) as connection:
         connection.execute("CREATE DATABASE migration")
     address = f"postgresql://{{}}@127.0.0.1:{servers.postgres.port}/migration"
-    upgrade(address.format(f"postgres:{superuser}"))  # created by the superuser, as in earlier versions
     run_script(servers)
     run_script(servers)  # again: nothing to do
     owner = address.format("migration_owner:owner's%20%241")
@@ -127,20 +124,17 @@ def test_no_secret_is_in_an_environment_and_each_is_read_from_its_file() -> None
         assert set(files) == set(service["secrets"]) - others, name
 
 
-def test_the_script_makes_every_secret_once_and_keeps_those_of_an_earlier_version(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text("SERVICE_PASSWORD=of-the-earlier-version\nFLOWER_PASSWORD=\n")
+def test_the_script_makes_every_secret_once(tmp_path: Path) -> None:
     made: dict[str, str] = {}
     for _ in range(2):
         subprocess.run(["/bin/sh", str(ROOT / "deployment/secrets.sh")], cwd=tmp_path, check=True)
         made = made or {file.name: file.read_text() for file in (tmp_path / "secrets").iterdir()}
     assert {file.name: file.read_text() for file in (tmp_path / "secrets").iterdir()} == made
     assert set(made) == set(_compose()["secrets"])
-    assert made["SERVICE_PASSWORD"] == "of-the-earlier-version\n"
-    assert made["DATABASE_URL"] == (
-        "postgresql://migration_service:of-the-earlier-version@postgres:5432/migration\n"
-    )
-    random = {"POSTGRES_PASSWORD", "OWNER_PASSWORD", "VALKEY_PASSWORD", "FLOWER_PASSWORD"}
-    random.add("MIGRATION_SERVICE_SECRET_KEY")
+    password = made["SERVICE_PASSWORD"].strip()
+    assert made["DATABASE_URL"] == f"postgresql://migration_service:{password}@postgres:5432/migration\n"
+    random = {"POSTGRES_PASSWORD", "OWNER_PASSWORD", "SERVICE_PASSWORD", "VALKEY_PASSWORD"}
+    random |= {"FLOWER_PASSWORD", "MIGRATION_SERVICE_SECRET_KEY"}
     assert {len(made[name].strip()) for name in random} == {64}
     assert len({made[name] for name in random}) == len(random)
     assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700

@@ -102,23 +102,6 @@ def test_the_role_of_the_service_can_change_rows_but_not_tables(migrated: Settin
                 connection.execute(forbidden)
 
 
-def test_a_database_of_an_earlier_version_gets_its_owner(prepared_servers: Path) -> None:
-    with EmbeddedServers.copy_of(prepared_servers) as servers:
-        with psycopg.connect(servers.owner_url) as connection:
-            connection.execute("GRANT CREATE ON SCHEMA public TO migration_service")
-        write_row(servers.owner_url)
-        with psycopg.connect(superuser_url(servers), autocommit=True) as connection:
-            connection.execute("ALTER DATABASE migration_service OWNER TO migration_service")
-        servers.postgres.make_database()
-        servers.postgres.make_database()  # again: nothing to do
-        with psycopg.connect(servers.owner_url) as connection:
-            owners = connection.execute(
-                "SELECT pg_get_userbyid(datdba), (SELECT tableowner FROM pg_tables WHERE tablename = 'kept') "
-                "FROM pg_database WHERE datname = current_database()"
-            ).fetchone()
-        assert owners == ("migration_service_owner", "migration_service_owner")
-
-
 def superuser_url(servers: EmbeddedServers) -> str:
     password = servers.home.secret("postgres_password")
     return f"postgresql://postgres:{password}@127.0.0.1:{servers.postgres.port}/postgres"

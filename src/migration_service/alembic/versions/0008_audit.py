@@ -26,7 +26,7 @@ _TABLES = """
         code text,
         details jsonb,
         once text,
-        timeline bigint
+        timeline bigint NOT NULL
     );
     CREATE INDEX ix_audit_entry_at ON audit_entry (at);
     CREATE UNIQUE INDEX uq_audit_entry_once ON audit_entry (once) WHERE once IS NOT NULL;
@@ -79,10 +79,9 @@ _TRIGGERS = """
 _HASH = """
     CREATE FUNCTION audit_hash(of_day date, OUT entries bigint, OUT sha256 bytea)
     LANGUAGE sql STABLE SET search_path = pg_catalog, {schema}, pg_temp AS $$
-        SELECT count(*), sha256(coalesce(string_agg(sha256(convert_to((jsonb_build_array(
+        SELECT count(*), sha256(coalesce(string_agg(sha256(convert_to(jsonb_build_array(
             id, extract(epoch FROM at), actor_kind, actor, organisation_id, address, request_id, action,
-            subject_kind, subject, outcome, code, details, once)
-            || CASE WHEN timeline IS NULL THEN '[]' ELSE to_jsonb(timeline) END)::text, 'UTF8')), ''::bytea
+            subject_kind, subject, outcome, code, details, once, timeline)::text, 'UTF8')), ''::bytea
             ORDER BY id), ''::bytea))
         FROM {schema}.audit_entry
         WHERE at >= of_day::timestamp AT TIME ZONE 'UTC' AND at < (of_day + 1)::timestamp AT TIME ZONE 'UTC'

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import NAMESPACE_OID, UUID, uuid5
+from uuid import UUID
 
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -109,7 +109,10 @@ def exchange(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> Refre
     Raise RefreshTokenReusedError if it was exchanged earlier than that, and UnauthenticatedError if its
     session has ended (TooManySessionsError if the key has started too many others).
     """
-    token_id = _token_id(session, api_key, claims)
+    try:
+        token_id = UUID(claims["jti"])
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UnauthenticatedError from error
     found = session.execute(
         select(RefreshToken, TokenSession, func.clock_timestamp())
         .join(TokenSession, TokenSession.id == RefreshToken.token_session_id)
@@ -227,19 +230,6 @@ def remove_old_sessions(session: Session, *, limit: int) -> int:
     )
     removed = delete(TokenSession).where(TokenSession.id.in_(select(old.c.id))).returning(TokenSession.id)
     return len(session.execute(removed).all())
-
-
-def _token_id(session: Session, api_key: ApiKey, claims: dict[str, Any]) -> UUID:
-    """Return the id of a refresh token. A token from before sessions existed gets a session now."""
-    try:
-        if "sid" in claims:
-            return UUID(claims["jti"])
-        known = uuid5(NAMESPACE_OID, f"refresh token {claims['jti']}")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UnauthenticatedError from error
-    expires_at = datetime.fromtimestamp(claims["exp"], UTC)
-    _insert(session, RefreshGrant(known, known, datetime.now(UTC), expires_at), api_key.id)
-    return known
 
 
 def _insert(session: Session, grant: RefreshGrant, api_key_id: int) -> None:

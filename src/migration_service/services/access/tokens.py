@@ -102,15 +102,13 @@ def authenticate_token(connection: SqlConnection, settings: Settings, token: str
     may not be used from this address.
     """
     claims = _verify(settings, token, TokenKind.ACCESS)
-    session_id = claims.get("sid")
-    rows = connection.execute(FIND_CALLER, {"prefix": claims["sub"], "session_id": session_id})
+    rows = connection.execute(FIND_CALLER, {"prefix": claims["sub"], "session_id": claims["sid"]})
     if not rows or rows[0].revoked:
         raise ApiKeyRevokedError(_REVOKED)
     (row,) = rows
     if row.seconds_left is not None and row.seconds_left <= 0:
         raise UnauthenticatedError(_KEY_EXPIRED)
-    # Tokens issued before sessions existed name none. The last of them expires in an hour.
-    if session_id is not None and not row.session_holds:
+    if not row.session_holds:
         raise UnauthenticatedError("The session of the token was ended. Obtain a token with the API key.")
     require_address(row.allowed_networks, current_origin().address)
     return Caller(
@@ -156,8 +154,7 @@ def _tokens(settings: Settings, key: ApiKey, refresh: RefreshGrant) -> Tokens:
 def _verify(settings: Settings, token: str, kind: TokenKind) -> dict[str, Any]:
     try:
         claims = _read_claims(settings, token)
-        if "sid" in claims:
-            UUID(claims["sid"])
+        UUID(claims["sid"])
     except (jwt.InvalidTokenError, ValueError, TypeError, AttributeError) as error:
         raise UnauthenticatedError from error
     if claims["exp"] <= time.time():
@@ -168,7 +165,7 @@ def _verify(settings: Settings, token: str, kind: TokenKind) -> dict[str, Any]:
 
 
 _ALGORITHM = "HS256"
-_CLAIMS = ("iat", "exp", "sub", "kind")
+_CLAIMS = ("iat", "exp", "sub", "kind", "jti", "sid")
 
 
 def sign(settings: Settings, claims: dict[str, Any]) -> str:
@@ -191,17 +188,9 @@ def _key_id(key: str) -> str:
 def _read(token: str, keys: tuple[str, ...]) -> dict[str, Any]:
     # A signature never changes, so it is verified once. The caller checks whether the token is still valid.
     kid = jwt.get_unverified_header(token).get("kid")
-    # Tokens signed before kids were introduced have none.
-    fitting = [key for key in keys if kid is None or kid == _key_id(key)]
-    for key in fitting:
-        try:
-            return _decode(token, key)
-        except jwt.InvalidSignatureError:
-            continue
-    raise jwt.InvalidSignatureError
-
-
-def _decode(token: str, key: str) -> dict[str, Any]:
+    key = next((key for key in keys if _key_id(key) == kid), None)
+    if key is None:
+        raise jwt.InvalidSignatureError
     claims: dict[str, Any] = jwt.decode(
         token,
         key,

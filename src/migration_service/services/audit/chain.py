@@ -178,7 +178,7 @@ def _check_ends(session: Session, first: AuditDay | None, last: AuditDay | None)
 _GAPS = text("""
     SELECT since, at, earlier, timeline FROM (
         SELECT at, timeline, lag(at) OVER entries AS since, lag(timeline) OVER entries AS earlier
-        FROM audit_entry WHERE timeline IS NOT NULL
+        FROM audit_entry
         WINDOW entries AS (ORDER BY id)
     ) AS entry
     WHERE timeline <> earlier ORDER BY at

@@ -150,7 +150,7 @@ def _report_threshold(session: Session, batch: Batch) -> dict[str, Any] | None:
     threshold, since = stored_threshold(batch.brake), batch.brake_since
     measured = measure(session, batch.id, threshold, since)
     codes = count_codes(session, batch.id, threshold, since) if measured.errors else {}
-    return {**threshold.to_report(), **asdict(measured), "codes": codes}
+    return {**threshold.to_dict(), **asdict(measured), "codes": codes}
 
 
 def take_over(session: Session, batch: Batch) -> None:

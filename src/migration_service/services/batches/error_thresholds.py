@@ -56,13 +56,7 @@ class ErrorThreshold:
         return measured.errors >= int(self.stop_after_errors)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the stored form. Without warnings, earlier versions of the service can read it."""
-        stored = self.to_report()
-        warnings = stored.pop("stop_count_warnings")
-        return stored | ({"stop_count_warnings": warnings} if warnings else {})
-
-    def to_report(self) -> dict[str, Any]:
-        """Return the reported form, with every member."""
+        """Return the stored and reported form, with every member."""
         lists = {"stop_ignore_codes": [*self.stop_ignore_codes]}
         return asdict(self) | lists | {"stop_count_warnings": [*self.stop_count_warnings]}
 
@@ -128,13 +122,8 @@ def stored_threshold(values: dict[str, Any] | None) -> ErrorThreshold:
     """Return the error threshold stored in `Batch.brake`."""
     if values is None:
         return NO_THRESHOLD
-    lists = {name: tuple(values.get(name, ())) for name in ("stop_ignore_codes", "stop_count_warnings")}
+    lists = {name: tuple(values[name]) for name in ("stop_ignore_codes", "stop_count_warnings")}
     return ErrorThreshold(**(values | lists))
-
-
-def threshold_to_report(values: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the reported form of `Batch.brake`, or None if the batch has no error threshold."""
-    return None if values is None else stored_threshold(values).to_report()
 
 
 def threshold_to_store(threshold: ErrorThreshold) -> dict[str, Any] | None:

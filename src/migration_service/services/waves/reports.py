@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 from migration_service.db.base import one_of
 from migration_service.models import Batch, ImportSupplier, OperationsTeam, Wave, WavePlan
 from migration_service.services.batches import clock
-from migration_service.services.batches.error_thresholds import threshold_to_report
 from migration_service.services.batches.results.counts import count_lines
 from migration_service.services.batches.results.reverted import Reverted, count_created, count_reverted
 from migration_service.services.batches.undo_guards import find_undos_of_plans
@@ -174,7 +173,7 @@ def _report_wave(plan: WavePlan, wave: Wave, read: _Read, first_open: int | None
         opens_at=opening.opens_at if opening else None,
         closes_at=opening.closes_at if opening else None,
         lines_per_minute=batch.lines_per_minute,
-        brake=threshold_to_report(batch.brake),
+        brake=batch.brake,
         reverted=reverted.accounts,
         existing=count_created(counts) - reverted.undone,
         undo_id=read.undos.get(wave.batch_id),

@@ -1,7 +1,6 @@
 """Refresh tokens rotate, and a session ends when one of them is reused."""
 
 import threading
-import time
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -132,25 +131,6 @@ def test_an_operator_ends_one_session(
     with pytest.raises(UnauthenticatedError, match="The session of the token was ended") as refused:
         _refresh(sessions, migrated, first.refresh_token)
     assert not isinstance(refused.value, TooManySessionsError)
-
-
-def test_tokens_of_a_version_without_sessions_are_accepted_and_rotate(
-    sessions: sessionmaker[Session], migrated: Settings, customer: Customer
-) -> None:
-    now = int(time.time())
-    old = {"iat": now, "exp": now + 600, "sub": customer.prefix, "jti": "a-key-of-old"}
-    access = jwt.encode(old | {"kind": "access"}, migrated.secret_key, algorithm="HS256")
-    with autocommit(sessions) as statements:
-        assert authenticate_token(statements, migrated, access).organisation_id == customer.organisation_id
-    refresh = jwt.encode(
-        old | {"kind": "refresh", "jti": customer.prefix}, migrated.secret_key, algorithm="HS256"
-    )
-    second = _refresh(sessions, migrated, refresh)
-    assert second.refresh_expires_at == now + 600
-    assert _refresh(sessions, migrated, refresh).refresh_token == second.refresh_token
-    _let_a_minute_pass(sessions, second)
-    with pytest.raises(RefreshTokenReusedError):
-        _refresh(sessions, migrated, refresh)
 
 
 def test_a_token_of_another_keys_session_is_refused(

@@ -167,17 +167,24 @@ def _part(value: Any) -> str:
 def _forgeries(token: str, key: str) -> dict[str, str]:
     header, payload, signature = token.split(".")
     claims = jwt.decode(token, options={"verify_signature": False})
-    without_end = {name: value for name, value in claims.items() if name != "exp"}
+    # What is signed with another key says that it was signed with this one.
+    headers = {"kid": jwt.get_unverified_header(token).get("kid")}
     changed = {**claims, "sub": "ami_0000000000"}
     deep = base64.urlsafe_b64encode(b'{"alg":' + b"[" * 5000).rstrip(b"=").decode()
     return {
         "algorithm none": f"{_part({'alg': 'none', 'typ': 'JWT'})}.{payload}.",
         "algorithm none with a signature": f"{_part({'alg': 'none'})}.{payload}.{signature}",
-        "another algorithm": jwt.encode(claims, key * 2, algorithm="HS512"),
+        "another algorithm": jwt.encode(claims, key * 2, algorithm="HS512", headers=headers),
         "changed claims": f"{header}.{_part(changed)}.{signature}",
-        "another key": jwt.encode(claims, "x" * 40, algorithm="HS256"),
-        "no end": jwt.encode(without_end, key, algorithm="HS256"),
-        "no key": jwt.encode({**claims, "sub": None}, key, algorithm="HS256"),
+        "another key": jwt.encode(claims, "x" * 40, algorithm="HS256", headers=headers),
+        "no name of its key": jwt.encode(claims, key, algorithm="HS256"),
+        "no key": jwt.encode({**claims, "sub": None}, key, algorithm="HS256", headers=headers),
+        **{
+            f"no {name}": jwt.encode(
+                {it: claims[it] for it in claims if it != name}, key, algorithm="HS256", headers=headers
+            )
+            for name in ("exp", "kind", "jti", "sid")
+        },
         "no signature": f"{header}.{payload}",
         "other text": "token",
         "nothing": "",

@@ -277,7 +277,7 @@ def _describe(order: PlanOrder, wave: WaveOrder, size: int) -> str:
         start = _("%(accounts)s, at %(window)s", accounts=accounts, window=window)
     parts = [start]
     if wave.error_threshold is not None:
-        words = write_threshold(wave.error_threshold.to_report())
+        words = write_threshold(wave.error_threshold.to_dict())
         parts.append(_("paused when %(words)s", words=words))
     if wave.lines_per_minute is not None:
         parts.append(_("at most %(n)s per minute", n=write_number(wave.lines_per_minute)))
