@@ -1,7 +1,7 @@
 """The errors of the service, each with a stable code. `blueprints.requests.errors` has the HTTP statuses.
 
-Each module has those of its subject. Those of payloads and files are in `migration_payloads.errors`. These have
-others below them:
+Each module has those of its subject. Those of payloads and files are in `migration_payloads.errors`. These
+have others below them:
 
 ServiceError
 ├── InvalidError                          the request cannot be carried out as it is: 400
