@@ -183,8 +183,8 @@ def test_all_processes_together_note_so_many_refusals_of_a_minute(
     with psycopg.connect(embedded_servers.owner_url) as owner:
         owner.execute("ALTER TABLE audit_entry DISABLE TRIGGER audit_guard")
         owner.execute("""
-            INSERT INTO audit_entry (at, actor_kind, action, outcome)
-            SELECT now() + distance, 'unknown', 'token.refused', outcome
+            INSERT INTO audit_entry (at, actor_kind, action, outcome, timeline)
+            SELECT now() + distance, 'unknown', 'token.refused', outcome, 1
             FROM (VALUES (interval '1h', 'REFUSED', 2), ('-1h', 'REFUSED', 9), ('1h', 'DONE', 9))
                      AS it (distance, outcome, number),
                  generate_series(1, number)

@@ -252,14 +252,14 @@ def test_entries_of_days_that_are_not_sealed_are_not_removed(own: sessionmaker[S
         ("audit_entry", "UPDATE audit_entry SET actor = 'x' WHERE actor = 'of 5'", "an entry was changed"),
         (
             "audit_entry",
-            "INSERT INTO audit_entry (at, actor_kind, action, outcome) "
-            "SELECT at, 'service', 'x', 'DONE' FROM audit_entry WHERE actor = 'of 5'",
+            "INSERT INTO audit_entry (at, actor_kind, action, outcome, timeline) "
+            "SELECT at, 'service', 'x', 'DONE', 1 FROM audit_entry WHERE actor = 'of 5'",
             "sealed with 1 entries, and has 2",
         ),
         (
             "audit_entry",
-            "INSERT INTO audit_entry (at, actor_kind, action, outcome) "
-            "VALUES (now() - interval '20 days', 'service', 'x', 'DONE')",
+            "INSERT INTO audit_entry (at, actor_kind, action, outcome, timeline) "
+            "VALUES (now() - interval '20 days', 'service', 'x', 'DONE', 1)",
             "there are entries before the first sealed day",
         ),
         ("audit_day", "DELETE FROM audit_day WHERE day = current_date - 5", "the day is missing"),
@@ -398,8 +398,8 @@ def test_entries_of_one_moment_are_on_one_page_each_and_a_page_reads_one_entry_m
     with psycopg.connect(embedded_servers.owner_url) as owner:
         owner.execute("ALTER TABLE audit_entry DISABLE TRIGGER audit_guard")
         owner.execute("""
-            INSERT INTO audit_entry (at, actor_kind, action, subject, outcome)
-            SELECT now(), 'service', 'test.done', number, 'DONE' FROM generate_series(1, 3) AS number
+            INSERT INTO audit_entry (at, actor_kind, action, subject, outcome, timeline)
+            SELECT now(), 'service', 'test.done', number, 'DONE', 1 FROM generate_series(1, 3) AS number
         """)
         owner.execute("ALTER TABLE audit_entry ENABLE TRIGGER audit_guard")
     found, read = [], list[int]()

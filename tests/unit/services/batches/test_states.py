@@ -17,6 +17,7 @@ from migration_service.services.batches.control import (
     report_batch,
     resume_batch,
 )
+from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.batches.states import (
     CANCEL,
     PAUSE,
@@ -206,7 +207,7 @@ def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, cust
         "started_at": now - timedelta(seconds=7.3),
         "lines": 40,
     }
-    brake = {"stop_after_errors": "9", "stop_ignore_codes": []}
+    brake = ErrorThreshold(stop_after_errors="9").to_dict()
     sha256 = bytes(range(32))
     batch = make_batch(session, customer, operations_team_id=team, brake=brake, file_sha256=sha256, **stored)
     worked: dict[str, Any] = {"finished_at": now, "worked_at": now, "worked": 25, "done": 25}
@@ -234,8 +235,7 @@ def test_a_report_has_everything_that_is_known_of_a_batch(session: Session, cust
     assert (report.error_counts, report.warning_counts) == ({"required": 2}, {"already_added": 1})
     assert (report.rate, report.time_left, report.condition) == (None, None, None)
     assert (report.finished_at, report.lines_removed_at) == (None, None)
-    rest: dict[str, Any] = {"stop_min_lines": None, "stop_window_lines": None, "stop_count_warnings": []}
-    assert report.brake == brake | rest | {"lines": 25, "errors": 2, "codes": {"required": 2}}
+    assert report.brake == brake | {"lines": 25, "errors": 2, "codes": {"required": 2}}
     batch.state, batch.finished_at, batch.lines_removed_at = "CANCELLED", now, now
     session.flush()
     report = report_batch(session, batch)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session
 
+from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.waves.reading import list_waves
 from migration_service.services.waves.reports import WaveReport, describe_found, describe_state, report_plan
 from migration_service.states import LineStatus, UndoOutcome, WaveState
@@ -45,7 +46,8 @@ def test_a_wave_is_reported_as_a_whole(session: Session, customer: Customer) -> 
         "continue_if_clean": True,
     }
     plan, wave = make_wave(session, customer, WaveState.APPROVED, time_window=OPEN_NOW, **stored)
-    batch = batch_of(session, wave, lines=9, lines_per_minute=60, brake={"stop_after_errors": "5"})
+    brake = ErrorThreshold(stop_after_errors="5").to_dict()
+    batch = batch_of(session, wave, lines=9, lines_per_minute=60, brake=brake)
     add_chunk(session, batch, 1, counts={"IMPORTED": 2, "FAILED": 1})
     add_chunk(session, batch, 4, counts={"IMPORTED": 4, "ALREADY_IMPORTED": 1})
     processes = add_pending(session, customer, "one", "two", "three")
@@ -66,13 +68,7 @@ def test_a_wave_is_reported_as_a_whole(session: Session, customer: Customer) -> 
         "opens_at": None,
         "closes_at": None,
         "lines_per_minute": 60,
-        "brake": {
-            "stop_after_errors": "5",
-            "stop_min_lines": None,
-            "stop_window_lines": None,
-            "stop_ignore_codes": [],
-            "stop_count_warnings": [],
-        },
+        "brake": brake,
         "reverted": 2,
         "existing": 5,
         "undo_id": None,

@@ -12,6 +12,7 @@ from migration_service.db.base import new_id
 from migration_service.errors import ErrorItem
 from migration_service.models import Batch, BatchLine, ServiceLimit
 from migration_service.services.batches import clock
+from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.batches.work import chunks
 from migration_service.services.batches.work.added_data.lines import PIECE_LINES
 from migration_service.services.batches.work.chunks import (
@@ -114,10 +115,10 @@ def test_accounts_are_created_with_slots(session: Session, customer: Customer, m
 @pytest.mark.parametrize(
     ("batch", "state", "reason"),
     [
-        ({"brake": {"stop_after_errors": "2", "stop_ignore_codes": []}}, "PAUSED", "error_threshold_reached"),
-        ({"brake": {"stop_after_errors": "3", "stop_ignore_codes": []}}, "RUNNING", None),
+        ({"brake": ErrorThreshold(stop_after_errors="2").to_dict()}, "PAUSED", "error_threshold_reached"),
+        ({"brake": ErrorThreshold(stop_after_errors="3").to_dict()}, "RUNNING", None),
         (
-            {"brake": {"stop_after_errors": "2", "stop_ignore_codes": []}, "brake_since": func.now()},
+            {"brake": ErrorThreshold(stop_after_errors="2").to_dict(), "brake_since": func.now()},
             "RUNNING",
             None,
         ),
