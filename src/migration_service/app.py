@@ -31,6 +31,7 @@ from migration_service.blueprints import (
 )
 from migration_service.blueprints.console.views import MOUNT
 from migration_service.blueprints.description.openapi import configure_openapi, serve_description
+from migration_service.blueprints.direct import answer_directly
 from migration_service.blueprints.requests.application import Application, NumberConverter, NumberRule
 from migration_service.blueprints.requests.body import close_operations, reading_to_the_end
 from migration_service.blueprints.requests.errors import register_error_handlers
@@ -103,6 +104,9 @@ def create_app(settings: Settings) -> Flask:
     close_operations(app)
     serve_description(app, api)
     app.register_blueprint(front_page.blueprint)
+    # OpenTelemetry follows requests through Flask.
+    if not settings.traces_endpoint:
+        app.wsgi_app = answer_directly(app.wsgi_app, shared)  # type: ignore[assignment, method-assign]
     if settings.console:
         _mount_console(app, settings, shared)
     if settings.trusted_proxies:

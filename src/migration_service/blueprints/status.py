@@ -15,12 +15,13 @@ from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.interface import caller, make_blueprint, supplier_in_path
 from migration_service.blueprints.requests.paging import Listing, link_next
-from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.resources import Resources, resources
 from migration_service.blueprints.requests.streaming import stream_array
 from migration_service.db.sql import autocommit
 from migration_service.schemas.account_history import AccountHistorySchema
 from migration_service.schemas.attempts import FailedImportSchema
 from migration_service.schemas.requests import AccountStatusSchema, ListArgumentsSchema, ListedImportSchema
+from migration_service.services.access.callers import Caller
 from migration_service.services.imports.status import ListKind, get_status, read_imports
 from migration_service.services.reporting.account_history import read_account_history
 
@@ -92,12 +93,15 @@ def get_account_status(import_supplier_code: str, external_account_number: str) 
     `IN_PROGRESS` while a migration process creates the account, `COMPLETED` once it exists, and `UNKNOWN`
     otherwise, even if the account is staged.
     """
-    with autocommit(resources().Session) as connection:
-        status, service_account_number = get_status(
-            connection, caller().organisation_id, import_supplier_code, external_account_number
-        )
-    body = {"status": status, "service_account_number": service_account_number}
-    return Response(encode_json(body), mimetype="application/json")
+    body = write_status(resources(), caller(), import_supplier_code, external_account_number)
+    return Response(body, mimetype="application/json")
+
+
+def write_status(shared: Resources, caller: Caller, code: str, number: str) -> bytes:
+    """Return the body of the answer about an account."""
+    with autocommit(shared.Session) as connection:
+        status, service_account_number = get_status(connection, caller.organisation_id, code, number)
+    return encode_json({"status": status, "service_account_number": service_account_number})
 
 
 @blueprint.get("/accounts/<import_supplier_code>/<number:external_account_number>/", endpoint="get_account")

@@ -11,7 +11,7 @@ from migration_payloads.schemas.identifiers import require_identifier
 from migration_service.blueprints.requests.application import require_text_in_path
 from migration_service.blueprints.requests.body import INTERFACE
 from migration_service.blueprints.requests.places import enter_place
-from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.resources import Resources, resources
 from migration_service.errors import NotAuthenticatedError, UnauthenticatedError
 from migration_service.log import request_id
 from migration_service.origin import ActorKind, Origin, set_origin
@@ -86,9 +86,7 @@ def _admit() -> None:
 def _authenticate() -> None:
     shared = resources()
     try:
-        token = read_token(request.headers.get("Authorization", ""))
-        g.caller = authenticate_token(shared.reference, shared.settings, token)
-        _act_as(g.caller)
+        g.caller = identify_caller(shared, request.headers.get("Authorization", ""), request.remote_addr)
         enter_place(g.caller.organisation_id)
         require_scope(g.caller.scopes, scopes_of(request.endpoint or ""))
     except UnauthenticatedError as error:
@@ -103,7 +101,9 @@ def scopes_of(endpoint: str) -> tuple[Scope, ...]:
     return SCOPES.get(endpoint) or SCOPES.get(endpoint.rpartition(".")[0], ())
 
 
-def _act_as(caller: Caller) -> None:
+def identify_caller(shared: Resources, authorization: str, address: str | None) -> Caller:
+    """Return the sender of a request with this Authorization header, who is its origin from now on."""
+    caller = authenticate_token(shared.reference, shared.settings, read_token(authorization))
     set_origin(
         Origin(
             kind=ActorKind.API_KEY,
@@ -111,10 +111,11 @@ def _act_as(caller: Caller) -> None:
             api_key_id=caller.api_key_id,
             organisation_id=caller.organisation_id,
             import_supplier_ids=caller.import_supplier_ids,
-            address=request.remote_addr,
+            address=address,
             request_id=request_id.get(),
         )
     )
+    return caller
 
 
 def caller() -> Caller:

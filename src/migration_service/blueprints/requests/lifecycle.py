@@ -6,9 +6,10 @@ number. It has no query string and no body.
 
 import logging
 import re
+import secrets
 import time
-import uuid
 from collections.abc import Callable
+from functools import cache
 
 from flask import Flask, Response, g, request
 from werkzeug.sansio.utils import get_host
@@ -39,18 +40,24 @@ _PAGE_POLICY = (
 )
 
 
-def guard_data(response: Response) -> None:
-    """Add headers that restrict browsers and forbid caching.
+#: What guards data in browsers, and forbids caching. It is here and not in nginx, so that no other proxy, or
+#: none at all, leaves it out. Responses contain customers' data or tokens.
+DATA_HEADERS = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Content-Security-Policy", _DATA_POLICY),
+    ("Cache-Control", "no-store"),
+)
 
-    They are here and not in nginx, so that no other proxy, or none at all, leaves them out.
-    """
+
+def guard_data(response: Response) -> None:
+    """Add headers that restrict browsers and forbid caching."""
     headers = response.headers
-    headers["X-Content-Type-Options"] = "nosniff"
-    headers["Referrer-Policy"] = "no-referrer"
-    is_page = response.mimetype == "text/html"
-    headers["Content-Security-Policy"] = _PAGE_POLICY if is_page else _DATA_POLICY
-    # Responses contain customers' data or tokens. A response that may be cached has its own header.
-    headers.setdefault("Cache-Control", "no-store")
+    # A response that may be cached has its own header.
+    for name, value in DATA_HEADERS:
+        headers.setdefault(name, value)
+    if response.mimetype == "text/html":
+        headers["Content-Security-Policy"] = _PAGE_POLICY
 
 
 def follow_requests(app: Flask, settings: Settings, guard: Callable[[Response], None] = guard_data) -> None:
@@ -59,14 +66,15 @@ def follow_requests(app: Flask, settings: Settings, guard: Callable[[Response], 
     A request whose host is not allowed, or whose path is not text, is refused. `guard` adds headers to each
     response.
     """
-    allowed = {name.strip("[] ").lower() for name in settings.allowed_hosts.split(",")} - {""}
+    is_allowed = make_host_check(settings)
 
     @app.before_request
     def begin() -> None:
         g.setdefault("began_at", time.monotonic())  # unless the request is repeated
-        _identify()
+        given = g.get("request_id") or request.headers.get("X-Request-ID")
+        g.request_id = identify(given, request.remote_addr)
         disregard_effects()
-        if allowed and not request.path.startswith(_ANY_HOST) and _host_name() not in allowed:
+        if not request.path.startswith(_ANY_HOST) and not is_allowed(request.headers.get("Host")):
             raise HostNotAllowedError
         # The interface checks the names in its paths after the token.
         if request.routing_exception or not request.path.startswith(INTERFACE):
@@ -87,51 +95,61 @@ def follow_requests(app: Flask, settings: Settings, guard: Callable[[Response], 
         leave_place()
 
 
-def _identify() -> None:
-    """Give the request an id, which is in all of its log lines. If the client sends one, use it."""
-    given = request.headers.get("X-Request-ID", "")
-    g.setdefault("request_id", given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex)
-    request_id.set(g.request_id)
+def identify(given: str | None, address: str | None) -> str:
+    """Return the id of the current request, which is in all of its log lines: that given, or a new one."""
+    id_ = given if given and _REQUEST_ID.fullmatch(given) else secrets.token_hex(16)
+    request_id.set(id_)
     # A token or a session identifies the sender later.
-    set_origin(Origin(kind=ActorKind.UNKNOWN, address=request.remote_addr, request_id=g.request_id))
+    set_origin(Origin(kind=ActorKind.UNKNOWN, address=address, request_id=id_))
+    return id_
 
 
-def _host_name() -> str:
-    """Return the host of the Host header without its port."""
-    host = get_host("http", request.headers.get("Host"))
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    return name.strip("[]").lower()
+def make_host_check(settings: Settings) -> Callable[[str | None], bool]:
+    """Return the function that tells whether a Host header, with or without a port, is allowed."""
+    allowed = {name.strip("[] ").lower() for name in settings.allowed_hosts.split(",")} - {""}
+
+    def is_allowed(header: str | None) -> bool:
+        if not allowed:
+            return True
+        host = get_host("http", header)
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+        return name.strip("[]").lower() in allowed
+
+    return is_allowed
 
 
 def _log_with_last_byte(response: Response) -> None:
-    began_at = g.began_at
     method = request.method if request.method in _METHODS else "OTHER"
     route = request.url_rule.rule if request.url_rule else "none"
-    id_ = request_id.get()
-    origin = current_origin()
     # Do not refer to the response, which would keep itself alive through its own callbacks.
-    status = response.status_code
-
+    known = method, route, response.status_code, g.began_at, current_origin()
     # A list is streamed: the request ends when the last byte has been sent, not here.
-    @response.call_on_close
-    def end() -> None:
-        seconds = time.monotonic() - began_at
-        REQUEST_SECONDS.labels(method, route, str(status)).observe(seconds)
-        logger.log(
-            logging.DEBUG if route.startswith(_QUIET) else logging.INFO,
-            "%s %s %d in %.0f ms",
-            method,
-            route,
-            status,
-            seconds * 1000,
-            extra={
-                "method": method,
-                "route": route,
-                "status": status,
-                "duration_ms": round(seconds * 1000, 1),
-                "request_id": id_,
-                "api_key": origin.actor,
-                "organisation_id": origin.organisation_id,
-                "address": origin.address,
-            },
-        )
+    response.call_on_close(lambda: log_request(*known))
+
+
+def log_request(method: str, route: str, status: int, began_at: float, origin: Origin) -> None:
+    """Write the line of a request, and count its time."""
+    seconds = time.monotonic() - began_at
+    _seconds_of(method, route, str(status)).observe(seconds)
+    logger.log(
+        logging.DEBUG if route.startswith(_QUIET) else logging.INFO,
+        "%s %s %d in %.0f ms",
+        method,
+        route,
+        status,
+        seconds * 1000,
+        extra={
+            "method": method,
+            "route": route,
+            "status": status,
+            "duration_ms": round(seconds * 1000, 1),
+            "request_id": origin.request_id,
+            "api_key": origin.actor,
+            "organisation_id": origin.organisation_id,
+            "address": origin.address,
+        },
+    )
+
+
+# Methods, routes and statuses are few.
+_seconds_of = cache(REQUEST_SECONDS.labels)

@@ -10,10 +10,15 @@ from flask import Response, g, request
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.cancelling import Work
+from migration_service.errors import ShareUsedError
 from migration_service.services.access.throttle import client_of
 
 #: Seconds after which a long answer begins, and between the pieces that tell whether the client has gone.
 PATIENCE, _BETWEEN_PIECES = 3.0, 1.0
+
+
+#: The key in a request's environment if it was refused a place before it came to Flask.
+REFUSED = "migration_service.refused"
 
 
 def enter_place(organisation_id: int | None = None) -> None:
@@ -21,6 +26,8 @@ def enter_place(organisation_id: int | None = None) -> None:
 
     Raise ShareUsedError if other senders need the process.
     """
+    if REFUSED in request.environ:
+        raise ShareUsedError
     owner = client_of(request.remote_addr) if organisation_id is None else organisation_id
     g.place = resources().places.enter(owner)
 

@@ -1,0 +1,137 @@
+"""Flask and what answers before it say the same, whatever is asked and whoever asks."""
+
+import logging
+import sys
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+from sqlalchemy.orm import Session, sessionmaker
+from werkzeug.test import Client
+
+from migration_service.blueprints import direct
+from migration_service.blueprints.requests.lifecycle import logger
+from migration_service.models import Organisation
+from migration_service.services.access.api_keys import KeyLimits, issue_api_key
+from migration_service.services.access.scopes import Scope
+from migration_service.tasks.resources import WorkerResources
+from support.factories import obtain
+from support.supplier_client import API, SupplierClient
+
+_ASKED = [
+    ("GET", "{code}/{new}/", {}),
+    ("GET", "{code}/{new}", {}),
+    ("GET", "{code}/{running}/", {}),
+    ("GET", "{code}/{created}/", {}),
+    ("GET", "{code}/{created}/", {"X-Request-ID": "one-of-mine"}),
+    ("GET", "{code}/{created}/", {"X-Request-ID": "none of mine"}),
+    ("GET", "{code}/{created}/", {"Authorization": ""}),
+    ("GET", "{code}/{created}/", {"Authorization": "Token nonsense"}),
+    ("GET", "{code}/{created}/", {"Authorization": "Bearer {token}"}),
+    ("GET", "{code}/{created}/", {"Authorization": "Token {limited}"}),
+    ("GET", "{code}/nobody/", {}),
+    ("GET", "NOBODY/{created}/", {}),
+    ("GET", "{code}/{created}/?colour=red", {}),
+    ("GET", "{code}//", {}),
+    ("GET", "{code}/a%00b/", {}),
+    ("GET", "{code}/a%FFb/", {}),
+    ("GET", "{code}/../", {}),
+    ("GET", "{code}/" + "9" * 129 + "/", {}),
+    ("HEAD", "{code}/{created}/", {}),
+    ("POST", "{code}/{created}/", {}),
+    ("OPTIONS", "{code}/{created}/", {}),
+]
+
+_MEMBERS = ("levelname", "method", "route", "status", "request_id", "api_key", "organisation_id", "address")
+
+
+@pytest.fixture
+def names(
+    supplier: SupplierClient, sessions: sessionmaker[Session], worker_resources: WorkerResources
+) -> dict[str, str]:
+    """What stands for itself in a path or header."""
+    found = dict(zip(("new", "running", "created"), supplier.stage_new(3), strict=True))
+    supplier.process(found["running"])
+    supplier.process(found["created"])
+    supplier.work(worker_resources, found["created"])
+    with sessions.begin() as session:
+        organisation = session.get_one(Organisation, supplier.organisation_id()).name
+        key = issue_api_key(session, organisation_name=organisation, limits=KeyLimits(scopes=[Scope.STAGE]))
+    limited = str(obtain(supplier.app.test_client(), APIKey=key)["token"])
+    return found | {"code": supplier.code, "token": supplier.token, "limited": limited}
+
+
+def _observations() -> dict[tuple[str, ...], float]:
+    name = "migration_http_request_duration_seconds_count"
+    return {
+        tuple(sample.labels.values()): sample.value
+        for metric in REGISTRY.collect()
+        for sample in metric.samples
+        if sample.name == name
+    }
+
+
+def test_both_ways_have_the_same_answer_line_and_metric(
+    names: dict[str, str], supplier: SupplierClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = supplier.app
+
+    def ask(application: Any, method: str, path: str, headers: dict[str, str]) -> tuple[Any, ...]:
+        caplog.clear()
+        before = _observations()
+        given = {"Authorization": "Token {token}"} | headers
+        with caplog.at_level(logging.INFO, logger.name):
+            answer = Client(application).open(
+                API + "/account-transfer-status/" + path.format_map(names),
+                method=method,
+                headers={name: text.format_map(names) for name, text in given.items()},
+                environ_base={"REMOTE_ADDR": "10.9.8.7"},
+            )
+        counted = {labels for labels, it in _observations().items() if it != before.get(labels)}
+        told = dict(answer.headers)
+        [line] = [vars(it) for it in caplog.records if it.name == logger.name]
+        known = {name: line[name] for name in _MEMBERS}
+        if headers.get("X-Request-ID") != "one-of-mine":
+            assert told.pop("X-Request-ID") == known.pop("request_id")
+        return answer.status, told, answer.data, known, counted
+
+    statuses = set()
+    for asked in _ASKED:
+        directly, by_flask = ask(app.wsgi_app, *asked), ask(type(app).wsgi_app.__get__(app), *asked)
+        assert directly == by_flask, asked
+        statuses.add(by_flask[0][:3])
+    assert statuses == {"200", "400", "401", "403", "404", "405"}
+
+
+def test_an_ordinary_request_costs_few_calls(
+    names: dict[str, str], supplier: SupplierClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without token and database. A request through Flask makes a thousand calls."""
+    caller = direct.identify_caller
+    known = []
+
+    def identify(*arguments: Any) -> Any:
+        if not known:
+            known.append(caller(*arguments))
+        return known[0]
+
+    monkeypatch.setattr(direct, "identify_caller", identify)
+    monkeypatch.setattr(direct, "write_status", lambda *_: b"{}")
+    environ = {
+        "REQUEST_METHOD": "GET",
+        "PATH_INFO": f"{API}/account-transfer-status/{supplier.code}/{names['new']}/",
+        "HTTP_AUTHORIZATION": f"Token {supplier.token}",
+    }
+    supplier.app.wsgi_app(environ, lambda *_: None)
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        [body] = supplier.app.wsgi_app(environ, lambda *_: None)
+    finally:
+        sys.setprofile(None)
+    assert (body, calls < 350) == (b"{}", True), calls
