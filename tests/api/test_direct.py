@@ -10,7 +10,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import Client
 
 from migration_service.blueprints import direct
+from migration_service.blueprints.requests import interface
 from migration_service.blueprints.requests.lifecycle import logger
+from migration_service.blueprints.requests.resources import resources
 from migration_service.models import Organisation
 from migration_service.services.access.api_keys import KeyLimits, issue_api_key
 from migration_service.services.access.scopes import Scope
@@ -107,22 +109,18 @@ def test_an_ordinary_request_costs_few_calls(
     names: dict[str, str], supplier: SupplierClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without token and database. A request through Flask makes a thousand calls."""
-    caller = direct.identify_caller
-    known = []
-
-    def identify(*arguments: Any) -> Any:
-        if not known:
-            known.append(caller(*arguments))
-        return known[0]
-
-    monkeypatch.setattr(direct, "identify_caller", identify)
+    with supplier.app.app_context():
+        shared = resources()
+    caller = interface.identify_caller(shared, f"Token {supplier.token}", None)
+    monkeypatch.setattr(direct, "identify_caller", lambda *_: caller)
     monkeypatch.setattr(direct, "write_status", lambda *_: b"{}")
     environ = {
         "REQUEST_METHOD": "GET",
         "PATH_INFO": f"{API}/account-transfer-status/{supplier.code}/{names['new']}/",
         "HTTP_AUTHORIZATION": f"Token {supplier.token}",
     }
-    supplier.app.wsgi_app(environ, lambda *_: None)
+    application: Any = supplier.app.wsgi_app
+    application(environ, lambda *_: None)
     calls = 0
 
     def count(_frame: object, event: str, _argument: object) -> None:
@@ -131,7 +129,7 @@ def test_an_ordinary_request_costs_few_calls(
 
     sys.setprofile(count)
     try:
-        [body] = supplier.app.wsgi_app(environ, lambda *_: None)
+        [body] = application(environ, lambda *_: None)
     finally:
         sys.setprofile(None)
     assert (body, calls < 350) == (b"{}", True), calls
