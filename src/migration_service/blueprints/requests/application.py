@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from flask import Flask, Request, Response, request
+from flask import Flask, Request, Response
+from flask.globals import request_ctx
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter, PathConverter, RequestRedirect, Rule
@@ -106,13 +107,14 @@ def require_text_in_path() -> None:
 
     PostgreSQL takes no NUL. Half of a surrogate pair is not UTF-8.
     """
-    is_text = _is_text(request.environ["PATH_INFO"])
+    asked = request_ctx.request
+    is_text = _is_text(asked.environ["PATH_INFO"])
     names: list[str | None] = [
         name
-        for name, text in (request.view_args or {}).items()
+        for name, text in (asked.view_args or {}).items()
         if isinstance(text, str) and ("\0" in text or (not is_text and _NOT_TEXT in text))
     ]
-    if names or not is_text or "\0" in request.path:
+    if names or not is_text or "\0" in asked.path:
         detail = "The path has a NUL, or bytes that are not UTF-8."
         items = [ErrorItem("invalid_characters", detail, name) for name in names or [None]]
         raise RequestFailedValidationError(errors=items)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from flask import Flask, current_app, g, request
+from flask.globals import request_ctx
 from flask_smorest import Blueprint
 from marshmallow import Schema
 from werkzeug.exceptions import LengthRequired, RequestEntityTooLarge, UnsupportedMediaType
@@ -230,10 +231,11 @@ def _closed(view: View, *, to_body: bool) -> View:
 
     @wraps(view)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if to_body and request.method != "GET" and _has_body():
+        asked = request_ctx.request
+        if to_body and asked.method != "GET" and _has_body():
             detail = "This operation takes no body: leave it out."
             raise RequestFailedValidationError(errors=[ErrorItem("invalid", detail)])
-        if to_parameters and (errors := _unknown_parameters({}, {})):
+        if to_parameters and asked.query_string and (errors := _unknown_parameters({}, {})):
             errors += vars(view).get(_FIND_ERRORS, list)()
             raise RequestFailedValidationError(errors=limit_errors(errors))
         return view(*args, **kwargs)

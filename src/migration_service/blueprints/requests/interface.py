@@ -3,7 +3,8 @@
 import re
 from typing import cast
 
-from flask import g, request
+from flask import Request, g
+from flask.globals import request_ctx
 from flask_smorest import Blueprint
 from sqlalchemy.orm import Session
 
@@ -74,21 +75,23 @@ def _admit() -> None:
     be used for this, ShareUsedError (429), and RequestFailedValidationError. OPTIONS needs no token: Flask
     answers it with the methods of the path and calls no view.
     """
-    if request.method != "OPTIONS":
-        _authenticate()
+    asked = request_ctx.request
+    if asked.method != "OPTIONS":
+        _authenticate(asked)
     # After the token, so that clients without one get no other error.
     require_text_in_path()
-    for name, text in (request.view_args or {}).items():
+    for name, text in (asked.view_args or {}).items():
         if name in _NAMES:
             require_identifier(text, name)
 
 
-def _authenticate() -> None:
+def _authenticate(asked: Request) -> None:
     shared = resources()
     try:
-        g.caller = identify_caller(shared, request.headers.get("Authorization", ""), request.remote_addr)
-        enter_place(g.caller.organisation_id)
-        require_scope(g.caller.scopes, scopes_of(request.endpoint or ""))
+        caller = identify_caller(shared, asked.headers.get("Authorization", ""), asked.remote_addr)
+        g.caller = caller
+        enter_place(caller.organisation_id)
+        require_scope(caller.scopes, scopes_of(asked.endpoint or ""))
     except UnauthenticatedError as error:
         if not isinstance(error, NotAuthenticatedError):  # no identity was claimed
             shared.refusals.note_refused_request(error)

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from functools import cache
 
-from flask import Flask, Response, g, request
+from flask import Flask, Response, g
+from flask.globals import app_ctx, request_ctx
 from werkzeug.sansio.utils import get_host
 
 from migration_service.blueprints.requests.application import require_text_in_path
@@ -70,14 +71,15 @@ def follow_requests(app: Flask, settings: Settings, guard: Callable[[Response], 
 
     @app.before_request
     def begin() -> None:
-        g.setdefault("began_at", time.monotonic())  # unless the request is repeated
-        given = g.get("request_id") or request.headers.get("X-Request-ID")
-        g.request_id = identify(given, request.remote_addr)
+        asked, here = request_ctx.request, app_ctx.g
+        here.setdefault("began_at", time.monotonic())  # unless the request is repeated
+        given = here.get("request_id") or asked.headers.get("X-Request-ID")
+        here.request_id = identify(given, asked.remote_addr)
         disregard_effects()
-        if not request.path.startswith(_ANY_HOST) and not is_allowed(request.headers.get("Host")):
+        if not asked.path.startswith(_ANY_HOST) and not is_allowed(asked.headers.get("Host")):
             raise HostNotAllowedError
         # The interface checks the names in its paths after the token.
-        if request.routing_exception or not request.path.startswith(INTERFACE):
+        if asked.routing_exception or not asked.path.startswith(INTERFACE):
             require_text_in_path()
 
     @app.after_request
@@ -119,8 +121,9 @@ def make_host_check(settings: Settings) -> Callable[[str | None], bool]:
 
 
 def _log_with_last_byte(response: Response) -> None:
-    method = request.method if request.method in _METHODS else "OTHER"
-    route = request.url_rule.rule if request.url_rule else "none"
+    asked = request_ctx.request
+    method = asked.method if asked.method in _METHODS else "OTHER"
+    route = asked.url_rule.rule if asked.url_rule else "none"
     # Do not refer to the response, which would keep itself alive through its own callbacks.
     known = method, route, response.status_code, g.began_at, current_origin()
     # A list is streamed: the request ends when the last byte has been sent, not here.

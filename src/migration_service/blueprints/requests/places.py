@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 from flask import Response, g, request
+from flask.globals import app_ctx
 
 from migration_service.blueprints.requests.resources import resources
 from migration_service.db.cancelling import Work
@@ -148,11 +149,12 @@ class Turns:
 
 def leave_with_last_byte(response: Response) -> None:
     """Leave the place of the request when its response was sent. Console requests have none."""
-    if "place" not in g:
+    here = app_ctx.g
+    if "place" not in here:
         return
-    places, place = resources().places, g.pop("place")
+    places, place = resources().places, here.pop("place")
     if response.is_streamed:
-        if not g.get("keeps_turn"):
+        if not here.get("keeps_turn"):
             places.step_aside(place)
         response.call_on_close(lambda: places.leave(place))
     else:
