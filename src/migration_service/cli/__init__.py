@@ -1,4 +1,6 @@
-"""`migration-service`: the operators' command. Each group of commands has its own module.
+"""`migration-service`: what needs the machine or the database. Each group of commands has its own module.
+
+What the interface can do, `migration-client` does.
 
 Other packages add commands with an entry point in the group `migration_service.commands`. It names a mapping
 like `COMMANDS`.
@@ -22,15 +24,7 @@ _LINES = {
     "teams": "Manage the operations teams that created accounts are linked to.",
     "vendors": "Manage the payment vendors that verify payment instructions.",
     "accounts": "Show, skip, unskip or erase single accounts.",
-    "check": "Validate the accounts in FILE without a server.",
-    "batches": "Start and control batches, which migrate many accounts or add data to them.",
-    "waves": "Migrate pending accounts in waves, each with a window and an error threshold.",
-    "reconcile": "Compare what SUPPLIER sent with what was created.",
-    "report": "Write a report as one HTML page that can be shared or printed.",
-    "acknowledgements": "Acknowledge refused accounts that will not be migrated, with a reason.",
-    "undo": "Undo imports before go-live: remove created accounts and make them pending again.",
     "go-live": "Set when SUPPLIER goes live. From then on its imports cannot be undone.",
-    "webhooks": "Manage webhooks, which send events to the suppliers' servers.",
     "limit": "Show or set how many accounts may be processed at the same time.",
     "workers": "Drain the workers of a host.",
     "backups": "Say when a backup was taken, so that its age is watched.",
@@ -82,4 +76,7 @@ def _show_version(context: click.Context, _option: click.Parameter, asked: bool)
     help="Show the versions.",
 )
 def main() -> None:
-    """Set up and run the migration of customer accounts, and monitor it."""
+    """Set up the service, its organisations, keys and suppliers, and look after it.
+
+    Batches, waves, reconciliation, undo and webhooks: `migration-client`.
+    """

@@ -144,7 +144,7 @@ def _read(session: Session, supplier_code: str, number: str) -> dict[str, Any]:
     if process is None and not lines and not marked:
         raise AccountNotStagedError(
             "The account is not staged, and no stored batch has a line with it. Check the number, or see "
-            f"what was sent: reconcile {supplier_code}."
+            f"what was sent: migration-client reconcile {supplier_code}."
         )
     account = find_account(session, supplier.id, number) if process else None
     _record_reading(session, supplier, process)

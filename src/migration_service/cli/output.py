@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from migration_payloads.files.output import CONTROLS, escape_character, escape_lines
+from migration_payloads.files.output import CONTROLS, escape_character
 from migration_payloads.moments import show_moment, write_moments
 from migration_payloads.schemas.json import encode_json
 
@@ -92,15 +92,6 @@ def show_done(record: Record, as_json: bool, sentence: str) -> None:
         show_json(record)
     else:
         click.echo(escape_controls(sentence))
-
-
-def write_piece(piece: bytes) -> None:
-    """Write a part of a file to standard output. On a terminal, control characters are escaped."""
-    if sys.stdout.isatty():
-        click.echo(escape_lines(piece.decode(errors="replace")), nl=False)
-    else:
-        sys.stdout.buffer.write(piece)
-        sys.stdout.flush()
 
 
 def show_tree(title: str, value: Any) -> None:

@@ -200,8 +200,8 @@ def check_batches(parts: ServiceParts) -> Iterator[Diagnosis]:
             yield warning(
                 "batches",
                 f"{batch_id}: no line has been processed for {it.idle_seconds:.0f} s",
-                f"See batches show {batch_id}. If it is STALLED, restart the workers of the queue "
-                f"{it.queue}.",
+                f"See migration-client batches show {batch_id}. If it is STALLED, restart the workers of the "
+                f"queue {it.queue}.",
             )
 
 

@@ -1,11 +1,9 @@
 """Every surface answers the same questions with the same numbers, at each moment of a running programme."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import partial
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
@@ -29,14 +27,10 @@ from migration_service.states import Problem
 from migration_service.tasks import comparisons as comparison_tasks
 from migration_service.tasks.names import COMPARE, SWEEP_COMPARISONS
 from support.batch_client import BatchClient
-from support.commands import Run
 from support.console_client import ConsoleClient, text_of
 from support.messages import noted_messages
 from support.undo_client import UndoClient
 from support.wave_client import WaveClient
-from unit.cli.conftest import run
-
-__all__ = ["run"]
 
 _SENT = ("sent", "created", "staged", "refused", "waiting", "skipped", "acknowledged", "open")
 _GO_LIVE = {
@@ -52,7 +46,6 @@ class Programme:
     """A supplier, and everything that tells how its migration is."""
 
     batches: BatchClient
-    run: Run
     console: ConsoleClient
 
     @property
@@ -67,22 +60,10 @@ class Programme:
         assert answer["complete"] is not bool(problems.keys() & {"OPEN", "REMOVED"})
         assert len(answer["open"]) == answer["sent"]["open"] == problems.get("OPEN", 0)
         sentences = [SENTENCES[Problem(it)][n != 1] % {"num": n} for it, n in problems.items()]
-        self._ask_command(answer, sentences)
         self._ask_console(answer, sentences)
         self._ask_report(answer, sentences)
         self._ask_go_live(answer, problems)
         return answer
-
-    def _ask_command(self, answer: dict[str, Any], sentences: list[str]) -> None:
-        result = self.run("reconcile", self.code, "--json")
-        assert result.exit_code == (0 if answer["clean"] else 1), result.output
-        sent, *_, book, last = map(partial(json.loads, parse_float=Decimal), result.stdout.splitlines())
-        moments = {name: answer[name] for name in ("compared_from", "compared_at")}
-        assert (sent["sent"], book["book"]) == (answer["sent"], answer["book"])
-        assert last | moments == {name: answer[name] for name in last}
-        shown = self.run("reconcile", self.code)
-        assert shown.exit_code == result.exit_code
-        assert shown.stdout.splitlines()[len(shown.stdout.splitlines()) - len(sentences) :] == sentences
 
     def _ask_console(self, answer: dict[str, Any], sentences: list[str]) -> None:
         page = text_of(self.console.get(f"/suppliers/{self.code}/reconciliation/").text)
@@ -117,8 +98,8 @@ class Programme:
 
 
 @pytest.fixture
-def programme(batches: BatchClient, run: Run, administrator: ConsoleClient) -> Programme:
-    return Programme(batches, run, administrator)
+def programme(batches: BatchClient, administrator: ConsoleClient) -> Programme:
+    return Programme(batches, administrator)
 
 
 def _payments(batches: BatchClient, *accounts: dict[str, Any]) -> list[dict[str, Any]]:

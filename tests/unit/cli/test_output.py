@@ -4,15 +4,11 @@ import json
 import os
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
-from typing import Any
+from datetime import UTC, datetime
 
 import pytest
 
 from migration_service.cli import output
-from migration_service.cli.batch_progress import describe_time_left, duration, duration_range
-from migration_service.states import BatchCondition
 from support.terminals import shown_by
 
 HOSTILE = "a\x1b[2Jb\x9bc\u202ed\u200be\rf\tg"
@@ -67,54 +63,3 @@ def test_a_terminal_gets_a_table_that_folds_long_values() -> None:
     assert text.count("x") - text.count("\\x1b") == 500
     assert r"\x1b[31m" in text.replace("\r\n", "").replace(" ", "")
     assert "\x1b[31m" not in text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(40, "40 s"), (254.6, "4 min"), (7_500, "2 h 5 min"), (5_400, "90 min")]
-)
-def test_a_duration_has_a_unit(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "words"),
-    [
-        (41, 69, "40 to 70 s"),
-        (3, 8, "0 to 10 s"),
-        (52, 170, "50 s to 3 min"),
-        (241, 359, "4 to 6 min"),
-        (5_000, 9_000, "83 min to 2 h 30 min"),
-    ],
-)
-def test_a_range_of_durations_has_a_unit(low: float, high: float, words: str) -> None:
-    assert duration_range(low, high) == words
-
-
-#: From the moment of the test on, not from when it was collected.
-_SOON, _LATER = timedelta(minutes=3), timedelta(hours=9)
-
-
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({}, "4 to 6 min"),
-        ({"state": "PAUSED"}, None),
-        ({"condition": BatchCondition.STALLED}, None),
-        ({"condition": BatchCondition.STARVING}, "4 to 6 min"),
-        ({"time_left_low": None, "time_left_high": None}, "not known yet"),
-        ({"time_left_low": None, "time_left_high": None, "counts": {"PENDING": 0}}, None),
-        ({"runs_until": _LATER}, "4 to 6 min"),
-        ({"runs_until": _SOON}, "4 to 6 min, more than until its window closes at {} UTC"),
-        (
-            {"runs_until": _SOON, "time_left_low": 61},
-            "1 to 6 min, possibly more than until its window closes at {} UTC",
-        ),
-    ],
-)
-def test_the_time_left_is_said_of_a_batch_that_goes_on(changed: dict[str, Any], words: str | None) -> None:
-    given = {"state": "RUNNING", "condition": None, "counts": {"PENDING": 9}, "runs_until": None}
-    values = given | {"time_left_low": 241, "time_left_high": 359} | changed
-    closes_at = datetime.now(UTC) + (values["runs_until"] or _LATER)
-    values["runs_until"] = values["runs_until"] and closes_at
-    report: Any = SimpleNamespace(**values)
-    assert describe_time_left(report) == (words and words.format(f"{closes_at:%H:%M}"))

@@ -1,35 +1,85 @@
-"""`migration-client check` finds what `migration-service check` finds."""
+"""`migration-client check` validates a file by the rules of the service."""
 
 import json
+from datetime import datetime
 from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
-from migration_service.cli import main as service
 from migration_service_client.command import main
-from migration_service_local.samples import generate_accounts
+from migration_service_local.samples import FAULTS, generate_accounts, generate_accounts_with_faults
 from support.batch_client import ndjson
 
 
-@pytest.fixture
-def book(tmp_path: Path) -> Path:
-    file = tmp_path / "book.ndjson.gz"
-    file.write_bytes(ndjson(generate_accounts(60, supplier="S", broken_share=0.3), compress=True))
+def _check(file: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["check", str(file), *arguments])
+
+
+def _write(folder: Path, accounts: Any, *, compress: bool = False) -> Path:
+    file = folder / "book.ndjson"
+    file.write_bytes(ndjson(accounts, compress=compress))
     return file
 
 
-@pytest.mark.parametrize("options", [["--json"], ["--profile", "strict", "--supplier", "T"]])
-def test_both_commands_print_and_write_the_same(book: Path, options: list[str]) -> None:
-    outputs = []
-    for name, command in (("service", service), ("client", main)):
-        totals = book.with_name(name)
-        arguments = ["check", str(book), "--processes", "1", "--totals", str(totals), *options]
-        result = CliRunner().invoke(command, arguments)
-        printed = json.loads(result.stdout) if "--json" in options else result.stdout
-        outputs.append((result.exit_code, printed, json.loads(totals.read_text())))
-    assert outputs[0] == outputs[1]
-    assert outputs[0][0] == 1
+@pytest.mark.parametrize("compress", [False, True])
+def test_a_valid_file_exits_with_0_under_the_strict_profile(tmp_path: Path, compress: bool) -> None:
+    file = _write(tmp_path, generate_accounts(20, supplier="S"), compress=compress)
+    result = _check(file, "--profile", "strict", "--processes", "1")
+    assert (result.exit_code, result.stdout) == (0, "20 lines: 20 without errors, 0 with errors.\n")
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_each_fault_is_counted_with_its_first_examples(tmp_path: Path, processes: str) -> None:
+    pairs = list(generate_accounts_with_faults(450, supplier="S", broken_share=0.1))
+    result = _check(_write(tmp_path, [account for account, _ in pairs]), "--json", "--processes", processes)
+    found = json.loads(result.stdout)
+    faulty = [(line, fault) for line, (_, fault) in enumerate(pairs, 1) if fault]
+    assert (result.exit_code, found["lines"], found["failed"]) == (1, 450, len(faulty))
+    for line, fault in faulty:
+        code = FAULTS[fault].code
+        assert found["errors"][code] >= 1
+        assert found["examples"][code][0]["line_number"] <= line
+        assert len(found["examples"][code]) <= 3
+
+
+@pytest.mark.parametrize(("time_zone", "found"), [("Pacific/Kiritimati", 0), ("Etc/GMT+12", 1)])
+def test_today_is_today_in_the_time_zone_that_is_given(tmp_path: Path, time_zone: str, found: int) -> None:
+    (account,) = generate_accounts(1, supplier="S")
+    today = str(datetime.now(ZoneInfo("Pacific/Kiritimati")).date())
+    account["supply_addresses"][0]["meter_points"][0]["last_billed_to_date"] = today
+    result = _check(_write(tmp_path, [account]), "--json", "--time-zone", time_zone, "--processes", "1")
+    assert json.loads(result.stdout)["warnings"].get("last_billed_to_date_in_future", 0) == found
+    assert _check(tmp_path / "book.ndjson", "--time-zone", "Nowhere").exit_code == 2
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_lines_of_an_account_conflict_if_they_do_not_say_the_same(tmp_path: Path, compress: bool) -> None:
+    one, other = generate_accounts(2, supplier="S")
+    lines = [one, other, dict(reversed(one.items())), other | {"billing_address1": "Elsewhere"}]
+    file = _write(tmp_path, lines, compress=compress)
+    found = json.loads(_check(file, "--json", "--processes", "1").stdout)
+    assert found["errors"] == {"duplicate_line_in_batch": 2, "conflicting_lines_in_batch": 1}
+    assert (found["lines"], found["failed"]) == (4, 2)
+    assert [it["line_number"] for it in found["examples"]["conflicting_lines_in_batch"]] == [4]
+
+
+def test_lines_of_another_supplier_are_found_if_one_is_named(tmp_path: Path) -> None:
+    file = _write(tmp_path, generate_accounts(1, supplier="T"))
+    result = _check(file, "--json", "--supplier", "S", "--processes", "1")
+    assert json.loads(result.stdout)["errors"] == {"import_supplier_mismatch": 1}
+
+
+def test_the_output_for_people_shows_each_fault_and_its_first_line(tmp_path: Path) -> None:
+    (account,) = generate_accounts(1, supplier="S")
+    del account["ledgers"][0]["ledger_code"]
+    result = _check(_write(tmp_path, [b"", account]), "--processes", "1")
+    assert result.exit_code == 1
+    (row,) = [line for line in result.stdout.splitlines() if "required" in line]
+    assert row.split()[:3] == ["required", "1", "2"]
+    assert "ledgers.0.ledger_code" in row
 
 
 def test_a_sound_book_from_a_pipe_exits_with_0() -> None:

@@ -53,7 +53,6 @@ def book(tmp_path: Path) -> str:
         (CLIENT, ["check"], rb"\u0141-32"),
         (CLIENT, ["fix", "--show-values"], rb"\u017bak"),
         (CLIENT, ["profile"], rb"1 line."),
-        (SERVICE, ["check"], rb"\u0141-32"),
     ],
 )
 def test_what_the_encoding_of_the_output_lacks_is_escaped(
@@ -72,7 +71,6 @@ def test_what_the_encoding_of_the_output_lacks_is_escaped(
         (CLIENT, ["fix", "BOOK"]),
         (CLIENT, ["profile", "BOOK"]),
         (CLIENT, ["convert", "--template"]),
-        (SERVICE, ["check", "BOOK"]),
     ],
 )
 def test_a_failed_write_is_exit_status_2_and_a_sentence(book: str, module: str, arguments: list[str]) -> None:

@@ -1,15 +1,9 @@
 """The report of a supplier or a batch: its figures, and a page that stands alone and has nothing personal."""
 
-import json
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner
-
-from migration_service.cli import main
-from migration_service.config import Settings
 from migration_service.services.reporting.report import Report, make_report
 from migration_service.services.reporting.report_page import read_stylesheet, render_report
 from migration_service.services.reporting.report_subject import find_subject
@@ -150,29 +144,20 @@ def _check_that_it_stands_alone(report: Report) -> None:
     assert linked.text == page.text
 
 
-def test_the_command_writes_the_page(migrated: Settings, batches: BatchClient, tmp_path: Path) -> None:
-    supplier = batches.supplier
-    environment = {
-        "DATABASE_URL": migrated.database_url,
-        "REDIS_URL": migrated.redis_url,
-        "MIGRATION_SERVICE_SECRET_KEY": migrated.secret_key,
-        "MIGRATION_SERVICE_HOME": "/nonexistent",
-    }
-    file = tmp_path / "report.html"
-    run = CliRunner().invoke
-    done = run(main, ["report", supplier.code, "--html", str(file)], env=environment)
-    assert "was written to" in done.output
-    assert done.exit_code == 0
-    assert file.read_text().startswith("<!DOCTYPE html>")
-    assert supplier.code in file.read_text()
-    assert run(main, ["report", "NOBODY", "--html", str(file)], env=environment).exit_code == 1
-    waves = WaveClient(batches)
+def test_the_interface_answers_the_page(batches: BatchClient) -> None:
+    supplier, waves = batches.supplier, WaveClient(batches)
     waves.stage(1)
     plan_id = waves.plan({"rest": True})["plan_id"]
-    for arguments, kind in (([plan_id], "wave plan"), ([plan_id, "1"], "wave")):
-        done = run(main, ["report", *arguments, "--html", str(file), "--json"], env=environment)
-        assert (done.exit_code, json.loads(done.output)["kind"]) == (0, kind)
-        assert plan_id in file.read_text()
-    assert run(main, ["report", plan_id, "2", "--html", str(file)], env=environment).exit_code == 1
-    nowhere = str(tmp_path / "missing" / "report.html")
-    assert run(main, ["report", supplier.code, "--html", nowhere], env=environment).exit_code == 2
+    for path, text in ((supplier.code, supplier.code), (plan_id, plan_id), (f"{plan_id}/?wave=1", plan_id)):
+        answer = supplier.get(f"/reports/{path}" if "?" in path else f"/reports/{path}/")
+        assert (answer.status_code, answer.mimetype) == (200, "text/html")
+        assert answer.text.startswith("<!DOCTYPE html>")
+        assert text in answer.text
+    for path, status, code in (
+        ("NOBODY/", 404, "import_supplier_not_found"),
+        (f"{plan_id}/?wave=2", 404, "wave_not_found"),
+        (f"{supplier.code}/?wave=1", 404, "wave_plan_not_found"),
+        (f"{plan_id}/?wave=x", 400, "request_failed_validation"),
+    ):
+        refused = supplier.get(f"/reports/{path}")
+        assert (refused.status_code, (refused.json or {})["code"]) == (status, code)

@@ -5,7 +5,7 @@ and created (`created_accounts`), and here the lines of which nothing is staged,
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -213,11 +213,6 @@ def _join(parts: dict[str, dict[str, Decimal]], *, whole: bool) -> list[BookTota
                 total.unaccounted = total.file - sum(there, total.created)
         totals.append(total)
     return totals
-
-
-def is_all_zero(book: BookTotals, name: str) -> bool:
-    """Return whether a column contains only zeros, so that it need not be shown to people."""
-    return not any(asdict(total)[name] for total in book.totals)
 
 
 #: The lines of a batch that repeat the account of an earlier line, as sent.

@@ -218,8 +218,3 @@ def stream_changed_accounts(
 def _row(account: ComparedAccount) -> Iterable[Any]:
     codes = {"before_codes": " ".join(account.before_codes), "after_codes": " ".join(account.after_codes)}
     return (asdict(account) | codes).values()
-
-
-def write_codes(codes: Iterable[ComparedCode]) -> bytes:
-    """Return the codes as CSV with a header."""
-    return write_csv([ComparedCode.__slots__, *(asdict(code).values() for code in codes)])

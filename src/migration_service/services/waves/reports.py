@@ -197,12 +197,5 @@ def describe_state(wave: WaveReport) -> str:
     return f"{words}, {wave.undone} undone" if wave.undone else words
 
 
-def describe_found(wave: WaveReport) -> str | None:
-    """Return the result and time of the last reconciliation of a wave, or None if there was none."""
-    if wave.differing is None or wave.open is None or wave.reconciled_at is None:
-        return None
-    return f"{wave.differing} differ, {wave.open} open at {_write(wave.reconciled_at)}"
-
-
 def _write(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.waves.reading import list_waves
-from migration_service.services.waves.reports import WaveReport, describe_found, describe_state, report_plan
+from migration_service.services.waves.reports import WaveReport, describe_state, report_plan
 from migration_service.states import LineStatus, UndoOutcome, WaveState
 from support.factories import Customer
 from unit.services.batches.batch_rows import add_chunk
@@ -147,7 +147,7 @@ def test_a_wave_says_what_it_waits_for_and_when(
     first.state, first.reason = WaveState.PAUSED, "window_closed"
     assert say()[0] == "PAUSED (window_closed)"
     alone = report_plan(session, make_plan(session, other, WaveState.WAITING)).waves[0]
-    assert (describe_state(alone), describe_found(alone)) == ("WAITING for somebody to start it", None)
+    assert describe_state(alone) == "WAITING for somebody to start it"
 
 
 def test_a_wave_says_at_once_that_it_is_being_undone(session: Session, customer: Customer) -> None:

@@ -8,12 +8,12 @@ import click
 
 from migration_payloads.errors import ParseError
 from migration_payloads.files.check import Summary, check_lines
-from migration_payloads.files.check_options import check_options, write_totals
 from migration_payloads.files.ndjson import Line
-from migration_payloads.files.output import say
+from migration_payloads.files.output import OutputPath, replacing, say
 from migration_payloads.files.reading import reader_of
+from migration_payloads.moments import DEFAULT_TIME_ZONE, is_time_zone
 from migration_payloads.profile import Profile
-from migration_payloads.schemas.json import parse_json
+from migration_payloads.schemas.json import encode_json, parse_json
 from migration_service_client.command.errors import CannotRunError
 from migration_service_client.command.lines import open_lines
 from migration_service_client.command.output import json_option, show_json, show_list
@@ -46,8 +46,43 @@ def _require_accounts(lines: Iterator[Line], file: Path) -> Iterator[Line]:
     yield from chain([first], lines)
 
 
+def _read_time_zone(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
+    if not is_time_zone(name):
+        raise click.BadParameter(f"{name} is not a time zone: expected a name such as {DEFAULT_TIME_ZONE}.")
+    return name
+
+
 @click.command()
-@check_options
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+@click.option(
+    "--profile",
+    type=click.Choice([profile.value for profile in Profile]),
+    default=Profile.LENIENT.value,
+    show_default=True,
+    help="strict: warnings count as errors.",
+)
+@click.option("--supplier", metavar="CODE", help="Require every line to name this import supplier.")
+@click.option(
+    "--time-zone",
+    default=DEFAULT_TIME_ZONE,
+    show_default=True,
+    metavar="NAME",
+    callback=_read_time_zone,
+    help="The supplier's time zone, which determines today's date.",
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of processes.  [default: one per processor]",
+)
+@click.option(
+    "--totals",
+    "totals_file",
+    type=OutputPath(),
+    metavar="OUT.json",
+    help="Also write the totals of the file as control totals, which a batch can be started with.",
+)
 @json_option
 def check(
     *,
@@ -76,7 +111,8 @@ def check(
         ):
             summary.add(part)
     if totals_file is not None:
-        write_totals(summary.totals.control_totals(), totals_file)
+        with replacing(totals_file) as out:
+            out.write(encode_json(summary.totals.control_totals()) + b"\n")
         if as_json and (unread := summary.describe_unread()):
             say(f"{unread}, so the totals in {totals_file} are incomplete.", err=True)
     if as_json:
