@@ -70,7 +70,10 @@ def test_batches_and_what_follows_them(run: Run, tmp_path: Path) -> None:
     assert (first.startswith('"line_number"'), len(rows)) == (True, 2)
     retried = run("batches", "retry-failed", id_, "--json")
     assert (_json(retried)["retried"], _json(retried)["left"]) == (0, 1)
-    assert "stop_after_errors 2%" in run("batches", "error-threshold", id_, "2%", "--stop-ignore", "a").stdout
+    assert (
+        "stop_after_errors 2%"
+        in run("batches", "error-threshold", id_, "2%", "--stop-ignore", "required").stdout
+    )
     listed = run("batches", "list", "--supplier", SUPPLIER, "--limit", 1)
     assert id_ in listed.stdout
     assert "There are more than 1" in listed.stderr
