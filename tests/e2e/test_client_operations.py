@@ -94,7 +94,7 @@ def test_batches_and_what_follows_them(run: Run, tmp_path: Path) -> None:
     assert "acknowledged\t1" in run("acknowledgements", "add", SUPPLIER, *order).stdout
     assert "Ada" in run("acknowledgements", "list", SUPPLIER).stdout
     run("report", id_, "--html", "report.html")
-    assert "Ada" in Path("report.html").read_text()
+    assert id_ in Path("report.html").read_text()
     assert "(import_supplier_not_found)" in run("report", "NOBODY", "--html", "x", expect=2).stderr
 
 
