@@ -43,7 +43,7 @@ from migration_service.connections import Sentinels, can_write, make_redis
 from migration_service.db import reference
 from migration_service.db.cancelling import Connections
 from migration_service.db.commits import CommitWatch
-from migration_service.db.engine import make_sessionmaker, service_engine
+from migration_service.db.engine import STATEMENT_SECONDS_OF_REQUESTS, make_sessionmaker, service_engine
 from migration_service.db.holding import Outage
 from migration_service.db.known_commits import KnownCommit
 from migration_service.payment_vendors.measured import CALLS as VENDOR_CALLS
@@ -139,6 +139,7 @@ def _connect(settings: Settings) -> Resources:
         "migration-web",
         pool_size=settings.database_pool_size,
         max_overflow=0,
+        statement_seconds=STATEMENT_SECONDS_OF_REQUESTS,
         kind=KnownCommit,
     )
     session_maker = make_sessionmaker(engine)

@@ -1,7 +1,9 @@
 """A request whose client has gone ends its statements. What is decoded at once is bounded."""
 
 import gzip
+import json
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -11,12 +13,17 @@ from sqlalchemy.orm import Session
 from werkzeug.test import TestResponse
 
 from migration_payloads.schemas.account import read_account
-from migration_service.blueprints import account_imports, undo
+from migration_service.blueprints import account_imports
 from migration_service.blueprints.requests import places
 from migration_service.blueprints.requests.resources import resources
+from migration_service.db.cancelling import allow_minutes, is_followed
 from migration_service.db.pieces import DECODED
-from migration_service.services.reporting import comparison as comparing
-from migration_service.services.reporting.comparison_sql import JOIN_AS_SETS
+from migration_service.services.batches import retry
+from migration_service.services.batches.intake import upload
+from migration_service.services.reconciliation import submitted
+from migration_service.services.reporting import comparison
+from migration_service.services.undo import preview, starting
+from migration_service.services.waves import plans
 from support.batch_client import BatchClient
 from support.servers import wait_until
 from support.supplier_client import API, SupplierClient
@@ -26,42 +33,63 @@ _RUNNING = text("""
     SELECT count(*) FROM pg_stat_activity
     WHERE application_name = 'migration-web' AND state = 'active' AND query LIKE '%pg_sleep(%'
 """)
+#: The module that has the long statements of an operation, and the status of its answer.
+_DOORS = {
+    "compare_batches": (comparison, 200),
+    "get_changed_accounts": (comparison, 200),
+    "preview_undo": (preview, 200),
+    "start_undo": (starting, 202),
+    "plan_waves": (plans, 201),
+    "start_batch": (upload, 202),
+    "start_batch of pending accounts": (upload, 202),
+    "retry_failed_lines": (retry, 200),
+    "reconcile_import_supplier": (submitted, 200),
+}
 Open = Callable[[str], TestResponse]
 
 
-@pytest.fixture(params=["compare", "get_changed_accounts", "preview_undo"])
-def slow(
-    request: pytest.FixtureRequest, batches: BatchClient, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str], TestResponse]:
+@pytest.fixture(params=_DOORS)
+def slow(request: pytest.FixtureRequest, batches: BatchClient, monkeypatch: pytest.MonkeyPatch) -> Open:
     """Send a request whose view executes this statement, and return what has come of its answer."""
     # Not the client that compares answers with the description: it reads them to their end.
     client = FlaskClient(batches.supplier.app, batches.supplier.app.response_class)
-    headers = {"Authorization": f"Token {batches.supplier.token}"}
-    one, other = (batches.start([b"{}"], "validate") for _ in range(2))
+    code, team = batches.supplier.code, batches.supplier.team
+    before, after = (batches.start([b"{}"], "validate") for _ in range(2))
+    one, other = batches.supplier.accounts(2)
+    created = batches.start([one], "import")
     batches.work()
+    batches.supplier.stage(other)
     monkeypatch.setattr(places, "PATIENCE", 0.2)
     monkeypatch.setattr(places, "_BETWEEN_PIECES", 0.2)
-    found = JOIN_AS_SETS
-    monkeypatch.setattr(undo, "_read_order", lambda *_: None)
+    start = {"import_supplier": code, "mode": "import", "operations_team_name": team}
+    file = {"data": b"{}", "content_type": "application/x-ndjson"}
+    undo = {"import_supplier": code, "batch": created}
+    plan = {"import_supplier": code, "operations_team_name": team, "waves": [{"sample": 1}]}
+    orders: dict[str, tuple[str, str, dict[str, Any]]] = {
+        "compare_batches": ("GET", f"batches/{before}/comparison/{after}/", {}),
+        "get_changed_accounts": ("GET", f"batches/{before}/comparison/{after}/accounts/", {}),
+        "preview_undo": ("POST", "undos/preview/", {"json": undo}),
+        "start_undo": ("POST", "undos/", {"json": {**undo, "reason": "A test."}}),
+        "plan_waves": ("POST", "wave-plans/", {"json": plan}),
+        "start_batch": ("POST", "batches/", {"query_string": start, **file}),
+        "start_batch of pending accounts": (
+            "POST",
+            "batches/",
+            {"query_string": {**start, "source": "pending"}},
+        ),
+        "retry_failed_lines": ("POST", f"batches/{before}/retry-failed/", {"query_string": {"all": "true"}}),
+        "reconcile_import_supplier": ("GET", f"reconciliation/{code}/", {}),
+    }
+    method, path, options = orders[request.param]
 
     def send(statement: str) -> TestResponse:
-        before = (*found, text("SET LOCAL statement_timeout = 0"), text(statement))
-        monkeypatch.setattr(comparing, "JOIN_AS_SETS", before)
+        def execute(session: Session, _longest: str = "") -> None:
+            session.execute(text("SET LOCAL statement_timeout = 0"))
+            session.execute(text(statement))
 
-        def preview(session: Session, _order: Any) -> Any:
-            for it in before:
-                session.execute(it)
-            return {"accounts": 1}
-
-        monkeypatch.setattr(undo, "preview_undo", preview)
-        path = f"{API}/batches/{one}/comparison/{other}/"
-        match request.param:
-            case "compare":
-                return client.get(path, headers=headers)
-            case "get_changed_accounts":
-                return client.get(f"{path}accounts/", headers=headers)
-        target = {"import_supplier": batches.supplier.code, "batch": one}
-        return client.post(f"{API}/undos/preview/", json=target, headers=headers)
+        monkeypatch.setattr(_DOORS[request.param][0], "allow_minutes", execute)
+        headers = {"Authorization": f"Token {batches.supplier.token}"}
+        return client.open(f"{API}/{path}", method=method, headers=headers, **options)
 
     return send
 
@@ -78,29 +106,31 @@ def _places(batches: BatchClient) -> tuple[int, int]:
     return held.running, held.places
 
 
-def test_what_nobody_waits_for_is_cancelled(slow: Open, batches: BatchClient) -> None:
+def test_what_nobody_waits_for_is_cancelled_and_changes_nothing(slow: Open, batches: BatchClient) -> None:
     """Whether or not the web server has asked for the first piece, and the place is free afterwards."""
     before = _places(batches)
     for asked in (True, False):
         answer = slow(_FOR_EVER)
-        assert answer.status_code == 200
+        assert answer.status_code < 300
         assert _count(batches) == 1
         if asked:
-            assert next(answer.iter_encoded()) == b""
+            assert next(answer.iter_encoded()).strip() == b""
         answer.close()
         wait_until(lambda: _count(batches) == 0, "it is cancelled")
         assert _places(batches) == before
+    assert slow("SELECT 1").status_code < 300
 
 
-def test_who_waits_gets_the_answer(slow: Open) -> None:
-    at_once, later = slow("SELECT 1"), slow("SELECT pg_sleep(1)")
-    assert (at_once.status_code, later.status_code) == (200, 200)
-    pieces = [*later.iter_encoded()]
-    assert pieces.count(b"") > 1
-    assert b"".join(pieces) == at_once.get_data()
-    assert later.mimetype == at_once.mimetype
-    for answer in (at_once, later):
-        answer.close()
+def test_who_waits_gets_the_answer(slow: Open, batches: BatchClient, request: pytest.FixtureRequest) -> None:
+    answer = slow("SELECT pg_sleep(1)")
+    assert answer.status_code == _DOORS[request.node.callspec.params["slow"]][1]
+    pieces = [*answer.iter_encoded()]
+    assert sum(not piece.strip() for piece in pieces) > 1
+    for line in b"".join(pieces).splitlines():
+        assert json.loads(line)
+    if location := answer.headers.get("Location"):
+        assert batches.supplier.get(location.removeprefix(API)).status_code == 200
+    answer.close()
 
 
 def test_an_error_is_answered_as_ever_or_breaks_a_begun_answer_off(slow: Open) -> None:
@@ -109,6 +139,18 @@ def test_an_error_is_answered_as_ever_or_breaks_a_begun_answer_off(slow: Open) -
     with pytest.raises(Exception, match="DivisionByZero"):
         list(begun.iter_encoded())
     begun.close()
+
+
+@pytest.mark.parametrize(("followed", "longest"), [(False, "10s"), (True, "10min")])
+def test_other_statements_of_requests_end_after_ten_seconds(
+    supplier: SupplierClient, followed: bool, longest: str
+) -> None:
+    """For whose result nobody may be waiting."""
+    context = copy_context()
+    context.run(is_followed.set, followed)
+    with supplier.app.app_context(), resources().Session.begin() as session:
+        context.run(allow_minutes, session)
+        assert session.scalar(text("SHOW statement_timeout")) == longest
 
 
 def test_long_bodies_are_decoded_few_at_a_time_and_forgotten_at_the_end(

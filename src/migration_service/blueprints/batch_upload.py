@@ -27,6 +27,7 @@ from migration_service.services.batches.error_thresholds import ErrorThreshold
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
 from migration_service.services.batches.intake.quotas import BatchQuotas
 from migration_service.services.batches.intake.storing import IntakeLimits, take_in_batch, take_in_pending
+from migration_service.services.batches.intake.upload import OnAccepted
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchKind, BatchMode, BatchSource
 
@@ -100,8 +101,8 @@ def read_threshold_arguments(arguments: Mapping[str, Any]) -> ErrorThreshold | N
     return read_threshold(**given)
 
 
-def take_in(supplier: KnownSupplier, order: BatchOrder) -> UUID:
-    """Store the requested batch and return its id.
+def take_in(supplier: KnownSupplier, order: BatchOrder, on_accepted: OnAccepted) -> UUID:
+    """Store the requested batch and return its id, which `on_accepted` is told before its lines are stored.
 
     Raise the errors of `take_in_batch`, StagedQuotaReachedError, and the exceptions of 415 and 413 for a body
     of the wrong type or size.
@@ -112,11 +113,14 @@ def take_in(supplier: KnownSupplier, order: BatchOrder) -> UUID:
         shared.staged_quota.require_room(supplier.organisation_id)
     if order.source is BatchSource.PENDING:
         _refuse_file()
-        return take_in_pending(shared.Session, supplier, order, limits)
+        return take_in_pending(shared.Session, supplier, order, limits, on_accepted)
     _require_file()
     # Not the limit of the other endpoints.
     request.max_content_length = limits.file.total
-    return take_in_batch(shared.Session, supplier, order, _whole_body(), redis=shared.redis, limits=limits)
+    blocks, redis = _whole_body(), shared.redis
+    return take_in_batch(
+        shared.Session, supplier, order, blocks, redis=redis, limits=limits, on_accepted=on_accepted
+    )
 
 
 def intake_limits(settings: Settings) -> IntakeLimits:

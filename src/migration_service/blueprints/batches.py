@@ -22,6 +22,7 @@ from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempo
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.names import supplier_in_body
 from migration_service.blueprints.requests.paging import Listing
+from migration_service.blueprints.requests.places import begin_answer, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream, stream_lines
 from migration_service.models import Batch
@@ -101,6 +102,7 @@ _LINE_CSV = (
     errors.StagedQuotaReachedError,
     *KEY_ERRORS,
 )
+@while_client_waits
 def start(arguments: dict[str, Any]) -> Any:
     """Start a batch
 
@@ -110,10 +112,10 @@ def start(arguments: dict[str, Any]) -> Any:
     order = read_order(arguments)
     with resources().Session.begin() as session:
         supplier = supplier_in_body(session, arguments)
-    batch_id = take_in(supplier, order)  # no connection is held while the body arrives
+    # No connection is held while the body arrives.
+    batch_id = take_in(supplier, order, lambda batch_id: begin_answer(202, _location(batch_id)))
     _feed()
-    answer = jsonify(_progress(str(batch_id)))
-    return answer, 202, {"Location": url_for("batches.get_batch", batch_id=batch_id)}
+    return jsonify(_progress(str(batch_id))), 202, {"Location": _location(batch_id)}
 
 
 @blueprint.get("/")
@@ -271,6 +273,7 @@ def change_error_threshold(arguments: dict[str, Any], batch_id: str) -> Response
     errors.BatchNotFoundError,
     errors.BatchStateError,
 )
+@while_client_waits
 def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
     """Retry the FAILED lines that may succeed now
 
@@ -282,6 +285,8 @@ def retry_failed(arguments: dict[str, Any], batch_id: str) -> Response:
     wanted = _filter(arguments)
     with resources().Session.begin() as session:
         batch = batches.get_batch(session, batch_id, organisation_id=caller().organisation_id)
+        retry.require_retryable(session, batch)
+        begin_answer()
         retried = retry.retry_failed(session, batch, wanted, everything=arguments["all"])
         counts = {"retried": retried.retried, "left": retried.left}
         answer = jsonify(_report(session, batch) | counts)
@@ -294,6 +299,10 @@ def _filter(arguments: dict[str, Any], **others: Any) -> ResultFilter:
     """Return the filter in a query string. Raise RequestFailedValidationError if its code is unknown."""
     require_known_code(arguments.get("code"))
     return ResultFilter(code=arguments.get("code"), path=arguments.get("path"), **others)
+
+
+def _location(batch_id: UUID) -> str:
+    return url_for("batches.get_batch", batch_id=batch_id)
 
 
 def _progress(batch_id: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.description_headers import CSV
 from migration_service.blueprints.requests.interface import caller, make_blueprint
-from migration_service.blueprints.requests.places import database_searches, while_client_waits
+from migration_service.blueprints.requests.places import begin_answer, database_searches, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream_lines
 from migration_service.schemas.comparison import (
@@ -55,6 +55,7 @@ def compare(batch_id: str, later_batch_id: str) -> Response:
         before, after = get_batches_to_compare(
             session, batch_id, later_batch_id, organisation_id=caller().organisation_id
         )
+        begin_answer()
         comparison = compare_batches(session, before.id, after.id)
     return jsonify(ComparisonAnswerSchema().dump(comparison))
 

@@ -130,10 +130,13 @@ def reconcile(arguments: dict[str, Any], import_supplier_code: str) -> Response:
             response.headers["Retry-After"] = str(_ASK_AGAIN)
             response.status_code = 202
             return response
-    with sessions.begin() as session:
-        verdict = judge(session, supplier.id, batch_id)
-    pieces = stream_reconciliation(sessions, supplier, verdict, batch_id=batch_id)
-    return stream(pieces, "application/json")
+
+    def pieces() -> Iterator[bytes]:
+        with sessions.begin() as session:
+            verdict = judge(session, supplier.id, batch_id)
+        yield from stream_reconciliation(sessions, supplier, verdict, batch_id=batch_id)
+
+    return stream(pieces(), "application/json")
 
 
 def _read_id(arguments: dict[str, Any]) -> UUID | None:

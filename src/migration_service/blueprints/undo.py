@@ -15,7 +15,7 @@ from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempo
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.names import supplier_in_body
 from migration_service.blueprints.requests.paging import Listing
-from migration_service.blueprints.requests.places import database_searches, while_client_waits
+from migration_service.blueprints.requests.places import begin_answer, database_searches, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.blueprints.requests.streaming import stream_lines
 from migration_service.schemas.undo import (
@@ -76,7 +76,9 @@ def preview(body: dict[str, Any]) -> Response:
     Shows how many accounts would be undone, and what blocks the others. Nothing is changed.
     """
     with resources().Session.begin() as session:
-        found = preview_undo(session, _read_order(session, body))
+        order = _read_order(session, body)
+        begin_answer()
+        found = preview_undo(session, order)
     return jsonify(UndoPreviewAnswerSchema().dump(found))
 
 
@@ -92,6 +94,7 @@ def preview(body: dict[str, Any]) -> Response:
     *KEY_ERRORS,
 )
 @json_body(blueprint, UndoBodySchema(), _BODY)
+@while_client_waits
 def start(body: dict[str, Any]) -> Response:
     """Start an undo
 
@@ -103,10 +106,11 @@ def start(body: dict[str, Any]) -> Response:
     with resources().Session.begin() as session:
         may_override = Scope.OVERRIDE in (caller().scopes or ())  # a key without limits may not
         role = OperatorRole.ADMINISTER if may_override else None
-        undo_id = str(start_undo(session, _read_order(session, body), role=role))
+        order = _read_order(session, body)
+        undo_id = str(start_undo(session, order, role=role, on_accepted=_begin_answer))
         answer = jsonify(_report(session, undo_id))
         answer.status_code = 202
-        answer.headers["Location"] = url_for("undo.get_undo", undo_id=undo_id)
+        answer.headers["Location"] = _location(undo_id)
         keep_with_effect(session, answer)
     dispatch_undos(resources().celery, resources().Session)
     return answer
@@ -195,6 +199,14 @@ def _read_order(session: Session, body: dict[str, Any]) -> UndoOrder:
         by=body.get("by"),
         overrides=frozenset(map(UndoBlocker, body.get("overrides", ()))),
     )
+
+
+def _begin_answer(undo_id: UUID) -> None:
+    begin_answer(202, _location(undo_id))
+
+
+def _location(undo_id: object) -> str:
+    return url_for("undo.get_undo", undo_id=undo_id)
 
 
 def _report(session: Session, undo_id: str) -> dict[str, Any]:

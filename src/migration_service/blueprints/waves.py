@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from flask import jsonify, url_for
 from sqlalchemy.orm import Session
@@ -14,6 +15,7 @@ from migration_service.blueprints.requests.description_headers import refer
 from migration_service.blueprints.requests.idempotency import KEY_ERRORS, idempotent, keep_with_effect
 from migration_service.blueprints.requests.interface import caller, make_blueprint
 from migration_service.blueprints.requests.names import supplier_in_body, telling_unknown_names
+from migration_service.blueprints.requests.places import begin_answer, while_client_waits
 from migration_service.blueprints.requests.resources import resources
 from migration_service.models import Wave, WavePlan
 from migration_service.schemas.waves import (
@@ -64,6 +66,7 @@ _WAVE_ERRORS = (
     errors.ParseError,
 )
 @json_body(blueprint, WavePlanBodySchema(), example_of(WavePlanBodySchema))
+@while_client_waits
 def plan(body: dict[str, Any]) -> Any:
     """Plan the waves of a supplier
 
@@ -77,10 +80,10 @@ def plan(body: dict[str, Any]) -> Any:
         with telling_unknown_names(body):
             order = read_plan(body, now=clock.read_clock(session), api_key_id=sender.api_key_id)
         supplier = supplier_in_body(session, body)
-        report = report_plan(session, plan_waves(session, supplier, order, quotas))
-        answer = jsonify(WavePlanAnswerSchema().dump(report))
+        made = plan_waves(session, supplier, order, quotas, on_accepted=_begin_answer)
+        answer = jsonify(WavePlanAnswerSchema().dump(report_plan(session, made)))
         answer.status_code = 201
-        answer.headers["Location"] = url_for("waves.get_plan", plan_id=report.plan_id)
+        answer.headers["Location"] = _location(made.id)
         keep_with_effect(session, answer)
     return answer
 
@@ -181,6 +184,14 @@ def stop(body: dict[str, Any], plan_id: str, number: int) -> PlanReport:
     again.
     """
     return _act(plan_id, number, lambda *args: acts.stop_wave(*args, **body))
+
+
+def _begin_answer(plan_id: UUID) -> None:
+    begin_answer(201, _location(plan_id))
+
+
+def _location(plan_id: UUID) -> str:
+    return url_for("waves.get_plan", plan_id=plan_id)
 
 
 def _act(plan_id: str, number: int, action: Callable[[Session, WavePlan, Wave], None]) -> PlanReport:

@@ -4,13 +4,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 import psycopg
 from psycopg.pq import TransactionStatus
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, text
+from sqlalchemy.orm import Session
+
+from migration_service.db.known_commits import KnownCommit, add_effects, count_effects
 
 logger = logging.getLogger(__name__)
 
@@ -21,11 +24,23 @@ _AGAIN = 0.5
 #: The key in a connection's `info` with the thread that uses it.
 _THREAD = "thread"
 
+#: False in a request, unless its thread is one of `Work`. The time-out of the engine, which is short in web
+#: processes, ends its statements then.
+is_followed: ContextVar[bool] = ContextVar("is_followed", default=True)
+
+
+def allow_minutes(session: Session, longest: str = "10min") -> None:
+    """Let the following statements of a transaction take up to `longest`, if they can be cancelled."""
+    if is_followed.get():
+        session.execute(text(f"SET LOCAL statement_timeout = '{longest}'"))
+
 
 class Connections:
     """Which thread uses which connection of an engine."""
 
     def __init__(self, engine: Engine) -> None:
+        # Held while a statement is cancelled, so that no other thread gets its connection meanwhile.
+        self._cancelling = threading.Lock()
         # Weak, because a connection that was lost is not given back.
         self._used: dict[int, WeakSet[psycopg.Connection[Any]]] = {}
 
@@ -39,16 +54,22 @@ class Connections:
             thread = record.info.pop(_THREAD, 0)
             used = self._used.get(thread)
             if used is not None:
-                if connection is not None:
-                    used.discard(connection)
-                if not used:
-                    self._used.pop(thread, None)
+                with self._cancelling:
+                    if connection is not None:
+                        used.discard(connection)
+                    if not used:
+                        self._used.pop(thread, None)
 
     def cancel(self, thread: int) -> None:
-        """Cancel the statements that a thread waits for."""
-        for connection in [*self._used.get(thread, ())]:
-            if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
-                connection.cancel_safe(timeout=5)
+        """Cancel the statements that a thread waits for, but for a COMMIT.
+
+        That may wait for a standby only, and would then be done without it.
+        """
+        with self._cancelling:
+            for connection in [*self._used.get(thread, ())]:
+                is_committing = isinstance(connection, KnownCommit) and connection.is_committing
+                if connection.pgconn.transaction_status == TransactionStatus.ACTIVE and not is_committing:
+                    connection.cancel_safe(timeout=1)
 
 
 class Work(Generic[Result]):
@@ -61,7 +82,10 @@ class Work(Generic[Result]):
         self._error: BaseException | None = None
         #: The seconds of processor time that it took.
         self.seconds = 0.0
+        #: The number of its transactions that have written something.
+        self._effects = 0
         context = copy_context()
+        context.run(is_followed.set, True)
 
         def run() -> None:
             try:
@@ -69,7 +93,7 @@ class Work(Generic[Result]):
             except BaseException as error:
                 self._error = error
             finally:
-                self.seconds = time.thread_time()
+                self.seconds, self._effects = time.thread_time(), count_effects()
                 self._ended.set()
 
         self._thread = threading.Thread(target=run, daemon=True)
@@ -80,7 +104,12 @@ class Work(Generic[Result]):
         return self._ended.wait(seconds)
 
     def result(self) -> Result:
-        """Return what it returned, or raise what it raised. It must have ended."""
+        """Return what it returned, or raise what it raised. It must have ended.
+
+        Its effects are then those of the calling thread.
+        """
+        add_effects(self._effects)
+        self._effects = 0
         if self._error is not None:
             raise self._error
         return self._result[0]

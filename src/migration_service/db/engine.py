@@ -22,9 +22,11 @@ _SERVER_SETTINGS = {
     "jit": "off",
     "timezone": "UTC",
     "lock_timeout": "5s",
-    "statement_timeout": "60s",
     "idle_in_transaction_session_timeout": "60s",
 }
+
+#: The longest time of a statement, for whose result a request may not be waiting any more.
+STATEMENT_SECONDS, STATEMENT_SECONDS_OF_REQUESTS = 60, 10
 
 #: read_only_sql_transaction, admin_shutdown, crash_shutdown, cannot_connect_now, and what pgbouncer says of
 #: these, protocol_violation: after a switch-over, the connected server is no longer the primary.
@@ -79,6 +81,7 @@ def make_engine(
     max_overflow: int,
     application_name: str,
     pooler: bool = False,
+    statement_seconds: int = STATEMENT_SECONDS,
     kind: "type[psycopg.Connection[Any]]" = psycopg.Connection,
 ) -> Engine:
     """Return an engine for `database_url`, which connects on first use. `postgresql://` means psycopg 3.
@@ -88,7 +91,8 @@ def make_engine(
     database role (docs/operators/scaling.md). `kind` is the class of the connections: a KnownCommit looks up
     what became of a COMMIT whose answer was lost.
     """
-    options = " ".join(f"-c {name}={value}" for name, value in _SERVER_SETTINGS.items())
+    settings = {**_SERVER_SETTINGS, "statement_timeout": f"{statement_seconds}s"}
+    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
     session: dict[str, Any] = {"prepare_threshold": None} if pooler else {"options": options}
     engine = create_engine(
         parse_database_url(database_url).set(drivername="postgresql+psycopg"),
@@ -125,6 +129,7 @@ def service_engine(
     *,
     pool_size: int = 1,
     max_overflow: int = 1,
+    statement_seconds: int = STATEMENT_SECONDS,
     kind: "type[psycopg.Connection[Any]]" = psycopg.Connection,
 ) -> Engine:
     """Return an engine for the database in the settings."""
@@ -134,6 +139,7 @@ def service_engine(
         max_overflow=max_overflow,
         application_name=application_name,
         pooler=settings.database_pooler,
+        statement_seconds=statement_seconds,
         kind=kind,
     )
 

@@ -47,11 +47,18 @@ def count_effects() -> int:
     return getattr(_counts, "effects", 0)
 
 
+def add_effects(number: int) -> None:
+    """Count as many transactions as this thread's, because it has let another one do its work."""
+    _counts.effects = count_effects() + number
+
+
 class KnownCommit(psycopg.Connection[Any]):
     """A connection whose `commit` either takes effect and returns, or raises and has had none."""
 
     #: Opens another connection with the same options.
     reconnect: "Callable[[], psycopg.Connection[Any]]"
+    #: Whether it waits for the answer to a COMMIT.
+    is_committing = False
 
     def commit(self) -> None:
         """Commit. If the answer is lost, ask the next primary server.
@@ -63,6 +70,7 @@ class KnownCommit(psycopg.Connection[Any]):
             super().commit()
             return
         mark = str(uuid4())
+        self.is_committing = True
         try:
             self.execute(_MARK_AND_COMMIT.format(mark=mark, claim=mark).encode(), prepare=False)
         except psycopg.OperationalError as error:
@@ -71,7 +79,9 @@ class KnownCommit(psycopg.Connection[Any]):
             if not is_lost or not self._has_committed(mark):
                 raise
             self.close()
-        _counts.effects = count_effects() + 1
+        finally:
+            self.is_committing = False
+        add_effects(1)
 
     def _has_written(self) -> bool:
         # Not a cursor, which would take longer than the round trip. If it fails, so does the commit.

@@ -21,12 +21,13 @@ from migration_service import errors
 from migration_service.blueprints.console.access import guard_views
 from migration_service.blueprints.console.display import add_filters
 from migration_service.blueprints.console.faults import attributes_at_fault
+from migration_service.blueprints.console.following import Console
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import speak_languages
 from migration_service.blueprints.console.pages import openid
 from migration_service.blueprints.console.remedies import remedy_of
 from migration_service.blueprints.console.views import MOUNT, VIEWS
-from migration_service.blueprints.requests.application import Application, LinkedNumberConverter
+from migration_service.blueprints.requests.application import LinkedNumberConverter
 from migration_service.blueprints.requests.errors import status_of
 from migration_service.blueprints.requests.lifecycle import follow_requests
 from migration_service.blueprints.requests.resources import Resources, attach_resources, resources
@@ -40,7 +41,7 @@ MAX_FORM = 1_000_000
 
 def create_console(settings: Settings, shared: Resources) -> Flask:
     """Return the console, which uses the connections of the web process."""
-    app = Application("migration_service.blueprints.console")
+    app = Console("migration_service.blueprints.console")
     app.config.update(
         SECRET_KEY=hmac.digest(settings.secret_key.encode(), b"console", sha256),
         SESSION_COOKIE_NAME="migration_console",

@@ -20,6 +20,7 @@ from migration_service.blueprints.requests.body import INTERFACE, forget_body
 from migration_service.blueprints.requests.holding import disregard_effects
 from migration_service.blueprints.requests.places import leave_place, leave_with_last_byte
 from migration_service.config import Settings
+from migration_service.db.cancelling import is_followed
 from migration_service.errors import HostNotAllowedError
 from migration_service.log import request_id
 from migration_service.metrics.process import REQUEST_SECONDS
@@ -73,6 +74,7 @@ def follow_requests(app: Flask, settings: Settings, guard: Callable[[Response], 
     def begin() -> None:
         asked, here = request_ctx.request, app_ctx.g
         here.setdefault("began_at", time.monotonic())  # unless the request is repeated
+        is_followed.set(False)
         given = here.get("request_id") or asked.headers.get("X-Request-ID")
         here.request_id = identify(given, asked.remote_addr)
         disregard_effects()

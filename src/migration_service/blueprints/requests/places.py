@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from flask import Response, g, request
+from flask import Response, current_app, g, request
 from flask.globals import app_ctx
 
 from migration_service.blueprints.requests.resources import resources
@@ -53,24 +53,56 @@ def database_searches() -> Iterator[None]:
             g.place.searched = time.monotonic() - started
 
 
-def while_client_waits(view: Callable[..., Response]) -> Callable[..., Response]:
+def begin_answer(status: int = 200, location: str | None = None) -> None:
+    """Let the answer begin if the rest takes longer, because nothing can be refused any more.
+
+    The view must be one that `while_client_waits` follows.
+    """
+    g.begun = status, {} if location is None else {"Location": location}
+
+
+def while_client_waits(view: Callable[..., Any]) -> Callable[..., Any]:
     """Let a view that may take minutes end when its client has gone.
 
-    The web server notices that only when it is given something to send. So after PATIENCE seconds the answer
-    begins, with status 200, and is given empty pieces until the rest is there. An error after that breaks it
-    off. The view must answer 200 with JSON, and let the `database_searches`.
+    The web server notices that only when it is given something to send. So once the view has called
+    `begin_answer`, and PATIENCE seconds are over, the answer begins, and is given blanks until the rest is
+    there. An error after that breaks it off. The view must answer with JSON.
     """
 
     @wraps(view)
-    def wrapper(*args: Any, **kwargs: Any) -> Response:
-        work = Work(resources().connections, lambda: view(*args, **kwargs))
-        if work.wait(PATIENCE):
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        work = Work(resources().connections, lambda: current_app.make_response(view(*args, **kwargs)))
+        if wait_until_begun(work):
             return work.result()
-        g.is_searching = True
-        made = Turns(lambda: [work.result().get_data()], iter(()), work)
-        return Response(made, mimetype="application/json")
+        return answer_in_time(work, lambda: work.result().get_data(), "application/json")
 
     return wrapper
+
+
+def wait_until_begun(work: Work[Any], is_begun: Callable[[], bool] = lambda: "begun" in g) -> bool:
+    """Return True when the work has ended, or False when it takes longer and its answer may begin."""
+    if work.wait(PATIENCE):
+        charge(work)
+        return True
+    while not is_begun():
+        if work.wait(_BETWEEN_PIECES):
+            charge(work)
+            return True
+    return False
+
+
+def charge(work: Work[Any]) -> None:
+    """Count the processor time of work that has ended as the request's."""
+    if "place" in g:
+        g.place.searched += work.seconds
+
+
+def answer_in_time(work: Work[Any], get_data: Callable[[], bytes], mimetype: str) -> Response:
+    """Return the response that begins now, and has the data once the work has ended."""
+    g.is_searching = True
+    status, headers = g.get("begun", (200, {}))
+    made = Turns(lambda: [get_data()], iter(()), work)
+    return Response(made, status, headers, mimetype=mimetype)
 
 
 class Turns:
@@ -96,6 +128,8 @@ class Turns:
         self._cost = self._place.cost() if self._place else 0.0
         g.keeps_turn = True
         self._work, self._begin = work, begin
+        #: What is sent while the client waits: blanks, which JSON and HTML may have, or nothing.
+        self._blank = b"" if work is None else b" "
         if work is None:
             self._work = first = Work(self._connections, begin)
             self._begin = first.result
@@ -135,7 +169,7 @@ class Turns:
 
     def _waiting(self) -> Iterator[bytes]:
         while self._work and not self._work.wait(_BETWEEN_PIECES):
-            yield b""
+            yield self._blank
         self._end_turn()
 
     def _end_turn(self) -> None:

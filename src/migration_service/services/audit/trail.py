@@ -13,6 +13,7 @@ from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import literals
+from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import AuditCursorError
 from migration_service.services.audit.entries import AuditAction
 from migration_service.states import AuditOutcome, Outcome, StatementOrigin, TransactionPeriod, UndoOutcome
@@ -85,7 +86,7 @@ def list_entries_about(
 def stream_trail(session: Session, wanted: TrailFilter) -> Iterator[dict[str, Any]]:
     """Yield all selected entries, newest first, in constant memory."""
     values = _values(wanted) | {"limit": None, "before_at": None, "before_key": None}
-    session.execute(text("SET LOCAL statement_timeout = 0"))
+    allow_minutes(session, "0")
     rows = session.execute(_statement(wanted), values, execution_options={"yield_per": 1_000})
     for row in rows:
         yield {name: getattr(row, name) for name in FIELDS}

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import ARRAY, Integer, Text, bindparam, func, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import (
     AccountCreationFailedError,
     AccountImportInProgressError,
@@ -65,11 +66,8 @@ def retry_failed(
     account of an earlier line, are never retried. `wanted` limits the retry to lines with its code at its
     path, or to a single line.
     """
-    require_no_undo(session, batch)
-    if batch.state == BatchState.CANCELLED:
-        raise BatchStateError("The batch was cancelled.")
-    if batch.lines_removed_at:
-        raise BatchStateError("The lines of the batch are no longer kept.")
+    require_retryable(session, batch)
+    allow_minutes(session)
     values = _values(session, batch, wanted, everything=everything)
     lines = session.scalars(_RETRY, values).all()
     recount(session, batch.id, sorted(set(lines)))
@@ -91,6 +89,15 @@ def retry_failed(
     return Retried(len(lines), failed)
 
 
+def require_retryable(session: Session, batch: Batch) -> None:
+    """Raise BatchStateError if the batch was cancelled, has no lines, or is being undone."""
+    require_no_undo(session, batch)
+    if batch.state == BatchState.CANCELLED:
+        raise BatchStateError("The batch was cancelled.")
+    if batch.lines_removed_at:
+        raise BatchStateError("The lines of the batch are no longer kept.")
+
+
 @dataclass(frozen=True, slots=True)
 class Retryable:
     """The number of lines that `retry_failed` would retry, without and with `everything`."""
@@ -101,6 +108,7 @@ class Retryable:
 
 def count_retryable(session: Session, batch: Batch, wanted: ResultFilter = _ALL) -> Retryable:
     """Return the number of lines that `retry_failed` would retry."""
+    allow_minutes(session)
     row = session.execute(_RETRYABLE, _values(session, batch, wanted, everything=False)).one()
     return Retryable(row.may_pass, row.everything)
 

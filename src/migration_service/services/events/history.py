@@ -21,6 +21,7 @@ from uuid import UUID
 from sqlalchemy import Row, select, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import (
     EventCursorAheadError,
     EventCursorExpiredError,
@@ -151,7 +152,7 @@ def _is_known(row: Row[Any]) -> bool:
 def _begin(session: Session, row: Row[Any]) -> None:
     is_restored = row.known_identifier is not None and row.is_copied
     if is_restored:
-        session.execute(text("SET LOCAL statement_timeout = '10min'"))
+        allow_minutes(session)
         session.execute(_SET_APART)
         session.execute(_SET_CONSUMERS_BACK)
         session.execute(_SET_DELIVERIES_BACK)

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from migration_payloads.files.totals import FileTotals, list_measures
 from migration_service.db.base import literals
+from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import DuplicateLineError
 from migration_service.models import Batch
 from migration_service.services.batches.intake.control_totals import report_control_totals, sort_measures
@@ -23,7 +24,6 @@ from migration_service.services.reconciliation.submitted import (
     BATCH_ID,
     FIRST_UNSTAGED,
     LIST_UNSTAGED_LINES,
-    LONG_QUERY,
 )
 from migration_service.states import BatchKind, BatchMode, BatchSource, LineStatus
 
@@ -128,7 +128,7 @@ def add_repeated_lines(
 def _add_lines(
     session: Session, statement: Any, values: Mapping[str, Any], totals: Totals, place: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    session.execute(LONG_QUERY)
+    allow_minutes(session)
     found: dict[str, FileTotals] = {}
     number, last = 0, None
     pieces = {"yield_per": _TOGETHER}

@@ -15,6 +15,7 @@ from sqlalchemy import Row, Text, TextClause, Uuid, bindparam, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import literals
+from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import DuplicateLineError
 from migration_service.models import Batch
 from migration_service.states import (
@@ -28,7 +29,6 @@ from migration_service.states import (
 )
 
 PAGE = 10_000
-LONG_QUERY = text("SET LOCAL statement_timeout = '10min'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ def is_of_added_data(session: Session, batch_id: UUID | None) -> bool:
 
 def count_submitted(session: Session, import_supplier_id: int, *, batch_id: UUID | None = None) -> Submitted:
     """Return the number of sent accounts and lines by outcome, for the supplier or one batch."""
-    session.execute(LONG_QUERY)
+    allow_minutes(session)
     values = {"import_supplier_id": import_supplier_id, "batch_id": batch_id}
     lines_removed, *removed = map(int, session.execute(COUNT_REMOVED_LINES, values).one())
     if is_of_added_data(session, batch_id):
@@ -199,7 +199,7 @@ def _read_pages(
     """Yield the rows of a statement whose columns have the names of its keys."""
     while True:
         with sessions.begin() as session:
-            session.execute(LONG_QUERY)
+            allow_minutes(session)
             rows = session.execute(statement, values | place).all()
         yield from rows
         if len(rows) < PAGE:

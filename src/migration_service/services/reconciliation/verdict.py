@@ -12,12 +12,12 @@ from uuid import UUID
 from sqlalchemy import Uuid, bindparam, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.cancelling import allow_minutes
 from migration_service.models import Batch, Comparison
 from migration_service.services.reconciliation.book_totals import BookTotals, read_book
 from migration_service.services.reconciliation.comparisons import find_kept, read_totals
 from migration_service.services.reconciliation.differences import Totals
 from migration_service.services.reconciliation.submitted import (
-    LONG_QUERY,
     Submitted,
     count_submitted,
     is_of_added_data,
@@ -84,7 +84,7 @@ def judge(
     """
     sent = count_submitted(session, import_supplier_id, batch_id=batch_id)
     comparison = comparison or find_kept(session, import_supplier_id, batch_id)
-    session.execute(LONG_QUERY)
+    allow_minutes(session)
     values = {
         "import_supplier_id": import_supplier_id,
         "batch_id": batch_id,

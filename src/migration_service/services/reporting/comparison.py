@@ -17,6 +17,7 @@ from sqlalchemy import TextClause
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.schemas.json import encode_json
+from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import BatchesNotComparableError
 from migration_service.formats import ResultFormat, write_csv
 from migration_service.models import Batch
@@ -122,8 +123,7 @@ def get_batches_to_compare(
 
 def compare_batches(session: Session, before: UUID, after: UUID) -> Comparison:
     """Return the comparison of two batches of one supplier and kind. `before` is the first one."""
-    for setting in JOIN_AS_SETS:
-        session.execute(setting)
+    _join_as_sets(session)
     batches = {"before": before, "after": after}
     codes = [
         ComparedCode(Severity(severity), code, first, second, _change_of(first, second))
@@ -141,6 +141,12 @@ def compare_batches(session: Session, before: UUID, after: UUID) -> Comparison:
     unnumbered = session.execute(COUNT_UNNUMBERED, batches).one()
     counts |= {"unnumbered_before": unnumbered.before, "unnumbered_after": unnumbered.after}
     return Comparison(before, after, codes, ComparedAccounts(**counts))
+
+
+def _join_as_sets(session: Session) -> None:
+    allow_minutes(session)
+    for setting in JOIN_AS_SETS:
+        session.execute(setting)
 
 
 def _statements(session: Session, batch_id: UUID) -> AccountStatements:
@@ -191,8 +197,7 @@ def _read(
     while True:
         values = {"before": batches[0], "after": batches[1], "place": place, "limit": PAGE}
         with sessions.begin() as session:
-            for setting in JOIN_AS_SETS:
-                session.execute(setting)
+            _join_as_sets(session)
             rows = session.execute(statement, values).all()
         if not rows:
             return

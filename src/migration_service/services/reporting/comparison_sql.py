@@ -17,7 +17,6 @@ from migration_service.states import AccountChange, LineStatus
 JOIN_AS_SETS = (
     text("SET LOCAL enable_nestloop = off"),
     text("SET LOCAL work_mem = '64MB'"),
-    text("SET LOCAL statement_timeout = '10min'"),
 )
 
 #: Numbers of lines by code of errors and warnings, from the counts of the chunks.

@@ -12,6 +12,7 @@ from uuid import UUID
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import AccountFailedValidationError
 from migration_service.models import (
     AccountImportProcess,
@@ -159,7 +160,7 @@ def count_accounts(session: Session) -> dict[str, Any]:
     import batches that were refused before an attempt count as failed. This reads every row, which takes
     seconds if there are millions.
     """
-    session.execute(text("SET LOCAL statement_timeout = '40s'"))
+    allow_minutes(session, "40s")
     grouped = (
         select(AccountImportProcess.import_supplier_id, AccountImportProcess.state, func.count().label("n"))
         .group_by(AccountImportProcess.import_supplier_id, AccountImportProcess.state)

@@ -15,6 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.rules.catalogue import RULES_VERSION
+from migration_service.db.cancelling import allow_minutes
 from migration_service.models import Acknowledgement, Batch, ImportSupplier, WavePlan
 from migration_service.services.batches.control import BatchReport, report_batch
 from migration_service.services.batches.results.listing import list_batches
@@ -123,7 +124,7 @@ def make_report(
         left = None if until is None else max(until - time.monotonic(), 0)
         wait_for_comparison(sessions, comparison_id, seconds=left)
     with sessions.begin() as session:
-        session.execute(text("SET LOCAL statement_timeout = '10min'"))
+        allow_minutes(session)
         plan = report_plan(session, session.get_one(WavePlan, subject.plan_id)) if subject.plan_id else None
         waves = plan.waves if plan else []
         return Report(

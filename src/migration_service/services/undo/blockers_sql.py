@@ -11,15 +11,18 @@ from migration_service.states import (
 )
 
 #: The accounts created by a batch that have not been recreated since.
-OF_BATCH = f"""
-    SELECT row_number() OVER (ORDER BY line.line_number) AS position, process.id AS process_id,
-           line.service_account_number
+CREATED_BY_BATCH = f"""
     FROM batch_line AS line
     JOIN account_import_process AS process
       ON process.import_supplier_id = :import_supplier_id
      AND process.external_account_number = line.external_account_number
      AND process.service_account_number = line.service_account_number
     WHERE line.batch_id = :batch_id AND line.status = '{LineStatus.IMPORTED}'
+"""
+OF_BATCH = f"""
+    SELECT row_number() OVER (ORDER BY line.line_number) AS position, process.id AS process_id,
+           line.service_account_number
+    {CREATED_BY_BATCH}
 """
 
 #: The created accounts with these numbers.

@@ -6,6 +6,7 @@ from uuid import UUID
 from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
+from migration_service.db.cancelling import allow_minutes
 from migration_service.services.undo.blockers_sql import MAY_BE_OVERRIDDEN, OF_BATCH, OF_NUMBERS, judge
 from migration_service.services.undo.orders import UndoOrder
 from migration_service.services.waves.reading import find_wave
@@ -48,7 +49,7 @@ class UndoPreview:
 
 def preview_undo(session: Session, order: UndoOrder) -> UndoPreview:
     """Return the effect that an undo of these accounts would have now. Nothing is changed."""
-    session.execute(text("SET LOCAL statement_timeout = '10min'"))
+    allow_minutes(session)
     wave = find_wave(session, order.batch.id if order.batch else None)
     found = session.execute(_OF_BATCH if order.batch else _OF_NUMBERS, order.values()).one()
     return UndoPreview(

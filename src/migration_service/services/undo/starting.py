@@ -1,11 +1,13 @@
 """Starting an undo, which records the accounts for workers to revert."""
 
+from collections.abc import Callable
 from uuid import UUID
 
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from migration_service.db.base import new_id
+from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import (
     AccountInUndoError,
     ErrorItem,
@@ -22,7 +24,7 @@ from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.undo_guards import require_batch_at_rest, require_no_undo
 from migration_service.services.events import recording as events
 from migration_service.services.undo import states
-from migration_service.services.undo.blockers_sql import OF_BATCH, OF_NUMBERS
+from migration_service.services.undo.blockers_sql import CREATED_BY_BATCH, OF_BATCH, OF_NUMBERS
 from migration_service.services.undo.go_live import has_gone_live
 from migration_service.services.undo.orders import UndoOrder, require_overrides_allowed
 from migration_service.services.waves.acts import hold_plan
@@ -32,13 +34,21 @@ from migration_service.states import ImportState, UndoOutcome
 MOST_RUNNING = 5
 
 
-def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None = None) -> UUID:
+def start_undo(
+    session: Session,
+    order: UndoOrder,
+    *,
+    role: OperatorRole | None = None,
+    on_accepted: Callable[[UUID], object] = lambda _undo_id: None,
+) -> UUID:
     """Store an undo with the accounts to revert. Return its id, for the caller to dispatch it.
 
     `role` is the role of the operator, or None for an API key. Blockers are determined when a worker takes an
-    account. Raise NothingToUndoError if none of the batch's accounts exists, RequestFailedValidationError
-    with each number without an account, AccountInUndoError with each account in an unfinished undo, and
-    other errors if the supplier, the batch, its plan, the role or the number of undos does not allow it.
+    account. `on_accepted` is told the id before the accounts are stored, once nothing can be wrong with the
+    order any more. Raise NothingToUndoError if none of the batch's accounts exists,
+    RequestFailedValidationError with each number without an account, AccountInUndoError with each account in
+    an unfinished undo, and other errors if the supplier, the batch, its plan, the role or the number of undos
+    does not allow it.
     """
     require_overrides_allowed(order.overrides, role)
     require_not_live(session, order.supplier.id)
@@ -50,7 +60,8 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
         require_batch_at_rest(order.batch)
     else:
         _require_undoable(session, order)
-    session.execute(text("SET LOCAL statement_timeout = '10min'"))
+    if order.batch and session.scalar(_HAS_ACCOUNTS, order.values()) is None:
+        raise NothingToUndoError
     origin = current_origin()
     undo = Undo(
         id=new_id(),
@@ -63,6 +74,8 @@ def start_undo(session: Session, order: UndoOrder, *, role: OperatorRole | None 
         **origin.trace(),
     )
     session.add(undo)
+    on_accepted(undo.id)
+    allow_minutes(session)
     wanted = _ADD_OF_BATCH if order.batch else _ADD_OF_NUMBERS
     undo.accounts = session.execute(wanted, order.values() | {"undo_id": undo.id}).scalar_one()
     if not undo.accounts:
@@ -145,4 +158,5 @@ _ADD = """
     SELECT count(*) FROM added
 """
 _ADD_OF_BATCH = text(_ADD.format(wanted=OF_BATCH))
+_HAS_ACCOUNTS = text(f"SELECT 1 {CREATED_BY_BATCH} LIMIT 1")
 _ADD_OF_NUMBERS = text(_ADD.format(wanted=OF_NUMBERS))

@@ -5,10 +5,11 @@ the batch are the accounts of the wave, so workers, results and reconciliation n
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 from psycopg.errors import LockNotAvailable
 from sqlalchemy import ARRAY, BigInteger, Text, bindparam, exists, func, select, text
@@ -17,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from migration_payloads.moments import write_moment
 from migration_service.db.base import new_id
+from migration_service.db.cancelling import allow_minutes
 from migration_service.errors import (
     ErrorItem,
     NewerVersionRefusedError,
@@ -29,6 +31,7 @@ from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.error_thresholds import IMPORT_THRESHOLD, fit_to_wave
 from migration_service.services.batches.intake.options import INCLUDE_OLDER_VERSIONS, BatchOrder
 from migration_service.services.batches.intake.quotas import BatchQuotas, lock_storing, require_room
+from migration_service.services.batches.intake.spool import LINE_OVERHEAD
 from migration_service.services.batches.intake.upload import start_batch
 from migration_service.services.setup.suppliers import KnownSupplier, require_ongoing
 from migration_service.services.setup.teams import get_operations_team_id
@@ -41,25 +44,34 @@ _BEING_STORED = "Another file or wave plan of your organisation is being stored.
 
 
 def plan_waves(
-    session: Session, supplier: KnownSupplier, order: PlanOrder, quotas: BatchQuotas | None = None
+    session: Session,
+    supplier: KnownSupplier,
+    order: PlanOrder,
+    quotas: BatchQuotas | None = None,
+    *,
+    on_accepted: Callable[[UUID], object] = lambda _plan_id: None,
 ) -> WavePlan:
     """Store a plan with its waves and their batches. The first wave then waits for its window.
 
-    `quotas` are those of the organisation, and None for operators. Raise WavePlanOpenError if the supplier
-    already has an open plan, RequestFailedValidationError if a wave gets no account, and the errors of
-    `start_batch` and `require_room`.
+    `quotas` are those of the organisation, and None for operators. `on_accepted` is told the id before
+    accounts are drawn, once nothing can be wrong with the order any more. Raise WavePlanOpenError if the
+    supplier already has an open plan, RequestFailedValidationError if a wave gets no account, and the errors
+    of `start_batch` and `require_room`.
     """
     require_ongoing(supplier.status)
     # Of simultaneous plans of a supplier, the others wait here for the first one, and find it.
     plan = _insert_plan(session, supplier, order)
     if quotas and not lock_storing(session, supplier.organisation_id):
         raise TooManyUploadsError(_BEING_STORED)
+    sizes = _divide(session, supplier.id, order).sizes
+    if quotas:
+        before_the_last = sum(sizes[:-1]) * LINE_OVERHEAD
+        require_room(session, supplier.organisation_id, quotas, before_the_last, batches=len(sizes))
+    on_accepted(plan.id)
     # Drawing from a million payloads takes some minutes.
-    session.execute(text("SET LOCAL statement_timeout = '1h'"))
+    allow_minutes(session, "1h")
     chosen, left = _choose_accounts(session, supplier.id, order, plan.seed)
     for number, (wave, choice) in enumerate(zip(order.waves, chosen, strict=True), start=1):
-        if quotas:
-            require_room(session, supplier.organisation_id, quotas)
         batch_id = start_batch(session, supplier, _order_batch(order, wave, number, choice.process_ids))
         own = Wave(plan_id=plan.id, number=number, name=wave.name, batch_id=batch_id, strata=choice.strata)
         own.state, own.continue_if_clean = WaveState.PLANNED, wave.continue_if_clean
@@ -224,9 +236,13 @@ def preview_plan(session: Session, supplier: KnownSupplier, order: PlanOrder) ->
     is_open = exists().where(WavePlan.import_supplier_id == supplier.id, WavePlan.finished_at.is_(None))
     if session.scalar(select(is_open)):
         raise WavePlanOpenError
-    listed = _find_listed(session, supplier.id, order)
-    older = 0 if order.include_older_versions else _count_older(session, supplier.id)
-    left = count_pending(session, supplier.id) - older - sum(map(len, listed.values()))
+    return _divide(session, supplier.id, order)
+
+
+def _divide(session: Session, supplier_id: int, order: PlanOrder) -> PlanPreview:
+    listed = _find_listed(session, supplier_id, order)
+    older = 0 if order.include_older_versions else _count_older(session, supplier_id)
+    left = count_pending(session, supplier_id) - older - sum(map(len, listed.values()))
     sizes = {index: len(ids) for index, ids in listed.items()}
     for index in sorted(set(range(len(order.waves))) - set(listed)):
         wave = order.waves[index]

@@ -1,16 +1,20 @@
 """The audit: who did what, when and from where."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import islice
 
 from flask import Blueprint, Response, render_template, request
 
 from migration_payloads.moments import write_moments
 from migration_payloads.schemas.json import encode_json
 from migration_service.blueprints.console.access import current_operator
+from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.streaming import CONTENT_TYPES
+from migration_service.formats import ResultFormat
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.audit.trail import TrailFilter, read_trail, stream_trail
 from migration_service.states import AuditOutcome
@@ -19,6 +23,8 @@ blueprint = Blueprint("audit", __name__, url_prefix="/audit")
 
 #: Without an account, every request is listed for this time only, because many large tables are read.
 _RECENT = timedelta(hours=1)
+#: Entries that an export sends together.
+_EXPORTED = 500
 
 
 @blueprint.get("/")
@@ -46,13 +52,13 @@ def export() -> Response:
         filters = {name: str(value) for name, value in asdict(wanted).items() if value and name != "account"}
         record(session, AuditAction.AUDIT_EXPORTED, "audit", "console", details=filters)
 
-    def lines() -> Any:
+    def pieces() -> Iterator[bytes]:
         with sessions.begin() as session:
-            for entry in stream_trail(session, wanted):
-                yield encode_json(write_moments(entry)) + b"\n"
+            entries = stream_trail(session, wanted)
+            while piece := [encode_json(write_moments(it)) + b"\n" for it in islice(entries, _EXPORTED)]:
+                yield b"".join(piece)
 
-    headers = {"Content-Disposition": 'attachment; filename="audit.ndjson"'}
-    return Response(lines(), mimetype="application/x-ndjson", headers=headers)
+    return send_file(pieces(), "audit.ndjson", CONTENT_TYPES[ResultFormat.NDJSON])
 
 
 def _wanted() -> TrailFilter:

@@ -6,7 +6,9 @@ from flask import Blueprint, Response, redirect, render_template, request, url_f
 from werkzeug.wrappers import Response as AnyResponse
 
 from migration_service.blueprints.console.access import batch_of
+from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.streaming import CONTENT_TYPES
 from migration_service.formats import ResultFormat
 from migration_service.services.audit.entries import AuditAction, record
 from migration_service.services.batches.control import report_batch
@@ -61,5 +63,5 @@ def accounts(batch_id: UUID, before: UUID) -> Response:
             record(session, AuditAction.BATCH_RESULTS_READ, "batch", batch.id, organisation_id=owner)
         get_batches_to_compare(session, str(before), str(batch_id), organisation_id=None)
     found = find_changed_accounts(sessions, before, batch_id, changes)
-    headers = {"Content-Disposition": f'attachment; filename="compared-{batch_id}.csv"'}
-    return Response(stream_changed_accounts(found, ResultFormat.CSV), mimetype="text/csv", headers=headers)
+    pieces = stream_changed_accounts(found, ResultFormat.CSV)
+    return send_file(pieces, f"compared-{batch_id}.csv", CONTENT_TYPES[ResultFormat.CSV])

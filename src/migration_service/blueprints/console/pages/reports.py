@@ -8,6 +8,7 @@ from flask import Blueprint, Response
 from sqlalchemy.orm import Session
 
 from migration_service.blueprints.console.access import batch_of, plan_of, supplier_of
+from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.requests.resources import resources
 from migration_service.services.reporting.report import make_report
 from migration_service.services.reporting.report_page import render_report
@@ -54,8 +55,6 @@ def _send(
     with sessions.begin() as session:
         check(session, target)
         subject = find_subject(session, str(target), organisation_id=None, kind=kind, wave=wave)
-    page = render_report(make_report(sessions, subject, seconds=_SECONDS))
+    made = (render_report(make_report(sessions, it, seconds=_SECONDS)).encode() for it in (subject,))
     # A file rather than a page, because it contains its stylesheet, which our pages may not.
-    return Response(
-        page, mimetype="text/html", headers={"Content-Disposition": f'attachment; filename="{name}"'}
-    )
+    return send_file(made, name, "text/html")

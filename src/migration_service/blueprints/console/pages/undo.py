@@ -15,9 +15,11 @@ from migration_service.blueprints.console.acts import Act, add_acts
 from migration_service.blueprints.console.languages import gettext as _
 from migration_service.blueprints.console.languages import lazy_gettext as _l
 from migration_service.blueprints.console.languages import mark, mark_plural, ngettext
+from migration_service.blueprints.console.pages.downloads import send_file
 from migration_service.blueprints.console.polling import BUSY, CALM, page
 from migration_service.blueprints.requests.paging import Listing
 from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.streaming import CONTENT_TYPES
 from migration_service.errors import UndoNotFoundError
 from migration_service.formats import ResultFormat
 from migration_service.models import Undo
@@ -167,8 +169,7 @@ def outcomes(undo_id: UUID) -> Response:
     with resources().Session.begin() as session:
         _get(session, undo_id)
     pieces = stream_outcomes(resources().Session, undo_id, ResultFormat.CSV)
-    headers = {"Content-Disposition": f'attachment; filename="undo-{undo_id}.csv"'}
-    return Response(pieces, mimetype="text/csv", headers=headers)
+    return send_file(pieces, f"undo-{undo_id}.csv", CONTENT_TYPES[ResultFormat.CSV])
 
 
 def _get(session: Session, undo_id: UUID) -> Undo:

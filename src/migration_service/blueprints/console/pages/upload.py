@@ -37,6 +37,7 @@ from migration_service.blueprints.console.ordering import (
 from migration_service.blueprints.console.pages.control_totals import read_totals
 from migration_service.blueprints.requests.errors import status_of
 from migration_service.blueprints.requests.holding import consume_body
+from migration_service.blueprints.requests.places import begin_answer
 from migration_service.blueprints.requests.resources import resources
 from migration_service.errors import (
     BatchFileError,
@@ -107,6 +108,7 @@ def send(code: str) -> Response:
     supplier = _supplier(code)
     shared = resources()
     limits = intake_limits(shared.settings)
+    is_script = "X-Upload" in request.headers
     request.max_content_length = limits.file.total + _MORE
     boundary = request.mimetype_params.get("boundary")
     if request.mimetype != "multipart/form-data" or not boundary:
@@ -131,7 +133,15 @@ def send(code: str) -> Response:
             token=str(token),
         )
         batch_id = take_in_batch(
-            shared.Session, supplier, order, sent.blocks(), redis=shared.redis, limits=limits
+            shared.Session,
+            supplier,
+            order,
+            sent.blocks(),
+            redis=shared.redis,
+            limits=limits,
+            on_accepted=lambda batch_id: begin_answer(
+                *((201, _location(batch_id)) if is_script else (200, None))
+            ),
         )
     except BatchFileError as error:
         return _fail(supplier, form, *map(tell, error.errors), status=status_of(type(error)))
@@ -139,13 +149,13 @@ def send(code: str) -> Response:
         return _page(supplier, form, form.take(error), status_of(type(error)))
     feed_batches(shared.celery, shared.Session)
     flash(_("The file has arrived, and its batch has started."), "done")
-    location = url_for("batches.show", batch_id=batch_id)
-    # The script shows the progress and then opens the page itself.
-    return (
-        Response(status=201, headers={"Location": location})
-        if "X-Upload" in request.headers
-        else redirect(location, 303)
-    )
+    if is_script:  # which shows the progress, and then opens the page itself
+        return Response(status=201, headers={"Location": _location(batch_id)})
+    return redirect(_location(batch_id), 303)
+
+
+def _location(batch_id: UUID) -> str:
+    return url_for("batches.show", batch_id=batch_id)
 
 
 def _read_lines(sent: FormWithFile) -> Lines:

@@ -79,11 +79,13 @@ def lease_upload(redis: Redis, organisation_id: int, most: int) -> Iterator[Call
             redis.zrem(key, lease)
 
 
-def require_room(session: Session, organisation_id: int, quotas: BatchQuotas, more_bytes: int = 0) -> None:
-    """Raise TooManyOpenBatchesError or BatchStorageQuotaError if another batch would exceed the quotas."""
+def require_room(
+    session: Session, organisation_id: int, quotas: BatchQuotas, more_bytes: int = 0, *, batches: int = 1
+) -> None:
+    """Raise TooManyOpenBatchesError or BatchStorageQuotaError if more batches would exceed the quotas."""
     own = Batch.organisation_id == organisation_id
     is_open = select(func.count()).select_from(Batch).where(own, Batch.finished_at.is_(None))
-    if (session.scalar(is_open) or 0) >= quotas.open_batches:
+    if (session.scalar(is_open) or 0) + batches > quotas.open_batches:
         raise TooManyOpenBatchesError(
             f"Your organisation may have {quotas.open_batches:,} batches that have not ended. "
             "Wait until one has ended, or cancel one."

@@ -22,7 +22,7 @@ from migration_service.services.batches.intake.quotas import (
     require_room,
 )
 from migration_service.services.batches.intake.spool import SpooledLines, spool
-from migration_service.services.batches.intake.upload import check_order, start_batch
+from migration_service.services.batches.intake.upload import OnAccepted, check_order, start_batch
 from migration_service.services.setup.suppliers import KnownSupplier
 
 #: Seconds between two attempts to store a batch.
@@ -50,8 +50,11 @@ def take_in_batch(
     *,
     redis: Redis,
     limits: IntakeLimits,
+    on_accepted: OnAccepted = lambda _batch_id: None,
 ) -> UUID:
     """Read an upload completely and store it. Return the id of the batch.
+
+    `on_accepted` is told it before the lines are stored, once nothing can be wrong with the order any more.
 
     No database connection is held while `blocks` arrive. After an error, nothing remains of the upload.
     """
@@ -60,14 +63,18 @@ def take_in_batch(
     with lease_upload(redis, supplier.organisation_id, limits.uploads) as renew:
         identity = order.identify(supplier.code)
         with spool(blocks, limits.file, identity=identity, folder=limits.folder, on_block=renew) as lines:
-            return _store(sessions, supplier, order, limits, lines=lines, renew=renew)
+            return _store(sessions, supplier, order, limits, on_accepted, lines=lines, renew=renew)
 
 
 def take_in_pending(
-    sessions: sessionmaker[Session], supplier: KnownSupplier, order: BatchOrder, limits: IntakeLimits
+    sessions: sessionmaker[Session],
+    supplier: KnownSupplier,
+    order: BatchOrder,
+    limits: IntakeLimits,
+    on_accepted: OnAccepted = lambda _batch_id: None,
 ) -> UUID:
-    """Store a batch of all pending accounts of the supplier. Return its id."""
-    return _store(sessions, supplier, order, limits)
+    """Store a batch of all pending accounts of the supplier, as `take_in_batch` does. Return its id."""
+    return _store(sessions, supplier, order, limits, on_accepted)
 
 
 def _check(
@@ -82,6 +89,7 @@ def _store(
     supplier: KnownSupplier,
     order: BatchOrder,
     limits: IntakeLimits,
+    on_accepted: OnAccepted,
     *,
     lines: SpooledLines | None = None,
     renew: Callable[[], None] = lambda: None,
@@ -95,7 +103,7 @@ def _store(
             if not lock_storing(session, supplier.organisation_id):
                 return None
             _check(session, supplier, order, limits, stored_bytes)
-            return start_batch(session, supplier, order, lines)
+            return start_batch(session, supplier, order, lines, on_accepted=on_accepted)
 
     while time.monotonic() < deadline:
         # The request cannot be repeated, because its body has been read.

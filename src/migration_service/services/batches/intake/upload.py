@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -20,6 +20,7 @@ from migration_payloads.files.totals import FileTotals
 from migration_payloads.rules.catalogue import RULES_VERSION
 from migration_payloads.schemas.json import encode_json
 from migration_service.db.base import new_id
+from migration_service.db.cancelling import allow_minutes
 from migration_service.db.sql import OpenTransaction
 from migration_service.errors import (
     ErrorItem,
@@ -67,6 +68,10 @@ _FROM_ORDER = (
 _LONGEST_COPY = "1h"
 
 
+#: Called with the id of a batch when nothing can be wrong with its order any more.
+OnAccepted = Callable[[UUID], object]
+
+
 def check_order(session: Session, supplier: KnownSupplier, order: BatchOrder) -> bool:
     """Return whether a new batch would be started. If not, one with the same key was started earlier."""
     if _find_earlier(session, supplier, order):
@@ -76,13 +81,19 @@ def check_order(session: Session, supplier: KnownSupplier, order: BatchOrder) ->
 
 
 def start_batch(
-    session: Session, supplier: KnownSupplier, order: BatchOrder, lines: SpooledLines | None = None
+    session: Session,
+    supplier: KnownSupplier,
+    order: BatchOrder,
+    lines: SpooledLines | None = None,
+    *,
+    on_accepted: OnAccepted = lambda _batch_id: None,
 ) -> UUID:
     """Store a batch with all its lines. Return its id, or that of an earlier batch with the same key.
 
-    `lines` are those of an order of source UPLOAD. All checks come before the lines are stored, so a refused
-    batch leaves no dead rows. Raise OperationsTeamNotFoundError, ImportSupplierPausedError or
-    ImportSupplierCompleteError, and IdempotencyKeyReusedError if the key was used for another request.
+    `lines` are those of an order of source UPLOAD. `on_accepted` is told the id before they are stored. All
+    checks come before that, so a refused batch leaves no dead rows. Raise OperationsTeamNotFoundError,
+    ImportSupplierPausedError or ImportSupplierCompleteError, and IdempotencyKeyReusedError if the key was
+    used for another request.
     """
     digest = _digest(supplier, order, lines)
     if earlier := _find_earlier(session, supplier, order):
@@ -92,8 +103,9 @@ def start_batch(
     team_id = _require_startable(session, supplier, order)
     batch_id = _insert_batch(session, supplier, order, team_id, lines)
     if batch_id is None:  # a concurrent request with the same key has just committed its batch
-        return start_batch(session, supplier, order, lines)
-    session.execute(text(f"SET LOCAL statement_timeout = '{_LONGEST_COPY}'"))
+        return start_batch(session, supplier, order, lines, on_accepted=on_accepted)
+    on_accepted(batch_id)
+    allow_minutes(session, _LONGEST_COPY)
     older = totals = None
     if lines is None:
         older = _take_pending(session, batch_id, supplier.id, order)
