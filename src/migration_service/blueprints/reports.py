@@ -8,8 +8,9 @@ from migration_service import errors
 from migration_service.blueprints.description.openapi import answers_errors
 from migration_service.blueprints.requests.body import query_arguments
 from migration_service.blueprints.requests.interface import caller, make_blueprint
-from migration_service.blueprints.requests.places import database_searches, while_client_waits
+from migration_service.blueprints.requests.places import database_searches
 from migration_service.blueprints.requests.resources import resources
+from migration_service.blueprints.requests.streaming import stream
 from migration_service.schemas.reports import ReportArgumentsSchema
 from migration_service.services.reporting.report import make_report
 from migration_service.services.reporting.report_page import render_report
@@ -36,7 +37,6 @@ _SECONDS = 10.0
     errors.WavePlanNotFoundError,
     errors.WaveNotFoundError,
 )
-@while_client_waits
 @database_searches()
 def get_report(arguments: dict[str, Any], subject: str) -> Response:
     """Get a report as one page that can be shared or printed
@@ -52,5 +52,5 @@ def get_report(arguments: dict[str, Any], subject: str) -> Response:
         found = find_subject(
             session, subject, organisation_id=caller().organisation_id, wave=arguments.get("wave")
         )
-    page = render_report(make_report(sessions, found, seconds=_SECONDS))
-    return Response(page, mimetype="text/html")
+    made = (render_report(make_report(sessions, it, seconds=_SECONDS)).encode() for it in (found,))
+    return stream(made, "text/html; charset=utf-8")
