@@ -118,8 +118,8 @@ def test_what_nobody_waits_for_is_cancelled_and_changes_nothing(slow: Open, batc
         answer.close()
         wait_until(lambda: _count(batches) == 0, "it is cancelled")
         assert _places(batches) == before
-    with slow("SELECT 1") as answer:
-        assert answer.status_code < 300
+    with slow("SELECT 1") as last:
+        assert last.status_code < 300
 
 
 def test_who_waits_gets_the_answer(slow: Open, batches: BatchClient, request: pytest.FixtureRequest) -> None:
