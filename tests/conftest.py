@@ -49,7 +49,7 @@ _MADE_ONCE = ("running", "book", "port", "localstripe_url", "sandbox_url", "hast
 #: The tests of the running service mostly wait, for a restart or a time-out. So two processes have one each:
 #: in one of them tests cause faults, in the other they use it as its clients do.
 _WITH_FAULTS = (
-    *("test_batches_for_real", "test_limit", "test_redis_away", "test_shutdown", "test_up"),
+    *("test_limit", "test_up"),
     *("test_waves_for_real", "test_client_listen", "test_client_send"),
 )
 #: What takes longest begins first, so that no process is the only one that works at the end.
@@ -189,7 +189,6 @@ def _held_briefly() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def settings(embedded_servers: EmbeddedServers) -> Settings:
-    """The settings of a service on these servers."""
     return Settings(
         home=embedded_servers.home.path,
         database_url=embedded_servers.database_url,
@@ -225,7 +224,6 @@ def sessions(migrated: Settings) -> Iterator[sessionmaker[Session]]:
 
 @pytest.fixture(scope="session", name="Session")
 def _sessions_by_their_name_in_the_service(sessions: sessionmaker[Session]) -> sessionmaker[Session]:
-    """The same."""
     return sessions
 
 
@@ -266,7 +264,6 @@ def customers(
 
 @pytest.fixture
 def customer(customers: tuple[Customer, Customer]) -> Customer:
-    """An organisation with a key, a supplier and a team."""
     return customers[0]
 
 
@@ -312,7 +309,6 @@ def account(supplier: SupplierClient, kept_account: ImportedAccount) -> Imported
 
 @pytest.fixture
 def batches(supplier: SupplierClient, worker_resources: WorkerResources) -> BatchClient:
-    """The batches of the supplier, which tests process as workers do."""
     return BatchClient(supplier, worker_resources)
 
 
@@ -331,7 +327,6 @@ def undos(supplier: SupplierClient) -> UndoClient:
 
 @pytest.fixture
 def waves(batches: BatchClient) -> Iterator[WaveClient]:
-    """The wave plans of the supplier, by a clock that the test sets."""
     client = WaveClient(batches)
     with client.clock():
         yield client

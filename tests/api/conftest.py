@@ -37,7 +37,6 @@ def _every_request_leaves_its_place(app: Flask) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def description(app: Flask) -> Any:
-    """The interface description."""
     return app.test_client().get("/v1/openapi.json").json
 
 
@@ -59,7 +58,6 @@ def make_client(app: Flask) -> Iterator[MakeClient]:
 
 @pytest.fixture
 def token(client: FlaskClient, customer: Customer) -> str:
-    """An access token of the customer."""
     return str(obtain(client, APIKey=customer.api_key)["token"])
 
 
@@ -67,7 +65,6 @@ def token(client: FlaskClient, customer: Customer) -> str:
 def strict_account(
     app: Flask, sessions: sessionmaker[Session], worker_resources: WorkerResources
 ) -> ImportedAccount:
-    """An account of a supplier with the strict profile."""
     supplier = SupplierClient.create(app, sessions, profile="strict")
     (sample,) = supplier.accounts()
     addresses = sample["supply_addresses"]
@@ -76,5 +73,4 @@ def strict_account(
 
 @pytest.fixture
 def another(app: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
-    """The supplier of another organisation."""
     return SupplierClient.create(app, sessions)

@@ -60,7 +60,6 @@ def hasty(app: Flask, migrated: Settings) -> Iterator[Flask]:
 
 @pytest.fixture
 def fuzzer(hasty: Flask, sessions: sessionmaker[Session]) -> SupplierClient:
-    """A supplier with a token."""
     return SupplierClient.create(hasty, sessions)
 
 

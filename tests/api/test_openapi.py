@@ -152,8 +152,6 @@ def test_a_client_that_has_the_current_description_is_answered_304(app: Flask) -
 
 #: The errors that the web server and Flask answer in place of any operation, and of those that take a body.
 _OF_ALL = {"400", "404", "414", "431", "500"}
-
-
 _WITH_BODY = {"411", "413", "415"}
 
 
@@ -255,8 +253,6 @@ def test_no_parameter_in_a_path_is_empty_and_an_id_is_a_uuid(description: Any) -
 
 
 _PATH = "/v1/graphql/"
-
-
 _QUERY = {"query": "{documentation}"}
 
 

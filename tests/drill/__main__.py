@@ -10,8 +10,7 @@ import click
 from rich.console import Console
 
 from drill.faults import FAULTS
-from drill.inject import find_injected_bugs
-from drill.injected_bugs import BUGS
+from drill.inject import BUGS, find_injected_bugs
 from drill.run import DrillOptions, run_drill, show
 from support.servers import temporary_folder
 

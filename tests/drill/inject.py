@@ -10,15 +10,16 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from drill.count import describe
-from drill.injected_bugs import BUGS, Bug
 
 _ROOT = Path(__file__).parents[2]
 #: The files of a service: the packages, and the modules that its programs start with.
@@ -28,6 +29,23 @@ _SMALL = ("--clients", "12", "--accounts", "120", "--poisoned", "0", "--recovery
 _LONGEST = 240
 #: Drills, each with other accounts, within which a bug has to be found.
 _TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """A bug, and the drill that finds it (`injected_bugs.toml`)."""
+
+    consequence: str
+    promise: str
+    changes: list[tuple[str, str, str]]
+    arguments: Sequence[str] = ("--rounds", "0")
+
+
+#: Every bug by its name in the table.
+BUGS: dict[str, Bug] = {
+    name: Bug(**described)
+    for name, described in tomllib.loads(Path(__file__).with_name("injected_bugs.toml").read_text()).items()
+}
 
 
 def find_injected_bugs(names: Sequence[str], console: Console) -> bool:

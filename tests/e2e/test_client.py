@@ -30,7 +30,6 @@ _PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture
 def client(scene: Scene) -> Iterator[Client]:
-    """A client of the scene's supplier."""
     with Client(scene.address.url, scene.address.api_key, patience=60) as client:
         yield client
 

@@ -1,4 +1,4 @@
-"""The console in a real browser: a book from the upload to the import, and every page for everybody."""
+"""The console in a real browser: every page can be used by everybody."""
 
 import re
 import secrets
@@ -19,12 +19,12 @@ from migration_service.services.setup.organisations import create_organisation
 from migration_service.services.setup.suppliers import create_import_supplier
 from migration_service.services.setup.vendors import create_payment_vendor
 from support.browser import DARK_PHONE, LIGHT, ZOOMED, Visitor, needs_chromium
-from support.console_steps import book_of, log_in, number_on, upload, wait_for_end
+from support.console_steps import book_of, log_in, upload, wait_for_end
 from support.webhook_rows import make_delivery
 
 pytestmark = needs_chromium
 
-LINES, BROKEN = 300, 0.05
+LINES = 300
 
 
 @pytest.fixture
@@ -46,86 +46,6 @@ def code(scene: Scene) -> Iterator[str]:
         make_delivery(session, organisation.id, code)
     yield code
     engine.dispose()
-
-
-def test_without_script_a_book_is_checked_rehearsed_corrected_imported_reconciled_and_undone(
-    scene: Scene, browser: Browser, code: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "book.ndjson"
-    file.write_bytes(b"\n".join(book_of(code, LINES, broken=BROKEN)))
-    base = f"{scene.address.url}/console"
-    with Visitor.arrive(browser, base, script=False) as visitor:
-        log_in(visitor, scene)
-        upload(visitor, code, file, "validate")
-        failed = wait_for_end(visitor)
-        assert 5 <= failed <= 30
-
-        _go_on(visitor, "Rehearse these lines")
-        assert wait_for_end(visitor) == failed
-        rehearsal = visitor.page.url
-
-        _follow_an_error_to_its_line(visitor)
-        visitor.page.goto(rehearsal)
-        with visitor.page.expect_download() as downloading:
-            visitor.page.click("text=Failed lines (NDJSON)")
-        lines = Path(str(downloading.value.path())).read_bytes().splitlines()
-        assert 0 < len(lines) <= failed
-
-        visitor.page.goto(rehearsal)
-        _go_on(visitor, "Import these lines")
-        assert wait_for_end(visitor) == failed
-        _retry_unchanged(visitor, failed)
-        assert wait_for_end(visitor) == failed
-
-        corrected = tmp_path / "corrected.ndjson"
-        corrected.write_bytes(_correct(code, lines))
-        upload(visitor, code, corrected, "import")
-        assert wait_for_end(visitor) == 0
-        visitor.open(f"/suppliers/{code}/reconciliation/")
-        expect(visitor.page.locator(".lead")).to_contain_text("matches what was staged")
-
-        _undo(visitor, code, str(number_on(book_of(code, LINES, broken=0)[0])))
-        # Chromium writes what its policy forbids there, too.
-        assert visitor.complaints == []
-
-
-def _go_on(visitor: Visitor, button: str) -> None:
-    """Go on to the next step of the batch: the preview says how many lines it is about."""
-    visitor.page.click(f"text={button}")
-    expect(visitor.page.locator(".lead")).to_contain_text(f"{LINES} lines are imported")
-    visitor.page.select_option("#team", TEAM)
-    visitor.page.click("main form button")
-    visitor.page.wait_for_url("**/batches/*/")
-
-
-def _retry_unchanged(visitor: Visitor, failed: int) -> None:
-    """Retry every failed line as it is. The page says how many."""
-    page = visitor.page
-    page.click("text=Retry all failed lines")
-    expect(page.locator(".lead")).to_contain_text(f"{failed} lines will be retried, unchanged.")
-    page.click(f"text=Retry {failed} lines")
-    page.wait_for_url("**/batches/*/")
-    expect(page.locator(".alert-success")).to_contain_text(f"{failed} lines are pending again.")
-
-
-def _follow_an_error_to_its_line(visitor: Visitor) -> None:
-    """From the code to the path, the line, and the marked place, first masked and then not."""
-    page = visitor.page
-    page.locator("#errors ~ .table-wrap tbody a").first.click()
-    page.locator("main tbody a.code").first.click()
-    page.locator("main .table-wrap").last.locator("tbody a").first.click()
-    expect(page.locator(".faults li").first).to_contain_text("What to do:")
-    assert page.locator(".payload .badge").count() >= 1
-    assert page.locator(".payload >> text=•••").count() > 0
-    page.click("text=Show personal data")
-    expect(page.locator("text=Personal data is shown for ten minutes.")).to_be_visible()
-    assert page.locator(".payload >> text=•••").count() == 0
-
-
-def _correct(code: str, lines: list[bytes]) -> bytes:
-    """The accounts of the failed lines as they should have been."""
-    good = {number_on(line): line for line in book_of(code, LINES, broken=0)}
-    return b"\n".join(good[number_on(line)] for line in lines)
 
 
 def _undo(visitor: Visitor, code: str, number: str) -> None:

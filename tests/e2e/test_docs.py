@@ -30,7 +30,6 @@ _SET_UP = "docs/operators/onboarding.md"
 QUICK = ["suppliers", "migration-leads"]
 LONG = ["operators", "contributors"]
 _IN_FULL = os.environ.get("MIGRATION_SERVICE_DOCS") == "all"
-_READERS = QUICK + (LONG if _IN_FULL else [])
 #: The books of these pages are smaller than they say, unless everything is run.
 _SMALLER = {} if _IN_FULL else {"docs/migration-leads/programme.md": ("samples 1000 ", "samples 300 ")}
 #: Pages with a test of their own.
@@ -103,7 +102,7 @@ def _path() -> str:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("reader", _READERS)
+@pytest.mark.parametrize("reader", QUICK + (LONG if _IN_FULL else []))
 def test_the_blocks_of_the_pages_work_in_the_order_of_their_index(running: Reader, reader: str) -> None:
     folder = ROOT / "docs" / reader
     linked = dict.fromkeys(link.partition("#")[0] for link in links(folder / "index.md"))

@@ -1,33 +1,30 @@
-"""The concurrency limit (section 8) of the whole service: 1,250 clients with a limit of 250, and changes."""
+"""The limit of the whole service, without Redis, and while parts are stopped: no request is lost."""
 
+import os
 import signal
+import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from socket import gethostname
 
-import pytest
 import requests
 from sqlalchemy import func, select
 
-from drill.faults import frozen, signal_all
-from drill.scene import LIMIT, SUPPLIER, Scene
+from drill.faults import frozen
+from drill.scene import LIMIT, SLOW, SUPPLIER, WORKING, Scene
 from migration_service.config import Settings
 from migration_service.models import AccountImportProcess
 from migration_service.shares import THREADS
 from migration_service.states import ImportState
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
-from support.servers import processes_in, wait_until
+from support.servers import COMMAND, processes_in, wait_until
 from support.supplier_client import API, SupplierClient
 from support.web_servers import is_answered, web_server
 
 CLIENTS = 1_250
-
-
-@pytest.fixture(autouse=True)
-def limit_as_before(scene: Scene) -> Iterator[None]:
-    yield
-    scene.set_limit(LIMIT)
 
 
 @contextmanager
@@ -91,36 +88,133 @@ def test_behind_250_waiting_requests_of_one_web_process_1000_others_are_answered
         assert {answer.result() for answer in answers} == {429}
 
 
-def test_the_limit_is_changed_and_switched_off_while_the_service_runs(scene: Scene) -> None:
-    numbers = iter(scene.stage(30, "CHANGE-"))
-    with workers_frozen(scene):
-        scene.set_limit(3)
-        assert scene.process(next(numbers), dry_run=True).status_code == 202  # takes a slot, too
-        assert [scene.process(next(numbers)).status_code for _ in range(3)] == [202, 202, 429]
-        scene.set_limit(5)
-        assert [scene.process(next(numbers)).status_code for _ in range(3)] == [202, 202, 429]
-        scene.set_limit(None)
-        assert {scene.process(next(numbers)).status_code for _ in range(15)} == {202}
-        scene.set_limit(10)
-        assert scene.process(next(numbers)).status_code == 429
-        assert scene.in_progress() == 20
-    wait_until(lambda: scene.states("CHANGE-") == {"IMPORTED": 19, "PENDING": 11}, "all are created")
-
-
-def test_slots_of_killed_workers_are_released(scene: Scene) -> None:
-    numbers = scene.stage(6, "SLOW-KILLED-")
-    scene.set_limit(5)
-    with workers_frozen(scene):
-        assert [scene.process(number).status_code for number in numbers] == [202] * 5 + [429]
-        signal_all(processes_in(scene.home / "programs" / "interactive"), signal.SIGKILL)
-    wait_until(lambda: scene.slots_in_use() == 0, "the slots are free")
-    assert scene.states("SLOW-KILLED-") == {"IMPORTED": 5, "PENDING": 1}
-    assert scene.process(numbers[-1], wait=True).status_code == 201
-
-
 def _answered(answers: list["Future[requests.Response]"]) -> int:
     return sum(answer.done() for answer in answers)
 
 
 def _status(scene: Scene, number: str) -> requests.Response:
     return scene.send("GET", f"account-transfer-status/{SUPPLIER}/{number}/")
+
+
+#: No answer of the web server may take so many seconds while Redis is unavailable.
+ANSWERS_WITHIN = 8.0
+
+
+def test_while_redis_is_frozen_everything_works_but_process_which_is_answered_503(scene: Scene) -> None:
+    [number] = scene.stage(1, "FROZEN-")
+    crowd = scene.stage(60, "CROWD-")
+    answers: list[tuple[int, float]] = []
+
+    def ask(one: str) -> None:
+        started = time.monotonic()
+        answers.append((scene.process(one, wait=True).status_code, time.monotonic() - started))
+
+    with frozen(processes_in(scene.home / "valkey")):
+        started = time.monotonic()
+        refused = scene.process(number, wait=True)
+        assert (refused.status_code, refused.json()["code"]) == (503, "service_unavailable")
+        assert int(refused.headers["Retry-After"]) >= 1
+        scene.stage(2, "FROZEN-MEANWHILE-")
+        assert (
+            scene.send("GET", f"account-transfer-status/{SUPPLIER}/{number}/").json()["status"] == "UNKNOWN"
+        )
+        assert scene.send("GET", f"pending-account-import-processes/{SUPPLIER}/").status_code == 200
+        assert requests.get(f"{scene.address.url}/health/ready", timeout=30).json()["redis"] == "unavailable"
+        assert time.monotonic() - started < 5 * ANSWERS_WITHIN
+        with ThreadPoolExecutor(len(crowd)) as pool:
+            list(pool.map(ask, crowd))
+    # If other organisations need the process, too, some wait for their turn until they are refused.
+    assert {503} <= {status for status, _ in answers} <= {429, 503}
+    assert max(seconds for _, seconds in answers) < ANSWERS_WITHIN
+    assert scene.states("FROZEN-") == {"PENDING": 3}
+    assert _process_until_created(scene, number)
+
+
+def _process_until_created(scene: Scene, number: str) -> bool:
+    def created() -> bool:
+        answer = scene.process(number, wait=True)
+        return answer.status_code == 201 or answer.json()["code"] == "account_already_imported"
+
+    wait_until(created, f"{number} is created")
+    return True
+
+
+def test_a_worker_that_is_stopped_finishes_the_accounts_that_it_holds(scene: Scene) -> None:
+    numbers = scene.stage(6, f"{SLOW}TERM-")
+    worker = scene.main_process("interactive")
+    with ThreadPoolExecutor() as pool:
+        answers = [pool.submit(scene.process, number, wait=True) for number in numbers]
+        wait_until(lambda: scene.worker_at(WORKING), "a worker is creating one")
+        held = set(numbers) - _not_locked(scene)
+        assert held
+        worker.send_signal(signal.SIGTERM)
+        worker.wait(20)
+        assert {answer.result().status_code for answer in answers} == {201}
+    rows = scene.query(
+        "SELECT external_account_number, state, tries FROM account_import_process "
+        "WHERE external_account_number LIKE %s",
+        f"{SLOW}TERM-%",
+    )
+    assert {state for _, state, _ in rows} == {"IMPORTED"}
+    # Accounts that were still queued may be dispatched again while the worker restarts.
+    assert {tries for number, _, tries in rows if number in held} == {1}, "an account was processed again"
+
+
+def test_drained_workers_finish_what_they_have_and_take_nothing_until_they_are_restarted(
+    scene: Scene,
+) -> None:
+    scene.wait_until_quiet(60)  # a worker that was stopped may have left messages
+    held = scene.stage(6, f"{SLOW}DRAIN-")
+    with ThreadPoolExecutor() as pool:
+        answers = [pool.submit(scene.process, number, wait=True) for number in held]
+        wait_until(lambda: scene.worker_at(WORKING), "a worker is creating one")
+        try:
+            drained = _drain(scene)
+            host = gethostname()
+            assert drained.stdout.endswith(
+                f"Without work: background@{host}, interactive@{host}. "
+                "Stop them, or restart them to give them work again.\n"
+            )
+            assert scene.messages()["unacknowledged"] == 0
+            late = pool.submit(scene.process, *scene.stage(1, "LATE-DRAIN-"), wait=True)
+            wait_until(lambda: scene.messages()["interactive"], "the message waits")
+            assert _drain(scene).returncode == 1  # none takes work
+        finally:
+            _restart_workers(scene)
+        assert {answer.result().status_code for answer in [*answers, late]} == {201}
+
+
+def _restart_workers(scene: Scene) -> None:
+    for name in ("interactive", "background"):
+        worker = scene.main_process(name)
+        worker.send_signal(signal.SIGTERM)
+        worker.wait(20)  # busy ones have 25 seconds
+
+
+def _drain(scene: Scene) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [str(COMMAND), "workers", "drain", gethostname()],
+        env=os.environ | {"MIGRATION_SERVICE_HOME": str(scene.home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _not_locked(scene: Scene) -> set[str]:
+    """Return the accounts that no worker holds now."""
+    free = "SELECT external_account_number FROM account_import_process FOR UPDATE SKIP LOCKED"
+    return {number for (number,) in scene.query(free)}
+
+
+def test_a_web_server_that_is_stopped_answers_the_requests_that_it_has(scene: Scene) -> None:
+    numbers = scene.stage(5, "WEB-TERM-")
+    web = scene.main_process("web")
+    with ThreadPoolExecutor() as pool:
+        with frozen(processes_in(scene.home / "programs" / "interactive")):
+            answers = [pool.submit(scene.process, number, wait=True) for number in numbers]
+            wait_until(lambda: scene.in_progress() == len(numbers), "they wait for their accounts")
+            web.send_signal(signal.SIGTERM)
+        assert {answer.result().status_code for answer in answers} == {201}
+    web.wait(45)
+    wait_until(scene.is_serving, "the web server is back")

@@ -228,7 +228,6 @@ def _account_for_everything(lead: Lead) -> None:
 
 
 def _close(lead: Lead) -> None:
-    """Go live, and close the supplier."""
     lead.open("")
     lead.follow("Go-live")
     lead.page.fill("#code", lead.code)

@@ -1,18 +1,23 @@
-"""Slow and large bodies behind nginx. A refusal reaches a client that still sends."""
+"""Slow and large bodies, also behind nginx. A refusal reaches a client that still sends."""
 
 import gzip
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection
+from pathlib import Path
 
+import psutil
 import pytest
 
 from drill.scene import SUPPLIER, Scene
 from e2e.test_proxy import read_to_the_end
 from migration_service.config import Settings
+from migration_service_local.samples import generate_accounts
 from migration_service_local.servers.ports import LOOPBACK, random_free_port
+from support.batch_client import ndjson
 from support.supplier_client import API, SupplierClient
 from support.web_servers import needs_nginx, nginx, web_server
 
@@ -92,3 +97,42 @@ def test_a_gzip_bomb_is_read_piece_by_piece(scene: Scene) -> None:
     )
     assert answer.status_code < 500
     assert sum(process.memory_info().rss for process in web) - before < 60_000_000
+
+
+def _accounts(count: int, beginning: str) -> Iterator[dict[str, object]]:
+    for index, account in enumerate(generate_accounts(count, supplier=SUPPLIER, seed=len(beginning))):
+        yield account | {"external_account_number": f"{beginning}{index}"}
+
+
+def test_an_upload_needs_little_memory(scene: Scene, tmp_path: Path) -> None:
+    scene.start_batch(ndjson(_accounts(100, "WARM-")), "validate")
+    lines = ndjson(_accounts(100, "LARGE-"))
+    pieces = 100_000_000 // len(lines)
+    file = tmp_path / "large.ndjson"
+    with file.open("wb") as written:
+        written.writelines(lines.replace(b"LARGE-", b"L%d-" % piece) for piece in range(pieces))
+    web = scene.service.find("web")
+    assert web is not None
+    before = _memory(web)
+    highest, over = [before], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.05):
+            highest[0] = max(highest[0], _memory(web))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        with file.open("rb") as sent:
+            batch_id = scene.start_batch(sent, "validate")
+    finally:
+        over.set()
+        watcher.join()
+    assert scene.send("POST", f"batches/{batch_id}/cancel/").status_code == 200
+    assert scene.query("SELECT lines FROM batch WHERE id = %s", batch_id) == [(pieces * 100,)]
+    grown = (highest[0] - before) / 1e6
+    assert grown < 50, f"the web processes grew by {grown:.0f} MB"
+
+
+def _memory(process: psutil.Process) -> int:
+    return sum(one.memory_info().rss for one in [process, *process.children(recursive=True)])

@@ -21,7 +21,6 @@ import pytest
 import requests
 
 from drill.scene import Scene
-from e2e.condition import is_at_rest
 from migration_service.config import Settings, load_saved_settings
 from migration_service_local.servers.account import ServerAccount
 from migration_service_local.servers.ports import random_free_port
@@ -123,21 +122,6 @@ def kill_everything(service: RunningService) -> None:
         with suppress(psutil.NoSuchProcess):
             victim.kill()
     service.process.wait()
-
-
-def test_every_killed_process_is_started_again(scene: Scene) -> None:
-    accounts = count_accounts(scene.home)
-    killed = {name: scene.main_process(name) for name in NAMES}
-    for process in killed.values():
-        process.kill()
-    for name, process in killed.items():
-        wait_until(partial(is_replaced, scene, name, process), f"{name} is back")
-    wait_until(lambda: is_at_rest(scene), "requests are answered again")
-    assert count_accounts(scene.home) == accounts
-
-
-def is_replaced(scene: Scene, name: str, killed: psutil.Process) -> bool:
-    return scene.service.find(name) not in (None, killed)
 
 
 def test_a_chosen_port_that_is_taken_is_an_error(home: Path) -> None:

@@ -60,21 +60,16 @@ class Visitor:
 
     page: Page
     base: str
-    has_script: bool = True
     #: What pages wrote into the browser's console, with the address.
     complaints: list[str] = field(default_factory=list)
 
     @classmethod
     @contextmanager
-    def arrive(
-        cls, browser: Browser, base: str, *, script: bool = True, **options: Any
-    ) -> Iterator["Visitor"]:
+    def arrive(cls, browser: Browser, base: str, **options: Any) -> Iterator["Visitor"]:
         """Open a window."""
-        context = browser.new_context(
-            java_script_enabled=script, **({"locale": "en-GB", "timezone_id": "Europe/Amsterdam"} | options)
-        )
+        context = browser.new_context(**({"locale": "en-GB", "timezone_id": "Europe/Amsterdam"} | options))
         context.set_default_timeout(30_000)
-        visitor = cls(context.new_page(), base, script)
+        visitor = cls(context.new_page(), base)
         visitor.page.on("console", lambda it: visitor.complaints.append(f"{visitor.page.url}: {it.text}"))
         visitor.page.on("pageerror", lambda it: visitor.complaints.append(f"{visitor.page.url}: {it}"))
         yield visitor
@@ -84,7 +79,7 @@ class Visitor:
     def second_tab(self) -> Iterator["Visitor"]:
         """Open another tab of the same window."""
         page = self.page.context.new_page()
-        yield Visitor(page, self.base, self.has_script)
+        yield Visitor(page, self.base)
         page.close()
 
     def log_in(self, name: str, password: str) -> None:

@@ -39,19 +39,11 @@ def wait_for_end(visitor: Visitor, patience: int = PATIENCE) -> int:
 
 
 def wait_for(visitor: Visitor, state: str, patience: int = PATIENCE) -> None:
-    """Wait until the first sentence of the page has a state: the page moves by itself, or has a link."""
+    """Wait until the first sentence of the page has a state. The page moves by itself."""
     page = visitor.page
-    if visitor.has_script:
-        page.evaluate("window.seen = 'this very page'")
-        expect(page.locator(".lead")).to_contain_text(state, timeout=patience)
-        assert page.evaluate("window.seen") == "this very page"
-        return
-    for _ in range(patience // 1_000):
-        if state in page.locator(".lead").inner_text():
-            break
-        page.wait_for_timeout(1_000)
-        page.click("text=Refresh")
-    expect(page.locator(".lead")).to_contain_text(state)
+    page.evaluate("window.seen = 'this very page'")
+    expect(page.locator(".lead")).to_contain_text(state, timeout=patience)
+    assert page.evaluate("window.seen") == "this very page"
 
 
 def book_of(code: str, accounts: int, *, broken: float) -> list[bytes]:

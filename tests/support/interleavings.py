@@ -1,8 +1,8 @@
 """Tries every order in which the steps of several sessions can happen on the real database.
 
 The idea is that of PostgreSQL's isolation tester. An act is a session with consecutive steps. A step is a
-function of the session, or COMMIT or ROLLBACK. `explore_script` runs the acts in every order, each time with
-a new script:
+function of the session, or COMMIT or ROLLBACK. `explore` runs the acts in every order, each time with a new
+script:
 
     def script() -> Script:
         order = stage_and_begin()
@@ -12,9 +12,7 @@ a new script:
         }
         assert run.results["worker.run"] != run.results["request.withdraw"]
 
-    assert explore_script(sessions, script) == 4
-
-`explore` does the same with a `Scenario`, whose steps may also raise exceptions.
+    assert explore(sessions, script) == 4
 
 A step that waits for a lock is recognised by `pg_blocking_pids`. The other acts go on meanwhile, and it ends
 when they release the lock. Orders in which a waiting session would have to act are left out. If two acts end
@@ -64,51 +62,32 @@ class Run:
         return self.order.index(one) < self.order.index(other)
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """The acts by their names, and the check of their results."""
-
-    acts: Mapping[str, Sequence[Step]]
-    check: Callable[[Run], None]
-    #: The names of acts that differ in nothing but their names.
-    alike: Sequence[str] = ()
-
-
 #: Yields the acts by their names, and checks the run that it gets.
 Script = Generator[Mapping[str, Sequence[Step]], Run, None]
 
 
-def explore_script(
-    sessions: sessionmaker[Session], begin: Callable[[], Script], *, alike: Sequence[str] = ()
+def explore(
+    sessions: sessionmaker[Session],
+    begin: Callable[[], Script],
+    *,
+    alike: Sequence[str] = (),
+    may_raise: bool = False,
 ) -> int:
-    """Try every order of the steps, each in a new script. Return how many there were. No step may raise."""
+    """Try every order of the steps, each in a new script. Return how many there were.
 
-    def scenario() -> Scenario:
-        script = begin()
-
-        def check(run: Run) -> None:
-            assert not run.errors
-            with suppress(StopIteration):
-                script.send(run)
-
-        return Scenario(next(script), check, alike)
-
-    return explore(sessions, scenario)
-
-
-def explore(sessions: sessionmaker[Session], make: Callable[[], Scenario]) -> int:
-    """Try every order of the steps, each in a scenario that `make` returns. Return how many there were.
-
-    Fail with the order in which a check failed.
+    `alike`: the names of acts that differ in nothing but their names. No step may raise an exception, unless
+    the script looks at them. Fail with the order in which an assertion failed.
     """
     prefix: list[int] | None = []
     orders = 0
     while prefix is not None:
-        scenario = make()
-        run, choices = _perform(sessions, scenario, prefix)
+        script = begin()
+        run, choices = _perform(sessions, next(script), alike, prefix)
         orders += 1
         try:
-            scenario.check(run)
+            assert may_raise or not run.errors
+            with suppress(StopIteration):
+                script.send(run)
         except AssertionError as error:
             waited = f" ({', '.join(sorted(run.waited))} waited)" if run.waited else ""
             results = "\n".join(f"    {name}: {result!r}" for name, result in run.results.items())
@@ -128,19 +107,22 @@ def _next_prefix(choices: Sequence[tuple[int, int]]) -> list[int] | None:
 
 
 def _perform(
-    sessions: sessionmaker[Session], scenario: Scenario, prefix: Sequence[int]
+    sessions: sessionmaker[Session],
+    named: Mapping[str, Sequence[Step]],
+    alike: Sequence[str],
+    prefix: Sequence[int],
 ) -> tuple[Run, list[tuple[int, int]]]:
     """Run the acts in the order that begins with `prefix`. Return it, and (choice, possibilities) of each."""
     run = Run()
     choices: list[tuple[int, int]] = []
     ended = 0  # the place of the act that has just ended, if one has
     observing = sessions.kw["bind"].connect().execution_options(isolation_level="AUTOCOMMIT")
-    with observing as observer, ThreadPoolExecutor(len(scenario.acts)) as pool:
-        acts = [_Act(name, steps, sessions, pool, run) for name, steps in scenario.acts.items()]
+    with observing as observer, ThreadPoolExecutor(len(named)) as pool:
+        acts = [_Act(name, steps, sessions, pool, run) for name, steps in named.items()]
         try:
             while any(act.is_left for act in acts):
                 ready = [act for act in acts if act.is_left and act.pending is None]
-                ready = _without_exchanges(ready, scenario.alike, run)
+                ready = _without_exchanges(ready, alike, run)
                 if not ready:  # a deadlock: after a second the database ends one of the steps
                     wait([act.pending for act in acts if act.pending], _STEP_TIMEOUT, FIRST_COMPLETED)
                     _settle(acts, observer)

@@ -1,13 +1,18 @@
-"""The runner finds every order, notices waiting sessions, and detects a missing lock."""
+"""The tools of tests: orders of sessions, known mistakes, and the model of the drill."""
 
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
+from known_mistakes import KNOWN, ROOT, Known, apply
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
+from drill.history import Act, Event, History, Question
+from drill.inject import BUGS
+from drill.model import MODEL, AttemptRow, Tables
 from migration_service.models import Organisation
-from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, Script, Step, explore, explore_script
+from support.interleavings import COMMIT, ROLLBACK, Run, Script, Step, explore
 
 
 def _make(sessions: sessionmaker[Session]) -> int:
@@ -41,7 +46,7 @@ def _lost_updates(sessions: sessionmaker[Session], *, lock: bool) -> int:
             name = session.get_one(Organisation, key).name
         assert sorted(name[-2:]) == ["a", "b"]
 
-    return explore_script(sessions, script)
+    return explore(sessions, script)
 
 
 def test_a_lost_update_is_found_and_its_order_is_reported(sessions: sessionmaker[Session]) -> None:
@@ -56,7 +61,184 @@ def test_orders_in_which_a_waiting_session_would_act_are_left_out(sessions: sess
 def test_of_acts_that_are_alike_the_first_one_begins_first(sessions: sessionmaker[Session]) -> None:
     orders: list[Run] = []
     nothing: list[Step] = [("step", lambda session: None), ROLLBACK]
-    acts = dict.fromkeys(("a", "b", "c"), nothing)
-    assert explore(sessions, lambda: Scenario(acts, orders.append, alike=("a", "b"))) == 18, "half of 36"
+
+    def script() -> Script:
+        orders.append((yield dict.fromkeys(("a", "b", "c"), nothing)))
+
+    assert explore(sessions, script, alike=("a", "b")) == 18, "half of 36"
     assert all(run.before("a.step", "b.step") for run in orders)
     assert {run.before("c.step", "a.step") for run in orders} == {True, False}
+
+
+@pytest.mark.parametrize("known", KNOWN.values(), ids=list(KNOWN))
+def test_a_known_mistake_can_still_be_made_and_its_tests_exist(known: Known) -> None:
+    source = (ROOT / "src/migration_service" / known.file).read_text()
+    assert apply(source, known) != source
+    file, _, test = known.tests.partition("::")
+    path = ROOT / "tests" / file
+    assert path.exists()
+    assert not test or f"def {test}(" in path.read_text()
+
+
+STAGED = Event(
+    question=Question(act=Act.STAGE, number="1", version="Singel 1"),
+    request_id="r1",
+    api_key="ami_a_secret",
+    invoked=1.0,
+    ended=2.0,
+    status=201,
+)
+PROCESSED = replace(
+    STAGED,
+    question=Question(act=Act.PROCESS, number="1", team="North"),
+    request_id="r2",
+    invoked=3.0,
+    ended=4.0,
+    told="A-1",
+)
+READ = replace(
+    STAGED,
+    question=Question(act=Act.STATUS, number="1"),
+    request_id="r3",
+    invoked=5.0,
+    ended=6.0,
+    status=200,
+    said="COMPLETED",
+    told="A-1",
+)
+ATTEMPT = AttemptRow("1", "r2", "North", "ami_a", dry_run=False, outcome="SUCCEEDED")
+TABLES = Tables([ATTEMPT], {"1": "Singel 1"}, {"1": "North"})
+
+UNDONE = replace(
+    STAGED,
+    question=Question(act=Act.UNDO, number="1"),
+    request_id="",
+    invoked=7.0,
+    ended=8.0,
+    status=200,
+    said="REVERTED",
+)
+READ_LATER = replace(READ, request_id="r5", invoked=9.0, ended=9.5, said="UNKNOWN", told="")
+AGAIN = replace(PROCESSED, request_id="r6", invoked=10.0, ended=11.0, told="A-2")
+BOTH = [ATTEMPT, replace(ATTEMPT, request_id="r6")]
+
+WITHDRAWN = replace(PROCESSED, status=429, told="")
+RESTAGED = replace(STAGED, invoked=2.2, ended=2.4, question=replace(STAGED.question, version="Rokin 2"))
+
+#: A history that breaks each promise: the events, and the tables.
+BROKEN: dict[str, list[tuple[list[Event], Tables]]] = {
+    "one account, one number": [([STAGED, PROCESSED, replace(READ, told="A-2")], TABLES)],
+    "what was undone is gone": [
+        ([STAGED, PROCESSED, UNDONE, replace(READ_LATER, told="A-1")], TABLES),
+    ],
+    "a number is never given out again after an undo": [
+        ([STAGED, PROCESSED, UNDONE, replace(AGAIN, told="A-1")], TABLES),
+    ],
+    "created stays created, whoever asks": [
+        ([STAGED, PROCESSED, replace(READ, said="UNKNOWN", told="")], TABLES),
+    ],
+    "staged stays staged": [
+        ([STAGED, replace(READ, status=404, said="", told="")], Tables()),
+        ([STAGED, replace(PROCESSED, status=400, said="account_not_staged", told="")], Tables()),
+    ],
+    "what was refused is not created": [
+        ([STAGED, WITHDRAWN], TABLES),
+    ],
+    "the payload that was accepted last": [
+        ([STAGED, RESTAGED, PROCESSED], TABLES),
+    ],
+    "attempts have the id, team and key of their requests": [
+        ([STAGED, PROCESSED], replace(TABLES, attempts=[replace(ATTEMPT, request_id=None)])),
+        ([STAGED, PROCESSED], replace(TABLES, attempts=[replace(ATTEMPT, team="South")])),
+        ([STAGED, PROCESSED], replace(TABLES, attempts=[replace(ATTEMPT, key_prefix="ami_b")])),
+    ],
+    "accounts belong to the team that was named": [
+        ([STAGED, PROCESSED], replace(TABLES, teams={"1": "South"})),
+    ],
+    "accepted requests have one attempt with an outcome": [
+        ([STAGED, PROCESSED], replace(TABLES, attempts=[])),
+        ([STAGED, PROCESSED], replace(TABLES, attempts=[ATTEMPT, ATTEMPT])),
+        ([STAGED, PROCESSED], replace(TABLES, attempts=[replace(ATTEMPT, outcome="FAILED")])),
+        (
+            [STAGED, replace(PROCESSED, status=202, told="")],
+            replace(TABLES, attempts=[replace(ATTEMPT, outcome=None)]),
+        ),
+    ],
+}
+
+#: Histories that look like a loss to a client, but are not.
+SOUND: dict[str, tuple[list[Event], Tables]] = {
+    "a status from before the account": (
+        [STAGED, replace(READ, invoked=2.5, said="UNKNOWN", told=""), PROCESSED],
+        TABLES,
+    ),
+    "a request without an answer may have created it": (
+        [STAGED, replace(PROCESSED, status=None, told=""), replace(WITHDRAWN, request_id="r4")],
+        TABLES,
+    ),
+    "a staging without an answer may have come last": (
+        [replace(STAGED, status=None), RESTAGED, PROCESSED],
+        TABLES,
+    ),
+    "a refusal tells the number of what another request created": (
+        [STAGED, replace(PROCESSED, status=None, told=""), replace(PROCESSED, request_id="r4", status=400)],
+        TABLES,
+    ),
+    "undone and created again": (
+        [
+            STAGED,
+            PROCESSED,
+            READ,
+            UNDONE,
+            READ_LATER,
+            AGAIN,
+            replace(READ, invoked=12.0, ended=13.0, told="A-2"),
+        ],
+        replace(TABLES, attempts=BOTH),
+    ),
+    "an undo that kept the account": (
+        [STAGED, PROCESSED, replace(UNDONE, status=400, said="KEPT"), replace(READ, invoked=9.0)],
+        TABLES,
+    ),
+    "an undo of which nobody knows the end": (
+        [STAGED, PROCESSED, replace(UNDONE, status=None, said=""), AGAIN],
+        replace(TABLES, attempts=BOTH),
+    ),
+    "withdrawn and never created": (
+        [STAGED, WITHDRAWN],
+        Tables([replace(ATTEMPT, outcome="WITHDRAWN")]),
+    ),
+}
+
+
+def losses(events: list[Event], tables: Tables) -> dict[str, list[str]]:
+    history = History()
+    for event in events:
+        history.add(event)
+    found = {promise: list(check(history.by_account(), tables)) for promise, check in MODEL.items()}
+    return {promise: lost for promise, lost in found.items() if lost}
+
+
+def test_every_promise_has_a_history_that_breaks_it() -> None:
+    assert list(BROKEN) == list(MODEL)
+
+
+@pytest.mark.parametrize(
+    ("promise", "case"),
+    [(promise, case) for promise, cases in BROKEN.items() for case in range(len(cases))],
+)
+def test_a_history_that_breaks_a_promise_is_found(promise: str, case: int) -> None:
+    assert promise in losses(*BROKEN[promise][case])
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_a_sound_history_breaks_none(name: str) -> None:
+    assert losses(*SOUND[name]) == {}
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_every_injected_bug_still_fits_the_service(name: str, pytestconfig: pytest.Config) -> None:
+    for file, old, new in BUGS[name].changes:
+        text = (pytestconfig.rootpath / "src/migration_service" / file).read_text()
+        assert text.count(old) == 1, f"{file}: adapt tests/drill/injected_bugs.toml"
+        assert old != new

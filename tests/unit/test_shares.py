@@ -76,10 +76,9 @@ def _run(places: Places, owner: Owner, number: int) -> list[Place]:
     return [places.enter(owner) for _ in range(number)]
 
 
-_SHARES = [(250, 1, 250), (250, 2, 125), (250, 3, 84), (4, 9, 1)]
-
-
-@pytest.mark.parametrize(("total", "present", "share"), _SHARES)
+@pytest.mark.parametrize(
+    ("total", "present", "share"), [(250, 1, 250), (250, 2, 125), (250, 3, 84), (4, 9, 1)]
+)
 def test_each_has_an_equal_share_and_at_least_one(total: int, present: int, share: int) -> None:
     assert share_of(total, present) == share
 

@@ -11,7 +11,6 @@ from uuid import uuid4
 import pytest
 from flask import Flask
 from sqlalchemy import select
-from sqlalchemy.orm import Session, sessionmaker
 from werkzeug.test import TestResponse
 
 from documentation.pages import ROOT
@@ -21,10 +20,9 @@ from migration_service.models import IdempotencyKey, ImportSupplier, Organisatio
 from migration_service.services.access.api_keys import KeyLimits, issue_api_key
 from migration_service.services.accounts.added_data import Accepted
 from migration_service.services.setup.suppliers import create_import_supplier
-from migration_service.tasks.resources import WorkerResources
 from support.factories import obtain
 from support.imported_account import ImportedAccount, at_once, code_of, codes_of
-from support.supplier_client import API, SupplierClient
+from support.supplier_client import API
 
 _TRANSACTION: dict[str, Any] = {
     "transaction_id": "T-1",
@@ -71,17 +69,6 @@ def test_the_same_request_again_gets_the_same_answer_and_does_nothing(
     assert again.json[0]["status"] == "NOTE_CREATION_SUCCESS"  # type: ignore[index]
     assert len(account.notes()) == 1
     assert _notes(account, str(uuid4()), "a").json[0]["status"] == "NOTE_ALREADY_EXISTS"  # type: ignore[index]
-
-
-def test_money_is_booked_once_even_if_known_transactions_are_an_error(
-    account: ImportedAccount, key: str
-) -> None:
-    first, again = _transactions(account, key), _transactions(account, key)
-    assert (first.status_code, again.status_code) == (201, 201)
-    assert again.data == first.data
-    assert len(account.added_transactions()) == 1
-    other = _transactions(account, str(uuid4()))
-    assert code_of(other) == "transaction_id_already_used"
 
 
 #: POSTs whose repetition changes nothing more, and is answered alike or by what is so now.
@@ -199,20 +186,6 @@ def test_other_parameters_under_the_same_key_are_an_error_in_the_shape_of_the_en
     answer = account.supplier.post("/transactions/create/", body, headers={"Idempotency-Key": key})
     assert (answer.status_code, code_of(answer)) == (400, "idempotency_key_reused")
     assert answer.json["status"] == "TRANSACTION_IMPORT_ERROR"  # type: ignore[index]
-
-
-def test_keys_count_per_organisation_and_endpoint(
-    app: Flask,
-    sessions: sessionmaker[Session],
-    account: ImportedAccount,
-    worker_resources: WorkerResources,
-    key: str,
-) -> None:
-    assert _notes(account, key, "a").status_code == 201
-    assert _transactions(account, key).status_code == 201
-    other = ImportedAccount.create(SupplierClient.create(app, sessions), worker_resources)
-    assert _notes(other, key, "b").status_code == 201
-    assert [note["body"] for note in other.notes()] == ["b"]
 
 
 def test_a_refused_request_leaves_nothing_behind_and_is_carried_out_when_it_comes_again(

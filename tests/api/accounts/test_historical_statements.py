@@ -22,8 +22,6 @@ STATEMENT: dict[str, Any] = {
     "gross_amount": 154020,
     "statement_path": "statements/2024.pdf",
 }
-
-
 OTHER = STATEMENT | {"statement_id": "S-2023", "number": "INV-2023"}
 
 
@@ -75,22 +73,9 @@ def test_a_different_statement_with_a_known_id_is_an_error_and_none_is_added(
     assert len(_added(account)) == 1
 
 
-def test_a_faulty_statement_is_refused_with_its_path_and_none_is_added(account: ImportedAccount) -> None:
-    answer = account.post_statements(STATEMENT | {"bill_period_to_date": "2023-12-31"}, OTHER)
-    assert answer.status_code == 400
-    assert codes_of(answer) == [("statements.0.bill_period_to_date", "start_date_later_than_end_date")]
-    assert _added(account) == []
-
-
 _START = Decimal("10.00")
-
-
 _SIGNS = {"PAYMENT": 1, "CREDIT": 1, "CHARGE": -1, "SUPPLY_CHARGE": -1, "REPAYMENT": -1}
-
-
 _amounts = st.decimals(Decimal(-100_000), Decimal(100_000), places=4) | st.sampled_from([Decimal("0.1")] * 3)
-
-
 _transactions = st.fixed_dictionaries(
     {
         # There are few of each, so that ids are repeated with the same and with other amounts.
@@ -102,11 +87,7 @@ _transactions = st.fixed_dictionaries(
         "type": st.sampled_from(list(_SIGNS)),
     }
 )
-
-
 _flags = st.sampled_from(["true", "true", "false"])
-
-
 _requests = st.lists(
     st.tuples(
         st.lists(_transactions, min_size=1, max_size=4),

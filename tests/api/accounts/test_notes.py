@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from support.factories import json_of
-from support.imported_account import ImportedAccount, codes_of
+from support.imported_account import ImportedAccount
 
 SUCCESS, EXISTS = "NOTE_CREATION_SUCCESS", "NOTE_ALREADY_EXISTS"
 MOMENT = "2025-11-03T09:30:00Z"
@@ -19,15 +19,6 @@ def _statuses(answer: Any) -> list[str]:
 
 def _document(path: str) -> dict[str, str]:
     return {"document_path": path}
-
-
-def test_each_posted_note_has_a_result_and_is_on_the_account(account: ImportedAccount) -> None:
-    answer = account.post_notes({"body": "first", "created_at": MOMENT}, {"body": "second"})
-    assert answer.status_code == 201
-    first, second = answer.json  # type: ignore[misc]
-    assert first == {"created_at": MOMENT, "body": "first", "status": SUCCESS}
-    assert second.keys() == {"created_at", "body", "status"}
-    assert {note["body"] for note in account.notes()} == {"first", "second"}
 
 
 def test_a_note_without_created_at_gets_the_current_time(account: ImportedAccount) -> None:
@@ -69,13 +60,6 @@ def test_a_note_equals_one_with_the_same_body_and_created_at(
     assert len(account.notes()) == (1 if status == EXISTS else 2)
 
 
-def test_the_returned_created_at_identifies_the_note(account: ImportedAccount) -> None:
-    echoed = account.post_notes({"body": "a"}).json[0]["created_at"]  # type: ignore[index]
-    answer = account.post_notes({"body": "a", "created_at": echoed}, {"body": "a"})
-    assert _statuses(answer) == [EXISTS, EXISTS]
-    assert [result["created_at"] for result in answer.json] == [echoed, echoed]  # type: ignore[union-attr]
-
-
 def test_what_an_answer_says_of_a_note_can_be_sent_back(account: ImportedAccount) -> None:
     sent = ("0001-01-01T00:00:00Z", "0800-02-03T04:05:06Z", "2026-01-15T09:30:00.999999+01:00")
     for moment in sent:
@@ -110,33 +94,6 @@ def test_a_pinned_note_is_at_the_top_until_it_is_unpinned(account: ImportedAccou
     )
     notes = [(note["body"], note["is_pinned"]) for note in account.notes()]
     assert notes == [("pinned", True), ("pinned for ever", True), ("plain", False), ("was pinned", False)]
-
-
-def test_a_faulty_note_is_refused_with_its_path_and_none_is_added(account: ImportedAccount) -> None:
-    answer = account.post_notes({"document_paths": [_document("../x")]}, {"body": "sound"})
-    assert answer.status_code == 400
-    assert codes_of(answer) == [("notes.0.document_paths.0.document_path", "invalid_document_path")]
-    assert account.notes() == []
-
-
-_UNPIN_FAULTS: list[tuple[dict[str, Any], str]] = [
-    ({"body": "a", "unpin_at": "2199-01-02T00:00:00Z"}, "unpin_without_pin"),
-    (
-        {"body": "a", "is_pinned": True, "created_at": MOMENT, "unpin_at": "2025-11-03T09:29:59Z"},
-        "note_unpin_at_earlier_than_creation_date",
-    ),
-]
-
-
-@pytest.mark.parametrize(("note", "code"), _UNPIN_FAULTS)
-def test_doubtful_times_of_unpinning_are_refused_under_the_strict_profile_only(
-    account: ImportedAccount, strict_account: ImportedAccount, note: dict[str, Any], code: str
-) -> None:
-    assert _statuses(account.post_notes(note)) == [SUCCESS]
-    answer = strict_account.post_notes({"body": "b"}, note)
-    assert answer.status_code == 400
-    assert codes_of(answer) == [("notes.1.unpin_at", code)]
-    assert strict_account.notes() == []
 
 
 @pytest.mark.parametrize(

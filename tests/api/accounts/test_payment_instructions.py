@@ -111,12 +111,6 @@ def test_no_connection_to_the_database_is_held_while_the_vendor_is_asked(
     assert set(used) == {0}
 
 
-def test_a_faulty_body_is_refused_with_its_path(account: ImportedAccount) -> None:
-    answer = account.post_payment_instruction(vendor="sandbox", reference="a\nb", type="card")
-    assert answer.status_code == 400
-    assert codes_of(answer) == [("reference", "invalid_characters"), ("type", "invalid_choice")]
-
-
 def test_a_dry_run_asks_the_vendor_and_keeps_nothing(account: ImportedAccount, sandbox: str) -> None:
     answer = account.post_payment_instruction(
         vendor=sandbox, reference="card-ok-1", type="CARD", dry_run=True

@@ -235,17 +235,6 @@ def test_a_transaction_that_is_not_an_object_is_returned_as_sent(
     assert _failure(account.post_transactions(transaction))["transaction_data"] == transaction
 
 
-def test_warnings_of_rules_are_errors_under_the_strict_profile(
-    account: ImportedAccount, strict_account: ImportedAccount
-) -> None:
-    charge = PAYMENT | {"type": "CHARGE", "transaction_date": "2199-01-02"}
-    assert _statuses(account.post_transactions(charge)) == [ADDED]
-    answer = strict_account.post_transactions(charge)
-    assert _failure(answer)["code"] == "request_failed_validation"
-    # Its date is not among them: it would have been moved.
-    assert codes_of(answer) == [("transactions.0.reason", "missing_transaction_reason")]
-
-
 @pytest.mark.parametrize("argument", ["check_previously_added", "force_add_to_current_statement"])
 def test_an_argument_that_is_neither_true_nor_false_is_refused(
     account: ImportedAccount, argument: str

@@ -1,17 +1,22 @@
-"""Batches over HTTP: upload, progress, results, control, and access."""
+"""Batches over HTTP: files, parameters, results, and what people do with them."""
 
 import csv
 import gzip
 import io
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 import msgspec
 import pytest
-from sqlalchemy import update
+from flask import Flask
+from sqlalchemy import Engine, event, text, update
+from sqlalchemy.orm import Session, sessionmaker
 
 from migration_payloads.files.ndjson import FileLimits
+from migration_service.blueprints.requests.resources import resources
 from migration_service.models import AccountImportProcess
 from migration_service.services.batches.intake.options import BatchOrder
 from migration_service.services.batches.intake.spool import SpooledLines
@@ -21,6 +26,7 @@ from migration_service.states import BatchMode, SupplierStatus
 from migration_service.tasks.names import RUN_CHUNK
 from support.audit import audited
 from support.batch_client import BatchClient, counts, ndjson
+from support.factories import json_of
 from support.imported_account import refusal_of
 from support.messages import noted_messages
 from support.supplier_client import SupplierClient
@@ -306,3 +312,67 @@ def test_a_key_is_refused_while_its_file_is_being_uploaded(batches: BatchClient)
     assert batches.post(body, "stage", headers={"Idempotency-Key": key}).status_code == 202
     assert batches.post(body, "stage", headers={"Idempotency-Key": f'"{key}"'}).status_code == 202
     assert len(supplier.get("/batches/").json or ()) == 1
+
+
+@pytest.fixture
+def batch_id(batches: BatchClient) -> str:
+    """A batch of one good line, two bad numbers at different paths, and a line without its names."""
+    accounts = batches.supplier.accounts(4)
+    accounts[1]["customers"] = [{"family_name": "Jansen", "landline": "not a number"}]
+    accounts[2]["customers"] = [{"family_name": "Jansen", "mobile": "not a number"}]
+    accounts[3]["customers"] = [{"family_name": 5}]
+    report = batches.run(accounts)
+    assert counts(report) == {"IMPORTED": 1, "FAILED": 3}
+    return str(report["batch_id"])
+
+
+def test_a_retry_is_answered_again_under_its_key_and_announced_once(
+    batches: BatchClient, batch_id: str
+) -> None:
+    path, headers = f"/batches/{batch_id}/retry-failed/?all=true", {"Idempotency-Key": "again"}
+    # The process is killed as soon as the view has returned.
+    killed = patch.object(Flask, "make_response", side_effect=KeyboardInterrupt)
+    with noted_messages() as messages, killed, pytest.raises(KeyboardInterrupt):
+        batches.supplier.post(path, headers=headers)
+    assert [task for task, _ in messages] == [RUN_CHUNK]
+    assert batches.supplier.post(path, headers=headers).json["retried"] == 3  # type: ignore[index]
+
+
+def test_only_the_lines_that_the_filter_shows_are_retried(batches: BatchClient, batch_id: str) -> None:
+    query = "code=invalid_phone_number&path=customers.0.landline"
+    answer = batches.supplier.post(f"/batches/{batch_id}/retry-failed/?all=true&{query}")
+    assert (answer.json["retried"], answer.json["left"]) == (1, 2)  # type: ignore[index]
+    assert [line["line_number"] for line in batches.results(batch_id, "?status=PENDING")] == [2]
+
+
+@pytest.fixture
+def lose_at(app: Flask, sessions: sessionmaker[Session]) -> Iterator[Callable[[str], None]]:
+    """Call it with a part of a statement: the connection is terminated just before it is executed."""
+    with app.app_context():
+        engine: Engine = resources().Session.kw["bind"]
+    marks: list[str] = []
+
+    def terminate(connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if any(mark in statement for mark in marks):
+            pid = connection.connection.driver_connection.info.backend_pid
+            with sessions() as other:
+                other.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid})
+
+    event.listen(engine, "before_cursor_execute", terminate)
+    yield marks.append
+    event.remove(engine, "before_cursor_execute", terminate)
+
+
+@pytest.mark.parametrize("accept", ["application/x-ndjson", "text/csv"])
+@pytest.mark.parametrize("path", ["results/", "failed-lines/"])
+def test_a_database_that_is_lost_at_the_beginning_is_answered_503(
+    batches: BatchClient, lose_at: Callable[[str], None], path: str, accept: str
+) -> None:
+    batch_id = batches.start([b"{}"], "validate")
+    batches.work()
+    url, headers = f"/batches/{batch_id}/{path}", {"Accept": accept}
+    assert batches.supplier.get(url, headers=headers).status_code == 200
+    lose_at("FROM batch_line")
+    lost = batches.supplier.get(url, headers=headers)
+    assert (lost.status_code, json_of(lost)["code"]) == (503, "service_unavailable")
+    assert "Retry-After" in lost.headers

@@ -18,7 +18,6 @@ from support.factories import disconnect
 
 @pytest.fixture(scope="session")
 def console_app(migrated: Settings, app: Flask) -> Iterator[Flask]:
-    """The web application with the console."""
     with_console = create_app(replace(migrated, console=True))
     with_console.testing = with_console.extensions["migration_service_console"].testing = True
     with app.app_context():
@@ -29,13 +28,11 @@ def console_app(migrated: Settings, app: Flask) -> Iterator[Flask]:
 
 @pytest.fixture
 def stranger(console_app: Flask) -> ConsoleClient:
-    """Somebody who has not logged in."""
     return ConsoleClient(console_app)
 
 
 @pytest.fixture
 def log_in(console_app: Flask, sessions: sessionmaker[Session]) -> LogIn:
-    """Logs in a new operator."""
 
     def log_in(role: OperatorRole = OperatorRole.ADMINISTER, *organisations: str) -> ConsoleClient:
         client = ConsoleClient(console_app)
@@ -48,7 +45,6 @@ def log_in(console_app: Flask, sessions: sessionmaker[Session]) -> LogIn:
 
 @pytest.fixture
 def administrator(log_in: LogIn) -> ConsoleClient:
-    """An operator who may do everything."""
     return log_in()
 
 

@@ -13,8 +13,6 @@ from support.console_client import ConsoleClient, ShownForm, text_of
 from support.supplier_client import SupplierClient
 
 _PHONE = "invalid_phone_number"
-
-
 _REASON = "Moved out before the migration."
 
 

@@ -212,8 +212,6 @@ def test_workers_are_told_at_once_of_what_a_form_begins(
 
 
 _SEEN = re.compile(r'name="seen" value="([0-9a-f]{64})"')
-
-
 _ENDS = "Accounts that can then never be undone"
 
 

@@ -21,16 +21,10 @@ from support.console_client import ConsoleClient, LogIn, text_of
 from support.supplier_client import SupplierClient
 
 _NAMES = ("Alpha", "Beta", "Gamma")
-
-
 #: Page sizes, with the pages of a list of three, newest first.
 _PAGES = ((2, [["Gamma", "Beta"], ["Alpha"]]), (3, [["Gamma", "Beta", "Alpha"]]))
-
-
 #: The ids of rows are 64-bit numbers.
 _FAR = 10**18
-
-
 #: What nobody was given as a cursor.
 _MADE_UP = ("0x1", "-1", "2.0", "٣", "9" * 19, "9" * 30, "%00", "%ff", "2026-01-01T00:00:00Z|%00")
 

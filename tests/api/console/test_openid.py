@@ -61,7 +61,6 @@ def with_provider(migrated: Settings, provider: str, monkeypatch: pytest.MonkeyP
 def client(
     with_provider: Settings, make_client: MakeClient, sessions: sessionmaker[Session]
 ) -> ConsoleClient:
-    """Somebody who has not logged in, at this console."""
     with sessions.begin() as session:
         create_operator(session, "anna@energy.example", OperatorRole.OPERATE)
         create_operator(session, "mallory@energy.example", OperatorRole.ADMINISTER)

@@ -176,8 +176,6 @@ def test_a_batch_of_added_data_says_that_it_cannot_be_undone(
 
 
 _STEPS = re.compile(r'<ol class="steps">(.*?)</ol>', re.DOTALL)
-
-
 _STEP = re.compile(r'<li class="([a-z-]+)"')
 
 

@@ -96,26 +96,6 @@ def test_the_profile_of_the_query_string_makes_warnings_errors(supplier: Supplie
     assert supplier.validate(account, query_string={"profile": "loose"}).status_code == 400
 
 
-@pytest.mark.parametrize(
-    ("body", "content_type", "status", "code"),
-    [
-        (b"{", "application/json", 400, "parse_error"),
-        (b"", "application/json", 400, "parse_error"),
-        (b'{"a": NaN}', "application/json", 400, "parse_error"),
-        (b"[]", "application/json", 400, "account_failed_validation"),
-        (b"{}", "text/plain", 415, "unsupported_media_type"),
-    ],
-)
-def test_what_is_not_a_json_object_is_refused(
-    supplier: SupplierClient, body: bytes, content_type: str, status: int, code: str
-) -> None:
-    answer = supplier.post("/validate-account/", data=body, content_type=content_type)
-    assert answer.status_code == status
-    assert answer.json is not None
-    assert answer.json["code"] == code
-    assert answer.json["errors"]
-
-
 @settings(
     max_examples=75 * TIMES,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

@@ -19,8 +19,6 @@ from support.factories import MakeClient, json_of
 from support.imported_account import ImportedAccount, at_once, code_of, codes_of
 from support.supplier_client import SupplierClient
 
-_CLOSED = [SupplierStatus.PAUSED, SupplierStatus.COMPLETE]
-
 
 def _process(supplier: SupplierClient, number: str, key: str, **fields: Any) -> TestResponse:
     body = {
@@ -40,7 +38,7 @@ def impatient(supplier: SupplierClient, make_client: MakeClient, migrated: Setti
     return replace(supplier, app=application)
 
 
-@pytest.mark.parametrize("status", _CLOSED)
+@pytest.mark.parametrize("status", [SupplierStatus.PAUSED, SupplierStatus.COMPLETE])
 def test_an_imported_account_is_answered_with_its_numbers_whatever_the_status_of_its_supplier(
     account: ImportedAccount, status: SupplierStatus
 ) -> None:

@@ -1,10 +1,12 @@
-"""Redis is unavailable, or the pool is exhausted: what still works, and what is refused without a change."""
+"""Redis is away, full or another one, or the pool is exhausted: what works, and what is refused."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from flask import Flask
@@ -16,8 +18,10 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.blueprints.metrics_collector import ServiceMetrics
 from migration_service.blueprints.requests.resources import resources
+from migration_service.celery_app import create_celery
 from migration_service.config import Settings
-from migration_service.connections import make_redis
+from migration_service.connections import Sentinels, make_redis
+from migration_service.db import known_commits
 from migration_service.db.base import new_id
 from migration_service.services.processing.execution import perform_attempt
 from migration_service.services.processing.signals import (
@@ -26,9 +30,12 @@ from migration_service.services.processing.signals import (
     notify,
     wait_for_notification,
 )
+from migration_service.tasks.names import CREATE_SET
+from migration_service.tasks.publishing import publish
 from migration_service.tasks.resources import WorkerResources
-from support.factories import MakeClient, json_of
-from support.servers import wait_until
+from support.factories import MakeClient, close_celery, json_of
+from support.sentinels import sentinel_of
+from support.servers import EmbeddedServers, wait_until
 from support.supplier_client import SupplierClient
 
 #: Nothing listens on port 1.
@@ -173,3 +180,52 @@ def test_a_pool_without_a_free_connection_answers_503_everywhere(
     (error,) = json_of(token)["errors"]
     assert error["extensions"]["errorCode"] == "service_unavailable"
     assert supplier.status("1").status_code == 404
+
+
+def test_accounts_wait_for_another_master(
+    embedded_servers: EmbeddedServers,
+    migrated: Settings,
+    sessions: sessionmaker[Session],
+    make_client: MakeClient,
+    tmp_path: Path,
+) -> None:
+    held = patch.object(known_commits, "HOLD_SECONDS", 30.0)
+    with held, sentinel_of(embedded_servers, tmp_path) as sentinel:
+        settings = replace(migrated, redis_url=sentinel.url)
+        client = make_client(settings)
+        assert isinstance(client.application, Flask)
+        supplier = SupplierClient.create(client.application, sessions)
+        first, second = supplier.stage_new(2)
+
+        assert supplier.process(first).status_code == 202
+        celery = create_celery(settings)
+        sentinel.lose_master()
+        assert supplier.status(second).status_code == 200
+        assert not sentinel.has_failed_over()
+        assert supplier.process(second).status_code == 202
+        assert sentinel.has_failed_over()
+        wait_until(lambda: publish(celery, CREATE_SET), "the broker is the other master, too")
+        close_celery(celery)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "redis://one:6379/0",
+        "sentinel://one:26379/0",
+        "sentinel://one?master_name=m;redis://two",
+    ],
+)
+def test_other_addresses_are_not_of_sentinels(address: str) -> None:
+    assert Sentinels.of(address) is None
+
+
+def test_an_address_of_sentinels_has_the_login_of_both_and_options_of_redis() -> None:
+    found = Sentinels.of(
+        "sentinel://u:p%40x@one:1/3?master_name=main&sentinel_password=own&protocol=3;sentinel://two"
+    )
+    assert found is not None
+    assert found.addresses == [("one", 1), ("two", 26379)]
+    assert found.own_login == {"password": "own"}
+    assert found.options == {"username": "u", "password": "p@x", "db": 3, "protocol": 3}
+    assert found.broker_url == "sentinel://u:p%40x@one:1/3;sentinel://two"

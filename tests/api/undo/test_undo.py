@@ -163,20 +163,6 @@ def test_hostile_numbers_are_refused(undos: UndoClient, number: Any) -> None:
     assert (answer.json or {})["errors"][0]["attr"].startswith("external_account_numbers")
 
 
-def test_a_key_needs_the_scope(
-    sessions: sessionmaker[Session], account: ImportedAccount, undos: UndoClient
-) -> None:
-    supplier = undos.supplier
-    undo_id = undos.start(account.number)
-    for scope, expected in ((Scope.READ, (403, 200)), (Scope.UNDO, (400, 200)), (Scope.STAGE, (403, 403))):
-        with sessions.begin() as session:
-            limits = KeyLimits(scopes=[scope])
-            key = issue_api_key(session, organisation_name=supplier.organisation, limits=limits)
-        supplier.token = str(obtain(supplier.app.test_client(), APIKey=key)["token"])
-        found = (undos.post(account.number).status_code, supplier.get(f"/undos/{undo_id}/").status_code)
-        assert found == expected, scope
-
-
 def test_a_key_with_the_scope_overrides_what_may_be(
     sessions: sessionmaker[Session], account: ImportedAccount, undos: UndoClient
 ) -> None:

@@ -1,15 +1,35 @@
-"""The output of `up` when it is ready: credentials on a terminal only, and valid lines for a shell."""
+"""What a sample shows and leaves behind, and its sandbox vendor."""
 
 import io
 import json
 import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
 
+from migration_service.config import Settings
+from migration_service.errors import PaymentVendorNotFoundError
+from migration_service.models import Account, Organisation, PaymentInstruction, PaymentVendor
+from migration_service.services.setup.organisations import get_organisation
+from migration_service.services.setup.vendors import get_payment_vendor
+from migration_service.tasks.resources import WorkerResources
 from migration_service_local.console import Output, Terminal
+from migration_service_local.demo.added_data import VENDOR
 from migration_service_local.demo.report import Sample, curl_lines, show_addresses
+from migration_service_local.demo.sample import (
+    NO_ADDRESS,
+    ORGANISATION,
+    make_sample_supplier,
+    set_up_sandbox_vendor,
+    take_down_sandbox_vendor,
+)
+from support.factories import make_customer
+from support.imported_account import ImportedAccount
+from support.supplier_client import SupplierClient
 
 SETTINGS = {
     "MIGRATION_SERVICE_WEB_URL": "http://127.0.0.1:8000",
@@ -65,3 +85,64 @@ def test_the_lines_to_paste_are_a_valid_request_for_a_shell(sample: Sample) -> N
     assert shlex.split(status)[-1] == (
         "http://127.0.0.1:8000/v1/data-import/account-transfer-status/SAMPLE/10%2F0%203/"
     )
+
+
+@pytest.fixture
+def database_url(migrated: Settings) -> Iterator[str]:
+    make_sample_supplier(migrated.database_url)
+    set_up_sandbox_vendor(migrated.database_url, "http://127.0.0.1:8090")
+    yield migrated.database_url
+    take_down_sandbox_vendor(migrated.database_url)
+
+
+def _vendor(sessions: sessionmaker[Session]) -> PaymentVendor | None:
+    with sessions() as session:
+        return session.scalar(select(PaymentVendor).where(PaymentVendor.name == VENDOR))
+
+
+def test_it_belongs_to_the_samples_organisation_and_goes_when_the_service_stops(
+    database_url: str, sessions: sessionmaker[Session]
+) -> None:
+    customer = make_customer(sessions)
+    with sessions() as session:
+        own, other = (get_organisation(session, name).id for name in (ORGANISATION, customer.organisation))
+        assert get_payment_vendor(session, own, VENDOR).url == "http://127.0.0.1:8090"
+        with pytest.raises(PaymentVendorNotFoundError):
+            get_payment_vendor(session, other, VENDOR)
+    take_down_sandbox_vendor(database_url)
+    assert _vendor(sessions) is None
+    take_down_sandbox_vendor(database_url)  # again: nothing to do
+
+
+def test_one_that_instructions_refer_to_stays_without_an_address_until_the_next_start(
+    database_url: str,
+    supplier: SupplierClient,
+    worker_resources: WorkerResources,
+    sessions: sessionmaker[Session],
+) -> None:
+    account = ImportedAccount.create(supplier, worker_resources)
+    with sessions.begin() as session:
+        vendor = session.scalars(select(PaymentVendor).where(PaymentVendor.name == VENDOR)).one()
+        assert vendor.organisation_id == session.scalar(
+            select(Organisation.id).where(Organisation.name == ORGANISATION)
+        )
+        owner = session.scalars(
+            select(Account).where(Account.external_account_number == account.number)
+        ).one()
+        session.add(
+            PaymentInstruction(
+                account_pk=owner.id,
+                payment_vendor_pk=vendor.id,
+                reference="card-ok-1",
+                type="CARD",
+                details={},
+            )
+        )
+    take_down_sandbox_vendor(database_url)
+    stayed = _vendor(sessions)
+    assert stayed is not None
+    assert stayed.url == NO_ADDRESS
+    set_up_sandbox_vendor(database_url, "http://127.0.0.1:8091")
+    again = _vendor(sessions)
+    assert again is not None
+    assert (again.id, again.url) == (stayed.id, "http://127.0.0.1:8091")

@@ -29,8 +29,6 @@ from migration_service_local.samples import (
 from migration_service_local.samples.parallel import ACCOUNTS_A_CHUNK, BookOrder, generate_chunks
 
 Account = dict[str, Any]
-
-
 TODAY = date(2026, 3, 15)
 
 

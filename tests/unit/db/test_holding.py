@@ -233,8 +233,6 @@ def test_the_doctor_reports_that_the_server_only_reads(migrated: Settings) -> No
 
 #: Has another answer each time that it is sent.
 _ROW = "SELECT %(key)s::int AS key, clock_timestamp() AS sent_at"
-
-
 _ENDING_ROW = "SELECT clock_timestamp() AS sent_at, %(left)s::float8 AS seconds_left"
 
 

@@ -47,34 +47,6 @@ _DEFERRED = BatchChunk(batch_id=_BATCH, first_line=1, deferred_since=_NOW)
 
 _Database: TypeAlias = tuple[sessionmaker[Session], Customer]
 _Call: TypeAlias = Callable[[Session, int], Any]
-#: What is called often or beside many rows, with the id of a supplier, by the index that it needs.
-_CALLS: list[tuple[str, _Call]] = [
-    ("ix_account_import_process_in_progress", lambda session, _: is_waiting(session)),
-    ("ix_account_import_process_in_progress", lambda session, _: set_apart(session)),
-    ("ix_account_import_process_in_progress", lambda session, _: list_live_attempts(session)),
-    ("uq_account_import_process_pair", lambda session, supplier: find_coming(session, supplier, ["1"])),
-    ("uq_account_pair", lambda session, supplier: find_existing(session, supplier, ["1"])),
-    ("ix_attempt_account_import_process_id", lambda session, _: read_attempts(session, 1)),
-    ("uq_api_key_prefix", lambda session, _: get_api_key(session, "ami_0123456789")),
-    ("ix_batch_open", lambda session, supplier: find_coming(session, supplier, ["1"])),
-    ("ix_batch_open", lambda session, _: complete_batches(session)),
-    ("ix_batch_open", lambda session, _: follow_keys(session)),
-    ("ix_batch_open", lambda session, _: follow_suppliers(session)),
-    ("ix_batch_open", lambda session, _: dispatch_vendor_chunks(session, 1)),
-    ("ix_batch_chunk_open", lambda session, _: recover_chunks(session)),
-    ("ix_batch_chunk_working", lambda session, _: list_live_attempts(session)),
-    (
-        "ix_batch_chunk_worked",
-        lambda session, _: measure(session, _BATCH, usual_threshold(BatchMode.IMPORT), _NOW),
-    ),
-    ("ix_batch_line_chunk", lambda session, supplier: wake_lines(session, supplier, _DEFERRED, 1)),
-    ("ix_customer_email_due", lambda session, _: session.execute(CLAIM_CUSTOMERS, _CLAIM)),
-    ("ix_alert_email_due", lambda session, _: session.execute(CLAIM_ALERTS, _CLAIM)),
-    ("ix_idempotency_key_created_at", lambda session, _: remove_old_keys(session)),
-    ("ix_idempotency_key_account", lambda session, _: void_keys(session, "S", ["1"])),
-    ("ix_undo_open", lambda session, _: take_due_undos(session)),
-    ("ix_undo_line_pending", lambda session, _: revert_piece(session, _UNDO)),
-]
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +57,6 @@ def unanalysed(embedded_servers: EmbeddedServers) -> Iterator[_Database]:
 
 @pytest.fixture
 def filled(embedded_servers: EmbeddedServers) -> Iterator[_Database]:
-    """A database for rows."""
     yield from _new_database(embedded_servers)
 
 
@@ -98,7 +69,37 @@ def _new_database(embedded_servers: EmbeddedServers) -> Iterator[_Database]:
         engine.dispose()
 
 
-@pytest.mark.parametrize(("index", "call"), _CALLS)
+# What is called often or beside many rows, with the id of a supplier, by the index that it needs.
+@pytest.mark.parametrize(
+    ("index", "call"),
+    [
+        ("ix_account_import_process_in_progress", lambda session, _: is_waiting(session)),
+        ("ix_account_import_process_in_progress", lambda session, _: set_apart(session)),
+        ("ix_account_import_process_in_progress", lambda session, _: list_live_attempts(session)),
+        ("uq_account_import_process_pair", lambda session, supplier: find_coming(session, supplier, ["1"])),
+        ("uq_account_pair", lambda session, supplier: find_existing(session, supplier, ["1"])),
+        ("ix_attempt_account_import_process_id", lambda session, _: read_attempts(session, 1)),
+        ("uq_api_key_prefix", lambda session, _: get_api_key(session, "ami_0123456789")),
+        ("ix_batch_open", lambda session, supplier: find_coming(session, supplier, ["1"])),
+        ("ix_batch_open", lambda session, _: complete_batches(session)),
+        ("ix_batch_open", lambda session, _: follow_keys(session)),
+        ("ix_batch_open", lambda session, _: follow_suppliers(session)),
+        ("ix_batch_open", lambda session, _: dispatch_vendor_chunks(session, 1)),
+        ("ix_batch_chunk_open", lambda session, _: recover_chunks(session)),
+        ("ix_batch_chunk_working", lambda session, _: list_live_attempts(session)),
+        (
+            "ix_batch_chunk_worked",
+            lambda session, _: measure(session, _BATCH, usual_threshold(BatchMode.IMPORT), _NOW),
+        ),
+        ("ix_batch_line_chunk", lambda session, supplier: wake_lines(session, supplier, _DEFERRED, 1)),
+        ("ix_customer_email_due", lambda session, _: session.execute(CLAIM_CUSTOMERS, _CLAIM)),
+        ("ix_alert_email_due", lambda session, _: session.execute(CLAIM_ALERTS, _CLAIM)),
+        ("ix_idempotency_key_created_at", lambda session, _: remove_old_keys(session)),
+        ("ix_idempotency_key_account", lambda session, _: void_keys(session, "S", ["1"])),
+        ("ix_undo_open", lambda session, _: take_due_undos(session)),
+        ("ix_undo_line_pending", lambda session, _: revert_piece(session, _UNDO)),
+    ],
+)
 def test_a_hot_statement_uses_its_index(unanalysed: _Database, index: str, call: _Call) -> None:
     sessions, customer = unanalysed
     with sessions() as session:

@@ -111,31 +111,21 @@ def test_a_revision_gives_up_sooner_than_a_request_that_waits_behind_it(engine: 
 
 
 TABLES = Account.metadata.tables
-
-
 ORGANISATION = "organisation"
-
-
 #: Tables of the whole service: its operators and settings, the chain of the audit, and messages to the people
 #: who run it.
 OF_THE_SERVICE = {
     *("operator", "operator_organisation", "operator_session", "operator_form"),
     *("service_limit", "backup", "audit_day", "event_history", "alert_email"),
 }
-
-
 #: Tables with rows that belong to an organisation, or to all of them if it is null.
 SHARED = {"operations_team", "payment_vendor"}
-
-
 #: The owners of tables without a foreign key to them. The models say why there is none.
 WITHOUT_KEY = {
     **{"batch_line": "batch", "undo_line": "undo", "retired_account_number": "undo_line"},
     **{"webhook_delivery": "webhook_endpoint", "webhook_attempt": "webhook_delivery"},
     **dict.fromkeys(("idempotency_key", "audit_entry", "event", "event_consumer"), ORGANISATION),
 }
-
-
 #: Every key beside the owner through which a row could lead to another organisation, and why it does not.
 TIES = {
     "account.account_import_process_id -> account_import_process": "creation takes both from the process",
@@ -218,28 +208,19 @@ def test_every_table_belongs_to_one_organisation_and_leads_to_no_other() -> None
 
 
 _SOURCE = Path(migration_service.__file__).parent
-
-
 _STATES = _SOURCE / "services" / "imports" / "states.py"
-
-
 _MEMBERS = {
     member.value
     for vocabulary in vars(vocabularies).values()
     if isinstance(vocabulary, type) and issubclass(vocabulary, StrEnum)
     for member in vocabulary
 } - {"accounts", "statements", "transactions"}  # measures of reconciliation, too
-
-
 _SQL = re.compile(r"\b(SELECT|UPDATE|INSERT|DELETE|WHERE|WHEN|IN|AND|OR|IS)\b|[a-z_]+ (=|<>) '")
-
-
 _CHANGES_STATE = re.compile(r"account_import_process\b[^;]*?\bSET\s+state\b", re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def trees() -> dict[Path, ast.AST]:
-    """The syntax tree of every module of the package."""
     paths = (path for path in _SOURCE.rglob("*.py") if "alembic" not in path.parts)
     return {path: ast.parse(path.read_text()) for path in paths}
 

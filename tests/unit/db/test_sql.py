@@ -29,14 +29,8 @@ from support.supplier_client import SupplierClient
 
 #: Yields a connection of these sessions.
 _Opens = Callable[["sessionmaker[Session]"], AbstractContextManager[Any]]
-
-
 _FIND = "SELECT id, name FROM operations_team WHERE name = %(name)s"
-
-
 _MAKE = "INSERT INTO operations_team (name) VALUES (%(name)s) RETURNING id"
-
-
 _PID = "SELECT pg_backend_pid() AS pid"
 
 

@@ -1,4 +1,4 @@
-"""What a line of a batch and a request say of an account is the same, whichever way its text was read."""
+"""What the schema and the rules find in a payload is the same, whichever way its text was read."""
 
 import json
 from typing import Any
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from migration_payloads.profile import Profile
 from migration_payloads.rules.catalogue import RULES
+from migration_payloads.schemas.bounds import MAX_ERRORS
 from migration_payloads.schemas.json import encode_json, parse_json
 from migration_payloads.validation import ValidatedAccount, validate_account, validate_text
 from migration_service.errors import ParseError
@@ -87,3 +88,14 @@ def test_a_value_at_any_place_has_the_same_findings() -> None:
             accepted += bool(account and not account.errors)
         container[key] = kept
     assert refused and accepted
+
+
+def test_rules_are_checked_until_the_schema_alone_has_found_too_much() -> None:
+    account = {"external_account_number": "1", "import_supplier": "S", "unknown_occupier": False}
+    # Each empty ledger lacks two fields. A rule finds that the account has no customer.
+    for ledgers, listed, last in (
+        (MAX_ERRORS // 2 - 1, MAX_ERRORS - 1, "customer_required"),
+        (MAX_ERRORS // 2, MAX_ERRORS + 1, "too_many_errors"),
+    ):
+        errors = validate_account(account | {"ledgers": [{}] * ledgers}, Profile.LENIENT).errors
+        assert (len(errors), errors[-1].code) == (listed, last)

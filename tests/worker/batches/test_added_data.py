@@ -213,13 +213,11 @@ def _sent(batches: BatchClient, number: str) -> dict[str, Any]:
 
 
 def _begin(batches: BatchClient, number: str) -> None:
-    """Begin the import of an account."""
     assert batches.supplier.stage(_sent(batches, number)).status_code in (200, 201)
     assert batches.supplier.process(number).status_code == 202
 
 
 def _end(batches: BatchClient, number: str) -> None:
-    """Create the account whose import has begun."""
     assert perform_attempt(batches.supplier.Session, batches.supplier.current_attempt(number))
 
 

@@ -14,11 +14,10 @@ from migration_service.services.batches.work.chunks import ChunkKey, claim_chunk
 from migration_service.services.processing.attempts import run_attempt
 from migration_service.states import LineStatus
 from support.batch_client import BatchClient
-from support.interleavings import COMMIT, Run, Scenario, Step, explore
+from support.interleavings import COMMIT, Run, Script, explore
 
 
 def _account(batches: BatchClient) -> dict[str, Any]:
-    """Return a payload with a number of its own."""
     (account,) = batches.supplier.accounts()
     return account | {"external_account_number": f"interleaved {uuid4()}"}
 
@@ -63,7 +62,7 @@ class Noted:
 
 
 def test_a_line_that_is_worked_on_while_a_request_creates_its_account(batches: BatchClient) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         account = _account(batches)
         number = account["external_account_number"]
         assert batches.supplier.stage(account).status_code == 201
@@ -74,17 +73,17 @@ def test_a_line_that_is_worked_on_while_a_request_creates_its_account(batches: B
         def create(session: Session) -> None:
             assert run_attempt(OpenTransaction.of(session), attempt_id)
 
-        acts: dict[str, list[Step]] = {
+        run = yield {
             "line": [("work", noted.work), COMMIT],
             "request": [("create", create), COMMIT],
         }
-        return Scenario(acts, noted.check)
+        noted.check(run)
 
-    assert explore(batches.supplier.Session, scenario) == 4
+    assert explore(batches.supplier.Session, script) == 4
 
 
 def test_a_line_that_is_worked_on_while_an_import_batch_creates_its_account(batches: BatchClient) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         account = _account(batches)
         imported = ChunkKey(UUID(batches.start([account])), 1)
         claim = new_id()
@@ -95,13 +94,13 @@ def test_a_line_that_is_worked_on_while_an_import_batch_creates_its_account(batc
         def create(session: Session) -> None:
             assert work_on_chunk(session, imported, [claim]) == 0
 
-        acts: dict[str, list[Step]] = {
+        run = yield {
             "line": [("work", noted.work), COMMIT],
             "import": [("create", create), COMMIT],
         }
-        return Scenario(acts, noted.check)
+        noted.check(run)
 
-    assert explore(batches.supplier.Session, scenario) == 4
+    assert explore(batches.supplier.Session, script) == 4
 
 
 def test_two_batches_with_the_same_note_for_an_account_add_it_once(batches: BatchClient) -> None:
@@ -109,28 +108,23 @@ def test_two_batches_with_the_same_note_for_an_account_add_it_once(batches: Batc
     assert batches.run([account])["state"] == "COMPLETED"
     number = account["external_account_number"]
 
-    def scenario() -> Scenario:
+    def script() -> Script:
         with batches.supplier.Session.begin() as session:
             for note in session.scalars(select(Note)):
                 session.delete(note)
         one, other = Noted(batches, number), Noted(batches, number)
-
-        def check(run: Run) -> None:
-            assert not run.errors
-            assert one.notes() == 1
-            assert {one.status(), other.status()} == {LineStatus.ADDED, LineStatus.ALREADY_ADDED}
-
-        acts: dict[str, list[Step]] = {
+        yield {
             "one": [("work", one.work), COMMIT],
             "other": [("work", other.work), COMMIT],
         }
-        return Scenario(acts, check)
+        assert one.notes() == 1
+        assert {one.status(), other.status()} == {LineStatus.ADDED, LineStatus.ALREADY_ADDED}
 
-    explore(batches.supplier.Session, scenario)
+    explore(batches.supplier.Session, script)
 
 
 def test_a_line_that_is_worked_on_while_its_account_is_erased(batches: BatchClient) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         account = _account(batches)
         assert batches.run([account])["state"] == "COMPLETED"
         noted = Noted(batches, account["external_account_number"])
@@ -139,14 +133,10 @@ def test_a_line_that_is_worked_on_while_its_account_is_erased(batches: BatchClie
             supplier = batches.supplier.known()
             erase_account(session, supplier, noted.number, reason="test")
 
-        def check(run: Run) -> None:
-            assert not run.errors, "neither waits for the other in a circle"
-            assert noted.notes() == 0, "what was added before is erased, and nothing is added after it"
-
-        acts: dict[str, list[Step]] = {
+        yield {
             "line": [("work", noted.work), COMMIT],
             "erasure": [("erase", erase), COMMIT],
         }
-        return Scenario(acts, check)
+        assert noted.notes() == 0, "what was added before is erased, and nothing is added after it"
 
-    explore(batches.supplier.Session, scenario)
+    explore(batches.supplier.Session, script)

@@ -1,4 +1,4 @@
-"""Chunks and lines of batches: what becomes of them in each mode, and of those that do not run."""
+"""Chunks and lines of batches: what becomes of them, of those that do not run, and after errors."""
 
 from decimal import Decimal
 from random import Random
@@ -19,12 +19,14 @@ from migration_service.services.batches.work import execution
 from migration_service.services.batches.work.chunks import (
     ChunkKey,
     claim_chunk,
+    read_chunk,
     work_on_chunk,
 )
 from migration_service.states import ChunkState, SupplierStatus
 from migration_service.tasks.batches import run_chunk
 from migration_service.tasks.resources import WorkerResources
 from migration_service_local.samples import FAULTS, break_account
+from support.audit import audited
 from support.batch_client import BatchClient, counts
 from support.supplier_client import SupplierClient
 
@@ -194,3 +196,44 @@ def test_text_that_the_database_cannot_store_fails_its_own_line_only(
     assert statuses[1] == "FAILED"
     assert statuses[0] == statuses[2] != "FAILED"
     assert report["state"] == "COMPLETED"
+
+
+BROKEN = b"{"
+REASON = "error_threshold_reached"
+
+
+def _state(report: dict[str, Any]) -> tuple[str, str | None]:
+    return report["state"], report["reason"]
+
+
+def test_an_import_whose_lines_are_all_broken_from_some_line_on_is_paused(batches: BatchClient) -> None:
+    report = batches.run([*batches.supplier.accounts(250), *[BROKEN] * 650])
+    assert _state(report) == ("PAUSED", REASON)
+    # 50 of the first 300 lines, 150 of the lines 201 to 400.
+    assert counts(report) == {"IMPORTED": 250, "FAILED": 150, "PENDING": 500}
+    expected = {"stop_after_errors": "50%", "stop_window_lines": 200, "lines": 200, "errors": 150}
+    assert report["brake"].items() >= expected.items()
+
+
+def test_a_worker_finishes_what_it_has_and_none_begins_anything(batches: BatchClient) -> None:
+    batch_id = batches.start([BROKEN] * 500, "validate", stop_after_errors="1")
+    one, other, third, *_ = batches.dispatch()
+    sessions = batches.resources.Session
+    attempts = {key: [new_id() for _ in range(100)] for key in (one, other)}
+    for key in (one, other):  # both have begun before the first error
+        with sessions.begin() as session:
+            assert read_chunk(session, key) is not None
+        with sessions.begin() as session:
+            assert claim_chunk(session, key, attempts[key])
+    with sessions.begin() as session:
+        assert work_on_chunk(session, one, attempts[one]) == 0
+    assert batches.get(batch_id)["state"] == "RUNNING"
+    with sessions.begin() as session:
+        assert work_on_chunk(session, other, attempts[other]) == 0
+    with sessions.begin() as session:
+        assert read_chunk(session, third) is None
+    report = batches.get(batch_id)
+    assert (_state(report), counts(report)) == (("PAUSED", REASON), {"FAILED": 200, "PENDING": 300})
+    (entry,) = audited(sessions, subject=batch_id)
+    assert (entry.action, entry.actor_kind) == ("batch.paused", "service")
+    assert (entry.details or {}).items() >= {"reason": REASON, "lines": 200, "errors": 200}.items()

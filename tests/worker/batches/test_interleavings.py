@@ -39,11 +39,10 @@ from migration_service.services.imports.skipping import skip_accounts
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.states import BatchMode, BatchState, ChunkState, ImportState
 from support.batch_client import BatchClient, ndjson
-from support.interleavings import COMMIT, ROLLBACK, Script, Step, explore_script
+from support.interleavings import COMMIT, ROLLBACK, Script, Step, explore
 
 
 def _account(batches: BatchClient) -> dict[str, Any]:
-    """Return a payload with a new number."""
     (account,) = batches.supplier.accounts()
     return account | {"external_account_number": f"interleaved {uuid4()}"}
 
@@ -164,7 +163,7 @@ def test_a_chunk_that_two_workers_claim_and_the_sweep_recovers_is_done_once(batc
             assert chunk.state == ChunkState.PENDING, "the sweep recovered it from both"
         assert not run.waited, "a session waited for a chunk"
 
-    assert explore_script(batches.supplier.Session, script) == 60
+    assert explore(batches.supplier.Session, script) == 60
 
 
 def test_a_chunk_that_another_worker_locks_for_a_moment_is_processed_all_the_same(
@@ -179,7 +178,7 @@ def test_a_chunk_that_another_worker_locks_for_a_moment_is_processed_all_the_sam
         yield {"worker": started.work_as("worker"), "other": [lock, COMMIT]}
         assert started.counts() == {"IMPORTED": 1}
 
-    assert explore_script(batches.supplier.Session, script) > 5
+    assert explore(batches.supplier.Session, script) > 5
 
 
 def test_a_chunk_is_released_without_slots_or_processed_with_them(batches: BatchClient) -> None:
@@ -194,7 +193,7 @@ def test_a_chunk_is_released_without_slots_or_processed_with_them(batches: Batch
         if released_first and run.before("other.commit", "one.claim and commit"):
             assert worked, "a claim after the release was lost"
 
-    explore_script(batches.supplier.Session, script)
+    explore(batches.supplier.Session, script)
 
 
 def test_of_two_changes_of_a_batch_the_second_sees_the_first(batches: BatchClient) -> None:
@@ -210,7 +209,7 @@ def test_of_two_changes_of_a_batch_the_second_sees_the_first(batches: BatchClien
         assert batch.state == BatchState.CANCELLED
         assert run.results["other.pause"] or not run.results["third.resume"]
 
-    assert explore_script(batches.supplier.Session, script) > 20
+    assert explore(batches.supplier.Session, script) > 20
 
 
 def test_a_batch_that_is_paused_or_cancelled_while_it_ends_keeps_that_state(batches: BatchClient) -> None:
@@ -224,7 +223,7 @@ def test_a_batch_that_is_paused_or_cancelled_while_it_ends_keeps_that_state(batc
         cancelled = run.results["person.cancel"]
         assert started.batch().state == (BatchState.CANCELLED if cancelled else BatchState.COMPLETED)
 
-    assert explore_script(batches.supplier.Session, script) >= 4
+    assert explore(batches.supplier.Session, script) >= 4
 
 
 def test_a_line_of_a_batch_that_is_cancelled_meanwhile_is_processed_completely_or_not_at_all(
@@ -243,7 +242,7 @@ def test_a_line_of_a_batch_that_is_cancelled_meanwhile_is_processed_completely_o
         if run.before("person.commit", "worker.work"):
             assert not worked
 
-    explore_script(batches.supplier.Session, script)
+    explore(batches.supplier.Session, script)
 
 
 def test_two_retries_open_a_failed_line_once(batches: BatchClient) -> None:
@@ -266,7 +265,7 @@ def test_two_retries_open_a_failed_line_once(batches: BatchClient) -> None:
         assert (batch.state, batch.finished_at) == (BatchState.RUNNING, None)
         assert started.counts() == {"PENDING": 1}
 
-    assert explore_script(batches.supplier.Session, script) >= 4
+    assert explore(batches.supplier.Session, script) >= 4
 
 
 def test_an_account_that_is_staged_again_while_a_batch_takes_pending_accounts_is_imported_once(
@@ -307,7 +306,7 @@ def test_an_account_that_is_staged_again_while_a_batch_takes_pending_accounts_is
             expected = "Damrak 2" if taken else payload["billing_address1"]
             assert session.scalars(street).one() == expected
 
-    assert explore_script(supplier.Session, script) > 5
+    assert explore(supplier.Session, script) > 5
 
 
 def test_a_threshold_that_is_taken_away_or_reached_while_somebody_cancels(batches: BatchClient) -> None:
@@ -333,7 +332,7 @@ def test_a_threshold_that_is_taken_away_or_reached_while_somebody_cancels(batche
         if run.results["worker.read"] is not None:
             assert run.before("other.commit", "worker.read"), "nobody starts with the threshold reached"
 
-    assert explore_script(batches.supplier.Session, script) > 20
+    assert explore(batches.supplier.Session, script) > 20
 
 
 @pytest.mark.parametrize("end", [COMMIT, ROLLBACK], ids=["commit", "rollback"])
@@ -354,4 +353,4 @@ def test_two_uploads_with_one_key_are_one_batch(batches: BatchClient, end: Step)
         if end is COMMIT:
             assert one == other
 
-    explore_script(supplier.Session, script)
+    explore(supplier.Session, script)

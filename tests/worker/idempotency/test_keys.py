@@ -1,19 +1,19 @@
-"""Idempotency keys in the database: which answer each has, and for how long."""
+"""Idempotency keys in the database: which answer each has, for how long, and in every order."""
 
 import secrets
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from unittest.mock import patch
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import func, text, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from migration_service.db.base import new_id
 from migration_service.db.sql import OpenTransaction, begin
-from migration_service.errors import IdempotencyKeyReusedError, IdempotencyRequestInProgressError
-from migration_service.models import IdempotencyKey
+from migration_service.errors import IdempotencyRequestInProgressError
+from migration_service.models import IdempotencyKey, OperationsTeam
 from migration_service.services.idempotency import keys
 from migration_service.services.idempotency.keys import (
     KEPT_FOR_HOURS,
@@ -30,6 +30,7 @@ from migration_service.services.imports import states
 from migration_service.services.imports.states import EndedAttempt
 from migration_service.states import Outcome
 from support.factories import make_customer
+from support.interleavings import COMMIT, Script, explore
 from support.supplier_client import SupplierClient
 
 _ANSWER = KeptAnswer(201, {"Content-Type": "application/json"}, b"{}")
@@ -84,14 +85,6 @@ def test_an_answer_is_found_under_its_key_and_no_other(
     _keep(sessions, request_)
     assert _find(sessions, request_) == _ANSWER
     assert [_find(sessions, neighbour) for neighbour in neighbours] == [None] * len(neighbours)
-
-
-def test_another_request_under_the_same_key_is_an_error(
-    sessions: sessionmaker[Session], request_: KeyedRequest
-) -> None:
-    _keep(sessions, request_)
-    with pytest.raises(IdempotencyKeyReusedError):
-        _find(sessions, replace(request_, sha256=b"another"))
 
 
 def test_an_answer_is_kept_once(sessions: sessionmaker[Session], request_: KeyedRequest) -> None:
@@ -194,3 +187,53 @@ def _start_attempt(supplier: SupplierClient, attempt_id: UUID, outcome: Outcome 
         assert states.start(transaction, running, durable=True)
         if outcome:
             states.complete(transaction, [EndedAttempt(running, outcome)], started=True)
+
+
+@dataclass(slots=True)
+class Sender:
+    """One of the requests. Its effect is a team of its name."""
+
+    request: KeyedRequest
+    name: str
+    earlier: KeptAnswer | EarlierAttempt | None = None
+
+    def find(self, session: Session) -> KeptAnswer | EarlierAttempt | None:
+        self.earlier = find_answer(OpenTransaction.of(session), self.request)
+        session.commit()
+        return self.earlier
+
+    def act(self, session: Session) -> None:
+        if self.earlier is None:
+            session.add(OperationsTeam(name=self.name))
+            session.flush()
+            keep_answer(OpenTransaction.of(session), self.request, KeptAnswer(201, {}, self.name.encode()))
+
+
+def _effects(sessions: sessionmaker[Session], *senders: Sender) -> list[str]:
+    with sessions() as session:
+        names = [sender.name for sender in senders]
+        return list(session.scalars(select(OperationsTeam.name).where(OperationsTeam.name.in_(names))))
+
+
+def test_the_effect_happens_once_and_every_repetition_finds_its_answer(
+    sessions: sessionmaker[Session],
+) -> None:
+    customer = make_customer(sessions)
+
+    def script() -> Script:
+        request = KeyedRequest(customer.organisation_id, "/of/this/test", str(uuid4()), b"the same")
+        one, other = Sender(request, f"one {uuid4()}"), Sender(request, f"other {uuid4()}")
+        run = yield {
+            name: [("find", sender.find), ("act", sender.act), COMMIT]
+            for name, sender in {"one": one, "other": other}.items()
+        }
+        for name, error in run.errors.items():
+            assert isinstance(error, IdempotencyRequestInProgressError), f"{name}: {error}"
+        (effect,) = _effects(sessions, one, other)
+        with sessions() as session:
+            assert find_answer(OpenTransaction.of(session), request) == KeptAnswer(201, {}, effect.encode())
+        # Whoever had no effect found the answer, or was told to look again.
+        for name, sender in {"one": one, "other": other}.items():
+            assert (sender.name == effect) != bool(sender.earlier or f"{name}.act" in run.errors)
+
+    assert explore(sessions, script, may_raise=True) > 9

@@ -14,7 +14,7 @@ from migration_service.models import AccountImportProcess, AuditEntry, ImportSup
 from migration_service.services.imports import storing
 from migration_service.services.imports.skipping import skip_accounts, unskip_accounts
 from migration_service.states import ImportState
-from support.interleavings import COMMIT, ROLLBACK, Run, Scenario, explore
+from support.interleavings import COMMIT, ROLLBACK, Run, Script, explore
 from support.supplier_client import SupplierClient
 
 
@@ -120,21 +120,21 @@ def test_marks_for_the_same_accounts_in_other_orders_wait_for_each_other_and_nev
         supplier_id = _find(session, supplier).id
     rounds = count()
 
-    def scenario() -> Scenario:
+    def script() -> Script:
         name = next(rounds)
         first, middle, last = (f"{name}-{it}" for it in range(3))
 
         def skip(session: Session, *numbers: str) -> None:
             skip_accounts(session, supplier_id, numbers)
 
-        acts = {
+        run = yield {
             "middle": [("skip", lambda session: skip(session, middle)), ROLLBACK],
             "forwards": [("skip", lambda session: skip(session, first, middle, last)), COMMIT],
             "backwards": [("skip", lambda session: skip(session, last, middle, first)), COMMIT],
         }
-        return Scenario(acts, check)
+        check(run)
 
     def check(run: Run) -> None:
         assert run.errors == {}
 
-    assert explore(supplier.Session, scenario) > 10
+    assert explore(supplier.Session, script) > 10

@@ -15,7 +15,7 @@ from migration_service.models import AccountImportProcess
 from migration_service.services.imports import storing
 from migration_service.states import ImportState, StagingResult
 from support.batch_client import BatchClient
-from support.interleavings import COMMIT, Run, Scenario, explore
+from support.interleavings import COMMIT, Script, explore
 from support.supplier_client import SupplierClient
 
 EARLY, LATE = "2026-03-01T22:00:00Z", "2026-03-02T22:00:00+01:00"
@@ -129,7 +129,7 @@ def test_of_two_extracts_at_once_the_later_one_wins_in_every_order(supplier: Sup
     known = supplier.known()
     rounds = count()
 
-    def scenario() -> Scenario:
+    def script() -> Script:
         template = supplier.accounts()[0] | {"external_account_number": f"both-{next(rounds)}"}
         number = template["external_account_number"]
 
@@ -139,18 +139,14 @@ def test_of_two_extracts_at_once_the_later_one_wins_in_every_order(supplier: Sup
             (staged,) = storing.stage(OpenTransaction.of(session), known, [account], extracted_at=moment)
             return staged.result
 
-        def check(run: Run) -> None:
-            assert run.errors == {}
-            assert _address(supplier, number) == "New 1"
-            assert run.results["newer.stage"] is not None
-
-        acts = {
+        run = yield {
             "older": [("stage", lambda session: stage(session, "Old 1", 1)), COMMIT],
             "newer": [("stage", lambda session: stage(session, "New 1", 2)), COMMIT],
         }
-        return Scenario(acts, check)
+        assert _address(supplier, number) == "New 1"
+        assert run.results["newer.stage"] is not None
 
-    assert explore(supplier.Session, scenario) > 2
+    assert explore(supplier.Session, script) > 2
 
 
 class _Meanwhile(SqlConnection):

@@ -34,7 +34,7 @@ from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.setup.teams import list_operations_teams
 from migration_service.states import ImportState, Outcome
 from migration_service.tasks.resources import WorkerResources
-from support.interleavings import COMMIT, ROLLBACK, Script, Step, explore_script
+from support.interleavings import COMMIT, ROLLBACK, Script, Step, explore
 from support.supplier_client import SupplierClient
 
 
@@ -171,7 +171,7 @@ def test_an_attempt_is_run_or_withdrawn_and_a_second_request_begins_only_after_t
             outcomes = [None, Outcome.WITHDRAWN] if started else [Outcome.WITHDRAWN]
             assert staged.left() == (state, None, outcomes, [])
 
-    assert explore_script(case.sessions, script) > 20
+    assert explore(case.sessions, script) > 20
 
 
 @pytest.mark.parametrize("end", [COMMIT, ROLLBACK], ids=["commit", "rollback"])
@@ -187,7 +187,7 @@ def test_two_workers_with_one_message_create_one_account(case: Case, end: Step) 
         else:
             assert staged.left() == ("IN_PROGRESS", None, [None], [])
 
-    assert explore_script(case.sessions, script) == 4
+    assert explore(case.sessions, script) == 4
 
 
 def test_failing_an_attempt_waits_for_the_worker_that_has_it(case: Case) -> None:
@@ -201,7 +201,7 @@ def test_failing_an_attempt_waits_for_the_worker_that_has_it(case: Case) -> None
         else:
             assert staged.left() == ("PENDING", None, [Outcome.FAILED], [])
 
-    explore_script(case.sessions, script)
+    explore(case.sessions, script)
 
 
 def test_an_attempt_that_a_worker_has_is_not_dispatched_again_and_no_try_is_counted(case: Case) -> None:
@@ -222,7 +222,7 @@ def test_an_attempt_that_a_worker_has_is_not_dispatched_again_and_no_try_is_coun
             assert staged.left()[0] == ImportState.IMPORTED
         assert not run.waited & {"sweep.dispatch", "worker.run"}
 
-    assert explore_script(case.sessions, script) == 36
+    assert explore(case.sessions, script) == 36
 
 
 def test_of_two_requests_one_begins_an_attempt(case: Case) -> None:
@@ -233,7 +233,7 @@ def test_of_two_requests_one_begins_an_attempt(case: Case) -> None:
         assert sorted([run.results["one.begin"], run.results["other.begin"]]) == [False, True]
         assert staged.left() == (START.target, None, [None], [])
 
-    explore_script(case.sessions, script)
+    explore(case.sessions, script)
 
 
 def test_a_payload_is_stored_before_the_attempt_begins_or_not_at_all(case: Case) -> None:
@@ -260,7 +260,7 @@ def test_a_payload_is_stored_before_the_attempt_begins_or_not_at_all(case: Case)
         street = "Damrak 2" if taken else "Singel 1"
         assert staged.left() == ("IMPORTED", number, [Outcome.SUCCEEDED], [street])
 
-    assert explore_script(case.sessions, script) > 5
+    assert explore(case.sessions, script) > 5
 
 
 def test_a_skipped_account_is_neither_staged_nor_begun(case: Case) -> None:
@@ -277,7 +277,7 @@ def test_a_skipped_account_is_neither_staged_nor_begun(case: Case) -> None:
         taken = run.results["supplier.stage"].state is ImportState.PENDING
         assert staged.staged_street() == ("Damrak 2" if taken else "Singel 1")
 
-    assert explore_script(case.sessions, script) > 20
+    assert explore(case.sessions, script) > 20
 
 
 def test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock(case: Case) -> None:
@@ -297,7 +297,7 @@ def test_two_files_with_the_same_accounts_in_another_order_do_not_deadlock(case:
             "the files were not processed one after the other"
         )
 
-    assert explore_script(case.sessions, script) > 10
+    assert explore(case.sessions, script) > 10
 
 
 @pytest.mark.parametrize(("end", "orders"), [(COMMIT, 18), (ROLLBACK, 36)], ids=["commit", "rollback"])
@@ -329,7 +329,7 @@ def test_of_two_workers_with_sets_each_account_has_one(case: Case, end: Step, or
             set_apart(session)  # the next order begins with nobody waiting
 
     alike = ("one", "other") if end is COMMIT else ()
-    assert explore_script(case.sessions, script, alike=alike) == orders
+    assert explore(case.sessions, script, alike=alike) == orders
 
 
 def create_waiting(session: Session) -> list[UUID]:
@@ -360,4 +360,4 @@ def test_whoever_begins_is_taken_or_announced_by_a_message_that_is_on_its_way(
         for staged in requests.values():
             assert staged.left()[0] == ImportState.IMPORTED
 
-    assert explore_script(case.sessions, script, alike=["one", "other"]) == 105
+    assert explore(case.sessions, script, alike=["one", "other"]) == 105

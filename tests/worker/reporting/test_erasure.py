@@ -34,10 +34,10 @@ from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.tasks import maintenance
 from migration_service.tasks.maintenance import remove_old_data
 from migration_service.tasks.resources import WorkerResources
-from support.batch_client import BatchClient, counts, ndjson
+from support.batch_client import BatchClient, counts
 from support.factories import close_celery
 from support.imported_account import ImportedAccount, code_of
-from support.interleavings import COMMIT, Run, Scenario, Step, explore
+from support.interleavings import COMMIT, Script, Step, explore
 from support.marked_person import find_mark, marked_parts
 from support.supplier_client import SupplierClient
 
@@ -153,8 +153,6 @@ def test_an_organisation_erases_one_account_after_the_other(
 
 
 _NUMBER = "8812345665"
-
-
 #: The forms in which a number is sent, as JSON, and what follows the other members.
 _FORMS = [
     (_NUMBER, "}"),
@@ -236,19 +234,6 @@ def test_unknown_accounts_those_being_created_and_those_of_others_are_not_erased
     assert erase(supplier, "busy").status_code == 200
 
 
-def test_lines_of_a_batch_are_erased_whether_they_were_processed_or_not(
-    mark: str, batches: BatchClient, sessions: sessionmaker[Session]
-) -> None:
-    number, supplier = "é/batch", batches.supplier
-    sound = {"import_supplier": supplier.code, "external_account_number": number, **marked_parts(mark)}
-    broken = json.dumps(sound)[:-1].encode()  # it is no JSON, and the number is written with an escape
-    batches.start([sound, broken, {"external_account_number": "another"}], "stage")
-    assert find_mark(sessions, mark) == ["batch_line"]
-    answer = erase(supplier, number)
-    assert (answer.status_code, answer.json["batch_lines"]) == (200, 2)
-    assert find_mark(sessions, mark) == []
-
-
 @pytest.fixture
 def known(supplier: SupplierClient) -> KnownSupplier:
     return supplier.known()
@@ -287,22 +272,17 @@ def test_a_line_that_a_worker_holds_is_erased_with_what_was_made_of_it(
 ) -> None:
     waited = set[str]()
 
-    def scenario() -> Scenario:
+    def script() -> Script:
         mark = _mark()
         payload = _payload(known, mark)
         batch_id = UUID(batches.start([payload], mode))
         assert "batch_line" in find_mark(batches.supplier.Session, mark)
-
-        def check(run: Run) -> None:
-            waited.update(run.waited)
-            assert not run.errors
-            assert find_mark(batches.supplier.Session, mark) == []
-
         number = payload["external_account_number"]
-        acts = {"worker": _work(ChunkKey(batch_id, 1)), "operator": [_erase(known, number), COMMIT]}
-        return Scenario(acts, check)
+        run = yield {"worker": _work(ChunkKey(batch_id, 1)), "operator": [_erase(known, number), COMMIT]}
+        waited.update(run.waited)
+        assert find_mark(batches.supplier.Session, mark) == []
 
-    assert explore(batches.supplier.Session, scenario) >= 7
+    assert explore(batches.supplier.Session, script) >= 7
     assert waited == {"worker.work", "operator.erase"}
 
 
@@ -338,29 +318,13 @@ def test_a_line_that_arrives_after_the_erasure_keeps_neither_text_nor_findings(
     assert find_mark(batches.supplier.Session, mark) == []
 
 
-def test_the_findings_of_an_account_that_was_not_erased_are_kept(
-    batches: BatchClient, known: KnownSupplier
-) -> None:
-    mark, other = _mark(), _mark()
-    batches.run([_payload(known, mark)], "validate")
-    erased = _payload(known, other)
-    batches.run([erased], "validate")
-    with batches.supplier.Session.begin() as session:
-        _erase(known, erased["external_account_number"])[1](session)
-    answer = batches.post(ndjson([erased, _payload(known, mark)]), "validate")
-    assert answer.status_code == 202
-    batches.work()
-    assert find_mark(batches.supplier.Session, other) == []
-    assert find_mark(batches.supplier.Session, mark) == ["batch_line"]
-
-
 def test_an_account_that_is_staged_while_it_is_erased_is_removed_by_the_next_sweep(
     batches: BatchClient, known: KnownSupplier
 ) -> None:
     sessions = batches.supplier.Session
     left = []
 
-    def scenario() -> Scenario:
+    def script() -> Script:
         mark = _mark()
         payload = _payload(known, mark)
         number = payload["external_account_number"]
@@ -370,20 +334,16 @@ def test_an_account_that_is_staged_while_it_is_erased_is_removed_by_the_next_swe
         def stage(session: Session) -> None:
             storing.stage(OpenTransaction.of(session), known, [account])
 
-        def check(run: Run) -> None:
-            assert not run.errors
-            left.append(bool(find_mark(sessions, mark)))
-            with sessions.begin() as session:
-                remove_staged_again(session, limit=10)
-            assert find_mark(sessions, mark) == []
-
-        acts: dict[str, list[Step]] = {
+        yield {
             "supplier": [("stage", stage), COMMIT],
             "operator": [_erase(known, number), COMMIT],
         }
-        return Scenario(acts, check)
+        left.append(bool(find_mark(sessions, mark)))
+        with sessions.begin() as session:
+            remove_staged_again(session, limit=10)
+        assert find_mark(sessions, mark) == []
 
-    assert explore(sessions, scenario) >= 4
+    assert explore(sessions, script) >= 4
     assert True in left
 
 

@@ -24,7 +24,6 @@ from migration_service.models import (
 )
 from migration_service.services.accounts.erasure import erase_account
 from migration_service.services.accounts.removal import removal_statements
-from migration_service.services.audit.trail import TrailFilter, read_trail
 from migration_service.services.processing import creation
 from migration_service.services.setup.suppliers import set_customer_emails
 from migration_service.services.undo import execution
@@ -350,20 +349,6 @@ def test_kept_answers_are_voided(account: ImportedAccount, undos: UndoClient) ->
     undos.work(undo_id)
     assert undos.reasons(undo_id) == [[]]
     assert supplier.post("/notes/create/", note, headers=key).status_code == 404
-
-
-def test_the_audit_tells_who_started_it_and_which_accounts_were_reverted(
-    account: ImportedAccount, undos: UndoClient
-) -> None:
-    undo_id = undos.run(account.number)["undo_id"]
-    with account.supplier.Session.begin() as session:
-        started, _ = read_trail(session, TrailFilter(action="undo.started"), limit=1)
-        pair = (account.supplier.code, account.number)
-        story, _ = read_trail(session, TrailFilter(account=pair), limit=10)
-    assert (started[0]["subject"], started[0]["actor_kind"]) == (undo_id, "api_key")
-    assert started[0]["details"]["reason"] == "A test."
-    reverted = next(it for it in story if it["action"] == "account.reverted")
-    assert (reverted["actor"], reverted["request_id"]) == (started[0]["actor"], started[0]["request_id"])
 
 
 def test_every_table_that_refers_to_an_account_is_emptied() -> None:

@@ -47,7 +47,7 @@ from migration_service.services.undo.starting import cancel_undo, start_undo
 from migration_service.states import BatchState, ImportState, UndoOutcome
 from migration_service.tasks.resources import WorkerResources
 from support.batch_client import BatchClient
-from support.interleavings import COMMIT, Run, Scenario, Step, explore
+from support.interleavings import COMMIT, Run, Script, Step, explore
 from support.servers import EmbeddedServers
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
@@ -277,21 +277,18 @@ def _going_live(undone: Undone) -> Act:
     "make", [_transaction, _confirmation, _process_request, _erasure, _batch_again, _other_undo, _going_live]
 )
 def test_an_undo_and_another_act(start: Start, make: Callable[[Undone], Act]) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         undone = start()
         steps, check_act = make(undone)
+        run = yield {"undo": undone.revert(), "other": steps}
+        undone.check(run)
+        check_act(run)
 
-        def check(run: Run) -> None:
-            undone.check(run)
-            check_act(run)
-
-        return Scenario({"undo": undone.revert(), "other": steps}, check)
-
-    assert explore(start().supplier.Session, scenario) >= 4
+    assert explore(start().supplier.Session, script, may_raise=True) >= 4
 
 
 def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         (payload,) = batches.supplier.accounts()
         batch_id = batches.run([payload | {"external_account_number": f"interleaved {uuid4()}"}])["batch_id"]
         with batches.supplier.Session.begin() as session:
@@ -304,35 +301,30 @@ def test_a_batch_is_resumed_or_undone(batches: BatchClient) -> None:
         def resume(session: Session) -> None:
             resume_batch(session, session.get_one(Batch, batch_id))
 
-        def check(run: Run) -> None:
-            ((refused, error),) = run.errors.items()
-            assert isinstance(error, BatchStateError)
-            is_resumed = refused == "undo.start"
-            assert batches.get(batch_id)["state"] == ("RUNNING" if is_resumed else "PAUSED")
-            if not is_resumed:
-                UndoClient(batches.supplier).work(str(run.results["undo.start"]))
+        run = yield {"undo": [("start", undo), COMMIT], "other": [("resume", resume), COMMIT]}
+        ((refused, error),) = run.errors.items()
+        assert isinstance(error, BatchStateError)
+        is_resumed = refused == "undo.start"
+        assert batches.get(batch_id)["state"] == ("RUNNING" if is_resumed else "PAUSED")
+        if not is_resumed:
+            UndoClient(batches.supplier).work(str(run.results["undo.start"]))
 
-        return Scenario({"undo": [("start", undo), COMMIT], "other": [("resume", resume), COMMIT]}, check)
-
-    assert explore(batches.supplier.Session, scenario) > 3
+    assert explore(batches.supplier.Session, script, may_raise=True) > 3
 
 
 def test_a_cancellation(batches: BatchClient, start: Start) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         undone = start()
 
         def cancel(session: Session) -> None:
             cancel_undo(session, session.get_one(Undo, undone.undo_id))
             session.flush()
 
-        def check(run: Run) -> None:
-            assert not run.errors
-            outcome, _ = undone.outcome()
-            assert outcome in (UndoOutcome.PENDING, UndoOutcome.REVERTED)
-            assert bool(undone.accounts()) == (outcome == UndoOutcome.PENDING)
-            undone.finish()
-            assert undone.outcome() == (outcome, []), "nothing is reverted after it"
+        yield {"undo": undone.revert(), "other": [("cancel", cancel), COMMIT]}
+        outcome, _ = undone.outcome()
+        assert outcome in (UndoOutcome.PENDING, UndoOutcome.REVERTED)
+        assert bool(undone.accounts()) == (outcome == UndoOutcome.PENDING)
+        undone.finish()
+        assert undone.outcome() == (outcome, []), "nothing is reverted after it"
 
-        return Scenario({"undo": undone.revert(), "other": [("cancel", cancel), COMMIT]}, check)
-
-    assert explore(batches.supplier.Session, scenario) >= 4
+    assert explore(batches.supplier.Session, script) >= 4

@@ -18,7 +18,7 @@ from migration_service.services.waves.sweep import advance_plan
 from migration_service.states import UndoState
 from support.audit import audited
 from support.imported_account import codes_of, refusal_of
-from support.interleavings import COMMIT, Run, Scenario, explore
+from support.interleavings import COMMIT, Script, explore
 from support.supplier_client import SupplierClient
 from support.undo_client import UndoClient
 from support.wave_client import DAY, EVENING, NIGHT, NOON, WaveClient
@@ -226,28 +226,22 @@ def test_a_finished_plan_stays_as_it_was_decided(waves: WaveClient, undos: UndoC
     assert waves.plan({"rest": True})["waves"][0]["lines"] == 2, "what was reverted can be planned again"
 
 
-@pytest.mark.parametrize("number", [0, 3, 2**31 - 1])
-def test_a_wave_that_does_not_exist_is_not_found(waves: WaveClient, undos: UndoClient, number: int) -> None:
-    plan = _pilot(waves)
-    assert refusal_of(undos.post(wave=_wave(plan, number))) == (404, "wave_not_found")
-
-
-def test_only_a_plan_of_the_supplier_is_undone(waves: WaveClient, undos: UndoClient) -> None:
-    plan = _pilot(waves)
+def test_what_is_to_be_undone_exists_is_of_the_supplier_and_is_said_in_one_way(
+    waves: WaveClient, undos: UndoClient
+) -> None:
+    waves.stage(1)
+    plan = waves.plan({"rest": True})
     supplier = waves.supplier
     stranger = UndoClient(SupplierClient.create(supplier.app, supplier.Session))
-    for client, wave in (
-        (stranger, _wave(plan)),
-        (undos, {"plan_id": "no plan", "number": 1}),
-        (undos, {"plan_id": plan["waves"][0]["batch_id"], "number": 1}),
+    for client, wave, code in (
+        *((undos, _wave(plan, number), "wave_not_found") for number in (0, 2, 2**31 - 1)),
+        (stranger, _wave(plan), "wave_plan_not_found"),
+        (undos, {"plan_id": "no plan", "number": 1}, "wave_plan_not_found"),
+        (undos, {"plan_id": plan["waves"][0]["batch_id"], "number": 1}, "wave_plan_not_found"),
     ):
-        assert refusal_of(client.post(wave=wave)) == (404, "wave_plan_not_found")
-
-
-def test_accounts_are_said_in_one_way(undos: UndoClient) -> None:
-    wave = {"plan_id": "x", "number": 1}
-    for fields in ({}, {"wave": wave, "batch": "x"}, {"wave": wave, "external_account_numbers": ["1"]}):
-        answer = undos.post(**fields)
+        assert refusal_of(client.post(wave=wave)) == (404, code)
+    for also in ({"batch": "x"}, {"external_account_numbers": ["1"]}):
+        answer = undos.post(wave=_wave(plan), **also)
         assert (answer.status_code, codes_of(answer)) == (400, [("external_account_numbers", "required")])
     assert [attr for attr, _ in codes_of(undos.post(wave={"plan_id": "x"}))] == ["wave.number"]
 
@@ -256,7 +250,7 @@ def test_a_sweep_and_an_undo_at_once_never_let_a_wave_begin_that_is_held(waves: 
     client = UndoClient(waves.supplier)
     orders = count(1)
 
-    def scenario() -> Scenario:
+    def script() -> Script:
         waves.now = NOON
         plan = _pilot(waves, f"order {next(orders)} ", continue_if_clean=True)
         waves.sweep()
@@ -270,21 +264,19 @@ def test_a_sweep_and_an_undo_at_once_never_let_a_wave_begin_that_is_held(waves: 
             advance_plan(session, session.get_one(WavePlan, plan["plan_id"]).id)
             session.flush()
 
-        def check(run: Run) -> None:
-            undo_id = run.results["person.undo"]
-            is_refused = isinstance(undo_id, WaveStateError)
-            assert list(run.errors) == ["person.undo"] * is_refused
-            assert waves.states(plan)[1] == ("RUNNING" if is_refused else "WAITING")
-            if not is_refused:
-                client.work(undo_id)
-                assert client.get(undo_id)["state"] == UndoState.COMPLETED
-            assert waves.act(plan, 2, "stop", reason="The next order.").status_code == 200
-            waves.run()
-            for wave in waves.get(plan)["waves"]:
-                if wave["state"] not in ("STOPPED", "CLEAN"):
-                    waves.act(plan, wave["number"], "approve", reason="The next order.")
-            waves.sweep()
+        run = yield {"sweep": [("carry on", sweep), COMMIT], "person": [("undo", undo), COMMIT]}
+        undo_id = run.results["person.undo"]
+        is_refused = isinstance(undo_id, WaveStateError)
+        assert list(run.errors) == ["person.undo"] * is_refused
+        assert waves.states(plan)[1] == ("RUNNING" if is_refused else "WAITING")
+        if not is_refused:
+            client.work(undo_id)
+            assert client.get(undo_id)["state"] == UndoState.COMPLETED
+        assert waves.act(plan, 2, "stop", reason="The next order.").status_code == 200
+        waves.run()
+        for wave in waves.get(plan)["waves"]:
+            if wave["state"] not in ("STOPPED", "CLEAN"):
+                waves.act(plan, wave["number"], "approve", reason="The next order.")
+        waves.sweep()
 
-        return Scenario({"sweep": [("carry on", sweep), COMMIT], "person": [("undo", undo), COMMIT]}, check)
-
-    assert explore(waves.supplier.Session, scenario) > 3
+    assert explore(waves.supplier.Session, script, may_raise=True) > 3

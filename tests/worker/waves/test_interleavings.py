@@ -21,7 +21,7 @@ from migration_service.services.waves.sweep import advance_plan, advance_plans
 from migration_service.tasks.resources import WorkerResources
 from support.audit import audited
 from support.batch_client import BatchClient
-from support.interleavings import COMMIT, Run, Scenario, Step, explore
+from support.interleavings import COMMIT, Script, explore
 from support.servers import EmbeddedServers
 from support.supplier_client import SupplierClient
 from support.wave_client import EVENING, NIGHT, NOON, WaveClient
@@ -131,28 +131,23 @@ def plan(waves: WaveClient, kept_created: dict[str, Any], embedded_servers: Embe
 
 
 def test_two_sweeps_and_a_person_begin_a_wave_once(waves: WaveClient, plan: Plan) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         planned = plan()
-
-        def check(run: Run) -> None:
-            assert not run.errors
-            assert (planned.state(), planned.batch().state) == ("RUNNING", "RUNNING")
-            assert planned.told("wave.began") == 1
-
-        acts: dict[str, list[Step]] = {
+        yield {
             "one": [("sweep", planned.sweep), COMMIT],
             "other": [("sweep and commit", at_once(planned.sweep))],
             "person": [("start", planned.act(start_wave)), COMMIT],
         }
-        return Scenario(acts, check)
+        assert (planned.state(), planned.batch().state) == ("RUNNING", "RUNNING")
+        assert planned.told("wave.began") == 1
 
-    assert explore(waves.supplier.Session, scenario) > 10
+    assert explore(waves.supplier.Session, script) > 10
 
 
 def test_at_the_end_of_the_window_a_sweep_a_worker_and_a_person_pause_it_once(
     waves: WaveClient, plan: Plan
 ) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         planned = plan()
         with waves.supplier.Session.begin() as session:
             planned.sweep(session)
@@ -160,31 +155,26 @@ def test_at_the_end_of_the_window_a_sweep_a_worker_and_a_person_pause_it_once(
             dispatch_chunks(session, 8)
         waves.now = EVENING.replace(day=3, hour=0)
         key = ChunkKey(planned.batch_ids[0], 1)
-
-        def check(run: Run) -> None:
-            assert not run.errors
-            assert run.results["worker.read"] is None, "nothing begins after the end of the window"
-            assert planned.batch().state == "PAUSED"
-            waves.sweep()
-            assert planned.state() == "PAUSED"
-            assert 1 <= planned.told("wave.paused") <= 2, "a person may pause what the window has paused"
-            paused_by_person = run.results["person.pause"] and planned.batch().reason is None
-            waves.now = EVENING.replace(day=3)
-            waves.sweep()
-            assert planned.state() == ("PAUSED" if paused_by_person else "RUNNING")
-
-        acts: dict[str, list[Step]] = {
+        run = yield {
             "sweep": [("carry on", planned.sweep), COMMIT],
             "worker": [("read", at_once(lambda session: read_chunk(session, key)))],
             "person": [("pause", planned.act(pause_wave)), COMMIT],
         }
-        return Scenario(acts, check)
+        assert run.results["worker.read"] is None, "nothing begins after the end of the window"
+        assert planned.batch().state == "PAUSED"
+        waves.sweep()
+        assert planned.state() == "PAUSED"
+        assert 1 <= planned.told("wave.paused") <= 2, "a person may pause what the window has paused"
+        paused_by_person = run.results["person.pause"] and planned.batch().reason is None
+        waves.now = EVENING.replace(day=3)
+        waves.sweep()
+        assert planned.state() == ("PAUSED" if paused_by_person else "RUNNING")
 
-    assert explore(waves.supplier.Session, scenario) > 10
+    assert explore(waves.supplier.Session, script) > 10
 
 
 def test_a_wave_that_is_stopped_while_it_is_reconciled_is_decided_once(waves: WaveClient, plan: Plan) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         planned = plan(is_created=True)
 
         def reconcile(session: Session) -> None:
@@ -192,70 +182,56 @@ def test_a_wave_that_is_stopped_while_it_is_reconciled_is_decided_once(waves: Wa
                 pass
             session.flush()
 
-        def check(run: Run) -> None:
-            assert not run.errors
-            stopped = run.results["person.stop"]
-            assert planned.state() == ("STOPPED" if stopped else "CLEAN")
-            assert planned.state(2) in (("STOPPED",) if stopped else ("PLANNED", "WAITING", "RUNNING"))
-            assert planned.told("wave.found_clean") <= 1
-            assert planned.batch(2).state == ("CANCELLED" if stopped else planned.batch(2).state)
-
-        acts: dict[str, list[Step]] = {
+        run = yield {
             "one": [("reconcile", reconcile), COMMIT],
             "person": [("stop", planned.act(stop_wave, reason="enough")), COMMIT],
             "sweep": [("carry on", at_once(planned.sweep))],
         }
-        return Scenario(acts, check)
+        stopped = run.results["person.stop"]
+        assert planned.state() == ("STOPPED" if stopped else "CLEAN")
+        assert planned.state(2) in (("STOPPED",) if stopped else ("PLANNED", "WAITING", "RUNNING"))
+        assert planned.told("wave.found_clean") <= 1
+        assert planned.batch(2).state == ("CANCELLED" if stopped else planned.batch(2).state)
 
-    explore(waves.supplier.Session, scenario)
+    explore(waves.supplier.Session, script)
 
 
 @pytest.mark.parametrize("found", ["CLEAN", "DIFFERS"])
 def test_no_wave_is_approved_after_the_next_one_has_begun(waves: WaveClient, plan: Plan, found: str) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         planned = plan(is_created=True)
         with patch("migration_service.services.waves.reconciliation.judge") as judged:
             judged.return_value = Verdict(sent=Submitted(open=int(found == "DIFFERS")))
             reconcile_waves(waves.supplier.Session, seconds=60)
         assert planned.state() == found
-
-        def check(run: Run) -> None:
-            assert not run.errors
-            waves.sweep()
-            is_approved = run.results["person.approve"]
-            assert is_approved is (found == "DIFFERS"), "a clean wave of this plan needs no approval"
-            assert planned.state(2) == "RUNNING"
-            assert planned.decisions() == ["wave.approved", "wave.began"][not is_approved :]
-
-        acts: dict[str, list[Step]] = {
+        run = yield {
             "sweep": [("carry on", planned.sweep), COMMIT],
             "person": [("approve", planned.act(approve_wave, reason="known")), COMMIT],
         }
-        return Scenario(acts, check)
+        waves.sweep()
+        is_approved = run.results["person.approve"]
+        assert is_approved is (found == "DIFFERS"), "a clean wave of this plan needs no approval"
+        assert planned.state(2) == "RUNNING"
+        assert planned.decisions() == ["wave.approved", "wave.began"][not is_approved :]
 
-    assert explore(waves.supplier.Session, scenario) >= 2
+    assert explore(waves.supplier.Session, script) >= 2
 
 
 def test_of_an_approval_and_a_stop_one_holds(waves: WaveClient, plan: Plan) -> None:
-    def scenario() -> Scenario:
+    def script() -> Script:
         planned = plan(is_created=True)
         with patch("migration_service.services.waves.reconciliation.judge") as judged:
             judged.return_value = Verdict(sent=Submitted(open=1))
             waves.sweep()
         assert planned.state() == "DIFFERS"
-
-        def check(run: Run) -> None:
-            assert not run.errors
-            approved, stopped = run.results["one.approve"], run.results["other.stop"]
-            assert approved != stopped
-            assert planned.state() == ("APPROVED" if approved else "STOPPED")
-            assert planned.told("wave.approved") == int(approved)
-            assert (planned.batch(2).state == "CANCELLED") == stopped
-
-        acts: dict[str, list[Step]] = {
+        run = yield {
             "one": [("approve", planned.act(approve_wave, reason="known")), COMMIT],
             "other": [("stop", planned.act(stop_wave, reason="wrong")), COMMIT],
         }
-        return Scenario(acts, check)
+        approved, stopped = run.results["one.approve"], run.results["other.stop"]
+        assert approved != stopped
+        assert planned.state() == ("APPROVED" if approved else "STOPPED")
+        assert planned.told("wave.approved") == int(approved)
+        assert (planned.batch(2).state == "CANCELLED") == stopped
 
-    assert explore(waves.supplier.Session, scenario) >= 2
+    assert explore(waves.supplier.Session, script) >= 2

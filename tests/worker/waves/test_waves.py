@@ -198,18 +198,6 @@ def test_a_batch_is_not_run_outside_the_window_once_its_wave_was_resumed_there(w
     assert (waves.batches.get(batch_id)["reason"], _created(waves)) == ("window_closed", [])
 
 
-def test_an_account_that_was_imported_meanwhile_is_left_as_it_is(waves: WaveClient) -> None:
-    waves.stage(5)
-    plan = waves.plan({"rest": True})
-    waves.batches.post(None, source="pending")
-    waves.batches.work()
-    assert len(_created(waves)) == 5
-    waves.act(plan, 1, "start")
-    waves.run()
-    assert waves.states(plan) == ["CLEAN"]
-    assert _wave(waves, plan, 1)["counts"]["ALREADY_IMPORTED"] == 5
-
-
 def test_by_hand_a_wave_begins_only_within_its_window(waves: WaveClient) -> None:
     waves.stage(5)
     plan = waves.plan({"rest": True, "window": NIGHT})

@@ -1,16 +1,19 @@
-"""What of a payload is masked."""
+"""What of a payload is masked, and how a form with a file is read."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from io import BytesIO
 from uuid import uuid4
 
 import pytest
 from flask import Flask
+from werkzeug.exceptions import BadRequest, RequestEntityTooLarge
 
 from migration_payloads.normal_form import FieldDifference
 from migration_service.blueprints.console import masking
 from migration_service.blueprints.console.access import keep_session
+from migration_service.blueprints.console.display import label_cells
 from migration_service.blueprints.console.masking import (
     MASK,
     is_personal,
@@ -20,6 +23,7 @@ from migration_service.blueprints.console.masking import (
     repeats_personal,
     reveal,
 )
+from migration_service.blueprints.console.multipart import FormWithFile
 from migration_service.blueprints.console.payload_view import view_payload
 from migration_service.services.access.operator_sessions import ActiveSession
 from migration_service.services.access.operators import AuthenticatedOperator, OperatorRole
@@ -171,3 +175,72 @@ def test_what_was_revealed_is_masked_again_after_ten_minutes_and_only_the_newest
         reveal("account A 21")
         assert not is_revealed("account A 2")
         assert is_revealed("account A 1")
+
+
+_FIELD = '--b\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+_FILE = '--b\r\nContent-Disposition: form-data; name="file"; filename="book.ndjson"\r\n\r\n'
+_END = b"\r\n--b--\r\n"
+
+
+def _form(body: bytes) -> FormWithFile:
+    return FormWithFile(BytesIO(body), "b")
+
+
+def test_the_fields_are_those_before_the_file_and_the_file_comes_in_blocks() -> None:
+    content = bytes(range(256)) * 1000
+    long = "x" * 70_000  # longer than a block
+    fields = _FIELD.format("name", "week 12") + _FIELD.format("long", long) + _FIELD.format("empty", "")
+    form = _form((fields + _FILE).encode() + content + _END + _FIELD.format("later", "1").encode())
+    assert form.fields == {"name": "week 12", "long": long, "empty": ""}
+    assert form.file_name == "book.ndjson"
+    blocks = list(form.blocks())
+    assert b"".join(blocks) == content
+    assert len(blocks) > 1
+    assert all(blocks)
+
+
+def test_a_form_without_a_file_has_no_blocks() -> None:
+    form = _form(_FIELD.format("name", "week 12").encode() + b"--b--\r\n")
+    assert (form.fields, form.file_name) == ({"name": "week 12"}, None)
+    assert list(form.blocks()) == []
+
+
+@pytest.mark.parametrize("body", [b"", b"nothing of the kind", _FIELD.format("name", "week").encode()])
+def test_a_form_that_ends_too_early_is_refused(body: bytes) -> None:
+    with pytest.raises(BadRequest, match=r"The upload is incomplete\."):
+        _form(body)
+
+
+def test_a_file_that_ends_too_early_is_refused_after_its_blocks() -> None:
+    blocks = _form(_FILE.encode() + b"one\ntwo\n").blocks()
+    assert next(blocks).startswith(b"one")
+    with pytest.raises(BadRequest, match=r"The upload is incomplete\."):
+        list(blocks)
+
+
+def test_the_fields_and_their_names_have_a_bound_together() -> None:
+    half = "x" * 49_999
+    longest = _FIELD.format("a", half) + _FIELD.format("b", half)
+    assert _form((longest + _FILE).encode() + _END).fields == {"a": half, "b": half}
+    for fields in (longest + _FIELD.format("c", ""), _FIELD.format("a", 10 * half)):
+        with pytest.raises(RequestEntityTooLarge):
+            _form((fields + _FILE).encode() + _END)
+
+
+_HEAD = (
+    '<thead><tr><th scope="col" class="text-end">Line</th><th scope="col">Who &amp; when</th>'
+    '<th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead><tbody>'
+)
+
+
+def test_each_cell_has_the_name_of_its_column() -> None:
+    row = '<tr class="x"><th scope="row">1</th><td class="code">&lt;td&gt;</td>\n<td><a>Change</a></td></tr>'
+    assert label_cells(_HEAD + row + row) == _HEAD + 2 * (
+        '<tr class="x"><th scope="row" data-label="Line">1</th>'
+        '<td data-label="Who &amp; when" class="code">&lt;td&gt;</td>\n<td><a>Change</a></td></tr>'
+    )
+
+
+def test_a_cell_of_all_columns_has_no_name() -> None:
+    row = '<tr><td colspan="3">There is none.</td></tr>'
+    assert label_cells(_HEAD + row) == _HEAD + row

@@ -1,4 +1,4 @@
-"""How much of a body is read, and in which forms."""
+"""How much of a body is read, and in which forms; the key and the token of a request."""
 
 import gzip
 import zlib
@@ -9,7 +9,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from migration_service.blueprints.requests.body import read_json, read_text
-from migration_service.errors import ParseError
+from migration_service.blueprints.requests.idempotency import read_key
+from migration_service.blueprints.requests.interface import read_token
+from migration_service.errors import NotAuthenticatedError, ParseError, UnauthenticatedError
 
 _LIMIT = 100
 _CHUNKED = {"Transfer-Encoding": "chunked"}
@@ -92,3 +94,56 @@ def test_gzip_that_is_not_one_stream_is_refused(data: bytes, detail: str) -> Non
     assert answer.status_code == 400
     errors = answer.json or []
     assert [(it["code"], detail in it["detail"]) for it in errors] == [("parse_error", True)]
+
+
+@pytest.mark.parametrize(
+    ("header", "key"),
+    [
+        ("", None),
+        (" ", None),
+        ("abc", "abc"),
+        (" abc ", "abc"),
+        ('"abc"', "abc"),
+        ('"a"', "a"),
+        ('"', '"'),
+        ('"abc', '"abc'),
+        ('abc"', 'abc"'),
+        ('x"y"', 'x"y"'),
+        ('"x"y', '"x"y'),
+    ],
+)
+def test_a_key_is_read_without_the_quotes_around_it(header: str, key: str | None) -> None:
+    with Flask(__name__).test_request_context(headers={"Idempotency-Key": header}):
+        assert read_key() == key
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "a.b.c",
+        "Token a.b.c",
+        "token a.b.c",
+        "TOKEN a.b.c",
+        "Bearer a.b.c",
+        "JWT a.b.c",
+        "jwt a.b.c",
+        "Token   a.b.c",
+        "Token\ta.b.c",
+        " Token a.b.c ",
+        " a.b.c ",
+    ],
+)
+def test_a_token_is_read(header: str) -> None:
+    assert read_token(header) == "a.b.c"
+
+
+@pytest.mark.parametrize("header", ["", " ", "Token", "Bearer ", "jwt"])
+def test_a_missing_token_is_reported_as_missing(header: str) -> None:
+    with pytest.raises(NotAuthenticatedError):
+        read_token(header)
+
+
+@pytest.mark.parametrize("header", ["Basic a.b.c", "Token a b", "Token Token a", "a.b.c, a.b.c"])
+def test_another_form_of_the_header_is_refused(header: str) -> None:
+    with pytest.raises(UnauthenticatedError, match="must be: Token <token>"):
+        read_token(header)

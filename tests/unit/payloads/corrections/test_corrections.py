@@ -96,10 +96,7 @@ def test_every_kind_has_an_example_and_a_sentence() -> None:
     assert all(correction.about.endswith(".") and correction.codes for correction in CORRECTIONS)
 
 
-_FORMS: list[Any] = [None, 0, "x", {}, [{}]]
-
-
-@pytest.mark.parametrize("form", _FORMS, ids=repr)
+@pytest.mark.parametrize("form", [None, 0, "x", {}, [{}]], ids=repr)
 def test_what_is_around_a_value_may_have_any_form(form: Any) -> None:
     """Each member of the account in turn has another form, and each code is asked for at each path."""
     for member in make_account():

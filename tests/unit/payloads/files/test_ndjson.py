@@ -27,11 +27,7 @@ from migration_service.errors import (
 from migration_service_local.samples import generate_accounts
 
 _LIMITS = FileLimits(line=1_000, total=100_000)
-
-
 _OF_JOINED_FILES = [Line(1, b"a"), Line(2, b"b"), Line(4, b"c")]
-
-
 _TOO_LONG = Line(2, None, b"y" * 1_001)
 
 
@@ -141,8 +137,6 @@ def test_gzip_data_may_hold_ten_million_bytes_whatever_their_ratio_is() -> None:
 
 
 _BOOK = b'{"a": 1}\n{"b": 2}\n'
-
-
 _SMALL = FileLimits(line=100, total=100_000)
 
 
@@ -202,8 +196,6 @@ def test_a_file_without_lines_is_refused() -> None:
 
 
 _ACCOUNTS = list(generate_accounts(6, supplier="S"))
-
-
 _NUMBERS = [account["external_account_number"] for account in _ACCOUNTS]
 
 

@@ -195,11 +195,7 @@ def test_addresses_whose_postcodes_were_refused_are_not_the_same() -> None:
 
 
 _TODAY = date(2025, 6, 15)
-
-
 _LINES = list(generate_lines(150, supplier="S", today=_TODAY))
-
-
 #: They are small, so that mutations change different values.
 _SHORTEST = [parse_json(line) for line in sorted(_LINES, key=len)[:100:20]]
 
@@ -267,11 +263,7 @@ def _assert_the_answer_can_be_sent(errors: list[ErrorItem]) -> None:
 
 
 _NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
-
-
 _SECOND = timedelta(seconds=1)
-
-
 _TOO_EARLY = "note_unpin_at_earlier_than_creation_date"
 
 

@@ -150,16 +150,16 @@ def test_amounts_are_written_with_all_their_digits() -> None:
     assert encode_json(data) == b'{"amount":12.30,"at":"2026-01-02T03:04:05Z","on":"2026-01-02"}'
 
 
-_SCHEMAS = [
-    ACCOUNT_IMPORT,
-    added_data.NotesRequestSchema(),
-    added_data.TransactionsRequestSchema(),
-    added_data.StatementsRequestSchema(),
-    added_data.PaymentInstructionRequestSchema(),
-]
-
-
-@pytest.mark.parametrize("schema", _SCHEMAS)
+@pytest.mark.parametrize(
+    "schema",
+    [
+        ACCOUNT_IMPORT,
+        added_data.NotesRequestSchema(),
+        added_data.TransactionsRequestSchema(),
+        added_data.StatementsRequestSchema(),
+        added_data.PaymentInstructionRequestSchema(),
+    ],
+)
 def test_each_field_says_whether_it_is_personal(schema: Any) -> None:
     silent = [path for path, it in walk_fields(schema) if getattr(it, "personal", None) is None]
     assert silent == [], "Give these fields personal=True, personal=False or identifying=True."

@@ -28,8 +28,6 @@ from support.examples import TIMES
 from support.mutations import SMALL, STAND_INS, TODAY, damaged_accounts, places, typed
 
 accept = compile_schema(ACCOUNT_IMPORT)
-
-
 has_known_members = compile_shape(ACCOUNT_IMPORT)
 
 
@@ -194,26 +192,26 @@ def test_nearly_every_sound_account_of_the_generator_is_accepted() -> None:
     assert accepted > 0.9 * len(accounts)
 
 
-#: Members that are no fields, or fields a second time, some made to hide in the counting.
-STRANGERS = [
-    '"foreign": 1',
-    '"foreign": "true"',
-    '"true": "true"',
-    '"false": "false"',
-    '"true": true, "false": false',
-    '"": 0',
-    '"\\u0022": 0',
-    '"\\"": "\\""',
-    '"unknown_occupier": "true"',
-    '"unknown_occupier": "true", "unknown_occupier": "true"',
-    '"external_account_number": "another"',
-    '"customers": []',
-    '"foreign": "\\u0022"',
-    '"foreign": [{"unknown_occupier": "true"}, "true", "false"]',
-]
-
-
-@pytest.mark.parametrize("stranger", STRANGERS)
+# Members that are no fields, or fields a second time, some made to hide in the counting.
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        '"foreign": 1',
+        '"foreign": "true"',
+        '"true": "true"',
+        '"false": "false"',
+        '"true": true, "false": false',
+        '"": 0',
+        '"\\u0022": 0',
+        '"\\"": "\\""',
+        '"unknown_occupier": "true"',
+        '"unknown_occupier": "true", "unknown_occupier": "true"',
+        '"external_account_number": "another"',
+        '"customers": []',
+        '"foreign": "\\u0022"',
+        '"foreign": [{"unknown_occupier": "true"}, "true", "false"]',
+    ],
+)
 def test_no_unknown_or_repeated_member_is_overlooked(stranger: str) -> None:
     """The flag is text here, whose quotation marks are accounted for."""
     flagged = json.dumps({**json.loads(SMALL), "unknown_occupier": "false"})
@@ -251,11 +249,8 @@ _WRITTEN = """
 """
 
 
-#: Numbers as JSON and its dialects write them.
-NUMBERS = [*_WRITTEN.split(), '" 1"', "9" * 50, "0." + "1" * 50, "1" * 5000]
-
-
-@pytest.mark.parametrize("number", NUMBERS)
+# Numbers as JSON and its dialects write them.
+@pytest.mark.parametrize("number", [*_WRITTEN.split(), '" 1"', "9" * 50, "0." + "1" * 50, "1" * 5000])
 def test_numbers_are_read_alike_however_they_are_written(number: str) -> None:
     spans = [match.span(1) for match in re.finditer(r": (-?[0-9.]+)[,}]", SMALL)]
     assert len(spans) > 10
@@ -355,8 +350,6 @@ def test_every_text_that_is_not_plain_is_read_alike(value: str) -> None:
 
 
 _KEY = re.compile(r'"(\w+)": ')
-
-
 _TEXT_MEMBER = re.compile(r'"(?P<key>\w+)": "(?P<value>[^"]*)"')
 
 

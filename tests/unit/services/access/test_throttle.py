@@ -38,7 +38,6 @@ class Clock:
 
 @pytest.fixture
 def unavailable() -> Iterator[Redis]:
-    """A Redis that is unavailable."""
     client = make_redis("redis://127.0.0.1:1/0")
     yield client
     client.connection_pool.disconnect()
@@ -153,7 +152,6 @@ def _refuse(log: RefusalLog, number: int) -> None:
 
 
 def _noted(sessions: sessionmaker[Session], *numbers: int) -> list[AuditEntry]:
-    """Return the entries of these addresses."""
     addresses = [f"192.0.2.{number}" for number in numbers]
     with sessions() as session:
         found = select(AuditEntry).where(AuditEntry.address.in_(addresses)).order_by(AuditEntry.id)

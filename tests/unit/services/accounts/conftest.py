@@ -23,7 +23,6 @@ _LOCKS: dict[str, Any] = {
 
 @pytest.fixture
 def known(session: Session, account: ImportedAccount) -> KnownSupplier:
-    """The supplier of the account."""
     return get_import_supplier(session, account.supplier.code, organisation_id=None)
 
 

@@ -69,7 +69,6 @@ def empty(embedded_servers: EmbeddedServers) -> Iterator[str]:
 
 @pytest.fixture
 def database(embedded_servers: EmbeddedServers, empty: str) -> Iterator[str]:
-    """The address of a new database on the server that all tests share."""
     url = _named(embedded_servers, f"audit_{secrets.token_hex(4)}")
     _create(embedded_servers, url, empty)
     yield url.render_as_string(hide_password=False)

@@ -48,8 +48,6 @@ from unit.services.undo.undo_rows import MOMENT, add_undo
 from unit.services.waves.wave_rows import batch_of, make_plan
 
 _OPEN = (BatchState.RUNNING, BatchState.WAITING)
-
-
 _SOURCES = {
     "pause": (PAUSE, {"RUNNING", "WAITING"}, "PAUSED"),
     "resume": (RESUME, {"PAUSED", "STOPPED"}, "RUNNING"),

@@ -234,7 +234,6 @@ def test_from_a_limit_of_2_one_slot_always_stays_for_requests(slots: Slots, limi
 
 
 def _clock(redis: Redis) -> int:
-    """Return the time of Redis in milliseconds."""
     seconds, microseconds = redis.time()
     return int(seconds * 1_000 + microseconds // 1_000)
 

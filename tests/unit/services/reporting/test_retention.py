@@ -41,7 +41,7 @@ from migration_service.services.reporting.retention import (
 )
 from migration_service.services.setup.suppliers import KnownSupplier
 from migration_service.services.webhooks.deliveries import remove_old_deliveries
-from support.interleavings import COMMIT, Script, Step, explore_script
+from support.interleavings import COMMIT, Script, Step, explore
 from unit.services.reporting.rows import (
     add,
     make_account,
@@ -287,7 +287,7 @@ def test_two_removals_of_the_same_piece_do_not_say_that_no_lines_are_left(
             assert session.get_one(Batch, batch.id).lines_removed_at is None
             session.execute(delete(BatchLine))
 
-    assert explore_script(sessions, script, alike=("one", "two")) == 2
+    assert explore(sessions, script, alike=("one", "two")) == 2
 
 
 @pytest.mark.parametrize("remove", _IN_PIECES)

@@ -70,8 +70,6 @@ def test_accounts_are_found_by_each_of_their_numbers(
 
 
 _DAY = date(2026, 1, 1)
-
-
 _UNDO = new_id()
 
 

@@ -38,11 +38,7 @@ from unit.services.waves.wave_rows import (
 )
 
 Act = Callable[[Session, WavePlan, Wave], None]
-
-
 LATER = EVENING + timedelta(seconds=1)
-
-
 _ACTS: dict[str, tuple[Act, WaveState]] = {
     "start": (start_wave, WaveState.WAITING),
     "resume": (resume_wave, WaveState.PAUSED),
@@ -117,8 +113,6 @@ def test_who_decides_why_and_what_about_is_kept_with_the_wave_and_in_the_audit(
 
 
 _CLEAN = "The wave is CLEAN, and its plan continues without an approval."
-
-
 _DECIDED = {"decided_by": "ann", "decided_at": EVENING}
 
 

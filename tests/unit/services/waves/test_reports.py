@@ -26,8 +26,6 @@ from unit.services.waves.wave_rows import (
 )
 
 pytestmark = pytest.mark.usefixtures("now")
-
-
 NONE = dict.fromkeys((status.value for status in LineStatus), 0)
 
 

@@ -36,22 +36,14 @@ from unit.services.waves.wave_rows import (
 )
 
 pytestmark = pytest.mark.usefixtures("now")
-
-
 PLANNED, WAITING, RUNNING, PAUSED = (
     WaveState.PLANNED,
     WaveState.WAITING,
     WaveState.RUNNING,
     WaveState.PAUSED,
 )
-
-
 CLOSED = "window_closed"
-
-
 THRESHOLD = "error_threshold_reached"
-
-
 BEFORE = EVENING - timedelta(hours=1)
 
 

@@ -135,8 +135,6 @@ def test_uploads_leave_a_twentieth_of_the_disk_free(tmp_path: Path, free: int, *
 
 
 _OWN, _OTHER = 7, 8
-
-
 _KEY = f"migration:uploads:{_OWN}"
 
 

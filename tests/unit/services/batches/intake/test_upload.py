@@ -36,11 +36,7 @@ from unit.services.batches.batch_rows import add_lines, find_supplier, make_batc
 from unit.services.undo.undo_rows import add_pending
 
 _IMPORT: dict[str, Any] = {"mode": BatchMode.IMPORT, "operations_team_name": "T"}
-
-
 _NOTES: dict[str, Any] = {"mode": BatchMode.IMPORT, "kind": BatchKind.NOTES}
-
-
 _TRANSACTIONS: dict[str, Any] = {"mode": BatchMode.IMPORT, "kind": BatchKind.TRANSACTIONS}
 
 

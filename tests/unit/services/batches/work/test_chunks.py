@@ -40,14 +40,8 @@ from unit.services.batches.batch_rows import (
 )
 
 NOW = datetime(2026, 3, 2, 22, 30, tzinfo=UTC)
-
-
 PENDING: dict[str, Any] = {"counts": {"PENDING": 3, "IMPORTED": 4}}
-
-
 _MEASURED: dict[str, Any] = {"done": 4, "failures": {"required": 2}, "worked_at": func.now()}
-
-
 _NOTES: dict[str, Any] = {"kind": "notes", "mode": "import"}
 
 

@@ -38,14 +38,8 @@ from unit.services.batches.batch_rows import (
 from unit.services.undo.undo_rows import add_account
 
 _NOT_FOUND = ("FAILED", [("account_not_found", "external_account_number")])
-
-
 _ADDED: tuple[str, list[Any]] = ("ADDED", [])
-
-
 _DEFERRED: tuple[str, list[Any]] = ("DEFERRED", [])
-
-
 _PENDING: tuple[str, list[Any]] = ("PENDING", [])
 
 
@@ -247,8 +241,6 @@ _PAYLOADS: dict[BatchKind, dict[str, Any]] = {
     BatchKind.STATEMENTS: {"statements": []},
     BatchKind.PAYMENT_INSTRUCTIONS: {"vendor": "V", "reference": "R", "type": "CARD"},
 }
-
-
 #: The member of each that the error names.
 _FIRST_MARKS = {
     BatchKind.ACCOUNTS: "billing_address1",
@@ -257,8 +249,6 @@ _FIRST_MARKS = {
     BatchKind.STATEMENTS: "statements",
     BatchKind.PAYMENT_INSTRUCTIONS: "vendor",
 }
-
-
 _PAIR = {"import_supplier": "S", "external_account_number": "1"}
 
 

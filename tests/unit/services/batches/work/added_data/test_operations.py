@@ -38,16 +38,12 @@ from unit.services.batches.batch_rows import (
 from unit.services.undo.undo_rows import add_account
 
 _ADDED: tuple[str, list[Any]] = ("ADDED", [])
-
-
 _TRANSACTION = {
     "transaction_date": "2026-01-10",
     "type": "PAYMENT",
     "reference": "",
     "payment_type": "DIRECT_CREDIT",
 }
-
-
 _STATEMENT = {
     "bill_period_from_date": "2025-08-01",
     "bill_period_to_date": "2025-08-31",
