@@ -1,8 +1,11 @@
 """What sweeps do with a plan: by its clock, by its batches, and by what was compared."""
 
+import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
@@ -43,142 +46,53 @@ PLANNED, WAITING, RUNNING, PAUSED = (
     WaveState.PAUSED,
 )
 CLOSED = "window_closed"
-THRESHOLD = "error_threshold_reached"
 BEFORE = EVENING - timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A wave with its batch before a sweep, and what is different after it."""
+    """A wave with its batch before a sweep, and what is different after it, as `sweep.ndjson` has them."""
 
-    wave: WaveState
-    batch: BatchState
-    window: dict[str, Any] | None = None
+    name: str
+    wave: str
+    batch: str
+    #: It is open or closed.
+    window: str = ""
     #: Of the batch.
     reason: str | None = None
     #: The states afterwards, the reasons, and the end of the batch's time. It was an hour ago.
-    then: tuple[str, str] | None = None
-    why: tuple[str | None, str | None] = (None, None)
-    until: datetime | None = BEFORE
+    then: Sequence[str] = ()
+    why: Sequence[str | None] = (None, None)
+    until: str = ""
     #: What the audit tells.
-    told: tuple[str, ...] = ()
+    told: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        return self.name
 
 
-_CASES = {
-    "it is its turn": Case(PLANNED, BatchState.PAUSED, then=("WAITING", "PAUSED"), told=("queued",)),
-    "it waits for a person": Case(WAITING, BatchState.PAUSED),
-    "it waits for its window": Case(WAITING, BatchState.PAUSED, CLOSED_NOW),
-    "its window opens": Case(
-        WAITING, BatchState.PAUSED, OPEN_NOW, then=("RUNNING", "RUNNING"), until=MIDNIGHT, told=("began",)
-    ),
-    "it is its turn in its window": Case(
-        *(PLANNED, BatchState.PAUSED, OPEN_NOW),
-        then=("RUNNING", "RUNNING"),
-        until=MIDNIGHT,
-        told=("queued", "began"),
-    ),
-    "its batch was resumed by itself": Case(
-        WAITING, BatchState.RUNNING, OPEN_NOW, then=("RUNNING", "RUNNING"), until=MIDNIGHT, told=("began",)
-    ),
-    "its batch was cancelled before its turn": Case(
-        PLANNED, BatchState.CANCELLED, then=("STOPPED", "CANCELLED"), told=("stopped",)
-    ),
-    "its batch was cancelled before it began": Case(
-        WAITING, BatchState.CANCELLED, OPEN_NOW, then=("STOPPED", "CANCELLED"), told=("stopped",)
-    ),
-    "it runs": Case(RUNNING, BatchState.RUNNING),
-    "it runs in its window": Case(RUNNING, BatchState.RUNNING, OPEN_NOW, until=MIDNIGHT),
-    "its supplier is paused": Case(RUNNING, BatchState.WAITING, reason="why", why=(None, "why")),
-    "its window closes": Case(
-        *(RUNNING, BatchState.RUNNING, CLOSED_NOW),
-        then=("PAUSED", "PAUSED"),
-        why=(CLOSED, CLOSED),
-        told=("paused",),
-    ),
-    "its window closes while its supplier is paused": Case(
-        *(RUNNING, BatchState.WAITING, CLOSED_NOW, "why"),
-        then=("PAUSED", "PAUSED"),
-        why=(CLOSED, CLOSED),
-        told=("paused",),
-    ),
-    "a worker has found that its window is closed": Case(
-        *(RUNNING, BatchState.PAUSED, CLOSED_NOW, CLOSED),
-        then=("PAUSED", "PAUSED"),
-        why=(CLOSED, CLOSED),
-        told=("paused",),
-    ),
-    "a person has paused its batch": Case(
-        RUNNING, BatchState.PAUSED, OPEN_NOW, then=("PAUSED", "PAUSED"), told=("paused",)
-    ),
-    "an error threshold has paused its batch": Case(
-        *(RUNNING, BatchState.PAUSED, None, THRESHOLD),
-        then=("PAUSED", "PAUSED"),
-        why=(THRESHOLD, THRESHOLD),
-        told=("paused",),
-    ),
-    "its supplier is complete": Case(
-        *(RUNNING, BatchState.STOPPED, None, "why"),
-        then=("PAUSED", "STOPPED"),
-        why=("why", "why"),
-        told=("paused",),
-    ),
-    "it waits for its next window": Case(PAUSED, BatchState.PAUSED, CLOSED_NOW, CLOSED, why=(CLOSED, CLOSED)),
-    "its next window opens": Case(
-        *(PAUSED, BatchState.PAUSED, OPEN_NOW, CLOSED),
-        then=("RUNNING", "RUNNING"),
-        until=MIDNIGHT,
-        told=("went_on",),
-    ),
-    "a person keeps it out of its window": Case(PAUSED, BatchState.PAUSED, OPEN_NOW),
-    "an error threshold keeps it out of its window": Case(
-        PAUSED, BatchState.PAUSED, OPEN_NOW, THRESHOLD, why=(THRESHOLD, THRESHOLD)
-    ),
-    "what stopped in its window is not what the window stopped": Case(
-        PAUSED, BatchState.STOPPED, OPEN_NOW, CLOSED, why=(CLOSED, CLOSED)
-    ),
-    "its batch was resumed": Case(PAUSED, BatchState.RUNNING, then=("RUNNING", "RUNNING"), told=("went_on",)),
-    "its batch was resumed outside its window": Case(
-        PAUSED, BatchState.RUNNING, CLOSED_NOW, then=("PAUSED", "PAUSED"), why=(CLOSED, CLOSED)
-    ),
-    "every line has an outcome": Case(
-        RUNNING, BatchState.COMPLETED, then=("RECONCILING", "COMPLETED"), told=("reconciled",)
-    ),
-    "every line has an outcome at the end of the window": Case(
-        PAUSED, BatchState.COMPLETED, CLOSED_NOW, then=("RECONCILING", "COMPLETED"), told=("reconciled",)
-    ),
-    "its batch was cancelled": Case(
-        RUNNING, BatchState.CANCELLED, then=("RECONCILING", "CANCELLED"), told=("reconciled",)
-    ),
-    "it is being reconciled": Case(WaveState.RECONCILING, BatchState.COMPLETED, OPEN_NOW),
-    "a person decides about it": Case(WaveState.DIFFERS, BatchState.CANCELLED, OPEN_NOW),
-    "its failed lines are retried": Case(
-        WaveState.CLEAN, BatchState.RUNNING, then=("RUNNING", "RUNNING"), told=("reopened",)
-    ),
-    "its failed lines are retried outside its window": Case(
-        *(WaveState.DIFFERS, BatchState.RUNNING, CLOSED_NOW),
-        then=("PAUSED", "PAUSED"),
-        why=(CLOSED, CLOSED),
-        told=("reopened", "paused"),
-    ),
-}
+_CASES = [
+    Case(**json.loads(row)) for row in Path(__file__).with_name("sweep.ndjson").read_text().splitlines()
+]
 
 
-@pytest.mark.parametrize("name", _CASES)
-def test_a_sweep_does_what_is_due_in_a_wave(session: Session, customer: Customer, name: str) -> None:
-    case = _CASES[name]
-    plan, wave = make_wave(session, customer, case.wave, time_window=case.window, differing=3, open=3)
-    if case.wave is PAUSED:
+@pytest.mark.parametrize("case", _CASES, ids=str)
+def test_a_sweep_does_what_is_due_in_a_wave(session: Session, customer: Customer, case: Case) -> None:
+    window = {"open": OPEN_NOW, "closed": CLOSED_NOW}.get(case.window)
+    plan, wave = make_wave(session, customer, WaveState(case.wave), time_window=window, differing=3, open=3)
+    if case.wave == PAUSED:
         wave.reason = case.reason
     batch = batch_of(
-        session, wave, state=case.batch, reason=case.reason, runs_until=BEFORE, brake_since=BEFORE
+        session, wave, state=BatchState(case.batch), reason=case.reason, runs_until=BEFORE, brake_since=BEFORE
     )
     add_chunk(session, batch, state=ChunkState.PENDING)
     advance_plan(session, plan.id)
     session.flush()
-    assert (wave.state, batch.state) == (case.then or (case.wave, case.batch))
-    assert (wave.reason, batch.reason, batch.runs_until) == (*case.why, case.until)
+    assert [wave.state, batch.state] == (case.then or [case.wave, case.batch])
+    until = MIDNIGHT if case.until == "midnight" else BEFORE
+    assert (wave.reason, batch.reason, batch.runs_until) == (*case.why, until)
     assert [action for action, _, _ in acts(session)] == [f"wave.{action}" for action in case.told]
-    is_compared = case.told == ("reconciled",)
+    is_compared = case.told == ["reconciled"]
     assert (wave.differing, wave.open) == ((None, None) if is_compared else (3, 3))
     assert (wave.began_at == EVENING) is ("began" in case.told)
     if "went_on" in case.told:
