@@ -47,7 +47,7 @@ def test_every_constant_exists_and_has_the_documented_value(name: str) -> None:
     value: Any = getattr(import_module(f"{package}{module}"), constant)
     (row, *_) = [row for row in _ROWS if any(f"`{name}`" in cell for cell in row)]
     shown = {f"{value:,}", f"{value:g} s", f"{value // 1_000_000:g} MB", f"{value // 1_000:g} kB"}
-    shown.add(f"{value // 1024:g} kB")
+    shown.add(f"{value // 1024:g} KiB")
     assert any(text in cell for text in shown for cell in row), (row, shown)
 
 

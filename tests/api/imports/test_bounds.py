@@ -59,31 +59,182 @@ def _nested(levels: int) -> bytes:
     return text
 
 
-#: What the page calls a bound, and the end of a payload that is so large.
-_AT: dict[str, Callable[[int], bytes]] = {
-    "levels of objects and lists": lambda n: b'"statement_pdf_context":' + _nested(n),
-    "digits of a number; of a whole number that no field reads 4,300": lambda n: (
-        b'"billing_address1":' + b"1." + b"1" * (n - 1)
+_Send = Callable[[SupplierClient, int], TestResponse]
+
+
+def _ending(make: Callable[[int], bytes]) -> _Send:
+    """Validate a payload that ends like this."""
+    return lambda supplier, size: supplier.post(
+        "/validate-account/", data=b'{"external_account_number":"1",%b}' % make(size), headers=_JSON
+    )
+
+
+def _post(path: str, make: Callable[[int], Any]) -> _Send:
+    return lambda supplier, size: supplier.post(path.format(supplier.code), make(size))
+
+
+def _get(path: str) -> _Send:
+    return lambda supplier, size: supplier.get(path.format(supplier.code, size))
+
+
+def _ask_for_token(make: Callable[[int], bytes]) -> _Send:
+    return lambda supplier, size: supplier.app.test_client().post(
+        "/v1/graphql/", data=make(size), headers=_JSON
+    )
+
+
+def _document(text: str) -> bytes:
+    return encode_json({"query": text})
+
+
+def _threshold(name: str, make: Callable[[int], Any]) -> _Send:
+    """Start a batch whose error threshold has this value. Its supplier does not exist."""
+    fixed = "import_supplier=nobody&mode=validate&stop_after_errors=1%25"
+    return lambda supplier, size: supplier.post(f"/batches/?{fixed}&{name}={make(size)}")
+
+
+def _plan(make: Callable[[int], list[Any]]) -> Callable[[int], Any]:
+    return lambda size: {"import_supplier": "nobody", "operations_team_name": "nobody", "waves": make(size)}
+
+
+#: What the page calls a bound, and a request of this size.
+_AT: dict[str, _Send] = {
+    "body, as sent and after decompression": lambda supplier, size: supplier.post(
+        "/validate-account/", data=b"{%b}" % (b" " * (size - 2)), headers=_JSON
     ),
-    "exponent of a number": lambda n: b'"billing_address1":1e%d' % n,
-    "items of a list": lambda n: b'"customers":[{"user_details":[%b]}]' % b",".join([b"{}"] * n),
-    "errors in an answer, and warnings": lambda n: b'"customers":[%b]' % b",".join([b"{}"] * (n - 1)),
-    "characters of an identifier": lambda n: b'"import_supplier":"%b"' % (b"x" * n),
+    "body of a request for a token": _ask_for_token(lambda n: b'{"query":"%b"}' % (b" " * (n - 12))),
+    "tokens of a GraphQL document": _ask_for_token(lambda n: _document("{" + "a " * (n - 2) + "}")),
+    "comments in a GraphQL document": _ask_for_token(lambda n: _document("#\n" * n + "{documentation}")),
+    "levels of objects and lists": _ending(lambda n: b'"statement_pdf_context":' + _nested(n)),
+    "digits of a number; of a whole number that no field reads 4,300": _ending(
+        lambda n: b'"billing_address1":' + b"1." + b"1" * (n - 1)
+    ),
+    "exponent of a number": _ending(lambda n: b'"billing_address1":1e%d' % n),
+    "items of a list": _ending(lambda n: b'"customers":[{"user_details":[%b]}]' % b",".join([b"{}"] * n)),
+    "errors in an answer, and warnings": _ending(
+        lambda n: b'"customers":[%b]' % b",".join([b"{}"] * (n - 1))
+    ),
+    "accounts or lines of a batch that are acknowledged in one request": _post(
+        "/reconciliation/{}/acknowledgements/",
+        lambda n: {"reason": "Sent twice.", "external_account_numbers": [str(it) for it in range(n)]},
+    ),
+    "characters of an identifier": _ending(lambda n: b'"import_supplier":"%b"' % (b"x" * n)),
+    "characters of an `Idempotency-Key`": lambda supplier, size: supplier.post(
+        "/notes/create/", {}, headers={"Idempotency-Key": "x" * size}
+    ),
+    "entries of a page": _get("/batches/?limit={1}"),
+    "events of a page": _get("/events/?limit={1}"),
+    "lines of the window of an error threshold, and before a percentage counts": _threshold(
+        "stop_window_lines", str
+    ),
+    "codes that an error threshold leaves out": _threshold(
+        "stop_ignore_codes", lambda n: ",".join(["required"] * n)
+    ),
+    "waves of a plan": _post("/wave-plans/", _plan(lambda n: [{"size": 1}] * n)),
+    "accounts that a wave lists": _post(
+        "/wave-plans/", _plan(lambda n: [{"accounts": [str(it) for it in range(n)]}])
+    ),
 }
+
+#: The tests that reach the other bounds, some of them with a lower setting.
+_ELSEWHERE = {
+    "form of the console": "test_a_form_that_is_too_large_or_no_form_is_the_clients_mistake",
+    "head of a request, and each header": "test_requests_that_nginx_refuses_get_the_usual_form_of_error",
+    "first line of a request": "test_requests_that_nginx_refuses_get_the_usual_form_of_error",
+    "time to send a head, and between two pieces of a body or of an answer": (
+        "test_requests_that_stop_half_way_hold_no_threads_and_are_closed"
+    ),
+    "requests of an address that are under way": (
+        "test_an_address_with_too_many_requests_under_way_is_answered_429"
+    ),
+    "uploads of files of an address": "test_an_address_with_too_many_requests_under_way_is_answered_429",
+    "commas and opening brackets of a body or line, also within texts": (
+        "test_json_beyond_a_bound_is_refused_with_its_code"
+    ),
+    "bytes of the events of a page; the last one is whole": (
+        "test_a_page_ends_after_so_many_bytes_and_leads_on"
+    ),
+    "webhooks of an organisation": "test_there_is_a_limit",
+    "named consumers of events of an organisation": "test_an_organisation_has_as_many_consumers_as_it_may",
+    "failed attempts to obtain a token, for each address and minute": (
+        "test_guesses_in_one_document_are_counted_separately"
+    ),
+    "open sessions of an API key; beyond it the oldest ones end": (
+        "test_beyond_the_most_sessions_of_a_key_its_oldest_ones_end"
+    ),
+    "accounts of an organisation that are staged and not created": (
+        "test_beyond_the_quota_only_accounts_that_are_staged_already_are_staged"
+    ),
+    "time that a request waits for its turn in a web process while other organisations are there": (
+        "test_beside_others_a_request_that_waits_too_long_is_refused_and_alone_it_is_not"
+    ),
+    "threads of a web process that an organisation leaves to others, even while it is alone": (
+        "test_an_organisation_leaves_threads_to_others"
+    ),
+    "wrong passwords of the console, for each name from one address and minute": (
+        "test_too_many_wrong_passwords_are_throttled_by_name_and_address_and_lock_nobody_else_out"
+    ),
+    "the same for one address, whatever the names": "test_an_address_that_tries_many_names_is_throttled",
+    "logins of the console whose password is checked, or which wait for that, in a web process": (
+        "test_many_logins_at_once_take_the_memory_of_one_and_few_wait"
+    ),
+    "the same for one address": "test_many_logins_at_once_take_the_memory_of_one_and_few_wait",
+    "accounts that are processed at once": "test_beyond_the_limit_the_answer_is_429_with_retry_after",
+    "time that a process request waits": (
+        "test_without_a_worker_in_time_the_answer_is_429_and_the_attempt_is_withdrawn"
+    ),
+    "file after decompression": (
+        "test_an_upload_beyond_a_limit_is_413_with_a_code_of_its_own_and_leaves_nothing"
+    ),
+    "file as sent, if it has a `Content-Length`": "test_the_largest_allowed_file_is_accepted",
+    "lines of a file, blank ones included": "test_the_largest_allowed_file_is_accepted",
+    "bytes after decompression for each byte sent, from 10 MB on": (
+        "test_an_upload_beyond_a_limit_is_413_with_a_code_of_its_own_and_leaves_nothing"
+    ),
+    "bytes of a line": "test_a_line_that_is_too_long_fails_without_its_text",
+    "time that a line of added data is deferred": (
+        "test_lines_wait_for_an_account_that_is_being_created_but_not_for_ever"
+    ),
+    "uploads of an organisation at once": "test_simultaneous_uploads_are_limited_for_each_organisation",
+    "batches of an organisation that have not ended": (
+        "test_open_batches_are_limited_but_a_retry_with_its_key_is_answered"
+    ),
+    "bytes of the lines of an organisation": "test_bytes_of_lines_count_until_they_are_removed",
+    "disk for uploads": "test_a_full_disk_is_503_and_leaves_nothing",
+}
+
+
+def _rows() -> dict[str, tuple[str, str]]:
+    """Return the default and the code of each bound of the page that a request or a file can reach."""
+    page, _, _ = (ROOT / "docs/limits.md").read_text().partition("## Shares")
+    cells = [[cell.strip() for cell in it.strip("| ").split(" | ")] for it in page.splitlines()]
+    rows = {
+        it[0]: (it[1], it[3].strip("`")) for it in cells if len(it) == 4 and it[0] not in ("bound", "---")
+    }
+    return rows
+
+
+_UNITS = {"MB": 1_000_000, "KiB": 1_024}
 
 
 @pytest.mark.parametrize("what", _AT)
 def test_a_bound_of_the_page_holds_exactly(supplier: SupplierClient, what: str) -> None:
-    row = next(
-        it for it in (ROOT / "docs/limits.md").read_text().splitlines() if it.startswith(f"| {what} |")
-    )
-    _, bound, _, code = (cell.strip("` ") for cell in row.strip("| ").split(" | "))
-    most = int(bound.replace(",", ""))
+    shown, code = _rows()[what]
+    number, _, unit = shown.partition(";")[0].partition(" ")
+    most = int(number.replace(",", "")) * _UNITS.get(unit, 1)
     for size, is_beyond in ((most, False), (most + 1, True)):
-        body = b'{"external_account_number":"1",%b}' % _AT[what](size)
-        answer = supplier.post("/validate-account/", data=body, headers=_JSON)
-        assert answer.status_code == 400
-        assert (code in {found for _, found in codes_of(answer)}) == is_beyond, (size, answer.text[:500])
+        answer = _AT[what](supplier, size)
+        assert (f'"{code}"' in answer.text or f"'{code}'" in answer.text) == is_beyond, (
+            size,
+            answer.text[:500],
+        )
+
+
+def test_every_bound_of_the_page_is_reached_by_a_test() -> None:
+    assert not _AT.keys() & _ELSEWHERE.keys()
+    assert _AT.keys() | _ELSEWHERE.keys() == _rows().keys()
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [it for it in _ELSEWHERE.values() if f"def {it}(" not in tests] == []
 
 
 def _validate(supplier: SupplierClient, account: Any) -> TestResponse:
