@@ -65,16 +65,33 @@ def make_book(code: str, number: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Planted:
-    """A change of the rows of a table that `where` chooses, and the paths that it shows at."""
+    """A change of the rows of a table that `where` chooses, and the paths that it shows at.
+
+    `other` are those at which it shows in the account `:other`. A change without paths is not compared.
+    """
 
     table: str
     change: str
     paths: Sequence[str]
     where: str = "true"
+    other: Sequence[str] = ()
 
 
 def _swap(column: str, one: str, other: str) -> str:
     return f"{column} = CASE {column} WHEN {one} THEN {other} WHEN {other} THEN {one} ELSE {column} END"
+
+
+_OTHER = "(SELECT id FROM account WHERE external_account_number = :other)"
+
+
+def _below_other(table: str) -> str:
+    return f"(SELECT min(id) FROM {table} AS it WHERE it.account_pk = {_OTHER})"  # noqa: S608
+
+
+def _of_sibling(table: str, column: str, above: str = "account_pk") -> str:
+    """Return the change that gives the first two rows the value of the other one."""
+    return f"""{column} = (SELECT it.{column} FROM {table} AS it
+        WHERE it.{above} = row.{above} AND it.position = 1 - row.position)"""  # noqa: S608
 
 
 #: Changes of more than one value, and the least changes of one.
@@ -131,6 +148,77 @@ PLANTED = [
     ),
     Planted("account", "billing_postcode = '5018 nj'", ["billing_postcode"]),
     Planted("account", "service_account_number = 'A-' || id", ["service_account_number"]),
+    Planted("account", "billing_address1 = ''", ["billing_address1"]),
+    Planted("account", "billing_address1 = billing_address1 || U&'\\0301'", ["billing_address1"]),
+    Planted(
+        "account",
+        "import_supplier_id = (SELECT min(id) FROM import_supplier WHERE id <> row.import_supplier_id)",
+        [
+            *("import_supplier", "statements.0.statement_location", "statements.1.statement_location"),
+            f"{_POINT}.agreements.0.historical_contract_pdf_location",
+        ],
+    ),
+    Planted(
+        *("account", "operations_team_id = (SELECT max(id) FROM operations_team)"), ["operations_team_name"]
+    ),
+    # Exchanged within an account.
+    Planted(
+        *("customer", _of_sibling("customer", "family_name")),
+        ["customers.0.family_name", "customers.1.family_name"],
+    ),
+    Planted(
+        *("cost_detail", "net_amount = net_amount + CASE position WHEN 0 THEN 1 ELSE -1 END"),
+        [
+            f"{_POINT}.agreements.0.monthly_advance_charge_template.cost_details.{place}.net_amount"
+            for place in (0, 1)
+        ],
+    ),
+    Planted(
+        *("statement", _of_sibling("statement", "number")), ["statements.0.number", "statements.1.number"]
+    ),
+    Planted(
+        *("transaction", "transaction_id = 'O-' || 5 - position"),
+        [f"{_OPEN}.0.transaction_id", f"{_OPEN}.1.transaction_id"],
+        "period = 'OPEN'",
+    ),
+    Planted(
+        *("line_item", _of_sibling("line_item", "ref", "transaction_pk")),
+        [f"{_CHARGE}.line_items.0.params.ref", f"{_CHARGE}.line_items.1.params.ref"],
+        "position < 2",
+    ),
+    Planted("ledger", "ledger_code = 'X'", ["ledgers.1.ledger_code"], _SECOND),
+    # Moved to another account, or removed.
+    Planted("customer", f"account_pk = {_OTHER}", ["customers.1"], _SECOND, ["customers.2"]),
+    Planted(
+        *("meter_point", f"supply_address_pk = {_below_other('supply_address')}", [_POINT]),
+        other=["supply_addresses.0.meter_points.1"],
+    ),
+    Planted(
+        "transaction",
+        f"account_pk = {_OTHER}, transaction_id = 'moved', ledger_pk = {_below_other('ledger')}",
+        *([f"{_OPEN}.2"], "transaction_id = 'O-3'", [f"{_OPEN}.2"]),
+    ),
+    Planted(
+        "transaction",
+        "account_pk = (SELECT max(id) FROM account), transaction_id = 'elsewhere'",
+        [f"{_OPEN}.2.account_pk", f"{_OPEN}.2.transaction_id"],
+        "transaction_id = 'O-3'",
+    ),
+    Planted("tax_item", "DELETE", [f"{_CHARGE}.tax_items.0"], _FIRST),
+    Planted("statement", "DELETE", ["statements.1"], _SECOND),
+    # Called added data.
+    Planted("statement", "origin = 'ADDED'", ["statements.0"], _FIRST),
+    Planted(
+        *("transaction", "period = 'ADDED'", [f"{_OPEN}.2", "ledgers.0.ledger_balance"]),
+        "transaction_id = 'O-3'",
+    ),
+    # The order of what has an identity is not content.
+    Planted("transaction", "position = 2 - position", [], "period = 'OPEN'"),
+    Planted("statement", "position = 1 - position", []),
+    Planted("register", "position = 9 - position", []),
+    # Not compared: see "What is not compared" of the page.
+    Planted("account", "created_at = created_at - interval '1 day'", []),
+    Planted("statement", "created_at = created_at - interval '1 day'", []),
 ]
 
 
@@ -187,8 +275,8 @@ def _rows_of_account(model: type[Base]) -> str:
     return f"{parent_column(model).name} IN ({rows})"
 
 
-def plant(session: Session, planted: Planted, number: str) -> None:
-    """Make the change in the account of this number."""
+def plant(session: Session, planted: Planted, number: str, other: str) -> None:
+    """Make the change in the account of this number. What it moves goes to the other one."""
     table = f'"{planted.table}"'
     model = next(it for it in _MODELS if table_of(it).name == planted.table)
     where = f"{_rows_of_account(model)} AND {planted.where}"
@@ -200,4 +288,5 @@ def plant(session: Session, planted: Planted, number: str) -> None:
     }
     change = f"UPDATE {table} AS row SET {planted.change} WHERE {where}"  # noqa: S608
     statement = text(f"{statements.get(planted.change, change)} RETURNING 1")
-    assert session.execute(statement, {"number": number}).all(), planted
+    values = {"number": number} | ({"other": other} if ":other" in planted.change else {})
+    assert session.execute(statement, values).all(), planted

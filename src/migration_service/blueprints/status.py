@@ -61,6 +61,7 @@ _ACCOUNT_EXAMPLE = {
     "newer_version": None,
     "created": {
         "service_account_number": "A-7KX2M9QD",
+        "operations_team_name": "Migration team",
         "account_created_at": "2026-03-01T10:15:00Z",
         "erased_at": None,
     },

@@ -57,6 +57,7 @@ class CreatedVersionSchema(AnswerSchema):
     """The account that was created."""
 
     service_account_number = answers.String("Its number.", "A-7KX2M9QD")
+    operations_team_name = answers.String("The operations team that it is linked to.", "Migration team")
     account_created_at = answers.Moment("When it was created, in UTC.", _MOMENT)
     erased_at = answers.Moment("When its personal data was erased, in UTC.", None, allow_none=True)
 

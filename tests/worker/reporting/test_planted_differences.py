@@ -1,5 +1,6 @@
 """Reconciliation finds every kind of difference between a payload and its account, and nothing else."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,28 +13,34 @@ from migration_service.services.reconciliation import created_accounts
 from support.batch_client import BatchClient
 from support.mutations import places
 from support.planted_differences import PLANTED, make_book, plant, plant_in_each_column
+from support.supplier_client import SupplierClient
 
 
 def test_each_kind_of_difference_is_found_in_its_account_and_nowhere_else(
     batches: BatchClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planted_ones = [*PLANTED, *plant_in_each_column()]
-    accounts = make_book(batches.supplier.code, len(planted_ones) + 5)
+    others = [planted for planted in planted_ones if planted.other]
+    accounts = make_book(batches.supplier.code, len(planted_ones) + len(others))
+    SupplierClient.create(batches.supplier.app, batches.supplier.Session)  # to which an account is moved
     assert batches.run(accounts)["counts"]["IMPORTED"] == len(accounts)
     before = batches.supplier.reconcile()
     assert (before["clean"], before["compared"], before["differences"]) == (True, len(accounts), [])
     numbers = [account["external_account_number"] for account in accounts]
-    expected = dict(zip(numbers, planted_ones, strict=False))
+    expected: dict[str, Sequence[str]] = {}
     with batches.supplier.Session.begin() as session:
-        for number, planted in expected.items():
-            plant(session, planted, number)
+        for number, planted in zip(numbers, planted_ones, strict=False):
+            other = numbers[len(planted_ones) + others.index(planted)] if planted.other else number
+            plant(session, planted, number, other)
+            expected |= {number: planted.paths} | ({other: planted.other} if planted.other else {})
+    expected = {number: sorted(paths) for number, paths in expected.items() if paths}
     after = batches.supplier.reconcile()
     assert {
         it["external_account_number"]: sorted(value["path"] for value in it["values"])
         for it in after["differences"]
-    } == {number: sorted(planted.paths) for number, planted in expected.items()}
+    } == expected
     assert (after["clean"], after["created_clean"], after["complete"]) == (False, False, True)
-    assert (after["differing"], after["compared"]) == (len(planted_ones), len(accounts))
+    assert (after["differing"], after["compared"]) == (len(expected), len(accounts))
     monkeypatch.setattr(created_accounts, "PAYLOADS", 10_000)
     again = batches.supplier.reconcile()
     assert [again[name] for name in ("differences", "totals")] == [after["differences"], after["totals"]]

@@ -616,6 +616,7 @@ class CreatedAccount:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedVersion:
     service_account_number: str
+    operations_team_name: str
     account_created_at: datetime
     erased_at: "datetime | None"
 

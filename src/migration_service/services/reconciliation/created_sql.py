@@ -20,7 +20,7 @@ from migration_service.models.part import (
     payload_columns,
     table_of,
 )
-from migration_service.states import TransactionPeriod
+from migration_service.states import Outcome, TransactionPeriod
 
 # Data added later has changed the balance, and is subtracted again.
 _ADDED = f"""(
@@ -33,6 +33,14 @@ _GIVEN = {
     "service_account_number": """
         CASE WHEN account.service_account_number IS DISTINCT FROM process.service_account_number
              THEN account.service_account_number END""",
+    # The team of the attempt that created the account, unless that is not kept.
+    "operations_team_name": f"""
+        CASE WHEN account.operations_team_id <> (
+                 SELECT attempt.operations_team_id FROM attempt
+                 WHERE attempt.account_import_process_id = process.id
+                   AND attempt.outcome = '{Outcome.SUCCEEDED}'
+                 ORDER BY attempt.finished_at DESC, attempt.id DESC LIMIT 1)
+             THEN (SELECT name FROM operations_team WHERE id = account.operations_team_id) END""",
 }
 
 

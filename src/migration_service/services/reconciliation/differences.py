@@ -15,7 +15,7 @@ CURRENCY = "EUR"
 NOT_COMPARED = (
     "the file as it was sent: how its values were written, and fields that the interface does not have",
     "data added to accounts later: for data added by batches, only counts and sums are compared",
-    "the operations team of an account, and the time of its creation",
+    "the time of an account's creation",
     (
         "refused accounts of single requests: only the sender was told, and they are not kept unless an "
         "older version is staged or created"

@@ -25,6 +25,7 @@ from migration_service.services.accounts.reading import find_account, read_parts
 from migration_service.services.imports import storing
 from migration_service.services.imports.status import reported_status
 from migration_service.services.setup.suppliers import KnownSupplier
+from migration_service.services.setup.teams import get_operations_team_name
 from migration_service.states import ImportState, StatementOrigin, TransactionPeriod
 
 _PROCESS = AccountImportProcess
@@ -53,7 +54,7 @@ def read_account_history(session: Session, supplier: KnownSupplier, number: str)
         "is_skipped": found.state is ImportState.SKIPPED,
         "staged": _read_staged(process) if process.payload_sha256 else None,
         "newer_version": _read_newer(process),
-        "created": _read_created(account) if account else None,
+        "created": _read_created(session, account) if account else None,
         "added": _read_added(session, account.id) if account and is_kept else None,
     }
     written: dict[str, Any] = write_moments(history)
@@ -81,8 +82,9 @@ def _read_newer(process: Any) -> dict[str, Any] | None:
     }
 
 
-def _read_created(account: Account) -> dict[str, Any]:
+def _read_created(session: Session, account: Account) -> dict[str, Any]:
     return {
+        "operations_team_name": get_operations_team_name(session, account.operations_team_id),
         "service_account_number": account.service_account_number,
         "account_created_at": account.created_at,
         "erased_at": account.erased_at,

@@ -52,6 +52,11 @@ def get_operations_team_id(session: Session, organisation_id: int, name: str | N
     return team_id
 
 
+def get_operations_team_name(session: Session, operations_team_id: int) -> str:
+    """Return the name of the team that a row refers to."""
+    return session.get_one(OperationsTeam, operations_team_id).name
+
+
 def list_operations_teams(session: Session) -> Sequence[tuple[OperationsTeam, str | None]]:
     """Return all operations teams by name, with the name of their organisation, or None if shared."""
     owned = select(OperationsTeam, Organisation.name).outerjoin(Organisation)

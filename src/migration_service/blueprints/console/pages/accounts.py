@@ -31,6 +31,7 @@ from migration_service.services.reporting.attempts import read_attempts
 from migration_service.services.reporting.search import find_accounts
 from migration_service.services.reporting.timeline import list_events
 from migration_service.services.setup.suppliers import KnownSupplier, list_import_suppliers
+from migration_service.services.setup.teams import get_operations_team_name
 from migration_service.services.undo.go_live import has_gone_live
 from migration_service.states import BatchKind, LineStatus, Outcome
 
@@ -70,6 +71,7 @@ def show(code: str, number: str) -> str:
             abort(404)
         account = find_account(session, supplier.id, number) if process else None
         data = read_account(session, account) if account else None
+        team = get_operations_team_name(session, account.operations_team_id) if account else None
         story = _list_moments(session, process, account, lines, subject=f"{code} {number}")
         compared = compare_account(session, process.id) if process and account else None
         is_live = has_gone_live(session, supplier.id)
@@ -80,6 +82,7 @@ def show(code: str, number: str) -> str:
         supplier=supplier,
         number=number,
         process=process,
+        team=team,
         is_live=is_live,
         is_marked=is_marked,
         story=story,
