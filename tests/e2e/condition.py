@@ -93,7 +93,7 @@ def describe_work(scene: Scene) -> str:
     lines = scene.service.output.splitlines()
     logged = [
         line[:300]
-        for name in ("web", "background", "interactive")
+        for name in ("web", "workers")
         for line in [it for it in lines if it.startswith(f"{name} ")][-_LAST_LINES:]
     ]
     facts = [

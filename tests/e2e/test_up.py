@@ -111,7 +111,7 @@ def assert_credentials_are_in_files_only(service: RunningService) -> None:
 
 def assert_stopped_in_order(service: RunningService, *last: str) -> None:
     stops = re.findall(r"up +\| stopping ([^:\n]+)\n", service.output)
-    assert stops == ["web", "flower", "interactive, background, beat", *last]
+    assert stops == ["web", "workers", *last]
     assert processes_in(service.home) == []
 
 

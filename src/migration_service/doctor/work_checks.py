@@ -7,7 +7,7 @@ from migration_service.doctor.diagnosis import Diagnosis, ServiceParts, ok, warn
 from migration_service.metrics.broker import read_broker
 from migration_service.payment_vendors.answers import read_failing
 from migration_service.services.batches.results.activity import STALLED_AFTER
-from migration_service.services.emails.outbox import count_waiting
+from migration_service.services.emails.waiting import count_waiting
 from migration_service.services.events.horizon import find_holder
 from migration_service.services.processing.slots import Slots
 from migration_service.services.reporting.counts import (

@@ -8,13 +8,11 @@ the supplier's key.
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from math import ceil
 
 import requests
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from sqlalchemy import exists, select
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from migration_service.models import (
@@ -51,7 +49,7 @@ NO_ADDRESS = "http://127.0.0.1:1"
 KEY_FILE = "sample-api-key"
 _STATE_FILE = "demo.json"
 _SEED = 1
-_CLIENTS = 8
+_CLIENTS = 4
 #: One in this many accounts is sent individually, and the others in a batch.
 _ONE_IN = 5
 
@@ -81,12 +79,6 @@ class SampleMigration:
                 self._output.alarm("The sample migration failed. The service continues", [str(error)])
         if not self._over.is_set():
             show_addresses(self._output, self._home.path, self._settings, self._sample())
-
-    def stop(self) -> None:
-        """Remove the sandbox vendor before its server and the database stop."""
-        if "SANDBOX_VENDOR_URL" in self._settings:
-            with suppress(SQLAlchemyError):
-                take_down_sandbox_vendor(self._settings["DATABASE_URL"])
 
     def _sample(self) -> Sample | None:
         key_file = self._home.path / KEY_FILE

@@ -24,21 +24,22 @@ from migration_service_local.servers.ports import is_free, random_free_port
 
 
 class Home:
-    """One home folder, locked by this process until `close` or until it ends.
+    """One home folder, locked by this process until `close` or until it ends, unless it `is_ours` already.
 
     Raise StartError if the folder cannot be used, or another copy uses it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_ours: bool = False) -> None:
         # A process reports its folder without symbolic links, and is recognised by it later.
         self.path = path.resolve()
         self.account = ServerAccount.choose()
         self._make()
-        self._lock = self._take_lock()
+        self._lock = None if is_ours else self._take_lock()
 
     def close(self) -> None:
         """Let another copy use the folder."""
-        self._lock.close()
+        if self._lock:
+            self._lock.close()
 
     def folder(self, name: str) -> Path:
         """Return a subfolder that only we can enter. Create it if it does not exist."""

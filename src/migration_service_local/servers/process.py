@@ -45,7 +45,7 @@ class Child:
     Linux ties a child to the *thread* that started it, and only the main thread lives as long as the process.
     """
 
-    def __init__(self, program: Program, output: int | IO[bytes]) -> None:
+    def __init__(self, program: Program, output: int | IO[bytes] | None) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("programs are started from the main thread only")
         program.before_start()
@@ -85,7 +85,7 @@ class Child:
         self._deadline = time.monotonic() + seconds
 
 
-def _spawn(program: Program, output: int | IO[bytes]) -> subprocess.Popen[bytes]:
+def _spawn(program: Program, output: int | IO[bytes] | None) -> subprocess.Popen[bytes]:
     switch = program.account is not None and program.account.switch
     user, group = (program.account.user, program.account.group) if program.account and switch else (-1, -1)
     launcher = [sys.executable, "-I", "-S", str(_LAUNCHER)]

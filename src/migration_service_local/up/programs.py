@@ -1,5 +1,6 @@
 """The service's own processes: the web server, two workers, beat and Flower."""
 
+import json
 import os
 import signal
 import sys
@@ -68,6 +69,10 @@ class Programs:
             environment=self._sandbox_secret(),
         )
 
+    def demo(self, *step: str) -> Program:
+        """Return a step that needs the service's own code. It writes to a terminal itself."""
+        return self._python("demo", ["migration_service_local.demo", *step], stop_seconds=10)
+
     def workers(self) -> list[Program]:
         """Return two Celery workers: for requests that wait, and for everything else.
 
@@ -81,6 +86,13 @@ class Programs:
             self.worker(_BACKGROUND, others, background, secrets=self._sandbox_secret()),
         ]
 
+    def sharing(self, *programs: Program) -> Program:
+        """Return these Celery programs as one, whose processes share the memory of what they load."""
+        specs = [(it.name, str(it.folder), it.arguments[3:]) for it in programs]
+        environment = {name: text for it in programs for name, text in it.environment.items()}
+        modules = ["migration_service_local.up.sharing", json.dumps(specs)]
+        return self._python("workers", modules, stop_seconds=40, environment=environment)
+
     def beat(self) -> Program:
         """Return beat. It is not part of a worker, because a worker would not start it again."""
         return self._python("beat", [*_CELERY_MONITOR, "beat", "--loglevel", "INFO"], stop_seconds=10)
@@ -90,7 +102,7 @@ class Programs:
         return self._python(
             "flower",
             [*_CELERY_MONITOR, "flower", f"--address={LOOPBACK}", f"--port={port}"],
-            # It does not end on SIGTERM once its broker has ended, so it is stopped before Valkey.
+            # Once its broker has ended, it does not end on SIGTERM. So it is stopped before Valkey.
             stop_seconds=10,
             environment={
                 "FLOWER_BASIC_AUTH": f"{FLOWER_USER}:{self._home.secret('flower_password')}",

@@ -2,19 +2,16 @@
 
 import http.client
 import os
-import threading
+import subprocess
 from contextlib import closing, suppress
 from http import HTTPStatus
 
-from migration_service.db import revisions
-from migration_service.db.engine import parse_database_url
 from migration_service_local.console import Output
-from migration_service_local.demo.first_operator import make_first_operator
-from migration_service_local.demo.sample import SampleMigration
 from migration_service_local.errors import StartError
 from migration_service_local.servers.home import Home
 from migration_service_local.servers.ports import LOOPBACK, Ports
 from migration_service_local.servers.postgres import Postgres
+from migration_service_local.servers.process import Child, stop_children
 from migration_service_local.servers.valkey import Valkey
 from migration_service_local.up.options import DEFAULT_FLOWER_PORT, DEFAULT_WEB_PORT, UpOptions
 from migration_service_local.up.programs import FLOWER_USER, Programs
@@ -27,7 +24,6 @@ def run_up(options: UpOptions, output: Output) -> None:
     If something cannot start, stop everything and raise StartError.
     """
     home = Home(options.home)
-    over = threading.Event()
     try:
         programs = Programs(home, options)
         with (
@@ -36,14 +32,16 @@ def run_up(options: UpOptions, output: Output) -> None:
             suppress(StopRequestedError),
         ):
             _start(options, home, ports, programs, supervisor)
-            sample = SampleMigration(home, output, over)
-            threading.Thread(target=sample.run, args=[options.sample], name="sample", daemon=True).start()
+            sample = Child(programs.demo("migrate", str(options.sample)), None)
+            with output.hush():
+                supervisor.run(sample.has_ended)
             supervisor.run()
             output.say(
                 "stopping: running requests are finished first. Press Ctrl-C again to stop immediately"
             )
-            over.set()
-            sample.stop()
+            stop_children([sample])
+            if options.sample:
+                Child(programs.demo("leave"), None).process.wait()
         output.say("stopped")
     finally:
         home.close()
@@ -65,11 +63,6 @@ def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, sup
     if valkey:
         redis_url = _start_server(valkey, "Valkey", supervisor)
     owner_url = postgres.owner_url if postgres else os.environ.get("MIGRATION_SERVICE_OWNER_DATABASE_URL", "")
-    try:
-        role = parse_database_url(database_url).username
-        revisions.upgrade(owner_url or database_url, runtime_role=role, pooler=True)
-    except revisions.CannotUpgradeError as error:
-        raise StartError(str(error)) from error
     settings = {
         "DATABASE_URL": database_url,
         "MIGRATION_SERVICE_OWNER_DATABASE_URL": owner_url,
@@ -86,9 +79,12 @@ def _start(options: UpOptions, home: Home, ports: Ports, programs: Programs, sup
         settings["SANDBOX_VENDOR_URL"] = f"http://{LOOPBACK}:{port}"
         supervisor.start(programs.sandbox(port))
     home.write("settings.json", settings | _own_settings())
-    make_first_operator(home, database_url)
-    supervisor.start(*programs.workers(), programs.beat())
-    supervisor.start(programs.flower(flower_port))
+    preparing = Child(programs.demo("prepare"), subprocess.PIPE).process
+    said, _ = preparing.communicate()
+    if preparing.returncode:
+        raise StartError(said.decode(errors="replace").strip())
+    celery = (*programs.workers(), programs.beat(), programs.flower(flower_port))
+    supervisor.start(programs.sharing(*celery))
     supervisor.start(programs.web(web_port))
     supervisor.run_until_ready(lambda: _answers(web_port), "The web server")
 

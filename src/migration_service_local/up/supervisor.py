@@ -12,7 +12,8 @@ from migration_service_local.console import LogPump, Output
 from migration_service_local.errors import StartError
 from migration_service_local.servers.process import Child, Program, stop_children
 
-_TICK_SECONDS = 0.05
+#: The pauses between two looks, while it starts and afterwards.
+_TICK_SECONDS, _SERVING_TICK_SECONDS = 0.05, 0.25
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 #: After this many seconds a program counts as healthy, and its number of deaths starts again.
@@ -131,7 +132,7 @@ class Supervisor(AbstractContextManager["Supervisor"]):
         """Keep everything running until `until` returns True, or a signal arrives."""
         while not self.stopping and not until():
             self._look()
-            time.sleep(_TICK_SECONDS)
+            time.sleep(_SERVING_TICK_SECONDS)
 
     def run_until_ready(self, is_ready: Callable[[], bool], what: str, *, seconds: float = 60) -> None:
         """Wait for the start of `what`.

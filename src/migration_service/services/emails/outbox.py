@@ -192,21 +192,6 @@ def has_work(session: Session) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """The messages that have not been sent yet."""
-
-    number: int
-    #: The age of the oldest, and the last failure of one.
-    seconds: float
-    error: str | None
-
-
-def count_waiting(session: Session) -> Waiting:
-    """Return how many messages wait, for how long, and why."""
-    return Waiting(**session.execute(_COUNT_WAITING).mappings().one())
-
-
 def hold_due(session: Session, kind: Kind) -> int:
     """Postpone all due messages, because no mail server is set. Return their number."""
     due = (
@@ -233,14 +218,6 @@ _LEASE = """
     leased_until = clock_timestamp() + make_interval(secs => :lease),
     next_try_at = clock_timestamp() + make_interval(secs => :lease),
     message_id = coalesce(message_id, '<' || gen_random_uuid() || '@' || :domain || '>')"""
-
-_COUNT_WAITING = text(f"""
-    SELECT count(*) AS number,
-           coalesce(CAST(extract(epoch FROM clock_timestamp() - min(created_at)) AS float), 0) AS seconds,
-           max(error) AS error
-    FROM (SELECT created_at, error FROM customer_email WHERE state = '{EmailState.PENDING}'
-          UNION ALL SELECT created_at, error FROM alert_email WHERE state = '{EmailState.PENDING}') AS waiting
-""")
 
 CLAIM_CUSTOMERS = text(f"""
     WITH due AS MATERIALIZED (

@@ -5,7 +5,6 @@ from typing import Any
 from authlib.common.errors import AuthlibBaseError
 from flask import Blueprint, Flask, abort, current_app, flash, redirect, request, session, url_for
 from joserfc.errors import JoseError
-from requests import RequestException
 from werkzeug.wrappers import Response
 
 from migration_service.blueprints.console.languages import gettext as _
@@ -18,6 +17,8 @@ from migration_service.services.access.operators import admit_operator
 #: What the library raises for an answer that proves nothing: one that was not asked for, or a token that is
 #: forged, expired, somebody else's, or none.
 _NOT_PROVED = (AuthlibBaseError, JoseError, ValueError, KeyError, TypeError, AttributeError)
+#: What every error of `requests` is, which the library loads if there is a provider.
+_NO_ANSWER = OSError
 
 blueprint = Blueprint("openid", __name__, url_prefix="/login/openid")
 
@@ -54,7 +55,7 @@ def begin() -> Response:
     session[_NEXT] = request.args.get("next", "")
     try:
         response: Response = _provider().authorize_redirect(_return_address())
-    except (AuthlibBaseError, RequestException, ValueError, KeyError):
+    except (AuthlibBaseError, _NO_ANSWER, ValueError, KeyError):
         return _refuse(_("The identity provider does not answer. Try again, or log in with a password."))
     return response
 
@@ -65,7 +66,7 @@ def come_back() -> Response:
     target = login.safe_target(session.get(_NEXT))
     try:
         token = _provider().authorize_access_token()
-    except RequestException:
+    except _NO_ANSWER:
         return _refuse(_("The identity provider did not log you in."))
     except _NOT_PROVED:
         resources().refusals.note_refused_login(UnauthenticatedError(), None)
