@@ -1,70 +1,41 @@
-"""`migration-client convert`: flat files become accounts, and what does not map is told by row and column."""
+"""`migration-client convert`: tables become accounts by SQL; each row is in the book, left out, or named."""
 
 import csv
+import gzip
 import json
 import re
-import tomllib
-from collections.abc import Mapping
+import sys
+import zipfile
+from collections import defaultdict
 from decimal import Decimal
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
 from documentation.pages import ROOT
+from migration_payloads.profile import Profile
+from migration_payloads.validation import validate_text
 from migration_service_client.command import main
-from migration_service_client.command.conversion.problems import Code
-from migration_service_client.command.conversion.reading import read_mapping
-from migration_service_client.command.conversion.template import template
+from support.legacy_export import CHECKED, NAMED, READ, SKIPPED, make_export
 
-_FORMAT = """
-[format]
-delimiter = ";"
-dates = "DD-MM-YYYY"
-decimal = ","
-thousands = "."
-empty = "-"
-[codes.kinds]
-E = "ELECTRICITY"
-[files.customers]
-key = "number"
-"""
-_ACCOUNT = """
-[account]
-from = "customers"
-external_account_number = "number"
-import_supplier = { value = "CODE" }
-"""
-_PAYMENTS = """
-[files.payments]
-[account.ledgers]
-ledger_code = { value = "L" }
-ledger_balance = { value = 0 }
-[account.ledgers.historical_statement_transactions]
-from = "payments"
-join = "number"
-when = { open = "N" }
-transaction_id = "id"
-transaction_date = "date"
-amount = "amount"
-type = { value = "PAYMENT" }
-[account.ledgers.historical_statement_transactions.line_items]
-from = "lines"
-join = { payment = "id" }
-rate_band = { value = "X" }
-net_amount = "amount"
-[files.lines]
-"""
+_SQL = """-- source c: c.csv delimiter=; key=number
+select number as external_account_number, 'CODE' as import_supplier,
+a as billing_address1, b as billing_address2, _row
+from c order by _row"""
+_HEADER = b"number;a;b\n"
 
 
-def convert(folder: Path, mapping: str, files: Mapping[str, str | bytes]) -> Result:
+def convert(folder: Path, sql: str, *options: str, **files: str | bytes) -> Result:
     for name, content in files.items():
         data = content if isinstance(content, bytes) else content.encode()
-        (folder / f"{name}.csv").write_bytes(data)
-    (folder / "mapping.toml").write_text(mapping)
+        (folder / name.replace("_", ".")).write_bytes(data)
+    (folder / "book.sql").write_text(sql)
     places = ["-o", str(folder / "book.ndjson"), "--errors", str(folder / "errors.csv")]
-    return CliRunner().invoke(main, ["convert", str(folder / "mapping.toml"), *places])
+    return CliRunner().invoke(main, ["convert", str(folder / "book.sql"), *places, *options])
 
 
 def book(folder: Path) -> list[dict[str, Any]]:
@@ -72,408 +43,446 @@ def book(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line, parse_float=Decimal) for line in lines]
 
 
+def numbers(folder: Path) -> str:
+    return " ".join(it["external_account_number"] for it in book(folder))
+
+
+def read_csv(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
 def problems(folder: Path) -> list[str]:
-    """The file, the row, the column and the code of each problem."""
-    with (folder / "errors.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert all(row["detail"].endswith(".") for row in rows)
-    return [" ".join(filter(None, (it["file"], it["row"], it["column"], it["code"]))) for it in rows]
+    """The first and the last row, and the code, of each problem."""
+    return [f"{it['first_row']}-{it['last_row']} {it['code']}" for it in read_csv(folder / "errors.csv")]
 
 
-def test_rows_are_joined_grouped_and_nested(tmp_path: Path) -> None:
-    mapping = """
-        [files.rows]
-        [files.people]
-        path = "who.csv"
-        key = "id"
-        [account]
-        from = "rows"
-        group = "number"
-        external_account_number = "number"
-        import_supplier = { value = "CODE" }
-        [account.customers]
-        from = "people"
-        join = { id = "person" }
-        family_name = { column = ["prefix", "name"] }
-        [account.customers.customer_preferences]
-        opted_into_sms = "sms"
-        [account.supply_addresses]
-        group = ["street", "house"]
-        supply_address1 = "street"
-        supply_address2 = "house"
-        [[account.supply_addresses.meter_points]]
-        when = { kind = ["E", "e"] }
-        ean = "ean"
-        supply_type = { value = "ELECTRICITY" }
-        [[account.supply_addresses.meter_points]]
-        when = { kind = "G" }
-        ean = "ean"
-        supply_type = { value = "GAS" }
-        [account.ledgers]
-        group = "number"
-        ledger_code = { value = "ENERGY" }
-        ledger_balance = { value = 0.10 }
-        identifiers = { column = "ean" }
-        [account.ledgers.historical_statement_transactions]
-        group = "number"
-        transaction_id = "number"
-        transaction_date = { value = 2026-03-01 }
-        amount = { value = 1 }
-        type = { value = "SUPPLY_CHARGE" }
-        [account.ledgers.historical_statement_transactions.line_items]
-        rate_band = { value = "X" }
-        net_amount = { value = 1 }
-        units = ["first", "last"]
-    """
-    rows = (
-        "number,person,street,house,ean,kind,first,last\n"
-        "A,1,High,1,11,E,10.50,\n"
-        "B,1,Low,9,44,e,,\n"
-        "A,1,High,1,22,G,1,2\n"
-        "A,1,High,2,33,E,3,4\n"
-    )
-    result = convert(tmp_path, mapping, {"rows": rows, "who": "id,prefix,name,sms\n1,van den,Berg,yes\n"})
-    assert (result.exit_code, problems(tmp_path)) == (0, [])
-    first, second = book(tmp_path)
-    person = {"family_name": "van den Berg", "customer_preferences": {"opted_into_sms": True}}
-    electricity, gas = {"supply_type": "ELECTRICITY"}, {"supply_type": "GAS"}
-    lines = [
-        {"rate_band": "X", "net_amount": 1, "units": units} for units in ([Decimal("10.50")], [1, 2], [3, 4])
-    ]
-    charge = {"transaction_date": "2026-03-01", "amount": 1, "type": "SUPPLY_CHARGE"}
-    ledger = {"ledger_code": "ENERGY", "ledger_balance": Decimal("0.10")}
-    assert first == {
-        "external_account_number": "A",
-        "import_supplier": "CODE",
-        "customers": [person],
-        "supply_addresses": [
-            {
-                "supply_address1": "High",
-                "supply_address2": "1",
-                "meter_points": [{"ean": "11"} | electricity, {"ean": "22"} | gas],
-            },
-            {
-                "supply_address1": "High",
-                "supply_address2": "2",
-                "meter_points": [{"ean": "33"} | electricity],
-            },
-        ],
-        "ledgers": [
-            ledger
-            | {
-                "identifiers": ["11", "22", "33"],
-                "historical_statement_transactions": [{"transaction_id": "A", "line_items": lines} | charge],
-            }
-        ],
+_MACROS = (resources.files("migration_service_client.command") / "macros.sql").read_text()
+
+
+@pytest.mark.parametrize(("call", "value"), re.findall(r"^-- (\w+\(.+\)) => (.+)$", _MACROS, re.MULTILINE))
+def test_each_example_of_a_function_is_true(call: str, value: str) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(_MACROS)
+        found, expected = connection.sql(f"values ({call}, {value})").fetchall()[0]
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", re.findall(r"^create macro ([a-z]\w+)", _MACROS, re.MULTILINE))
+def test_each_function_has_examples_and_is_on_the_page(name: str) -> None:
+    assert _MACROS.count(f"\n-- {name}(") >= 2
+    assert f"`{name}(" in (ROOT / "docs" / "suppliers" / "from-csv.md").read_text()
+
+
+#: Rows after the header, of which the first and the last are sound, with what is found.
+_DIRT: dict[str, tuple[str | bytes, str, str, str]] = {
+    # name: rows, options of the source, problems, accounts
+    "nothing": ("1;x;y\n9;x;y\n", "", "", "1 9"),
+    "a quote that is never closed": ('1;x;y\n2;"x;y\n9;x;y\n', "", "3-3 broken_quotes", "1 9"),
+    "two quotes far apart": ('1;x;y\n2;x;"y\n3;x;y\n4;x;y"\n9;x;y\n', "", "3-5 swallowed_rows", "1 9"),
+    "two quotes in two rows": ('1;x;y\n2;x;"y\n3;x;y"\n9;x;y\n', "", "3-4 swallowed_rows", "1 9"),
+    "text behind a quote": ('1;x;y\n2;"x"z;y\n9;x;y\n', "", "3-3 broken_quotes", "1 9"),
+    "a quote that the next one breaks": ('1;x;y\n2;"x;y\n3;"x";y\n9;x;y\n', "", "3-3 broken_quotes", "1 3 9"),
+    "a break in quotes": ('1;x;y\n2;"a\nb";y\n9;x;y\n', "", "", "1 2 9"),
+    "rows in quotes that are text": ('1;x;y\n2;x;"y\n3;x;y"\n9;x;y\n', "multiline=yes", "", "1 2 9"),
+    "too many cells": ("1;x;y\n2;x;y;z\n9;x;y\n", "", "3-3 wrong_number_of_cells", "1 9"),
+    "an empty cell too many": ("1;x;y\n2;x;y;\n9;x;y\n", "", "3-3 wrong_number_of_cells", "1 9"),
+    "too few cells": ("1;x;y\n2;x\n9;x;y\n", "", "3-3 wrong_number_of_cells", "9"),
+    "a break without quotes": ("1;x;y\n2;a\nb;y\n9;x;y\n", "", "3-4 wrong_number_of_cells", "9"),
+    "a break in the last cell": ("1;x;y\n2;x;a\nb\n9;x;y\n", "", "4-4 wrong_number_of_cells", "1 9"),
+    "a second header": ("1;x;y\nnumber;a;b\n9;x;y\n", "", "3-3 second_header", "1 9"),
+    "a second header that is known": ("1;x;y\nnumber;a;b\n9;x;y\n", "ignore=second_header", "", "1 9"),
+    "a row of blanks": ("1;x;y\n; ;\n9;x;y\n", "", "3-3 blank_row", "1 9"),
+    "an empty line": ("1;x;y\n\n9;x;y\n\n\n", "", "3-3 blank_row", "1 9"),
+    "blanks that are known": ("1;x;y\n;;\n9;x;y\n", "ignore=blank_row", "", "1 9"),
+    "a mark at the beginning": ("\ufeff", "", "", ""),
+    "a mark in the middle": ("1;x;y\n\ufeff2;x;y\n9;x;y\n", "", "3-3 byte_order_mark", "1 9"),
+    "a mark and a header": ("1;x;y\n\ufeffnumber;a;b\n9;x;y\n", "", "3-3 second_header", "1 9"),
+    "U+0000": ("1;x;y\n2;x\0;y\n9;x;y\n", "", "3-3 nul_character", "1 9"),
+    "a byte of another encoding": (b"1;x;y\n2;M\xfcller;y\n9;x;y\n", "", "3-3 wrong_encoding", "1 9"),
+    "a byte that cp1252 lacks": (b"1;x;y\n2;\x81;y\n9;x;y\n", "encoding=cp1252", "3-3 wrong_encoding", "1 9"),
+    "a row of UTF-8 in cp1252": (b"1;M\xfcller;y\n9;M\xc3\xbcller;y\n", "encoding=cp1252", "", "1 9"),
+    "an empty key": ("1;x;y\n;x;y\n9;x;y\n", "", "3-3 number_missing", "1 9"),
+    "a row twice": ("1;x;y\n2;x;y\n2;x;y\n9;x;y\n", "", "3-3 account_twice|4-4 account_twice", "1 9"),
+    "a trailer": ("1;x;y\n9;x;y\n### 2\n", "", "4-4 wrong_number_of_cells", "1"),
+    "a trailer that is known": ("1;x;y\n9;x;y\n### 2\n", "comment=###", "", "1 9"),
+    "CR alone": (b"1;x;y\r2;x;y\r9;x;y", "", "", "1 2 9"),
+    "line ends of all kinds": (b"1;x;y\r\n2;x;y\r3;\"a\rb\";y\n9;x;y\r\n", "", "", "1 2 3 9"),
+    "no line end": ("1;x;y\n9;x;y", "", "", "1 9"),
+    "a delimiter in quotes": ('1;x;y\n2;"a;b ""c""";y\n9;x;y\n', "", "", "1 2 9"),
+    "a quote in a cell": ('1;x;y\n2;TV 24";y\n9;x;y\n', "", "", "1 2 9"),
+    "quotes that are text": ('1;x;y\n2;"x;y\n9;x;y\n', "quote=none", "", "1 2 9"),
+    "a cell of ten megabytes": (f"1;x;y\n2;{'x' * 10_000_000};y\n9;x;y\n", "", "3-3 row_too_long", "1 9"),
+    "nothing but a header": ("", "", "", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _DIRT)
+def test_each_kind_of_dirt_is_found_with_its_rows(name: str, tmp_path: Path) -> None:
+    rows, options, expected, accounts = _DIRT[name]
+    content = rows if isinstance(rows, bytes) else rows.encode()
+    if rows == "\ufeff":
+        content, header, accounts = b"1;x;y\n", b"\xef\xbb\xbf" + _HEADER, "1"
+    else:
+        header = _HEADER.replace(b"\n", b"\r") if name == "CR alone" else _HEADER
+    result = convert(tmp_path, _SQL.replace("key=", f"{options} key="), c_csv=header + content)
+    assert (problems(tmp_path), numbers(tmp_path)) == (expected.split("|") if expected else [], accounts)
+    assert result.exit_code == (1 if expected or not accounts else 0), result.output
+
+
+def test_cells_are_what_they_were(tmp_path: Path) -> None:
+    rows = '\u00a01 ;" a\nb ""c"" ; d";"u0a;"\n2;Müller €;TV 24"\n3;a\t;\n'
+    assert convert(tmp_path, _SQL, c_csv=_HEADER + rows.encode()).exit_code == 0
+    cells = [(it.get("billing_address1"), it.get("billing_address2")) for it in book(tmp_path)]
+    assert cells == [('a\nb "c" ; d', "u0a;"), ("Müller €", 'TV 24"'), ("a", None)]
+    assert numbers(tmp_path) == "1 2 3"
+
+
+_PAYMENTS = """-- source c: c.csv delimiter=; key=number
+-- source p: p-*.csv* delimiter=; key=number
+-- source codes: codes.csv lookup=yes
+create view left_out as select _row, 'reversed' as reason from p where kind = 'R';
+create view paid as select number,
+  list({'transaction_id': id, 'transaction_date': '2026-03-01', 'amount': amount(a), 'type': meaning,
+  'payment_type': null, '_row': p._row} order by p._row) as items
+from p join codes on code = kind where kind <> 'R' group by number;
+select number as external_account_number, 'CODE' as import_supplier, c._row,
+  [{'ledger_code': 'L', 'ledger_balance': 0, 'transactions_in_open_settlement_period': items}] as ledgers
+from c left join paid using (number)"""
+_FILES: dict[str, str | bytes] = {
+    "c_csv": "number\n1\n02\n3\n4\n5\n",
+    "p-1_csv": 'id;number;kind;a\nA;1;P;1,00\nB;02;P;2,00\nC;3;?;3,00\nD;9;P;4,00\nE;4;R;5,00\nF;2;"P";x\n',
+    "codes_csv": "code,meaning\nP,PAYMENT\n",
+}
+
+
+def test_a_row_that_is_nowhere_holds_back_its_account_and_the_sum_has_all(tmp_path: Path) -> None:
+    more = gzip.compress(b"id;number;kind;a\nG;1;P;6,00\nH;5;P\n")
+    result = convert(tmp_path, _PAYMENTS, **_FILES, **{"p-2_csv": b"", "p-2_csv_gz": more})
+    assert (result.exit_code, "p-2.csv is empty" in result.stderr) == (2, True)
+    (tmp_path / "p-2.csv").unlink()
+    result = convert(tmp_path, _PAYMENTS)
+    assert result.exit_code == 1, result.output
+    # 3 has an unknown code, 02 a row whose number has lost its zero, 5 a row with too few cells.
+    named = {(it["file"], it["first_row"], it["accounts"]) for it in read_csv(tmp_path / "errors.csv")}
+    assert named == {
+        ("p-1.csv", "4", "3"),
+        ("p-1.csv", "5", ""),
+        ("p-1.csv", "7", "02"),
+        ("p-2.csv.gz", "3", "1, 5"),
     }
-    assert second["customers"] == [person]
-    assert second["supply_addresses"][0]["meter_points"] == [{"ean": "44"} | electricity]
+    assert numbers(tmp_path) == "4"
+    assert "p-1.csv: 6 rows = 0 used + 1 left out (reversed) + 2 held back + 3 refused\n" in result.stderr
+    assert "p-2.csv.gz: 2 rows = 0 used + 1 held back + 1 refused\n" in result.stderr
+    assert result.stderr.endswith("1 account in " + str(tmp_path / "book.ndjson") + ", 4 held back\n")
 
 
-_POINT = '[account.supply_addresses.meter_points]\nean = { value = "1" }\nsupply_type = { value = "GAS" }\n'
-_VOLUME = (
-    f"{_POINT}[account.supply_addresses.meter_points.estimated_annual_volumes]\n"
-    'direction = { value = "CONSUMPTION" }\n'
-)
-_ADVANCE = (
-    f"{_POINT}[account.supply_addresses.meter_points.agreements]\n"
-    'supply_type = { value = "GAS" }\neffective_from = { value = 2024-01-01 }\n'
-    'tariff_code = { value = "T" }\n'
-    "[account.supply_addresses.meter_points.agreements.monthly_advance_charge_template]\n"
-)
-_LEDGER = '[account.ledgers]\nledger_code = { value = "L" }\n'
-
-
-@pytest.mark.parametrize(
-    ("field", "cell", "expected"),
-    [
-        ('billing_address1 = "c"', "Citroënhof", '"billing_address1":"Citroënhof"'),
-        ('billing_address1 = "c"', '"Hof ""Zon"";\r\n2"', r'"billing_address1":"Hof \"Zon\";\n2"'),
-        ('billing_address1 = "c"', " a ", '"billing_address1":"a"'),
-        ('billing_address1 = "c"', "-", None),
-        ('billing_address1 = { column = "c", empty = "?" }', "?", None),
-        ('billing_address1 = { column = "c", default = "Markt" }', "-", '"billing_address1":"Markt"'),
-        ('billing_address1 = { column = ["c", "number"], between = "/" }', "a", '"billing_address1":"a/1"'),
-        ('billing_address1 = { column = ["c", "number"] }', "-", '"billing_address1":"1"'),
-        ('unknown_occupier = { column = "c", codes = { J = true } }', "J", '"unknown_occupier":true'),
-        ('unknown_occupier = { column = "c", codes = { J = "" } }', "J", None),
-        ('unknown_occupier = "c"', "no", '"unknown_occupier":false'),
-        (f'{_POINT}supply_start_date = "c"', "29-02-2024", '"supply_start_date":"2024-02-29"'),
-        (
-            f'{_POINT}supply_start_date = {{ column = "c", dates = ["D/M/YYYY", "YYYYMMDD"] }}',
-            "3/2/2024",
-            "2024-02-03",
-        ),
-        (
-            f'{_POINT}supply_start_date = {{ column = "c", dates = ["D/M/YYYY", "YYYYMMDD"] }}',
-            "20240203",
-            "2024-02-03",
-        ),
-        (f'{_VOLUME}start_at = "c"', "01-02-2024", '"start_at":"2024-02-01T00:00:00"'),
-        (
-            f'{_VOLUME}start_at = {{ column = "c", dates = "DD-MM-YYYY hh:mm" }}',
-            "01-02-2024 13:05",
-            "T13:05:00",
-        ),
-        (f'{_LEDGER}ledger_balance = "c"', "1.012,50", '"ledger_balance":1012.50'),
-        (f'{_LEDGER}ledger_balance = "c"', "1012,5-", '"ledger_balance":-1012.5'),
-        (f'{_LEDGER}ledger_balance = "c"', "0,1000000000000000055", '"ledger_balance":0.1000000000000000055'),
-        (f'{_LEDGER}ledger_balance = {{ column = "c", times = -1 }}', "49,28", '"ledger_balance":-49.28'),
-        (f'{_LEDGER}ledger_balance = {{ column = "c", times = -1 }}', "0,00", '"ledger_balance":0'),
-        (f'{_LEDGER}ledger_balance = {{ column = "c", times = 100 }}', "49,28", '"ledger_balance":4928}'),
-        (f'{_LEDGER}ledger_balance = {{ column = "c", times = 0.01 }}', "4928", '"ledger_balance":49.28'),
-        (
-            f'{_ADVANCE}total_monthly_advance_amount = "c"',
-            "1.100,10",
-            '"total_monthly_advance_amount":"1100.10"',
-        ),
-    ],
-)
-def test_a_cell_becomes_the_value_of_a_field(
-    tmp_path: Path, field: str, cell: str, expected: str | None
-) -> None:
-    result = convert(tmp_path, _FORMAT + _ACCOUNT + field, {"customers": f"number;c\r\n1;{cell}\r\n"})
-    assert (result.exit_code, problems(tmp_path)) == (0, [])
-    written = (tmp_path / "book.ndjson").read_text()
-    assert (
-        written == '{"external_account_number":"1","import_supplier":"CODE"}\n'
-        if expected is None
-        else expected in written
-    )
-
-
-@pytest.mark.parametrize(
-    ("encoding", "content"),
-    [
-        ("utf-8", "\ufeffnumber;c\r\n1;Müller €\r\n".encode()),
-        ("cp1252", "number;c\n1;Müller €\n".encode("cp1252")),
-        ("utf-16", "number;c\n1;Müller €\n".encode("utf-16")),
-        ("utf-16-le", "\ufeffnumber;c\n1;Müller €\n".encode("utf-16-le")),
-    ],
-)
-def test_each_encoding_is_read_with_its_byte_order_mark(
-    tmp_path: Path, encoding: str, content: bytes
-) -> None:
-    mapping = f'{_FORMAT}encoding = "{encoding}"{_ACCOUNT}billing_address1 = "c"'
-    assert convert(tmp_path, mapping, {"customers": content}).exit_code == 0
-    assert book(tmp_path)[0]["billing_address1"] == "Müller €"
-
-
-@pytest.mark.parametrize(
-    ("field", "rows", "expected", "written"),
-    [
-        ('billing_address1 = "d"', "1;a", ["customers 1 d missing_column"], None),
-        ('billing_address1 = "c"', "1;a;b\n2;b", ["customers 2 ragged_row"], "2"),
-        ('billing_address1 = "c"', "1;a\n2", ["customers 3 ragged_row"], "1"),
-        ('billing_address1 = "c"', '1;"a\nb"\n2;"a"b\n3;c', ["customers 4 broken_quotes"], "13"),
-        ('billing_address1 = "c"', '1;a\n2;"b\n3;c', ["customers 3 broken_quotes"], "1"),
-        ('billing_address1 = "c"', "1;a\0\n2;b", ["customers 2 c nul_character"], "2"),
-        ('billing_address1 = "c"', b"1;M\xfcller\n2;b", ["customers 2 c wrong_encoding"], "2"),
-        ('billing_address1 = "c"', ";a\n2;b", ["customers 2 number empty_key"], "2"),
-        ('billing_address1 = "c"', "1;a\n2;b\n1;a", ["customers 4 number repeated_row"], "12"),
-        (
-            'billing_address1 = "c"',
-            "1;a\n2;b\n1;c",
-            ["customers 2 number duplicate_key", "customers 4 number duplicate_key"],
-            "2",
-        ),
-        (f'{_POINT}supply_start_date = "c"', "1;31-02-2024\n2;-", ["customers 2 c bad_date"], "2"),
-        (f'{_POINT}supply_start_date = "c"', "1;1-2-2024", ["customers 2 c bad_date"], ""),
-        (
-            f'{_LEDGER}ledger_balance = "c"',
-            "1;1,012.50\n2;1.01\n3;--1\n4;1",
-            [f"customers {it} c bad_number" for it in (2, 3, 4)],
-            "4",
-        ),
-        ('unknown_occupier = "c"', "1;perhaps", ["customers 2 c bad_boolean"], ""),
-        (
-            f'{_POINT}last_billed_to_date = "c"'.replace(
-                'supply_type = { value = "GAS" }', 'supply_type = { column = "number", codes = "kinds" }'
-            ),
-            "E;-\nX;-",
-            ["customers 3 number unknown_code"],
-            "E",
-        ),
-        (_POINT.replace('{ value = "1" }', '"c"'), "1;8,7E+17", ["customers 2 c spreadsheet_number"], ""),
-    ],
-)
-def test_what_does_not_map_is_told_by_row_and_column(
-    tmp_path: Path, field: str, rows: str | bytes, expected: list[str], written: str | None
-) -> None:
-    content = b"number;c\n" + (rows if isinstance(rows, bytes) else rows.encode())
-    result = convert(tmp_path, _FORMAT + _ACCOUNT + field, {"customers": content})
-    assert (result.exit_code, problems(tmp_path)) == (1, expected)
-    assert "".join(it["external_account_number"] for it in book(tmp_path)) == (written or "")
-
-
-def test_every_row_is_in_the_book_or_among_the_problems(tmp_path: Path) -> None:
-    """An account is held back if a row of any depth that belongs to it has a problem."""
-    payments = (
-        *("1;P1;N;01-01-2026;1", "2;P2;N;01-01-2026;x", "9;P3;N;01-01-2026;1", "3;P4;?;01-01-2026;1"),
-        *("4;P5;N;01-01-2026;1;extra", "5;P6;N;01-01-2026;1", ";P7;N;01-01-2026;1"),
-    )
-    files = {
-        "customers": "number\n1\n2\n3\n4\n5\n",
-        "payments": "\n".join(["number;id;open;date;amount", *payments]),
-        "lines": "payment;amount\nP1;1\nP1;2\nP2;1\nP4;1\nP6;y\nP8;1\n",
+def test_the_parts_of_an_account_lead_to_their_rows(tmp_path: Path) -> None:
+    files = _FILES | {
+        "p-1_csv": "id;number;kind;a\nA;1;P;1,00\nB;02;P;x\n",
+        "p-2_csv": "id;number;kind;a\nC;1;P;2-\n",
     }
-    result = convert(tmp_path, _FORMAT + _ACCOUNT + _PAYMENTS, files)
-    assert result.exit_code == 1
-    assert problems(tmp_path) == [
-        "payments 3 amount bad_number",
-        "payments 5 no_condition_met",
-        "payments 6 ragged_row",
-        "lines 6 amount bad_number",
-        "payments 4 number row_without_parent",
-        "payments 8 number row_without_parent",
-        "lines 7 payment row_without_parent",
-    ]
-    ledgers = {it["external_account_number"]: it["ledgers"][0] for it in book(tmp_path)}
-    assert ledgers.keys() == {"1"}
-    [payment] = ledgers["1"]["historical_statement_transactions"]
-    assert [it["net_amount"] for it in payment["line_items"]] == [1, 2]
-
-
-def test_rows_that_are_skipped_are_left_out_with_what_belongs_to_them(tmp_path: Path) -> None:
-    files = {
-        "customers": "number;left\n1;N\n2;J\n",
-        "payments": "number;id;open;date;amount\n2;P;N;01-01-2026;x\n",
-        "lines": "payment;amount\nP;1\n",
+    assert convert(tmp_path, _PAYMENTS, **files).exit_code == 0
+    found = {
+        (it["account"], it["path"], it["file"], it["row"])
+        for it in read_csv(tmp_path / "book.ndjson.rows.csv")
     }
-    mapping = f'{_FORMAT}skip = {{ left = "J" }}{_ACCOUNT}{_PAYMENTS}'
-    result = convert(tmp_path, mapping, files)
-    assert (result.exit_code, problems(tmp_path)) == (0, [])
-    assert "1 account in " in result.stderr
-    assert "1 left out by `skip`" in result.stderr
+    place = "ledgers.0.transactions_in_open_settlement_period"
+    assert {it for it in found if it[1]} == {
+        ("1", f"{place}.0", "p-1.csv", "2"),
+        ("1", f"{place}.1", "p-2.csv", "2"),
+        ("02", f"{place}.0", "p-1.csv", "3"),
+    }
+    assert {it for it in found if not it[1]} == {
+        (it, "", "c.csv", str(row)) for row, it in enumerate(("1", "02", "3", "4", "5"), 2)
+    }
+    assert [
+        it["amount"] for it in book(tmp_path)[0]["ledgers"][0]["transactions_in_open_settlement_period"]
+    ] == ["1.00", "-2"]
+    assert set(book(tmp_path)[2]) == {"external_account_number", "import_supplier", "ledgers"}
 
 
-def test_rows_of_one_object_agree(tmp_path: Path) -> None:
-    account = _ACCOUNT + 'group = "number"\nbilling_address1 = "c"\n[account.customers]\nfamily_name = "c"\n'
-    convert(tmp_path, _FORMAT.replace("key", "#") + account, {"customers": "number;c\n1;a\n1;b\n2;a\n2;a\n"})
-    assert problems(tmp_path) == ["customers 2 c rows_differ"]
-    assert [len(it["customers"]) for it in book(tmp_path)] == [2]
+def test_without_a_key_all_accounts_are_held_back(tmp_path: Path) -> None:
+    result = convert(tmp_path, _SQL.replace("key=number", ""), c_csv=_HEADER + b"1;x\n2;x;y\n")
+    assert (result.exit_code, numbers(tmp_path)) == (1, "")
+    assert problems(tmp_path) == ["2-2 wrong_number_of_cells", "1-1 key_missing"]
 
 
-def test_an_object_that_is_there_once_has_one_row(tmp_path: Path) -> None:
-    mapping = (
-        '[account.customers]\nfamily_name = "number"\n[account.customers.customer_preferences]\n'
-        'from = "wishes"\njoin = "number"\nopted_into_sms = "sms"\n[files.wishes]'
-    )
-    files = {"customers": "number\n1\n2\n", "wishes": "number;sms\n1;true\n1;false\n2;true\n"}
-    convert(tmp_path, _FORMAT + _ACCOUNT + mapping, files)
-    assert problems(tmp_path) == ["wishes 3 several_rows"]
-    [account] = book(tmp_path)
-    assert account["customers"][0]["customer_preferences"] == {"opted_into_sms": True}
+def test_a_row_that_is_used_and_left_out_is_named(tmp_path: Path) -> None:
+    sql = _SQL.replace("select", "create view left_out as select _row, 'all' as reason from c;\nselect", 1)
+    assert convert(tmp_path, sql, c_csv=_HEADER + b"1;x;y\n").exit_code == 1
+    assert problems(tmp_path) == ["2-2 left_out_and_used"]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "right", "says"),
+    ("right", "wrong", "says"),
     [
-        ("fomat", "format", "at its top: 'fomat' is not a table here: did you mean format?"),
         (
-            "delimeter",
-            "delimiter",
-            "format: 'delimeter' is not a setting here: did you mean delimiter?",
+            "-- source c",
+            "-- sauce c",
+            "No comment names a source, such as: -- source customers: customers.csv",
         ),
-        ('delimiter = ";;"', 'delimiter = ";"', "`delimiter` and `quote` are one character each"),
-        ("delimiter = 1", 'delimiter = ";"', ".delimiter: expected text, got a number."),
-        ('encoding = "latin9000"', 'delimiter = ";"', "'latin9000' is no encoding."),
-        ('dates = "DD-MM-JJJJ"', 'dates = "DD-MM-YYYY"', "'DD-MM-JJJJ' is no form of dates: 'JJJJ' has no"),
-        ('thousands = ","', 'thousands = "."', "`decimal` and `thousands` are both ','."),
+        ("c.csv", "no.csv", "no.csv: No such file or directory."),
+        ("c.csv", "x*.csv", "No file fits the pattern x*.csv."),
+        ("delimiter", "delimeter", "Line 1: 'delimeter' is no option of a source: did you mean delimiter?"),
+        ("delimiter=;", "delimiter=;;", "Line 1: delimiter and quote are one ASCII character each."),
+        ("key=", "encoding=latin9000 key=", "Line 1: 'latin9000' is no encoding."),
+        ("key=", "ignore=broken_quotes key=", "Line 1: only blank_row and second_header can be ignored"),
+        ("key=number", "key=nr", "c.csv has no column 'nr', which key= names."),
+        ("delimiter=;", "'", "Line 1, source c: No closing quotation."),
+        ("\nselect", "\n-- source C: c.csv\nselect", "The source c is there twice."),
+        ("select", "\nselect nothing,", 'book.sql, line 3: Binder Error: Referenced column "nothing"'),
+        ("from c order", "fro m c order", "book.sql, line 4: Parser Error: syntax error at or near"),
+        (_SQL, "-- source c: c.csv delimiter=;\n", "book.sql has no query."),
+        ("select", "select 1;\nselect", "line 1: Expected one query, as the last statement."),
+        ("by _row", "by _row;\ncreate view x as select 1", "Expected one query, as the last statement."),
+        ("select", "delete from c;\nselect", "line 1: DELETE is not allowed: only `create` and one query."),
         (
-            'from = "costumers"',
-            'from = "customers"',
-            "'costumers' is not one of the files here: did you mean customers?",
+            "billing_address1",
+            "biling_address1",
+            "biling_address1 is no field: did you mean billing_address1?",
         ),
+        ("'CODE' as import_supplier,", "", "the query has no column import_supplier."),
+        ("_row\n", "[{'amont': 1}] as statements\n", "statements.amont is no field"),
+        ("_row\n", "{'number': 1} as statements\n", "statements is STRUCT(number INTEGER), but a list is"),
         (
-            "import_suplier",
-            "import_supplier",
-            "account: 'import_suplier' is not a field here: did you mean import_supplier?",
+            "_row\n",
+            "[{'ledger_balance': 1.5::double}] as ledgers\n",
+            "ledgers.ledger_balance is DOUBLE, which",
         ),
-        (
-            "",
-            'external_account_number = "number"',
-            "account: the required field external_account_number is missing.",
-        ),
-        (
-            "supplier = 1",
-            'supplier = { value = "CODE" }',
-            "expected the name of a column, or a table such as { value = 1 }.",
-        ),
-        ('{ vlaue = "CODE" }', '{ value = "CODE" }', "'vlaue' is not a setting here: did you mean value?"),
-        (
-            '{ value = "CODE", column = "a" }',
-            '{ value = "CODE" }',
-            "`value` is the same for all rows, and stands alone.",
-        ),
-        ("{ value = 5 }", '{ value = "CODE" }', "account.import_supplier.value: This is a number, not text."),
-        (
-            '{ column = "a", codes = "knds" }',
-            '{ value = "CODE" }',
-            "'knds' is not a list of [codes] here: did you mean kinds?",
-        ),
-        ('{ default = "a" }', '{ value = "CODE" }', "account.import_supplier: expected `column` or `value`."),
-        ("[account", "[account]", "it is not TOML: "),
-        ("[other]", "[account]", "at its top: 'other' is not a table here"),
-        (
-            'join = "number"',
-            'from = "customers"',
-            "account: expected `from`, the file with a row for each account",
-        ),
+        ("a as", "now()::timestamp as", "Write it as text: strftime(billing_address1"),
+        ("a as", "error('Row 1') as", "Row 1"),
+        # Neither other files nor the network.
+        ("from c", "from read_text('/etc/passwd'), c", 'Cannot access file "/etc/passwd"'),
+        ("from c", "from 'http://127.0.0.1:9/a.csv', c", "file system operations are disabled"),
+        ("select", "copy (select 1) to 'x.csv';\nselect", "COPY is not allowed"),
+        ("select", "set threads = 1;\nselect", "SET is not allowed"),
+        ("select", "install excel;\nselect", "is not allowed"),
+        ("select", "create secret (type http);\nselect", "disabled by configuration"),
     ],
 )
-def test_a_mapping_that_cannot_be_meant_is_refused(tmp_path: Path, wrong: str, right: str, says: str) -> None:
-    mapping = _FORMAT + _ACCOUNT
-    assert right in mapping
+def test_sql_that_cannot_be_run_is_one_sentence_with_its_line(
+    right: str, wrong: str, says: str, tmp_path: Path
+) -> None:
+    assert right in _SQL
+    sql = _SQL.replace(right, wrong, 1)
     (tmp_path / "book.ndjson").write_text("the book of yesterday")
-    result = convert(tmp_path, mapping.replace(right, wrong, 1), {"customers": "number\n1\n"})
-    assert result.exit_code == 2
+    result = convert(tmp_path, sql, c_csv=_HEADER + b"1;x;y\n")
     assert says in result.stderr
-    assert result.stderr.startswith(f"Error: {tmp_path / 'mapping.toml'}: ")
+    assert result.exit_code == 2
+    assert {it.name for it in tmp_path.iterdir()} == {"c.csv", "book.sql", "book.ndjson"}
     assert (tmp_path / "book.ndjson").read_text() == "the book of yesterday"
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("name", "content", "says"),
     [
-        (None, "customers.csv: No such file or directory."),
-        (b"", "customers.csv is empty. Expected a header with the names of its columns."),
-        (b"number;number\n", "customers.csv has the column 'number' twice. Rename one of them."),
+        ("c.csv", b"", "c.csv is empty. Expected a header with the names of its columns."),
+        ("c.csv", b"number;a;A\n", "c.csv has the column 'A' twice."),
+        ("c.csv", b"number;_row;b\n", "c.csv has the column '_row' twice."),
         (
-            "number\n".encode("utf-16"),
-            "customers.csv begins as utf-16 does, but its encoding in the mapping is utf-8.",
+            "c.csv",
+            _HEADER.decode().encode("utf-16"),
+            "c.csv is text in UTF-16. Set encoding=utf-16 of the source.",
         ),
-        (b'"number\n', "customers.csv: the header cannot be read: "),
+        ("c.csv", gzip.compress(_HEADER * 9000, mtime=0)[:-20], "c.csv: the gzip data is cut off or broken"),
+        ("c.csv", b"PK\x03\x04", "c.csv is a ZIP file."),
+        ("c.csv", b"\xff;a;b\n", "c.csv: the header cannot be read. Is its encoding utf-8?"),
+        ("c.xlsx", b"PK\x03\x04", "c.xlsx cannot be read as a workbook: "),
+        ("c.parquet", b"PAR1", "c.parquet"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path, content: bytes | None, says: str) -> None:
-    result = convert(tmp_path, _FORMAT + _ACCOUNT, {} if content is None else {"customers": content})
-    assert (result.exit_code, says in result.stderr, result.stderr.count("\n")) == (2, True, 1)
-    assert not list(tmp_path.glob("book.*"))
+def test_a_file_that_cannot_be_read_is_one_sentence(
+    name: str, content: bytes, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    result = convert(tmp_path, _SQL.replace("c.csv", name))
+    assert (result.exit_code, says in result.stderr) == (2, True), result.stderr
 
 
-def test_check_writes_nothing_and_tells_the_same(tmp_path: Path) -> None:
-    files = {"customers": "number;c;d\n1;a;\n1;b;\n" + "2;c\n" * 30}
-    convert(tmp_path, _FORMAT + _ACCOUNT + 'billing_address1 = "c"', files)
-    (tmp_path / "book.ndjson").unlink()
-    result = CliRunner().invoke(main, ["convert", str(tmp_path / "mapping.toml"), "--check"])
-    assert result.exit_code == 1
-    assert "customers, row 2, column number: Another row has the same key" in result.stderr
-    assert "... and 12 more\nragged_row: 30\nduplicate_key: 2\n0 accounts, 32 held back\n" in result.stderr
-    assert "Note: the mapping does not use of customers: d\n" in result.stderr
-    assert not (tmp_path / "book.ndjson").exists()
+def test_other_forms_of_tables_are_read_as_text(tmp_path: Path) -> None:
+    rows = "number;a;b\n01;Müller €;0.10\n2;x;\n"
+    (tmp_path / "utf.csv").write_bytes(rows.encode("utf-16"))
+    (tmp_path / "headless.csv").write_text("01,Müller €,0.10\n2,x,\n")
+    query = "select * from (values ('01', 'Müller €', 0.10::decimal(4, 2)), ('2', 'x', null)) t(number, a, b)"
+    duckdb.execute(f"copy ({query}) to '{tmp_path}/t.parquet'")
+    write_workbook(tmp_path / "book.xlsx")
+    for source in (
+        "utf.csv encoding=utf-16 delimiter=;",
+        "headless.csv header=number,a,b",
+        "t.parquet",
+        "book.xlsx sheet=Klanten",
+    ):
+        result = convert(tmp_path, re.sub("c.csv delimiter=;", source, _SQL))
+        assert (result.exit_code, numbers(tmp_path)) == (0, "01 2"), result.output
+        assert [it.get("billing_address1") for it in book(tmp_path)] == ["Müller €", "x"]
+        assert [it.get("billing_address2") for it in book(tmp_path)] == ["0.10", None]
+        assert [it["row"] for it in read_csv(tmp_path / "book.ndjson.rows.csv")] == (
+            ["1", "2"] if source.startswith(("head", "t.")) else ["2", "3"]
+        )
+    sql = (
+        "-- source c: book.xlsx sheet=Tab2 key=n\nselect n as external_account_number, s as import_supplier, "
+        + ", ".join(f"{it} as billing_address{place}" for place, it in enumerate("dtfu", 1))
+    )
+    result = convert(tmp_path, sql + ", x as billing_postcode, _row from c")
+    assert (problems(tmp_path), result.exit_code) == (["3-3 blank_row"], 1), result.output
+    expected = ["2026-03-01", "2026-03-01T12:00:00", "0.3", "=A1+B1", "8.71694330222773e+17"]
+    [account] = book(tmp_path)
+    assert [
+        account[it] for it in (*(f"billing_address{it}" for it in range(1, 5)), "billing_postcode")
+    ] == expected
+    assert convert(tmp_path, sql.replace("Tab2", "Tab3") + " from c").stderr.endswith(
+        "has no sheet 'Tab3', but Klanten, Tab2.\n"
+    )
 
 
-def test_the_template_is_a_mapping_and_so_it_is_with_every_field(tmp_path: Path) -> None:
-    printed = CliRunner().invoke(main, ["convert", "--template"]).stdout
-    assert printed == template()
-    assert tomllib.loads(printed)["account"]["external_account_number"] == "COLUMN"
-    head, _, account = printed.partition("[account]")
-    everything = re.sub(r"(?m)^# ", "", account)
-    (tmp_path / "mapping.toml").write_text(f"{head}[account]{everything}")
-    assert read_mapping(tmp_path / "mapping.toml").files[0].columns.keys() == {"number", "COLUMN"}
+def write_workbook(path: Path) -> None:
+    """Write a workbook with texts, dates, formulas with and without a value, and an EAN that was rounded."""
+    name = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    link = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    texts = ["number", "a", "b", "01", "Müller €", "x", "0.10"]
+    shared = "".join(f"<si><r><t>{it}</t></r></si>" for it in texts)
+    first = (
+        "".join(
+            f"<row r='{row}'>"
+            + "".join(f"<c r='{place}{row}' t='s'><v>{at}</v></c>" for place, at in cells)
+            + "</row>"
+            for row, cells in ((1, (("A", 0), ("B", 1), ("C", 2))), (2, (("A", 3), ("B", 4), ("C", 6))))
+        )
+        + "<row r='3'><c r='A3'><v>2</v></c><c r='B3' t='inlineStr'><is><t>x</t></is></c></row>"
+    )
+    header = "".join(f"<c t='str'><v>{it}</v></c>" for it in "nsdtfux")
+    second = (
+        f"<row>{header}</row><row r='2'><c><v>1</v></c><c t='str'><v>CODE</v></c><c s='1'><v>46082</v></c>"
+        "<c s='2'><v>46082.5</v></c><c><f>A1</f><v>0.30000000000000004</v></c><c><f>A1+B1</f></c>"
+        "<c><v>8.71694330222773E+17</v></c></row>"
+        "<row r='3'><c><v></v></c></row>"
+    )
+    parts = {
+        "workbook": f"<workbook {name} xmlns:r='{link}'><sheets><sheet name='Klanten' r:id='r1'/>"
+        "<sheet name='Tab2' r:id='r2'/></sheets></workbook>",
+        "_rels/workbook": "<Relationships><Relationship Id='r1' Target='worksheets/sheet1.xml'/>"
+        "<Relationship Id='r2' Target='/xl/worksheets/sheet2.xml'/></Relationships>",
+        "sharedStrings": f"<sst {name}>{shared}</sst>",
+        "styles": f"<styleSheet {name}><numFmts><numFmt numFmtId='164' formatCode='[$-413]d m h'/></numFmts>"
+        "<cellXfs><xf numFmtId='0'/><xf numFmtId='14'/><xf numFmtId='164'/></cellXfs></styleSheet>",
+        "worksheets/sheet1": f"<worksheet {name}><sheetData>{first}</sheetData></worksheet>",
+        "worksheets/sheet2": f"<worksheet {name}><sheetData>{second}</sheetData></worksheet>",
+    }
+    with zipfile.ZipFile(path, "w") as file:
+        for part, content in parts.items():
+            file.writestr(f"xl/{part}.xml{'.rels' if part.startswith('_') else ''}", content)
 
 
-def test_the_page_of_mappings_has_every_code() -> None:
-    page = (ROOT / "docs/suppliers/mapping.md").read_text()
-    assert [code for code in Code if f"`{code}`" not in page] == []
+@pytest.mark.parametrize(
+    ("kind", "items"),
+    [
+        ("notes", "[{'body': a, 'created_at': '2026-03-01T10:00:00Z', '_row': _row}]"),
+        ("transactions", "[{'transaction_id': a, 'amount': b, '_row': _row}]"),
+        ("statements", "[{'statement_id': a, 'gross_amount': b, '_row': _row}]"),
+    ],
+)
+def test_added_data_is_made_in_the_same_way(kind: str, items: str, tmp_path: Path) -> None:
+    sql = _SQL.replace("a as billing_address1, b as billing_address2, _row", f"{items} as {kind}")
+    result = convert(tmp_path, sql, "--kind", kind, c_csv=_HEADER + b"1;x;2\n1;y;3\n")
+    assert (result.exit_code, numbers(tmp_path)) == (0, "1 1"), result.output
+    assert f"2 lines in {tmp_path / 'book.ndjson'}\n" in result.stderr
+    assert convert(tmp_path, sql).exit_code == (1 if kind == "statements" else 2)  # one account twice
+
+
+def test_a_file_that_grows_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from migration_service_client.command import sources  # noqa: PLC0415
+
+    monkeypatch.setattr(
+        sources,
+        "_split",
+        growing := lambda stream, path: (path.write_bytes(_HEADER * 3), iter([_HEADER[:-1]]))[1],
+    )
+    result = convert(tmp_path, _SQL, c_csv=_HEADER)
+    assert (result.exit_code, "was changed while it was read" in result.stderr, callable(growing)) == (
+        2,
+        True,
+        True,
+    )
+
+
+def test_without_duckdb_it_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    result = convert(tmp_path, _SQL)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "pip install 'migration-service-client[convert]'" in result.stderr
+
+
+def test_a_whole_export_is_in_the_book_left_out_or_named(tmp_path: Path) -> None:
+    truth = make_export(tmp_path, 400, each=2)
+    sql = (ROOT / "tests" / "support" / "legacy_export.sql").read_text()
+    assert len(sql.splitlines()) <= 200
+    result = convert(tmp_path, sql)
+    assert result.exit_code == 1, result.output
+    accounts = {it["external_account_number"]: it for it in book(tmp_path)}
+    named = {
+        (it["file"], row)
+        for it in read_csv(tmp_path / "errors.csv")
+        for row in range(int(it["first_row"]), int(it["last_row"]) + 1)
+    }
+    held = {account for it in read_csv(tmp_path / "errors.csv") for account in it["accounts"].split(", ")}
+    # The rows of each file add up to all that were written.
+    sums = re.findall(r"^(\S+): (\d+) rows = (.+?)(?:\. \d+ rows in UTF-8)?$", result.stderr, re.MULTILINE)
+    assert sum(int(read) for _, read, _ in sums) == truth.rows
+    assert all(sum(map(int, re.findall(r"\d+(?= [a-z])", parts))) == int(read) for _, read, parts in sums)
+    # Each piece of dirt came to what is said of its kind.
+    kinds = {it.kind for it in truth.dirt}
+    assert kinds == {*READ, *NAMED, *CHECKED, *SKIPPED}
+    for dirt in truth.dirt:
+        if dirt.kind in NAMED:
+            assert (dirt.file, dirt.line) in named, dirt
+            assert dirt.account not in accounts or dirt.kind in ("unknown_customer", "empty_key"), dirt
+        elif dirt.account in accounts and dirt.kind in CHECKED:
+            checked = validate_text(json.dumps(accounts[dirt.account]).encode(), Profile.STRICT)
+            assert CHECKED[dirt.kind] in {it.code for it in checked.errors}, dirt
+        else:
+            assert (dirt.file, dirt.line) not in named, dirt
+    # All others are in the book as they were, to the cent.
+    lacking = {it.account for it in truth.dirt if it.kind in ("unknown_customer", "empty_key")}
+    unread = {it.account for it in truth.dirt if it.kind in CHECKED}
+    assert accounts.keys() == truth.accounts.keys() - truth.closed - held
+    assert len(accounts) > 250
+    for number in accounts.keys() - lacking - unread:
+        assert sums_of(accounts[number]) == (truth.accounts[number], truth.balances[number]), number
+        checked = validate_text(json.dumps(accounts[number]).encode(), Profile.STRICT)
+        assert [(it.code, it.attr) for it in checked.errors] == [], number
+
+
+def test_the_example_of_the_page_is_converted(tmp_path: Path) -> None:
+    page, folder = ROOT / "docs" / "suppliers" / "from-csv.md", ROOT / "docs" / "suppliers" / "from-csv"
+    files = {it.name: it.read_bytes() for it in folder.iterdir()}
+    [sql] = re.findall(r"<<END\n(.+?)^END$", page.read_text(), re.MULTILINE | re.DOTALL)
+    table = page.read_text().partition("Five faults")[2].partition("Correct the files")[0]
+    assert convert(tmp_path, sql, **files).exit_code == 1
+    named = {f"`{it['file']}` {it['first_row']} `{it['code']}`" for it in read_csv(tmp_path / "errors.csv")}
+    said = {
+        f"{file} {row} {code}"
+        for file, rows, code in re.findall(r"^\| (\S+) ([\d, ]+) \| (\S+) \|", table, re.MULTILINE)
+        for row in rows.split(", ")
+    }
+    assert said == named
+
+
+def sums_of(account: dict[str, Any]) -> tuple[dict[tuple[str, str], tuple[int, Decimal]], dict[str, Decimal]]:
+    sums: dict[tuple[str, str], tuple[int, Decimal]] = defaultdict(lambda: (0, Decimal(0)))
+    balances = {"ENERGY_LEDGER": Decimal(0), "SERVICE_LEDGER": Decimal(0)}
+    for ledger in account["ledgers"]:
+        balances[ledger["ledger_code"]] = Decimal(ledger["ledger_balance"])
+        for name, period in (
+            ("historical_statement_transactions", "settled"),
+            ("transactions_in_open_settlement_period", "open"),
+        ):
+            for it in ledger.get(name, ()):
+                times, total = sums[f"{ledger['ledger_code']}.{period}", it["type"]]
+                sums[f"{ledger['ledger_code']}.{period}", it["type"]] = (
+                    times + 1,
+                    total + Decimal(it["amount"]),
+                )
+    return dict(sums), balances

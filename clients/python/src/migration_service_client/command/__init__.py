@@ -17,7 +17,7 @@ _LINES = {
     "delta": "Split the book NEW into what is unchanged, changed and new since OLD.",
     "redact": "Write a sample of FILE to OUT without the values of persons.",
     "fix": "Correct the accounts in FILE, as far as a correction is known and you accept it.",
-    "convert": "Convert flat files to a book of accounts, as the mapping in a TOML file says.",
+    "convert": "Convert tables to a book of accounts, as BOOK.sql says.",
     "send": "Send FILE, which has an account in each line (NDJSON, plain or gzip).",
     "status": "Show all suppliers or one, a FILE that was sent, the BATCH with this id, or an account.",
     "results": "Show what came of each line of a FILE that was sent, or of the BATCH with this id.",
