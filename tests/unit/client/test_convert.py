@@ -209,7 +209,9 @@ def test_without_a_key_all_accounts_are_held_back(tmp_path: Path) -> None:
 
 
 def test_a_row_that_is_used_and_left_out_is_named(tmp_path: Path) -> None:
-    sql = _SQL.replace("select", "create view left_out as select _row, 'all' as reason from c;\nselect", 1)
+    sql = _SQL.replace(
+        "select", "create view left_out as select _row, unnest(['a', 'b']) as reason from c;\nselect", 1
+    )
     assert convert(tmp_path, sql, c_csv=_HEADER + b"1;x;y\n").exit_code == 1
     assert problems(tmp_path) == ["2-2 left_out_and_used"]
 
@@ -252,6 +254,20 @@ def test_a_row_that_is_used_and_left_out_is_named(tmp_path: Path) -> None:
         ),
         ("a as", "now()::timestamp as", "Write it as text: strftime(billing_address1"),
         ("a as", "error('Row 1') as", "Row 1"),
+        ("_row\n", "'1' as _row\n", "_row is VARCHAR, but it is the `_row` of a source, or a list of them."),
+        (
+            "select",
+            "create view left_out as select _row, null as reason from c;\nselect",
+            "without a reason.",
+        ),
+        (
+            "select",
+            "create or replace table sources.c as select range as _row, 1 as number, 2 as a, 3 as b "
+            "from range(9);\n"
+            "select",
+            "The rows of c.csv do not add up: the SQL changes a source.",
+        ),
+        ("key=", "encoding=base64 key=", "Line 1: 'base64' is no encoding."),
         # Neither other files nor the network.
         ("from c", "from read_text('/etc/passwd'), c", 'Cannot access file "/etc/passwd"'),
         ("from c", "from 'http://127.0.0.1:9/a.csv', c", "file system operations are disabled"),
@@ -287,6 +303,7 @@ def test_sql_that_cannot_be_run_is_one_sentence_with_its_line(
         ),
         ("c.csv", gzip.compress(_HEADER * 9000, mtime=0)[:-20], "c.csv: the gzip data is cut off or broken"),
         ("c.csv", b"PK\x03\x04", "c.csv is a ZIP file."),
+        ("c.csv encoding=utf-16", _HEADER.decode().encode("utf-16")[:-1], "c.csv is not in its encoding: "),
         ("c.csv", b"\xff;a;b\n", "c.csv: the header cannot be read. Is its encoding utf-8?"),
         ("c.xlsx", b"PK\x03\x04", "c.xlsx cannot be read as a workbook: "),
         ("c.parquet", b"PAR1", "c.parquet"),
@@ -295,7 +312,7 @@ def test_sql_that_cannot_be_run_is_one_sentence_with_its_line(
 def test_a_file_that_cannot_be_read_is_one_sentence(
     name: str, content: bytes, says: str, tmp_path: Path
 ) -> None:
-    (tmp_path / name).write_bytes(content)
+    (tmp_path / name.partition(" ")[0]).write_bytes(content)
     result = convert(tmp_path, _SQL.replace("c.csv", name))
     assert (result.exit_code, says in result.stderr) == (2, True), result.stderr
 

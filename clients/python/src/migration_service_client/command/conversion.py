@@ -225,7 +225,10 @@ class Conversion:
         self._prepare_judging(faults, kind)
         self._db.execute(_packaged("judging.sql"))
         self.held = {account for (account,) in self._ask("from _held")}
-        return list(self._problems(faults)), self._balances(faults)
+        balances = self._balances(faults)
+        if wrong := ", ".join(it.file for it in balances if not it.is_right):
+            raise CannotRunError(f"The rows of {wrong} do not add up: the SQL changes a source.")
+        return list(self._problems(faults)), balances
 
     def _prepare_judging(self, faults: list[Fault], kind: str) -> None:
         keys = (
@@ -236,7 +239,8 @@ class Conversion:
             f"select _row, [{key}]::varchar[] as keys from sources.{name}" for key, name in keys
         )
         is_left_out = self._ask("from (show all tables) where name = 'left_out' and schema <> 'sources'")
-        left_out = "select _row, cast(reason as varchar) as reason from left_out group by all"
+        reason = "coalesce(cast(reason as varchar), error('left_out has a row without a reason.'))"
+        left_out = f"select _row, min({reason}) as reason from left_out group by _row"
         nothing = "select 0 as _row, '' as reason limit 0"
         # Keys are compared without the zeros that exports lose.
         self._db.execute(f"""
@@ -343,7 +347,10 @@ def _misfits(found: Mapping[str, Any], hints: Mapping[str, Any], path: str) -> I
         place = f"{path}.{name}" if path else name
         if name in hints:
             yield from _misfit(kind, hints[name], place)
-        elif name != "_row":
+        elif name == "_row":
+            if not re.fullmatch(r"(BIGINT|INTEGER)(\[\])?|.NULL.", str(kind)):
+                yield f"{place} is {kind}, but it is the `_row` of a source, or a list of them."
+        else:
             meant = suggest(name, hints)
             yield f"{place} is no field{f': did you mean {meant}?' if meant else '.'}"
 

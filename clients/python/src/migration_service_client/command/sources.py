@@ -7,6 +7,7 @@ is sound, with its place, to a file that can be read in one way only. Every othe
 import codecs
 import glob
 import gzip
+import io
 import os
 import re
 import shlex
@@ -107,7 +108,7 @@ def _source(number: int, name: str, rest: str, folder: Path) -> Source:
             hint = "".join(f": did you mean {it}?" for it in get_close_matches(option, known, 1))
             raise CannotRunError(f"Line {number}: {option!r} is no option of a source{hint or '.'}")
         if isinstance(getattr(source, option), list):
-            setattr(source, option, value.split(","))
+            setattr(source, option, [it.strip() for it in value.split(",")])
         else:
             setattr(source, option, value == "yes" if isinstance(getattr(source, option), bool) else value)
     source.delimiter = {"tab": "\t", r"\t": "\t"}.get(source.delimiter, source.delimiter)
@@ -119,6 +120,7 @@ def _source(number: int, name: str, rest: str, folder: Path) -> Source:
             f"Line {number}: only {' and '.join(_IGNORED)} can be ignored, not {wrong.pop()}."
         )
     try:
+        "".encode(source.encoding)  # not base64 and the like
         source.encoding = codecs.lookup(source.encoding).name
     except LookupError:
         raise CannotRunError(f"Line {number}: {source.encoding!r} is no encoding.") from None
@@ -213,7 +215,7 @@ class Reading:
         return f"{quote}{cell.replace(quote, quote * 2)}{quote}"
 
     def _read_text(self, number: int, path: Path, file: IO[bytes], out: IO[bytes]) -> None:
-        lines = _Lines(_without_end(_split(_unpack(path, file, self.source.encoding), path)))
+        lines = _Lines(_without_end(_split(_blocks(path, file, self.source.encoding), path)))
         grammar, line, header, self.continued = _Grammar(self.source), 0, b"\0", 0
         if self.source.header:
             self._take_header(path, self.source.header)
@@ -441,34 +443,31 @@ def _tokens(pieces: Iterable[str]) -> set[str]:
     }
 
 
-def _unpack(path: Path, file: IO[bytes], encoding: str) -> IO[bytes]:
-    start = file.read(4)
-    file.seek(0)
+def _blocks(path: Path, file: IO[bytes], encoding: str) -> Iterator[bytes]:
+    """Yield the content of a text file, without gzip, and in UTF-8 if its characters are no single bytes."""
+    start = file.peek(4)[:4] if isinstance(file, io.BufferedReader) else b""
     if start.startswith(b"PK\x03\x04"):
         raise CannotRunError(f"{path} is a ZIP file. Unpack it, or name it .xlsx if it is a workbook.")
-    stream = cast(IO[bytes], gzip.GzipFile(fileobj=file)) if start.startswith(b"\x1f\x8b") else file
-    if stream is not file:
-        start = _checked(path, partial(stream.read, 4))
-        stream.seek(0)
-    wide = encoding.startswith(("utf-16", "utf-32"))
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and not wide:
-        raise CannotRunError(f"{path} is text in UTF-16. Set encoding=utf-16 of the source.")
-    return cast(IO[bytes], codecs.EncodedFile(stream, "utf-8", encoding)) if wide else stream
-
-
-def _checked(path: Path, read: Callable[[], bytes]) -> bytes:
+    stream: Any = gzip.GzipFile(fileobj=file) if start.startswith(b"\x1f\x8b") else file
+    blocks: Iterator[bytes] = iter(partial(stream.read, _BLOCK), b"")
     try:
-        return read()
+        if encoding.startswith(("utf-16", "utf-32")):
+            yield from (text.encode() for text in codecs.iterdecode(blocks, encoding))
+            return
+        for number, block in enumerate(blocks):
+            if not number and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise CannotRunError(f"{path} is text in UTF-16. Set encoding=utf-16 of the source.")
+            yield block
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise CannotRunError(f"{path}: the gzip data is cut off or broken: {error}.") from None
     except UnicodeError as error:
         raise CannotRunError(f"{path} is not in its encoding: {error}.") from None
 
 
-def _split(stream: IO[bytes], path: Path) -> Iterator[bytes]:
+def _split(blocks: Iterator[bytes], path: Path) -> Iterator[bytes]:
     """Yield the lines of a file, which end with LF, CR, or both."""
     rest = b""
-    while block := _checked(path, partial(stream.read, _BLOCK)):
+    for block in blocks:
         data = rest + block
         # A CR at the end may be half of a line end.
         end = max(data.rfind(b"\n"), data.rfind(b"\r", 0, -1)) + 1
